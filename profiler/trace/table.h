@@ -1,0 +1,156 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Tables of a trace: one vector per column, one strong id type per table.
+///
+/// A row type is a plain struct with a `columns()` list. That list is the only place where a
+/// column is named: access from C++, the SQLite schema and the wire format all follow from it.
+///
+///     struct Marker {
+///         int64_t time_ns = 0;
+///         static constexpr auto columns() { return std::tuple(Column{"time_ns", &Marker::time_ns}); }
+///     };
+///     Table<Marker> markers;
+///     Id<Marker> id = markers.append({.time_ns = 5});
+///     std::span<const int64_t> times = markers.column<&Marker::time_ns>();
+namespace profiler {
+
+/// Index of a row of `Table<Row>`; -1 means none. Ids of different tables do not convert.
+template <typename Row>
+struct Id {
+    int32_t value = -1;
+
+    constexpr Id() = default;
+    constexpr explicit Id(std::size_t index) : value(static_cast<int32_t>(index)) {}
+
+    constexpr bool valid() const { return value >= 0; }
+    constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
+    friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+/// Name and member of one column. Values are integers, doubles, enums or ids.
+template <typename Row, typename T>
+struct Column {
+    std::string_view name;
+    T Row::*member;
+    using Value = T;
+};
+
+namespace detail {
+template <typename Row, typename Columns>
+struct ColumnVectors;
+template <typename Row, typename... T>
+struct ColumnVectors<Row, std::tuple<Column<Row, T>...>> {
+    using Type = std::tuple<std::vector<T>...>;
+};
+template <typename M>
+struct MemberValue;
+template <typename Row, typename T>
+struct MemberValue<T Row::*> {
+    using Type = T;
+};
+}  // namespace detail
+
+template <typename Row>
+class Table {
+public:
+    using RowId = Id<Row>;
+    template <auto Member>
+    using ValueOf = typename detail::MemberValue<decltype(Member)>::Type;
+
+    std::size_t size() const { return std::get<0>(values_).size(); }
+    bool empty() const { return size() == 0; }
+
+    RowId append(const Row& row) {
+        for_each_column([&](const auto& column, auto& values) { values.push_back(row.*column.member); });
+        return RowId(size() - 1);
+    }
+
+    /// The row, gathered from its columns. Loops over many rows read `column<>()` instead.
+    Row operator[](RowId id) const {
+        Row row;
+        for_each_column([&](const auto& column, const auto& values) {
+            row.*column.member = values[id.index()];
+        });
+        return row;
+    }
+
+    template <auto Member>
+    std::span<const ValueOf<Member>> column() const {
+        return std::get<index_of<Member>()>(values_);
+    }
+
+    template <auto Member>
+    const ValueOf<Member>& get(RowId id) const {
+        return std::get<index_of<Member>()>(values_)[id.index()];
+    }
+
+    template <auto Member>
+    void set(RowId id, ValueOf<Member> value) {
+        std::get<index_of<Member>()>(values_)[id.index()] = value;
+        if (id.index() < committed_) changed_.push_back(id);
+    }
+
+    /// Calls `visit(column, values)` for each column in schema order; `values` is its vector.
+    template <typename Visit>
+    void for_each_column(Visit&& visit) {
+        visit_columns(values_, visit, kIndices);
+    }
+    template <typename Visit>
+    void for_each_column(Visit&& visit) const {
+        visit_columns(values_, visit, kIndices);
+    }
+
+    /// A file writer commits in increments: rows from `committed()` on are new, and `changed()`
+    /// lists the older rows that `set` touched since the last `mark_committed()` (with repeats).
+    std::size_t committed() const { return committed_; }
+    std::span<const RowId> changed() const { return changed_; }
+    void mark_committed() {
+        committed_ = size();
+        changed_.clear();
+    }
+
+private:
+    static constexpr auto kColumns = Row::columns();
+    using Columns = std::remove_const_t<decltype(kColumns)>;
+    static constexpr auto kIndices = std::make_index_sequence<std::tuple_size_v<Columns>>{};
+
+    template <auto Member, std::size_t I>
+    static constexpr bool matches() {
+        if constexpr (std::is_same_v<typename std::tuple_element_t<I, Columns>::Value, ValueOf<Member>>) {
+            return std::get<I>(kColumns).member == Member;
+        } else {
+            return false;
+        }
+    }
+
+    template <auto Member, std::size_t I = 0>
+    static constexpr std::size_t index_of() {
+        static_assert(I < std::tuple_size_v<Columns>, "not a column of this table");
+        if constexpr (matches<Member, I>()) {
+            return I;
+        } else {
+            return index_of<Member, I + 1>();
+        }
+    }
+
+    template <typename Values, typename Visit, std::size_t... I>
+    static void visit_columns(Values& values, Visit& visit, std::index_sequence<I...>) {
+        (visit(std::get<I>(kColumns), std::get<I>(values)), ...);
+    }
+
+    typename detail::ColumnVectors<Row, Columns>::Type values_;
+    std::size_t committed_ = 0;
+    std::vector<RowId> changed_;
+};
+
+}  // namespace profiler

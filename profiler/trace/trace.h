@@ -1,0 +1,610 @@
+#pragma once
+
+#include "profiler/trace/table.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+/// The one data model of Temposcope: a training step measured on the CPU, measured on a GPU,
+/// predicted, or imported is a `Trace`.
+///
+/// Times are nanoseconds since the start of the capture, on one monotonic clock. `event` numbers
+/// count all allocator actions of a device: they are the total order, since times can tie.
+/// -1 stands for "none" or "not known" in every integer column.
+namespace profiler {
+
+// ---- enumerations: the value is what the file holds, the name what people read --------------
+
+enum class Source : uint8_t { kMeasuredCpu, kMeasuredCuda, kPredicted, kImported };
+inline constexpr std::array<std::string_view, 4> kSourceNames{"measured_cpu", "measured_cuda",
+                                                              "predicted", "imported"};
+
+enum class TimeBasis : uint8_t { kMeasured, kModelled, kEventOrder };
+inline constexpr std::array<std::string_view, 3> kTimeBasisNames{"measured", "modelled",
+                                                                 "event_order"};
+
+enum class RunState : uint8_t { kComplete, kIncomplete };
+inline constexpr std::array<std::string_view, 2> kRunStateNames{"complete", "incomplete"};
+
+enum class Severity : uint8_t { kInfo, kWarning, kError };
+inline constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning", "error"};
+
+enum class PhaseKind : uint8_t { kForward, kLoss, kBackward, kOptimizer };
+inline constexpr std::array<std::string_view, 4> kPhaseKindNames{"forward", "loss", "backward",
+                                                                 "optimizer"};
+
+/// Operator classes of Ivanov et al., "Data Movement Is All You Need", Table 1.
+enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOther };
+inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "normalization",
+                                                               "element_wise", "other"};
+
+/// What a storage is for. An activation is kept for backward by at least one op; a temporary is
+/// not; a workspace is scratch of a library.
+enum class Role : uint8_t {
+    kParameter,
+    kGradient,
+    kOptimizerState,
+    kActivation,
+    kTemporary,
+    kWorkspace,
+    kInput,
+    kUnknown
+};
+inline constexpr std::array<std::string_view, 8> kRoleNames{
+    "parameter", "gradient", "optimizer_state", "activation",
+    "temporary", "workspace", "input",          "unknown"};
+
+enum class DType : uint8_t {
+    kFloat32,
+    kFloat16,
+    kBFloat16,
+    kFloat64,
+    kBool,
+    kUInt8,
+    kInt8,
+    kInt16,
+    kInt32,
+    kInt64,
+    kOther
+};
+inline constexpr std::array<std::string_view, 11> kDTypeNames{
+    "float32", "float16", "bfloat16", "float64", "bool", "uint8",
+    "int8",    "int16",   "int32",    "int64",   "other"};
+
+enum class Access : uint8_t { kRead, kWrite };
+inline constexpr std::array<std::string_view, 2> kAccessNames{"read", "write"};
+
+enum class AllocatorAction : uint8_t {
+    kSegmentAlloc,
+    kSegmentFree,
+    kSegmentMap,
+    kSegmentUnmap,
+    kOom,
+    kSnapshot
+};
+inline constexpr std::array<std::string_view, 6> kAllocatorActionNames{
+    "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot"};
+
+enum class SweepOutcome : uint8_t { kOk, kOutOfMemory };
+inline constexpr std::array<std::string_view, 2> kSweepOutcomeNames{"ok", "out_of_memory"};
+
+constexpr std::string_view name_of(Source v) { return kSourceNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(TimeBasis v) { return kTimeBasisNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(RunState v) { return kRunStateNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(Severity v) { return kSeverityNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(PhaseKind v) { return kPhaseKindNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(OpClass v) { return kOpClassNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(Role v) { return kRoleNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(DType v) { return kDTypeNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(Access v) { return kAccessNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(AllocatorAction v) {
+    return kAllocatorActionNames[static_cast<size_t>(v)];
+}
+constexpr std::string_view name_of(SweepOutcome v) {
+    return kSweepOutcomeNames[static_cast<size_t>(v)];
+}
+
+// ---- interned text --------------------------------------------------------------------------
+
+struct Text;  // tag: an interned string
+using StringId = Id<Text>;
+
+class StringTable {
+public:
+    StringId intern(std::string_view text);
+    /// The text of `id`; empty when `id` is none.
+    std::string_view operator[](StringId id) const;
+    std::size_t size() const { return texts_.size(); }
+
+private:
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const {
+            return std::hash<std::string_view>{}(text);
+        }
+    };
+    std::vector<std::string> texts_;
+    std::unordered_map<std::string, StringId, Hash, std::equal_to<>> ids_;
+};
+
+// ---- rows -----------------------------------------------------------------------------------
+
+/// The capture as a whole; a trace has exactly one row.
+struct Run {
+    Source source = Source::kMeasuredCpu;
+    TimeBasis time_basis = TimeBasis::kMeasured;
+    RunState state = RunState::kIncomplete;
+    StringId workload;            // JSON of models::Workload: everything needed to run it again
+    StringId model;               // "bert-large"
+    StringId head;                // "layers", "mlm", "squad", "lm"
+    StringId recipe;              // the name the user gave: "tempo", "gelu=in_place,masks=bit"
+    StringId recipe_per_layer;    // JSON array, one canonical recipe text per layer
+    StringId precision;           // "fp32"
+    StringId device_name;         // processor or card, as the system names it
+    StringId software;            // JSON object of versions
+    StringId allocator_settings;  // as PYTORCH_ALLOC_CONF; empty on the CPU
+    int64_t num_layers = 0;
+    int64_t batch_size = 0;
+    int64_t seq_len = 0;
+    int64_t seed = 0;
+    int64_t num_threads = 0;
+    int64_t memory_limit_bytes = -1;  // emulated limit; -1 = none
+    int64_t rank = 0;
+    int64_t world_size = 1;
+    int64_t start_unix_ns = 0;  // wall clock at time 0 of this trace
+
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"source", &Run::source}, Column{"time_basis", &Run::time_basis},
+            Column{"state", &Run::state}, Column{"workload", &Run::workload},
+            Column{"model", &Run::model}, Column{"head", &Run::head},
+            Column{"recipe", &Run::recipe}, Column{"recipe_per_layer", &Run::recipe_per_layer},
+            Column{"precision", &Run::precision}, Column{"device_name", &Run::device_name},
+            Column{"software", &Run::software},
+            Column{"allocator_settings", &Run::allocator_settings},
+            Column{"num_layers", &Run::num_layers}, Column{"batch_size", &Run::batch_size},
+            Column{"seq_len", &Run::seq_len}, Column{"seed", &Run::seed},
+            Column{"num_threads", &Run::num_threads},
+            Column{"memory_limit_bytes", &Run::memory_limit_bytes}, Column{"rank", &Run::rank},
+            Column{"world_size", &Run::world_size}, Column{"start_unix_ns", &Run::start_unix_ns});
+    }
+};
+
+/// One thing that the capture could not see or had to assume.
+struct HealthNote {
+    StringId code;  // "unmatched_frees"
+    Severity severity = Severity::kInfo;
+    int64_t count = 0;
+    StringId explanation;  // one sentence: what it means and what to do
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"code", &HealthNote::code},
+                          Column{"severity", &HealthNote::severity},
+                          Column{"count", &HealthNote::count},
+                          Column{"explanation", &HealthNote::explanation});
+    }
+};
+
+struct Frame {
+    StringId function;
+    StringId file;
+    int64_t line = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"function", &Frame::function}, Column{"file", &Frame::file},
+                          Column{"line", &Frame::line});
+    }
+};
+
+/// A call stack as its innermost frame and the rest of it.
+struct Stack {
+    Id<Stack> parent;
+    Id<Frame> frame;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"parent", &Stack::parent}, Column{"frame", &Stack::frame});
+    }
+};
+
+struct Device {
+    StringId name;  // "cpu", "cuda:0"
+    int64_t total_bytes = -1;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"name", &Device::name},
+                          Column{"total_bytes", &Device::total_bytes});
+    }
+};
+
+struct Stream {
+    Id<Device> device;
+    int64_t handle = 0;  // the number by which CUDA knows it
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"device", &Stream::device}, Column{"handle", &Stream::handle});
+    }
+};
+
+struct Thread {
+    StringId name;
+    int64_t system_id = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"name", &Thread::name}, Column{"system_id", &Thread::system_id});
+    }
+};
+
+/// A node of the module tree, by its full path as Hugging Face names modules:
+/// `encoder.layer.3.attention.self.softmax`, `h.3.mlp`.
+struct Scope {
+    StringId path;
+    Id<Scope> parent;
+    int64_t layer = -1;  // index of the Transformer layer it lies in
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"path", &Scope::path}, Column{"parent", &Scope::parent},
+                          Column{"layer", &Scope::layer});
+    }
+};
+
+/// One recorded training iteration.
+struct Step {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    int64_t first_event = 0;  // allocator events [first_event, last_event) happened in it
+    int64_t last_event = 0;
+    double loss = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"start_ns", &Step::start_ns}, Column{"end_ns", &Step::end_ns},
+                          Column{"first_event", &Step::first_event},
+                          Column{"last_event", &Step::last_event}, Column{"loss", &Step::loss});
+    }
+};
+
+struct Phase {
+    Id<Step> step;
+    PhaseKind kind = PhaseKind::kForward;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    int64_t first_event = 0;  // allocator events [first_event, last_event) happened in it
+    int64_t last_event = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"step", &Phase::step}, Column{"kind", &Phase::kind},
+                          Column{"start_ns", &Phase::start_ns}, Column{"end_ns", &Phase::end_ns},
+                          Column{"first_event", &Phase::first_event},
+                          Column{"last_event", &Phase::last_event});
+    }
+};
+
+/// One framework call.
+struct Op {
+    StringId name;  // "aten::addmm", "tempo::inplace_gelu"
+    Id<Scope> scope;
+    Id<Phase> phase;
+    Id<Thread> thread;
+    Id<Op> parent;   // the call that made this call
+    Id<Op> forward;  // for a backward op: the forward op whose gradient it computes
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    int64_t flop = 0;
+    int64_t read_words = 0;  // elements, not bytes
+    int64_t written_words = 0;
+    OpClass op_class = OpClass::kOther;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"name", &Op::name}, Column{"scope", &Op::scope},
+                          Column{"phase", &Op::phase}, Column{"thread", &Op::thread},
+                          Column{"parent", &Op::parent}, Column{"forward", &Op::forward},
+                          Column{"start_ns", &Op::start_ns}, Column{"end_ns", &Op::end_ns},
+                          Column{"flop", &Op::flop}, Column{"read_words", &Op::read_words},
+                          Column{"written_words", &Op::written_words},
+                          Column{"op_class", &Op::op_class});
+    }
+};
+
+struct Allocation;
+
+/// The memory behind one or more tensors.
+struct Storage {
+    Id<Allocation> allocation;
+    int64_t size_bytes = 0;
+    Role role = Role::kUnknown;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"allocation", &Storage::allocation},
+                          Column{"size_bytes", &Storage::size_bytes},
+                          Column{"role", &Storage::role});
+    }
+};
+
+/// A view of a storage, as an op saw it.
+struct Tensor {
+    Id<Storage> storage;
+    StringId name;     // "query", "attention_probs", "encoder.layer.0.output.dense.weight"
+    StringId shape;    // "[8, 512, 1024]"
+    StringId strides;  // "[524288, 1024, 1]", elements
+    DType dtype = DType::kOther;
+    Id<Op> producer;  // the op that returned it first
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"storage", &Tensor::storage}, Column{"name", &Tensor::name},
+                          Column{"shape", &Tensor::shape}, Column{"strides", &Tensor::strides},
+                          Column{"dtype", &Tensor::dtype}, Column{"producer", &Tensor::producer});
+    }
+};
+
+/// An edge of the data flow: this op read or wrote this tensor.
+struct OpTensor {
+    Id<Op> op;
+    Id<Tensor> tensor;
+    Access access = Access::kRead;
+    int64_t words = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"op", &OpTensor::op}, Column{"tensor", &OpTensor::tensor},
+                          Column{"access", &OpTensor::access}, Column{"words", &OpTensor::words});
+    }
+};
+
+/// Autograd keeps a storage for the backward of `op`, from `saved_event` to `released_event`.
+struct Save {
+    Id<Storage> storage;
+    Id<Tensor> tensor;
+    Id<Op> op;
+    int64_t saved_event = -1;     // allocator events before this number came before the save
+    int64_t released_event = -1;  // -1 = still kept at the end of the trace
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"storage", &Save::storage}, Column{"tensor", &Save::tensor},
+                          Column{"op", &Save::op}, Column{"saved_event", &Save::saved_event},
+                          Column{"released_event", &Save::released_event});
+    }
+};
+
+/// A change of the allocator's own state: segments, out of memory, the start snapshot.
+struct AllocatorEvent {
+    AllocatorAction action = AllocatorAction::kSnapshot;
+    int64_t event = 0;
+    int64_t time_ns = 0;
+    Id<Device> device;
+    Id<Stream> stream;
+    int64_t pool = 0;  // 0 = default pool; private pools (graph capture) count from 1
+    int64_t address = 0;
+    int64_t size_bytes = 0;  // segment bytes; at out of memory the bytes asked for
+    int64_t free_bytes = -1;  // at out of memory: what the device still had
+
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"action", &AllocatorEvent::action}, Column{"event", &AllocatorEvent::event},
+            Column{"time_ns", &AllocatorEvent::time_ns}, Column{"device", &AllocatorEvent::device},
+            Column{"stream", &AllocatorEvent::stream}, Column{"pool", &AllocatorEvent::pool},
+            Column{"address", &AllocatorEvent::address},
+            Column{"size_bytes", &AllocatorEvent::size_bytes},
+            Column{"free_bytes", &AllocatorEvent::free_bytes});
+    }
+};
+
+/// One block from its allocation to its free. On the CPU requested = block bytes and both free
+/// events coincide.
+struct Allocation {
+    Id<Device> device;
+    Id<Stream> stream;
+    int64_t pool = 0;
+    int64_t address = 0;
+    int64_t requested_bytes = 0;
+    int64_t block_bytes = 0;  // after the allocator's rounding
+    int64_t alloc_event = 0;
+    int64_t free_requested_event = -1;  // -1 = still live
+    int64_t free_completed_event = -1;  // later than requested when another stream used it
+    int64_t alloc_ns = 0;
+    int64_t free_requested_ns = -1;
+    int64_t free_completed_ns = -1;
+    Id<Op> op;          // the innermost op that asked for it
+    Id<Op> freeing_op;  // the innermost op during which it was freed
+    Id<Storage> storage;
+    Id<AllocatorEvent> segment;  // the segment_alloc or segment_map it lies in
+    Id<Stack> stack;
+
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"device", &Allocation::device}, Column{"stream", &Allocation::stream},
+            Column{"pool", &Allocation::pool}, Column{"address", &Allocation::address},
+            Column{"requested_bytes", &Allocation::requested_bytes},
+            Column{"block_bytes", &Allocation::block_bytes},
+            Column{"alloc_event", &Allocation::alloc_event},
+            Column{"free_requested_event", &Allocation::free_requested_event},
+            Column{"free_completed_event", &Allocation::free_completed_event},
+            Column{"alloc_ns", &Allocation::alloc_ns},
+            Column{"free_requested_ns", &Allocation::free_requested_ns},
+            Column{"free_completed_ns", &Allocation::free_completed_ns},
+            Column{"op", &Allocation::op}, Column{"freeing_op", &Allocation::freeing_op},
+            Column{"storage", &Allocation::storage}, Column{"segment", &Allocation::segment},
+            Column{"stack", &Allocation::stack});
+    }
+};
+
+struct Kernel {
+    StringId name;
+    Id<Stream> stream;
+    Id<Op> op;  // the op that launched it
+    int64_t correlation = -1;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    int64_t grid_x = 0, grid_y = 0, grid_z = 0;
+    int64_t block_x = 0, block_y = 0, block_z = 0;
+    int64_t registers_per_thread = 0;
+    int64_t shared_memory_bytes = 0;  // static and dynamic
+
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"name", &Kernel::name}, Column{"stream", &Kernel::stream},
+            Column{"op", &Kernel::op}, Column{"correlation", &Kernel::correlation},
+            Column{"start_ns", &Kernel::start_ns}, Column{"end_ns", &Kernel::end_ns},
+            Column{"grid_x", &Kernel::grid_x}, Column{"grid_y", &Kernel::grid_y},
+            Column{"grid_z", &Kernel::grid_z}, Column{"block_x", &Kernel::block_x},
+            Column{"block_y", &Kernel::block_y}, Column{"block_z", &Kernel::block_z},
+            Column{"registers_per_thread", &Kernel::registers_per_thread},
+            Column{"shared_memory_bytes", &Kernel::shared_memory_bytes});
+    }
+};
+
+/// A copy or a memset on the device.
+struct Memcpy {
+    StringId kind;  // "host_to_device", "device_to_device", "memset"
+    Id<Stream> stream;
+    Id<Op> op;
+    int64_t correlation = -1;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    int64_t size_bytes = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"kind", &Memcpy::kind}, Column{"stream", &Memcpy::stream},
+                          Column{"op", &Memcpy::op}, Column{"correlation", &Memcpy::correlation},
+                          Column{"start_ns", &Memcpy::start_ns}, Column{"end_ns", &Memcpy::end_ns},
+                          Column{"size_bytes", &Memcpy::size_bytes});
+    }
+};
+
+/// A CUDA runtime or driver call on the host.
+struct Api {
+    StringId name;
+    Id<Thread> thread;
+    Id<Op> op;
+    int64_t correlation = -1;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"name", &Api::name}, Column{"thread", &Api::thread},
+                          Column{"op", &Api::op}, Column{"correlation", &Api::correlation},
+                          Column{"start_ns", &Api::start_ns}, Column{"end_ns", &Api::end_ns});
+    }
+};
+
+/// A sampled value that cannot be derived from the events: free device memory, a clock rate.
+struct Counter {
+    StringId name;  // unit last: "device_free_bytes", "sm_clock_hz"
+    Id<Device> device;
+    int64_t time_ns = 0;
+    double value = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"name", &Counter::name}, Column{"device", &Counter::device},
+                          Column{"time_ns", &Counter::time_ns}, Column{"value", &Counter::value});
+    }
+};
+
+/// A range or a mark (start = end) by the user or by the tool.
+struct Annotation {
+    StringId text;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"text", &Annotation::text},
+                          Column{"start_ns", &Annotation::start_ns},
+                          Column{"end_ns", &Annotation::end_ns});
+    }
+};
+
+/// One batch size of a sweep.
+struct SweepPoint {
+    int64_t batch_size = 0;
+    SweepOutcome outcome = SweepOutcome::kOk;
+    int64_t peak_allocated_bytes = 0;
+    int64_t peak_reserved_bytes = 0;
+    int64_t requested_bytes = -1;  // at out of memory: the allocation that failed
+    int64_t free_bytes = -1;       // at out of memory: what was left
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"batch_size", &SweepPoint::batch_size},
+                          Column{"outcome", &SweepPoint::outcome},
+                          Column{"peak_allocated_bytes", &SweepPoint::peak_allocated_bytes},
+                          Column{"peak_reserved_bytes", &SweepPoint::peak_reserved_bytes},
+                          Column{"requested_bytes", &SweepPoint::requested_bytes},
+                          Column{"free_bytes", &SweepPoint::free_bytes});
+    }
+};
+
+struct SweepSample {
+    Id<SweepPoint> point;
+    int64_t step_time_ns = 0;
+
+    static constexpr auto columns() {
+        return std::tuple(Column{"point", &SweepSample::point},
+                          Column{"step_time_ns", &SweepSample::step_time_ns});
+    }
+};
+
+// ---- the trace ------------------------------------------------------------------------------
+
+struct Trace {
+    StringTable strings;
+    Table<Run> runs;  // exactly one row
+    Table<HealthNote> health;
+    Table<Frame> frames;
+    Table<Stack> stacks;
+    Table<Device> devices;
+    Table<Stream> streams;
+    Table<Thread> threads;
+    Table<Scope> scopes;
+    Table<Step> steps;
+    Table<Phase> phases;
+    Table<Op> ops;
+    Table<Storage> storages;
+    Table<Tensor> tensors;
+    Table<OpTensor> op_tensors;
+    Table<Save> saves;
+    Table<Allocation> allocations;
+    Table<AllocatorEvent> allocator_events;
+    Table<Kernel> kernels;
+    Table<Memcpy> memcpys;
+    Table<Api> apis;
+    Table<Counter> counters;
+    Table<Annotation> annotations;
+    Table<SweepPoint> sweep_points;
+    Table<SweepSample> sweep_samples;
+
+    Run run() const { return runs.empty() ? Run{} : runs[Id<Run>(0)]; }
+    std::string_view text(StringId id) const { return strings[id]; }
+
+    /// Calls `visit(name, table)` for every table but the strings, in file order. `name` is the
+    /// table's name in the file, singular.
+    template <typename Self, typename Visit>
+    static void for_each_table(Self& self, Visit&& visit) {
+        visit("run", self.runs);
+        visit("health", self.health);
+        visit("frame", self.frames);
+        visit("stack", self.stacks);
+        visit("device", self.devices);
+        visit("stream", self.streams);
+        visit("thread", self.threads);
+        visit("scope", self.scopes);
+        visit("step", self.steps);
+        visit("phase", self.phases);
+        visit("op", self.ops);
+        visit("storage", self.storages);
+        visit("tensor", self.tensors);
+        visit("op_tensor", self.op_tensors);
+        visit("save", self.saves);
+        visit("allocation", self.allocations);
+        visit("allocator_event", self.allocator_events);
+        visit("kernel", self.kernels);
+        visit("memcpy", self.memcpys);
+        visit("api", self.apis);
+        visit("counter", self.counters);
+        visit("annotation", self.annotations);
+        visit("sweep_point", self.sweep_points);
+        visit("sweep_sample", self.sweep_samples);
+    }
+};
+
+}  // namespace profiler

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// The one place where bytes, times and counts turn into text and back. Independent of the
+/// locale.
+namespace profiler {
+
+std::string format_bytes(int64_t bytes);           // "24.5 GiB", "14.0 MiB", "512 B"; 3 digits
+std::string format_exact_bytes(int64_t bytes);     // "14,769,152 B"
+std::string format_duration(int64_t duration_ns);  // "7.62 s", "2.03 ms", "850 ns"
+std::string format_count(int64_t count);           // "1,004,229"
+std::string format_percent(double ratio, bool with_sign = false);  // 0.209 -> "20.9 %", "+20.9 %"
+
+/// "16GiB", "512 MiB", "1.5gib", "4096" (bytes), "11GB" (decimal). Refuses negative sizes,
+/// unknown units and what does not fit int64_t.
+models::Result<int64_t> parse_bytes(std::string_view text);
+
+}  // namespace profiler
