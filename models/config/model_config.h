@@ -1,0 +1,60 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// A Transformer by its numbers, with the field names of Hugging Face configurations.
+namespace models {
+
+enum class Family : uint8_t {
+    kBert,       // post-LN encoder, erf GELU; RoBERTa too
+    kGpt2,       // pre-LN decoder, causal, tanh GELU
+    kSubstation  // Substation's encoder layer: ReLU, dropout inside the FFN, no mask
+};
+inline constexpr std::array<std::string_view, 3> kFamilyNames{"bert", "gpt2", "substation"};
+
+enum class Head : uint8_t {
+    kLayers,  // only the layer stack: the input is a leaf [B, S, H], loss = sum(output * fixed random)
+    kMlm,     // masked language model (BERT, RoBERTa)
+    kSquad,   // span prediction (BERT, RoBERTa)
+    kLm       // next token (GPT-2)
+};
+inline constexpr std::array<std::string_view, 4> kHeadNames{"layers", "mlm", "squad", "lm"};
+
+struct ModelConfig {
+    std::string name = "custom";
+    Family family = Family::kBert;
+    int64_t hidden_size = 768;         // H
+    int64_t num_layers = 12;           // L
+    int64_t num_heads = 12;            // A
+    int64_t intermediate_size = 3072;  // I
+    int64_t vocab_size = 30522;        // V
+    int64_t max_position_embeddings = 512;
+    int64_t type_vocab_size = 2;  // 0: no token type embedding
+    double hidden_dropout_p = 0.1;
+    double attention_dropout_p = 0.1;
+    double layer_norm_eps = 1e-12;
+
+    int64_t head_dim() const { return hidden_size / num_heads; }
+    friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+/// BERT and RoBERTa base/large, GPT-2 small/medium/large/xl, substation-encoder.
+const std::vector<ModelConfig>& model_presets();
+/// Errors: unknown name; the nearest names are listed.
+Result<ModelConfig> find_model(std::string_view name);
+
+constexpr std::string_view name_of(Family f) { return kFamilyNames[static_cast<size_t>(f)]; }
+constexpr std::string_view name_of(Head h) { return kHeadNames[static_cast<size_t>(h)]; }
+Result<Head> parse_head(std::string_view name);
+
+/// Up to three of `names` that are nearest to `word`, best first, for "did you mean".
+std::vector<std::string_view> nearest_names(std::string_view word,
+                                            const std::vector<std::string_view>& names);
+
+}  // namespace models

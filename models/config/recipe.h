@@ -1,0 +1,82 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// A recipe is a choice per op: which tensors backward keeps, what it recomputes, which kernel
+/// runs. Tempo, DeepSpeed, checkpointing, flash and Substation are presets over the same switches
+/// (DESIGN: Recipes and precisions).
+namespace models {
+
+enum class Gelu : uint8_t {
+    kOriginal,  // keeps the input
+    kInPlace,   // keeps the output and a branch mask (Tempo)
+    kRecompute  // keeps the input only, the output is computed again (DeepSpeed gelu_checkpoint)
+};
+enum class LayerNorm : uint8_t {
+    kOriginal,   // keeps input, mean, rstd
+    kFromOutput  // keeps output, rstd (Tempo; DeepSpeed normalize_invertible)
+};
+enum class Attention : uint8_t {
+    kMaterialized,      // keeps probabilities, dropout mask and dropout output
+    kRecomputeDropout,  // drops the dropout output (Tempo Combined; DeepSpeed attn_dropout_checkpoint)
+    kFlash,
+    kEfficient,
+    kCudnn
+};
+enum class Masks : uint8_t { kByte, kBit, kPhilox };
+enum class Checkpoint : uint8_t { kNone, kPerLayer, kSqrt, kAttentionCore };
+enum class Fusion : uint8_t { kNone, kSubstation, kDeepSpeed };
+enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
+enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
+
+inline constexpr std::array<std::string_view, 3> kGeluNames{"original", "in_place", "recompute"};
+inline constexpr std::array<std::string_view, 2> kLayerNormNames{"original", "from_output"};
+inline constexpr std::array<std::string_view, 5> kAttentionNames{
+    "materialized", "recompute_dropout", "flash", "efficient", "cudnn"};
+inline constexpr std::array<std::string_view, 3> kMasksNames{"byte", "bit", "philox"};
+inline constexpr std::array<std::string_view, 4> kCheckpointNames{"none", "per_layer", "sqrt",
+                                                                  "attention_core"};
+inline constexpr std::array<std::string_view, 3> kFusionNames{"none", "substation", "deepspeed"};
+inline constexpr std::array<std::string_view, 2> kDropoutNames{"tempo", "stock"};
+inline constexpr std::array<std::string_view, 4> kOptimizerNames{"sgd", "adamw", "adamw_loop",
+                                                                 "adamw_fused"};
+
+struct Recipe {
+    Gelu gelu = Gelu::kOriginal;
+    LayerNorm layer_norm = LayerNorm::kOriginal;
+    Attention attention = Attention::kMaterialized;
+    Masks masks = Masks::kByte;
+    Checkpoint checkpoint = Checkpoint::kNone;
+    Fusion fusion = Fusion::kNone;
+    Dropout dropout = Dropout::kTempo;
+    Optimizer optimizer = Optimizer::kAdamW;
+
+    friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+struct RecipePreset {
+    std::string_view name;
+    std::string_view summary;  // one line for `--help`
+    Recipe recipe;
+    bool runs_on_cpu = true;   // false: predicted or CUDA only
+};
+
+/// All presets, in the order in which they are listed to users.
+const std::vector<RecipePreset>& recipe_presets();
+
+/// A preset's name ("tempo-packed"), or switches by hand on top of `original` or of a preset named
+/// first: "gelu=in_place,masks=bit", "tempo,masks=bit".
+/// Errors: unknown name (the nearest ones are listed), unknown switch or value.
+Result<Recipe> parse_recipe(std::string_view text);
+
+/// Canonical text: the switches that differ from `original`, as "gelu=in_place,masks=bit", or
+/// "original". parse_recipe(to_text(r)) == r.
+std::string to_text(const Recipe& recipe);
+
+}  // namespace models

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "models/config/model_config.h"
+#include "models/config/precision.h"
+#include "models/config/recipe.h"
+#include "models/config/result.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// Everything that defines a training step: model, head, recipe, batch, precision, data.
+/// Two traces are comparable when their workloads differ in the recipe only.
+namespace models {
+
+enum class Padding : uint8_t {
+    kNone,   // all sequences full, no mask
+    kRandom  // random lengths in [S/2, S]; an additive mask [B, 1, 1, S]
+};
+inline constexpr std::array<std::string_view, 2> kPaddingNames{"none", "random"};
+
+struct Workload {
+    ModelConfig model;
+    Head head = Head::kLayers;
+    std::string recipe_name = "original";  // as the user gave it
+    Recipe recipe;
+    Precision precision = Precision::kFp32;
+    int64_t batch_size = 8;  // B
+    int64_t seq_len = 512;   // S
+    Padding padding = Padding::kNone;
+    int64_t seed = 0;
+    double learning_rate = 1e-4;
+
+    friend bool operator==(const Workload&, const Workload&) = default;
+};
+
+/// Checks that the workload can exist: sizes positive, heads divide the hidden size, sequence
+/// within the model's positions, no tensor over 2^31 elements, probabilities in [0, 1], a head
+/// that the family has. One sentence per problem, the first one found.
+Result<void> validate(const Workload& workload);
+
+/// Also that the CPU can run it: SDPA backends and fusions that exist on CUDA only are refused.
+Result<void> validate_for_cpu(const Workload& workload);
+
+nlohmann::json to_json(const Workload& workload);
+Result<Workload> workload_from_json(const nlohmann::json& json);
+
+/// The same step but for the recipe: what comparisons group by.
+bool comparable(const Workload& a, const Workload& b);
+
+}  // namespace models

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "profiler/analysis/peak.h"
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The memory that lives at the peak, grouped.
+namespace profiler {
+
+enum class GroupBy : uint8_t { kClass, kLayer, kOp, kTensor };
+inline constexpr std::array<std::string_view, 4> kGroupByNames{"class", "layer", "op", "tensor"};
+
+struct BreakdownRow {
+    std::string name;  // "activation"; "encoder.layer.3"; "aten::_softmax"; "attention_probs"
+    int64_t size_bytes = 0;
+    int64_t count = 0;  // allocations
+    RoleBytes by_role{};
+};
+
+/// Rows by size, largest first (layers in their order). Their sum is peak.allocated_bytes.
+std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by);
+
+}  // namespace profiler

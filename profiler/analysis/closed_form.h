@@ -1,0 +1,44 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/analysis/ledger.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What one middle Transformer layer keeps for backward, by formula: a table of rows whose sum is
+/// the papers' closed form (docs/notation.md: n = B*S*H, T = B*A*S^2, R = B*S, e = bytes per
+/// element). A check on traces, never their source.
+namespace profiler {
+
+struct ClosedFormRow {
+    std::string tensor;   // the ledger's name of the tensor: "attention_probs"
+    std::string formula;  // "eT"
+    int64_t size_bytes = 0;
+};
+
+struct ClosedForm {
+    std::vector<ClosedFormRow> rows;
+    std::string formula;  // "n(16e+2)+T(2e+1)+4Rs"
+    int64_t total_bytes = 0;
+};
+
+/// `on_cpu`: LayerNorm statistics of uniform 16-bit types take 2 bytes there, 4 elsewhere.
+/// None where no closed form is known (`reason` says why).
+std::optional<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu,
+                                               std::string* reason = nullptr);
+
+struct ClosedFormCheck {
+    int64_t layer = -1;  // the middle layer that was compared
+    int64_t ledger_bytes = 0;
+    int64_t closed_form_bytes = 0;
+    bool equal() const { return ledger_bytes == closed_form_bytes; }
+};
+
+/// Compares the ledger of a middle layer (neither first nor last) with the closed form; none when
+/// the trace has fewer than three layers or no closed form.
+std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace);
+
+}  // namespace profiler
