@@ -1,0 +1,107 @@
+# How a folder of ours says what it is made of.
+#
+#   temposcope_add_library(NAME temposcope_trace SOURCES trace.cpp trace.h PUBLIC fmt::fmt PRIVATE SQLite::SQLite3)
+#       A static library; TYPE SHARED or MODULE for what is opened at run time. .cu files may stand among the sources.
+#   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
+#   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
+#                       [LABELS gpu slow] [TIMEOUT 120] [PROPERTIES RUN_SERIAL TRUE])
+#       A GoogleTest program, each of its tests a ctest test. The macro TEMPOSCOPE_SOURCE_DIR is the repository's root.
+#   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
+#       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
+#       std::string_view embedded::ui_font().
+#
+# Include paths start at the repository's root.
+
+include(GoogleTest)
+
+function(_temposcope_set_up target public private)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PUBLIC ${public} PRIVATE ${private} temposcope_options)
+endfunction()
+
+function(temposcope_add_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TYPE" "SOURCES;PUBLIC;PRIVATE")
+  _temposcope_check_arguments(temposcope_add_library)
+  if(NOT arg_TYPE)
+    set(arg_TYPE STATIC)
+  endif()
+  if(NOT arg_SOURCES MATCHES "\\.(cpp|cu|S)(;|$)")  # headers only
+    add_library(${arg_NAME} INTERFACE)
+    target_sources(${arg_NAME} PRIVATE ${arg_SOURCES})
+    target_include_directories(${arg_NAME} INTERFACE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${arg_NAME} INTERFACE ${arg_PUBLIC})
+    return()
+  endif()
+  add_library(${arg_NAME} ${arg_TYPE} ${arg_SOURCES})
+  _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+endfunction()
+
+function(temposcope_add_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PUBLIC;PRIVATE")
+  _temposcope_check_arguments(temposcope_add_executable)
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+endfunction()
+
+function(temposcope_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;PROPERTIES")
+  _temposcope_check_arguments(temposcope_add_test)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  _temposcope_set_up(${arg_NAME} "" "${arg_LIBRARIES};GTest::gmock;GTest::gtest_main")
+  target_compile_definitions(${arg_NAME} PRIVATE TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  if(arg_LABELS)
+    list(APPEND arg_PROPERTIES LABELS "${arg_LABELS}")
+  endif()
+  # PRE_TEST: the tests are listed when ctest starts, so that a build need not run what it has just linked.
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
+endfunction()
+
+function(temposcope_embed_assets)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "ASSETS")
+  _temposcope_check_arguments(temposcope_embed_assets)
+  set(assembly "    .section .rodata\n")
+  set(declarations "")
+  set(functions "")
+  set(files "")
+  foreach(asset IN LISTS arg_ASSETS)
+    if(NOT asset MATCHES "^([a-z0-9_]+)=(.+)$")
+      message(FATAL_ERROR "temposcope_embed_assets(${arg_NAME}): '${asset}' is not name=file")
+    endif()
+    set(id ${CMAKE_MATCH_1})
+    cmake_path(ABSOLUTE_PATH CMAKE_MATCH_2 BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" NORMALIZE OUTPUT_VARIABLE file)
+    if(NOT EXISTS "${file}")
+      message(FATAL_ERROR "temposcope_embed_assets(${arg_NAME}): ${file} does not exist")
+    endif()
+    set(symbol "${arg_NAME}_${id}")
+    list(APPEND files "${file}")
+    string(APPEND assembly "    .global ${symbol}_begin\n    .global ${symbol}_end\n    .balign 16\n"
+      "${symbol}_begin:\n    .incbin \"${file}\"\n${symbol}_end:\n    .byte 0\n")
+    string(APPEND declarations "extern \"C\" const char ${symbol}_begin[];\nextern \"C\" const char ${symbol}_end[];\n")
+    string(APPEND functions "inline std::string_view ${id}() {\n"
+      "    return {${symbol}_begin, static_cast<std::size_t>(${symbol}_end - ${symbol}_begin)};\n}\n")
+  endforeach()
+  string(APPEND assembly "    .section .note.GNU-stack,\"\",%progbits\n")
+
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_embedded")
+  file(CONFIGURE OUTPUT "${folder}/${arg_NAME}.S" CONTENT "${assembly}" @ONLY)
+  file(CONFIGURE OUTPUT "${folder}/include/embedded/${arg_NAME}.h" @ONLY CONTENT
+    "#pragma once\n// Files embedded by temposcope_embed_assets.\n\n#include <cstddef>\n#include <string_view>\n\n${declarations}\nnamespace embedded {\n${functions}}  // namespace embedded\n")
+  set_source_files_properties("${folder}/${arg_NAME}.S" PROPERTIES OBJECT_DEPENDS "${files}")
+  add_library(${arg_NAME} STATIC "${folder}/${arg_NAME}.S")
+  target_include_directories(${arg_NAME} SYSTEM PUBLIC "${folder}/include")
+endfunction()
+
+# Reads the caller's variables: a misspelt keyword is an error and not silently dropped.
+macro(_temposcope_check_arguments function)
+  if(NOT arg_NAME)
+    message(FATAL_ERROR "${function}: NAME is missing")
+  endif()
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}(${arg_NAME}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+endmacro()

@@ -1,0 +1,28 @@
+# Libraries from Debian packages. The version is the oldest that is known to work (Debian 12's).
+
+# A macro, since find_package sets variables and targets where it is called.
+macro(temposcope_find_debian package version deb)
+  find_package(${package} ${version} QUIET ${ARGN})
+  temposcope_require(${package}_FOUND
+    "${package} ${version} or newer was not found; run scripts/setup, or: apt-get install ${deb}")
+endmacro()
+
+temposcope_find_debian(Threads "" libc6-dev)
+temposcope_find_debian(SQLite3 3.40 libsqlite3-dev)
+temposcope_find_debian(fmt 9.1 libfmt-dev)
+temposcope_find_debian(tl-expected 1.0 libexpected-dev)
+temposcope_find_debian(nlohmann_json 3.11 nlohmann-json3-dev)
+temposcope_find_debian(CLI11 2.1 libcli11-dev)
+temposcope_find_debian(Freetype 2.12 libfreetype-dev)
+temposcope_find_debian(hwy 1.0 libhwy-dev)
+temposcope_find_debian(OpenGL "" libgl-dev COMPONENTS OpenGL)
+temposcope_find_debian(X11 "" "libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev")
+
+temposcope_find_debian(PkgConfig "" pkg-config)
+pkg_check_modules(CAIRO QUIET IMPORTED_TARGET cairo>=1.16)
+temposcope_require(CAIRO_FOUND "cairo 1.16 or newer was not found; run scripts/setup, or: apt-get install libcairo2-dev")
+
+if(BUILD_TESTING)
+  temposcope_find_debian(GTest 1.12 "libgtest-dev libgmock-dev")
+  temposcope_find_debian(benchmark 1.7 libbenchmark-dev)
+endif()

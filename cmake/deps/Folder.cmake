@@ -1,0 +1,18 @@
+# TEMPOSCOPE_DEPS: the private folder that scripts/setup fills (the same rule as in scripts/lib/common.sh).
+
+if(DEFINED ENV{TEMPOSCOPE_DEPS})
+  set(_deps "$ENV{TEMPOSCOPE_DEPS}")
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(_deps "$ENV{XDG_CACHE_HOME}/temposcope")
+else()
+  set(_deps "$ENV{HOME}/.cache/temposcope")
+endif()
+set(TEMPOSCOPE_DEPS "${_deps}" CACHE PATH "folder that scripts/setup fills: venv/ and the imgui-bundle source")
+unset(_deps)
+
+# Stops configure with one sentence that names the remedy, unless `condition` holds.
+function(temposcope_require condition sentence)
+  if(NOT ${condition})
+    message(FATAL_ERROR "${sentence}")
+  endif()
+endfunction()

@@ -1,0 +1,57 @@
+# libtorch from the PyPI wheel as targets of our own, and the CUDA compiler beside it.
+#
+# Not find_package(Torch): that needs a CUDA toolkit in every case, ignores CMAKE_CUDA_ARCHITECTURES, links a second
+# CUDA runtime and edits global flags.
+
+# --- where: -DTEMPOSCOPE_TORCH_DIR=.../torch for another copy -----------------------------------------------------------
+file(GLOB _torch "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/torch")
+set(TEMPOSCOPE_TORCH_DIR "${_torch}" CACHE PATH "the folder `torch` of a torch 2.11.0 wheel (holds include/ and lib/)")
+unset(_torch)
+set(_torch_version "")
+if(EXISTS "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cpu.so" AND EXISTS "${TEMPOSCOPE_TORCH_DIR}/version.py")
+  file(STRINGS "${TEMPOSCOPE_TORCH_DIR}/version.py" _torch_version REGEX "^__version__ = '2\\.11\\.0")
+endif()
+temposcope_require(_torch_version "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.11.0; \
+run scripts/setup, or name another copy with -DTEMPOSCOPE_TORCH_DIR=<folder>/torch")
+unset(_torch_version)
+cmake_path(SET TEMPOSCOPE_NVIDIA_DIR NORMALIZE "${TEMPOSCOPE_TORCH_DIR}/../nvidia")
+
+# --- temposcope_torch: c10 and torch_cpu only ---------------------------------------------------------------------------
+# A program that links it starts in 0.24 s and without LD_LIBRARY_PATH; libtorch_cuda is opened later, when CUDA is
+# asked for. RPATH (old tags) and not RUNPATH, so that the libraries of the wheel find each other through it as well.
+add_library(temposcope_torch INTERFACE)
+target_include_directories(temposcope_torch SYSTEM INTERFACE
+  "${TEMPOSCOPE_TORCH_DIR}/include" "${TEMPOSCOPE_TORCH_DIR}/include/torch/csrc/api/include")
+target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_C10D_NCCL)  # as the wheel's own targets
+target_link_options(temposcope_torch INTERFACE
+  "LINKER:--disable-new-dtags"
+  "LINKER:-rpath,${TEMPOSCOPE_TORCH_DIR}/lib:${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib"
+  "LINKER:-rpath-link,${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib:${TEMPOSCOPE_NVIDIA_DIR}/cudnn/lib:${TEMPOSCOPE_NVIDIA_DIR}/nccl/lib:${TEMPOSCOPE_NVIDIA_DIR}/cusparselt/lib:${TEMPOSCOPE_NVIDIA_DIR}/nvshmem/lib")
+target_link_libraries(temposcope_torch INTERFACE
+  "${TEMPOSCOPE_TORCH_DIR}/lib/libc10.so" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cpu.so" Threads::Threads)
+
+# --- the CUDA language --------------------------------------------------------------------------------------------------
+# -DCUDAToolkit_ROOT=/usr/local/cuda takes the machine's own toolkit instead of the one in the virtual environment.
+set(CUDAToolkit_ROOT "${TEMPOSCOPE_NVIDIA_DIR}/cu13" CACHE PATH "CUDA 13.0 toolkit (holds bin/nvcc)")
+temposcope_require("EXISTS;${CUDAToolkit_ROOT}/bin/nvcc" "CUDAToolkit_ROOT='${CUDAToolkit_ROOT}' holds no bin/nvcc; \
+run scripts/setup, or name a CUDA 13.0 toolkit with -DCUDAToolkit_ROOT=<folder>")
+temposcope_require("EXISTS;${CUDAToolkit_ROOT}/lib64/libcudart.so" "${CUDAToolkit_ROOT}/lib64/libcudart.so is missing; \
+run scripts/setup, which makes the links that CMake looks for")
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER "${CUDAToolkit_ROOT}/bin/nvcc")
+endif()
+enable_language(CUDA)
+temposcope_find_debian(CUDAToolkit 13.0 "a CUDA 13.0 toolkit")
+
+# CUPTI, NVTX and runtime headers for code that opens the libraries at run time.
+add_library(temposcope_cuda_headers INTERFACE)
+target_include_directories(temposcope_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
+
+# --- temposcope_torch_cuda: for the modules that are opened when CUDA is there ------------------------------------------
+# --no-as-needed: g++ drops libtorch_cuda otherwise, since nothing refers to it by name, and no CUDA kernel is registered.
+add_library(temposcope_torch_cuda INTERFACE)
+target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
+  "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"
+  "-Wl,--push-state,--no-as-needed,${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so,--pop-state"
+  CUDA::cudart)
