@@ -5,7 +5,8 @@
 #   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
 #   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
 #                       [LABELS gpu slow] [TIMEOUT 120] [PROPERTIES RUN_SERIAL TRUE])
-#       A GoogleTest program, each of its tests a ctest test. The macro TEMPOSCOPE_SOURCE_DIR is the repository's root.
+#       A GoogleTest program, each of its tests a ctest test. Two macros for it: TEMPOSCOPE_SOURCE_DIR is the repository's
+#       root, TEMPOSCOPE_BINARY_DIR holds the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
@@ -51,8 +52,9 @@ function(temposcope_add_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "" "${arg_LIBRARIES};GTest::gmock;GTest::gtest_main")
-  target_compile_definitions(${arg_NAME} PRIVATE TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_compile_definitions(${arg_NAME} PRIVATE
+    TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
   if(arg_LABELS)
     list(APPEND arg_PROPERTIES LABELS "${arg_LABELS}")
   endif()
