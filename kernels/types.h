@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+// The words that all kernels share: 16-bit storage types, mask formats, the random-number key and
+// the CUDA stream. No kernel header needs torch, Highway or a CUDA header.
+//
+// Calling convention of every op in this folder
+//   CPU   `op_direction(args, begin, end)` works on one range of elements (or rows) on the calling
+//         thread. The caller splits the whole range, e.g. with at::parallel_for; ranges of one
+//         tensor may run at the same time when they start at multiples of the granularity that the
+//         header states.
+//   CUDA  `launch_op_direction(args, count, stream)` works on the whole tensor of the current device,
+//         asynchronously on `stream`. Same args, device pointers. In temposcope_kernels_cuda.
+// Pointers are borrowed for the call. Tensors are contiguous and row-major. Nothing is allocated.
+
+struct CUstream_st;
+
+namespace kernels {
+
+using CudaStream = CUstream_st*;  // the same type as cudaStream_t and CUstream
+
+/// IEEE binary16 as stored; same bits as c10::Half.
+struct Half {
+    uint16_t bits = 0;
+};
+
+/// bfloat16 as stored; same bits as c10::BFloat16.
+struct BFloat16 {
+    uint16_t bits = 0;
+};
+
+/// Type in which statistics and partial sums of T are kept: float, and double for double.
+template <typename T>
+struct StatType {
+    using type = float;
+};
+template <>
+struct StatType<double> {
+    using type = double;
+};
+template <typename T>
+using StatOf = typename StatType<T>::type;
+
+/// How a yes/no per element is kept for backward.
+enum class MaskKind : uint8_t {
+    kByte,  // one byte per element, 0 or 1 (torch.bool)
+    kBit,   // one bit per element, element i is bit i % 8 (least significant first) of byte i / 8,
+            // flat
+    kNone,  // not stored: dropout draws the same numbers again
+};
+
+/// Bytes of `count` bits packed by MaskKind::kBit.
+constexpr int64_t packed_bytes(int64_t count) {
+    return (count + 7) / 8;
+}
+
+/// Bytes that a mask of `count` elements takes.
+constexpr int64_t mask_bytes(MaskKind kind, int64_t count) {
+    return kind == MaskKind::kByte ? count : kind == MaskKind::kBit ? packed_bytes(count) : 0;
+}
+
+/// Element ranges of the CPU functions start at multiples of this many elements (and end there or
+/// at the end of the tensor): a range then owns whole mask bytes, whole Philox groups and whole
+/// cache lines of bits.
+inline constexpr int64_t kElementGranularity = 64;
+
+/// Rows of `row_size` elements after which a range of rows may be split, when a mask is stored
+/// flat.
+constexpr int64_t row_granularity(int64_t row_size) {
+    int64_t a = kElementGranularity;
+    int64_t b = row_size;
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return kElementGranularity / a;  // 64 / gcd(64, row_size)
+}
+
+}  // namespace kernels
