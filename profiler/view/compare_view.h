@@ -1,0 +1,121 @@
+#pragma once
+
+#include "profiler/analysis/comparison.h"
+#include "profiler/view/theme.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What the Compare panel and the comparison chart draw: one column per recipe with its memory by
+/// role, its maximum batch and its throughput, each beside the first (the baseline).
+///
+/// Numbers are in their own units (bytes, sequences per second) and colours are roles and recipe
+/// indices, so the same view serves any size of window or paper.
+namespace profiler {
+
+/// How a change reads: less memory is good, less throughput is bad.
+enum class Tone : uint8_t { kNeutral, kGood, kBad };
+
+/// A value beside the baseline's: "-38.2 %". Empty for the baseline itself and where either value
+/// is missing.
+struct Change {
+    std::string text;
+    double ratio = 0;  // (value - baseline) / baseline
+    Tone tone = Tone::kNeutral;
+
+    bool empty() const { return text.empty(); }
+};
+
+/// One layer of a stacked bar, from `start_bytes` to `start_bytes + size_bytes`.
+struct StackSegment {
+    Role role = Role::kUnknown;
+    int64_t start_bytes = 0;
+    int64_t size_bytes = 0;
+    std::string text;  // "12.4 GiB"
+};
+
+struct CurvePoint {
+    int64_t batch_size = 0;
+    double sequences_per_s = 0;      // from the median step time
+    double sequences_per_s_min = 0;  // spread over the samples
+    double sequences_per_s_max = 0;
+    int64_t peak_bytes = 0;
+    std::string text;  // "B=8: 12.4 sequences/s (12.1 to 12.6), peak 3.20 GiB"
+};
+
+struct CompareColumn {
+    std::string recipe;
+    std::size_t index = 0;  // for recipe_color and recipe_marker
+    bool is_baseline = false;
+    std::string source;  // "measured on the CPU"
+
+    std::vector<StackSegment> stack;  // at the peak, in kRoleStackOrder, empty roles left out
+    int64_t peak_bytes = 0;           // 0: these files hold no captured step
+    std::string peak_text;            // "3.20 GiB"
+    Change peak_change;
+
+    int64_t kept_bytes = 0;  // from forward to backward: never the same as the peak
+    std::string kept_text;
+    Change kept_change;
+
+    std::optional<int64_t> max_batch_size;
+    std::string max_batch_text;  // "12", "> 64" (no limit met up to 64), "–" (no sweep)
+    Change max_batch_change;
+
+    double sequences_per_s = 0;  // of the captured step; 0 = none
+    std::string throughput_text;
+    Change throughput_change;
+    std::string step_time_text;
+
+    std::vector<CurvePoint> curve;               // batches that trained, ascending
+    std::optional<std::size_t> best_point;       // index into `curve`: the fastest
+    std::optional<int64_t> out_of_memory_batch;  // the smallest batch that did not fit
+    std::string best_text;                       // "14.1 sequences/s at B=16"
+    Change best_change;
+
+    std::vector<std::string> files;
+};
+
+enum class Align : uint8_t { kLeft, kRight };
+
+/// A table of text: for the panel, the HTML page and terminals.
+struct TextTable {
+    struct Column {
+        std::string title;
+        Align align = Align::kLeft;
+        std::string explanation;  // what the number is and how it came about, for a (?) marker
+    };
+    std::vector<Column> columns;
+    std::vector<std::vector<std::string>> rows;  // a cell per column
+    std::vector<std::vector<Tone>> tones;        // the same shape
+};
+
+struct CompareView {
+    std::vector<CompareColumn> columns;  // the first is the baseline
+    std::vector<Role> roles;             // that occur in any stack, in kRoleStackOrder
+    TextTable table;                     // a row per recipe
+
+    std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::string sentence;  // what a user would quote
+    std::string source;    // "Measured on the CPU (AMD EPYC ...), median of 3 steps"
+    std::vector<std::string> notes;
+
+    int64_t max_peak_bytes = 0;  // ends of the axes
+    int64_t max_kept_bytes = 0;
+    int64_t max_batch_size = 0;  // over max_batch_size and the curves
+    double max_sequences_per_s = 0;
+
+    bool has_peak = false;          // at least one captured step
+    bool has_max_batch = false;     // at least one sweep met its limit
+    bool has_throughput = false;    // at least one sweep: curves to draw
+    std::string memory_limit_text;  // "8.00 GiB"; empty without a limit or when the limits differ
+    std::string no_max_batch_text;  // why there is nothing to draw, and what to run; else empty
+    std::string no_throughput_text;
+};
+
+CompareView build_compare_view(const Comparison& comparison);
+
+}  // namespace profiler

@@ -1,0 +1,116 @@
+#pragma once
+
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/view/theme.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the Ledger panel draws: every tensor kept for backward as a row of text, sorted and
+/// filtered, the closed form's figure beside it, and the same row of a second recipe.
+namespace profiler {
+
+enum class LedgerColumn : uint8_t {
+    kTensor,
+    kScope,
+    kOp,
+    kShape,
+    kDType,
+    kRole,
+    kSize,
+    kShare,
+    kLifetime,
+    kSavedBy,
+    kClosedForm,
+    kOtherSize,   // of the second ledger
+    kDifference,  // second minus first
+};
+inline constexpr std::array<std::string_view, 13> kLedgerColumnTitles{
+    "Tensor", "Module",   "Kept by",     "Shape",       "Type", "Role", "Bytes",
+    "Share",  "Kept for", "All keepers", "Closed form", "B",    "B - A"};
+
+/// Where a tensor is kept, with two ledgers.
+enum class Presence : uint8_t {
+    kSame,         // in both with equal bytes (and every row when there is one ledger)
+    kChanged,      // in both, another size
+    kDisappeared,  // only in the first: the second recipe saves it
+    kAdded         // only in the second: what the saving costs
+};
+
+struct LedgerSource {
+    const Ledger* ledger = nullptr;
+    const ClosedForm* closed_form = nullptr;  // of a middle layer; optional
+    int64_t num_layers = 0;                   // to know which layers are middle ones
+};
+
+struct LedgerRequest {
+    LedgerSource first;
+    LedgerSource second;  // ledger null: one recipe only
+    std::string filter;   // rows in which any text contains every word of it, in any case
+    LedgerColumn sort_by = LedgerColumn::kSize;
+    bool descending = true;
+    bool only_differences = false;  // hide Presence::kSame
+};
+
+struct LedgerViewRow {
+    std::string tensor;
+    std::string scope;
+    std::string op;
+    std::string shape;
+    std::string dtype;
+    Role role = Role::kUnknown;
+    std::string saved_by;  // all keepers, ", " between
+    int64_t layer = -1;
+
+    int64_t size_bytes = 0;  // first ledger; 0 when added
+    std::string size_text;   // "64.0 MiB"; "–" when absent
+    std::string exact_text;  // "67,108,864 B"
+    double share = 0;        // of the first ledger's total
+    std::string share_text;
+    int64_t lifetime_ns = -1;
+    std::string lifetime_text;
+
+    std::optional<int64_t> closed_form_bytes;
+    std::string closed_form_text;  // "eT = 64.0 MiB"; empty when the layer has none
+    bool differs_from_closed_form = false;
+
+    Presence presence = Presence::kSame;
+    int64_t other_bytes = 0;
+    std::string other_text;
+    int64_t difference_bytes = 0;
+    std::string difference_text;  // "-64.0 MiB"
+
+    Id<Storage> storage;  // in the first trace; of the second when added
+    Id<Allocation> allocation;
+};
+
+struct LedgerView {
+    std::vector<LedgerViewRow> rows;
+    bool has_other = false;
+    bool has_closed_form = false;
+    std::size_t row_count_total = 0;  // before the filter
+    int64_t shown_bytes = 0;          // of the rows shown, first ledger
+    int64_t shown_other_bytes = 0;
+    int64_t total_bytes = 0;
+    int64_t other_total_bytes = 0;
+    int64_t disappeared_bytes = 0;  // over all rows, whatever the filter
+    int64_t added_bytes = 0;
+    std::string total_text;        // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
+    std::string comparison_text;   // "B keeps 5.10 GiB less: 48 tensors (6.0 GiB) disappear, ..."
+    std::string closed_form_text;  // "Layer 1: 452,984,832 B, equal to n(16e+2)+T(2e+1)+4Rs"
+    bool closed_form_equal = false;
+};
+
+LedgerView build_ledger_view(const LedgerRequest& request);
+
+/// A row as tab-separated text, for the clipboard; `clipboard_header` gives the titles.
+std::string to_clipboard(const LedgerViewRow& row, bool has_other);
+std::string clipboard_header(bool has_other);
+
+}  // namespace profiler

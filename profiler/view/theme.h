@@ -1,0 +1,92 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/trace/trace.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Colours of the window and of exported charts, asked for by meaning and never by value.
+///
+/// Two themes, dark and light, come from assets/themes/*.json, which are part of the program.
+/// Fills have a contrast of at least 3:1 against the plot they stand on, text 4.5:1 (WCAG 2.1,
+/// 1.4.11 and 1.4.3), and stay apart for colour-blind readers; tests/profiler/view/theme_test.cpp
+/// holds all of it. Colour is never the only cue: each role has a hatch, each recipe a marker.
+namespace profiler {
+
+struct Color {
+    uint8_t r = 0;
+    uint8_t g = 0;
+    uint8_t b = 0;
+
+    friend constexpr bool operator==(Color, Color) = default;
+};
+
+/// The colour between `from` (t = 0) and `to` (t = 1), mixed in sRGB.
+Color mix(Color from, Color to, double t);
+/// "#4F81BD"
+std::string to_hex(Color color);
+/// WCAG 2.1 contrast ratio, 1 to 21.
+double contrast_ratio(Color a, Color b);
+
+/// The second cue of a role: a pattern over its fill.
+enum class Hatch : uint8_t {
+    kNone,
+    kDiagonal,      // ///
+    kBackDiagonal,  // backslashes
+    kCross,         // both diagonals
+    kHorizontal,
+    kVertical,
+    kGrid,
+    kDots
+};
+
+/// The second cue of a recipe: the marker of its points.
+enum class Marker : uint8_t { kCircle, kSquare, kDiamond, kUp, kDown, kCross, kPlus, kLeft };
+
+struct Theme {
+    std::string name;  // "dark"
+    bool is_dark = false;
+    Color background;  // the window behind the panels
+    Color panel;       // surface of a panel
+    Color raised;      // controls, table headers, tooltips
+    Color border;      // lines between surfaces
+    Color plot;        // inside of a plot, and the paper of an exported chart
+    Color text;        // values
+    Color dim_text;    // labels, axes
+    Color accent;      // selection, focus
+    Color good;        // a saving
+    Color bad;         // a cost, an error
+    Color warning;     //
+    std::array<Color, kRoleNames.size()> roles{};  // by Role
+    std::vector<Color> recipes;                    // grey for the first, then the accent, ...
+};
+
+const Theme& dark_theme();
+const Theme& light_theme();
+
+/// A theme file; refuses missing colours and what is not "#RRGGBB", in one sentence.
+models::Result<Theme> parse_theme(std::string_view json);
+
+/// Roles from the bottom of a stack to its top: what stays first, what comes and goes last.
+inline constexpr std::array<Role, kRoleNames.size()> kRoleStackOrder{
+    Role::kParameter,  Role::kOptimizerState, Role::kInput,     Role::kGradient,
+    Role::kActivation, Role::kTemporary,      Role::kWorkspace, Role::kUnknown};
+
+inline Color color_of(const Theme& theme, Role role) {
+    return theme.roles[static_cast<std::size_t>(role)];
+}
+/// Of the `index`-th recipe of a comparison; repeats after kMaxDistinctRecipes.
+Color recipe_color(const Theme& theme, std::size_t index);
+Marker recipe_marker(std::size_t index);
+inline constexpr std::size_t kMaxDistinctRecipes = 8;
+
+Hatch hatch_of(Role role);
+/// For legends and tables: "Parameters", "Saved activations".
+std::string_view label_of(Role role);
+
+}  // namespace profiler

@@ -1,0 +1,115 @@
+#pragma once
+
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/trace/trace.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What the Memory timeline draws for one time window and pixel width: per trace one column per
+/// pixel, stacked by role, with the allocated and reserved lines, phases, steps and the peak.
+///
+/// Two traces share one axis, that of the first. Aligned by phases, the second one's time is
+/// stretched piecewise so that its phases start and end with the first one's; "where in forward"
+/// is then the same place in both, although the recipes differ in speed.
+namespace profiler {
+
+/// One trace to draw. Everything is borrowed for the call.
+struct TimelineSource {
+    const Trace* trace = nullptr;
+    const MemoryCurve* curve = nullptr;
+    const PeakReport* peak = nullptr;  // optional
+    std::string name;                  // "A  original"
+};
+
+enum class TimeAlignment : uint8_t {
+    kTime,   // both from their first step's start
+    kPhases  // phase by phase; as kTime where the phases do not correspond
+};
+
+struct TimelineRequest {
+    std::vector<TimelineSource> sources;  // one or two
+    double start_ns = 0;                  // window, on the first trace's clock
+    double end_ns = 0;
+    int width_px = 0;
+    TimeAlignment alignment = TimeAlignment::kPhases;
+};
+
+struct PhaseBand {
+    PhaseKind kind = PhaseKind::kForward;
+    double start_ns = 0;  // on the shared axis
+    double end_ns = 0;
+    std::string text;  // "forward", with its own duration: "forward 412 ms"
+};
+
+struct StepBand {
+    double start_ns = 0;
+    double end_ns = 0;
+    std::string text;  // "step 1"
+};
+
+struct PeakMarker {
+    double time_ns = 0;  // on the shared axis
+    int64_t bytes = 0;
+    std::string text;  // "peak 24.5 GiB, backward of step 2"
+};
+
+/// Columns as one vector per quantity: column i covers [edge_ns[i], edge_ns[i + 1]) and shows the
+/// instant of its highest total. Edges lie on multiples of the column width, so that columns keep
+/// their content while the window pans.
+struct TimelineTrace {
+    std::string name;
+    std::vector<double> edge_ns;  // on the shared axis; columns + 1
+    /// Top of each role's layer in bytes, by Role, stacked in kRoleStackOrder.
+    std::array<std::vector<double>, kRoleNames.size()> top_bytes;
+    std::vector<double> allocated_bytes;  // = top of the highest layer
+    std::vector<double> reserved_bytes;
+    std::vector<PhaseBand> phases;  // those that meet the window
+    std::vector<StepBand> steps;
+    std::vector<PeakMarker> peaks;  // none or one
+    bool has_reserved = false;      // reserved differs from allocated somewhere (never on the CPU)
+    std::string summary;            // "peak 24.5 GiB"
+
+    std::size_t column_count() const { return allocated_bytes.size(); }
+};
+
+struct TimelineView {
+    std::vector<TimelineTrace> traces;
+    std::vector<double> difference_bytes;  // second minus first per column; empty with one trace
+    std::vector<Role> roles;               // that occur in the window, in kRoleStackOrder
+    double max_bytes = 0;                  // over all traces, of the whole capture: a steady axis
+    double max_difference_bytes = 0;       // largest magnitude in the window
+    TimeAlignment alignment = TimeAlignment::kTime;  // what was used
+    std::string alignment_note;  // why the phases could not be aligned; empty when they were
+};
+
+TimelineView build_timeline_view(const TimelineRequest& request);
+
+/// The full range that fits all sources on the shared axis: what "Fit" shows.
+struct TimeRange {
+    double start_ns = 0;
+    double end_ns = 0;
+};
+TimeRange fit_timeline(const std::vector<TimelineSource>& sources, TimeAlignment alignment);
+
+/// What a tooltip says about one instant: total, phase, and a row per role.
+struct TimelineReadout {
+    struct Row {
+        Role role = Role::kUnknown;
+        int64_t bytes = 0;
+        std::string text;   // "12.4 GiB"
+        std::string share;  // "41.3 %"
+    };
+    std::string time_text;   // "1.204 s", on the trace's own clock
+    std::string total_text;  // "24.5 GiB"
+    std::string phase_text;  // "backward of step 2"; empty outside
+    std::vector<Row> rows;   // from the top of the stack down; empty roles left out
+};
+TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,
+                              double time_ns);
+
+}  // namespace profiler
