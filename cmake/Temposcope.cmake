@@ -4,7 +4,7 @@
 #       A static library; TYPE SHARED or MODULE for what is opened at run time. .cu files may stand among the sources.
 #   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
 #   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
-#                       [LABELS gpu slow] [TIMEOUT 120] [PROPERTIES RUN_SERIAL TRUE])
+#                       [LABELS gpu slow] [TIMEOUT 120] [ENVIRONMENT A=1 B=2] [PROPERTIES RUN_SERIAL TRUE])
 #       A GoogleTest program, each of its tests a ctest test. Two macros for it: TEMPOSCOPE_SOURCE_DIR is the repository's
 #       root, TEMPOSCOPE_BINARY_DIR holds the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
@@ -18,6 +18,17 @@ include(GoogleTest)
 function(_temposcope_set_up target public private)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PUBLIC ${public} PRIVATE ${private} temposcope_options)
+endfunction()
+
+# `product` is what a user runs, without tests and benchmarks: `ninja product`.
+add_custom_target(product)
+set(_temposcope_tests "${PROJECT_SOURCE_DIR}/tests")
+
+function(_temposcope_add_to_product target)
+  cmake_path(IS_PREFIX _temposcope_tests "${CMAKE_CURRENT_SOURCE_DIR}" in_tests)
+  if(NOT in_tests)
+    add_dependencies(product ${target})
+  endif()
 endfunction()
 
 function(temposcope_add_library)
@@ -35,6 +46,9 @@ function(temposcope_add_library)
   endif()
   add_library(${arg_NAME} ${arg_TYPE} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+  if(NOT arg_TYPE STREQUAL "STATIC")
+    _temposcope_add_to_product(${arg_NAME})
+  endif()
 endfunction()
 
 function(temposcope_add_executable)
@@ -42,10 +56,11 @@ function(temposcope_add_executable)
   _temposcope_check_arguments(temposcope_add_executable)
   add_executable(${arg_NAME} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+  _temposcope_add_to_product(${arg_NAME})
 endfunction()
 
 function(temposcope_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
   _temposcope_check_arguments(temposcope_add_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -55,9 +70,12 @@ function(temposcope_add_test)
   target_compile_definitions(${arg_NAME} PRIVATE
     TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  if(arg_LABELS)
-    list(APPEND arg_PROPERTIES LABELS "${arg_LABELS}")
-  endif()
+  foreach(property LABELS ENVIRONMENT)  # a list inside a list: its semicolons must survive both expansions
+    if(arg_${property})
+      string(REPLACE ";" "\\\\;" value "${arg_${property}}")
+      list(APPEND arg_PROPERTIES ${property} "${value}")
+    endif()
+  endforeach()
   # PRE_TEST: the tests are listed when ctest starts, so that a build need not run what it has just linked.
   gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
