@@ -20,6 +20,15 @@ function(_temposcope_set_up target public private)
   target_link_libraries(${target} PUBLIC ${public} PRIVATE ${private} temposcope_options)
 endfunction()
 
+function(temposcope_add_folder folder)
+  if(TEMPOSCOPE_FOLDERS AND NOT folder IN_LIST TEMPOSCOPE_FOLDERS)
+    return()
+  endif()
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt")
+    add_subdirectory(${folder})
+  endif()
+endfunction()
+
 # `product` is what a user runs, without tests and benchmarks: `ninja product`.
 add_custom_target(product)
 set(_temposcope_tests "${PROJECT_SOURCE_DIR}/tests")
