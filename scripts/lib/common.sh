@@ -1,0 +1,59 @@
+# Shared by the scripts: where things are, how progress and failures are told.
+# shellcheck shell=bash disable=SC2034
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+DEPS=${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:?set HOME or TEMPOSCOPE_DEPS}/.cache}/temposcope}  # the rule of cmake/deps/Folder.cmake
+VENV=$DEPS/venv
+BUILD=$ROOT/build
+
+say() { printf '%s\n' "$*"; }
+
+# One sentence that names the remedy, and the end.
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# run_step WHAT LOG COMMAND...: runs a command with its output in LOG. On a terminal one line shows the time and the
+# last thing that the command said; elsewhere a line every half minute shows that it still runs.
+run_step() {
+    local what=$1 log=$2 start=$SECONDS told=$SECONDS pid status line
+    shift 2
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    # Interrupting this script ends the command as well.
+    trap 'kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; exit 130' INT TERM
+    [[ -t 1 ]] || say "$what ..."
+    while kill -0 "$pid" 2>/dev/null; do
+        if [[ -t 1 ]]; then
+            line=$(tail -c 400 "$log" | tr '\r' '\n' | sed '/^ *$/d' | tail -n 1 | tr -d '\033' | cut -c1-60)
+            printf '\r\033[K%s ... %d s  \033[2m%s\033[0m' "$what" $((SECONDS - start)) "$line"
+            sleep 0.3
+        else
+            sleep 0.3
+            if ((SECONDS - told >= 30)); then
+                say "  still running after $((SECONDS - start)) s"
+                told=$SECONDS
+            fi
+        fi
+    done
+    wait "$pid" && status=0 || status=$?
+    trap - INT TERM
+    [[ -t 1 ]] && printf '\r\033[K'
+    if ((status == 0)); then
+        say "$what: done in $((SECONDS - start)) s"
+    else
+        say "$what: failed after $((SECONDS - start)) s; its last lines were:" >&2
+        tail -n 8 "$log" | cut -c1-300 | sed 's/^/    /' >&2
+    fi
+    return "$status"
+}
+
+# How many compilers at a time: one per core, and about 2 GB of free memory for each (a file with torch headers needs it).
+job_count() {
+    local cores memory_gb jobs
+    cores=$(nproc)
+    memory_gb=$(awk '/^MemAvailable:/ {print int($2 / 1048576)}' /proc/meminfo)
+    jobs=$((memory_gb / 2 < cores ? memory_gb / 2 : cores))
+    echo $((jobs < 1 ? 1 : jobs))
+}
