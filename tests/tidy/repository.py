@@ -1,0 +1,38 @@
+"""The files of the repository, for the tidy tests."""
+
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CPP_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+OURS = ("app", "kernels", "models", "profiler", "tests")
+
+
+def files() -> list[str]:
+    """Paths from the root of all tracked files, and of new ones that git does not ignore."""
+    command = [
+        "git",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    return sorted({path for path in listed if path and (ROOT / path).is_file()})
+
+
+def cpp_files() -> list[str]:
+    return [
+        path
+        for path in files()
+        if pathlib.PurePath(path).suffix in CPP_SUFFIXES and path.startswith(OURS)
+    ]
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file, or None when it is binary."""
+    data = (ROOT / path).read_bytes()
+    return None if b"\0" in data[:4096] else data.decode("utf-8")
