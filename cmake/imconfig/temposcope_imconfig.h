@@ -1,5 +1,5 @@
 #pragma once
-// Compile-time configuration of Dear ImGui; every file that includes imgui.h sees it through IMGUI_USER_CONFIG.
+// Compile-time configuration of Dear ImGui; whoever includes imgui.h sees it (IMGUI_USER_CONFIG).
 
 #define IMGUI_DISABLE_OBSOLETE_FUNCTIONS
 #define IMGUI_DEFINE_MATH_OPERATORS

@@ -93,7 +93,8 @@ class Headers(unittest.TestCase):
             problems = [
                 problem for problem in pool.map(compile_alone, work, work.values()) if problem
             ]
-        self.assertFalse(problems, "\n" + "\n".join(problems))
+        if problems:
+            self.fail("\n" + "\n".join(problems))
 
     def test_a_header_that_lacks_an_include_is_reported(self):
         commands = compile_commands()

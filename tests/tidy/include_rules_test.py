@@ -157,7 +157,8 @@ class Repository(unittest.TestCase):
                 exists=lambda header: (repository.ROOT / header).is_file(),
             )
         ]
-        self.assertFalse(problems, "\n" + "\n".join(problems))
+        if problems:
+            self.fail("\n" + "\n".join(problems))
 
 
 class Checks(unittest.TestCase):

@@ -90,7 +90,8 @@ class Repository(unittest.TestCase):
                 self.texts[path] = text
 
     def assert_none(self, problems: list[str]) -> None:
-        self.assertFalse(problems, "\n" + "\n".join(problems))
+        if problems:
+            self.fail("\n" + "\n".join(problems))
 
     def test_lines(self):
         self.assert_none(
