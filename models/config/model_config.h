@@ -53,8 +53,4 @@ constexpr std::string_view name_of(Family f) { return kFamilyNames[static_cast<s
 constexpr std::string_view name_of(Head h) { return kHeadNames[static_cast<size_t>(h)]; }
 Result<Head> parse_head(std::string_view name);
 
-/// Up to three of `names` that are nearest to `word`, best first, for "did you mean".
-std::vector<std::string_view> nearest_names(std::string_view word,
-                                            const std::vector<std::string_view>& names);
-
 }  // namespace models

@@ -1,0 +1,89 @@
+#include "models/batch.h"
+
+#include "models/model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
+
+#include <limits>
+
+namespace models {
+namespace {
+
+constexpr int64_t kIgnoredLabel = -100;
+constexpr double kMaskedShare = 0.15;  // Devlin et al. 2018, 3.1
+
+/// 0 for the first length[b] tokens of sequence b, the lowest finite number after them.
+at::Tensor random_padding(const Workload& w, at::Generator& generator, at::ScalarType type) {
+    const at::Tensor lengths =
+        at::randint((w.seq_len + 1) / 2, w.seq_len + 1, {w.batch_size, 1}, generator, at::kLong);
+    const at::Tensor padded = at::ge(at::arange(w.seq_len, at::kLong).unsqueeze(0), lengths);
+    const double lowest = type == at::kHalf ? -65504.0 : -std::numeric_limits<float>::max();
+    return at::zeros({w.batch_size, w.seq_len}, type).masked_fill_(padded, lowest);
+}
+
+/// The token itself where a coin of probability 0.15 falls, "ignore" elsewhere.
+at::Tensor masked_lm_labels(const Workload& w, const at::Tensor& input_ids, at::Generator& generator) {
+    const at::Tensor keep = at::ge(at::rand({w.batch_size, w.seq_len}, generator, at::kFloat), kMaskedShare);
+    return input_ids.masked_fill(keep, kIgnoredLabel);
+}
+
+/// The next token; nothing after the last one.
+at::Tensor next_token_labels(const Workload& w, const at::Tensor& input_ids) {
+    at::Tensor labels = at::full({w.batch_size, w.seq_len}, kIgnoredLabel, at::kLong);
+    labels.narrow(1, 0, w.seq_len - 1).copy_(input_ids.narrow(1, 1, w.seq_len - 1));
+    return labels;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> Batch::named() const {
+    std::vector<std::pair<std::string, at::Tensor>> result;
+    const std::pair<const char*, at::Tensor> members[] = {
+        {"input", input},           {"loss_weight", loss_weight},
+        {"input_ids", input_ids},   {"token_type_ids", token_type_ids},
+        {"position_ids", position_ids}, {"labels", labels},
+        {"additive_mask", additive_mask}};
+    for (const auto& [name, tensor] : members) {
+        if (tensor.defined()) result.emplace_back(name, tensor);
+    }
+    return result;
+}
+
+Batch make_batch(const Workload& w, at::Device device) {
+    // A stream of its own: weights and data of one seed are independent.
+    at::Generator generator =
+        at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(w.seed) ^ 0x5eed5eedULL);
+    const at::ScalarType type = weight_type(w.precision);
+    Batch batch;
+    if (w.head == Head::kLayers) {
+        const std::vector<int64_t> shape{w.batch_size, w.seq_len, w.model.hidden_size};
+        batch.input = at::randn(shape, generator, at::kFloat).to(device, type).set_requires_grad(true);
+        batch.loss_weight = at::randn(shape, generator, at::kFloat).to(device, type);
+    } else {
+        batch.input_ids = at::randint(w.model.vocab_size, {w.batch_size, w.seq_len}, generator, at::kLong);
+        // RoBERTa's positions start at padding_idx + 1 = 2.
+        const int64_t first = w.model.type_vocab_size == 1 ? 2 : 0;
+        batch.position_ids = at::arange(first, first + w.seq_len, at::kLong).to(device);
+        if (w.model.type_vocab_size > 0) {
+            batch.token_type_ids = at::zeros({w.batch_size, w.seq_len}, at::kLong).to(device);
+        }
+        if (w.head == Head::kMlm) batch.labels = masked_lm_labels(w, batch.input_ids, generator);
+        if (w.head == Head::kLm) batch.labels = next_token_labels(w, batch.input_ids);
+        if (w.head == Head::kSquad) {
+            batch.labels = at::randint(w.seq_len, {w.batch_size, 2}, generator, at::kLong);
+        }
+        batch.labels = batch.labels.to(device);
+        batch.input_ids = batch.input_ids.to(device);
+    }
+    if (w.padding == Padding::kRandom) batch.additive_mask = random_padding(w, generator, type).to(device);
+    return batch;
+}
+
+}  // namespace models

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "models/config/workload.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace models {
+
+/// One training batch: uniform random tokens from the seed. Undefined members are not used by the
+/// workload's head.
+struct Batch {
+    at::Tensor input;           // [B, S, H] for Head::kLayers: a leaf that requires grad
+    at::Tensor loss_weight;     // [B, S, H] for Head::kLayers: loss = sum(output * loss_weight)
+    at::Tensor input_ids;       // [B, S] int64
+    at::Tensor token_type_ids;  // [B, S] int64
+    at::Tensor position_ids;    // [S] int64
+    at::Tensor labels;          // [B, S] int64, -100 where nothing is predicted; [B, 2] for squad
+    at::Tensor additive_mask;   // [B, S]: 0 for tokens, the lowest number for padding
+
+    /// The defined members with their names, for whoever labels storages.
+    std::vector<std::pair<std::string, at::Tensor>> named() const;
+};
+
+Batch make_batch(const Workload& workload, at::Device device = at::kCPU);
+
+}  // namespace models

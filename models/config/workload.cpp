@@ -1,0 +1,195 @@
+#include "models/config/workload.h"
+
+#include "models/config/names.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace models {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 31;
+
+bool is_decoder(const ModelConfig& model) { return model.family == Family::kGpt2; }
+
+Result<void> validate_sizes(const Workload& w) {
+    const ModelConfig& m = w.model;
+    const std::pair<std::string_view, int64_t> sizes[] = {
+        {"batch size", w.batch_size},    {"sequence length", w.seq_len},
+        {"number of layers", m.num_layers}, {"hidden size", m.hidden_size},
+        {"number of heads", m.num_heads}, {"intermediate size", m.intermediate_size},
+        {"vocabulary size", m.vocab_size}};
+    for (const auto& [what, value] : sizes) {
+        if (value < 1) return fail("The {} is {}: it must be at least 1.", what, value);
+        if (value > kMaxElements) return fail("The {} is {}: it must be at most 2^31.", what, value);
+    }
+    if (m.hidden_size % m.num_heads != 0) {
+        return fail("{} heads do not divide the hidden size {}: choose --heads so that the hidden size is a multiple of it.",
+                    m.num_heads, m.hidden_size);
+    }
+    // RoBERTa's positions start at padding_idx + 1 = 2, so two of them are never used.
+    const int64_t positions = m.max_position_embeddings - (m.type_vocab_size == 1 ? 2 : 0);
+    if (w.seq_len > positions && w.head != Head::kLayers) {
+        return fail("The sequence length {} is over the {} positions of {}: choose a shorter --seq.",
+                    w.seq_len, positions, m.name);
+    }
+    return {};
+}
+
+/// Products of sizes in double: exact enough to compare with 2^31, and they cannot overflow.
+Result<void> validate_elements(const Workload& w) {
+    const auto d = [](int64_t v) { return static_cast<double>(v); };
+    const ModelConfig& m = w.model;
+    const double rows = d(w.batch_size) * d(w.seq_len);
+    const std::pair<std::string_view, double> tensors[] = {
+        {"attention scores [B, A, S, S]", rows * d(m.num_heads) * d(w.seq_len)},
+        {"intermediate activation [B, S, I]", rows * d(std::max(m.intermediate_size, 3 * m.hidden_size))},
+        {"feed-forward weight [I, H]", d(m.intermediate_size) * d(m.hidden_size)},
+        {"attention weight [3H, H]", 3 * d(m.hidden_size) * d(m.hidden_size)},
+        {"embedding [V, H]", w.head == Head::kLayers ? 0 : d(m.vocab_size) * d(m.hidden_size)},
+        {"logits [B, S, V]", w.head == Head::kMlm || w.head == Head::kLm ? rows * d(m.vocab_size) : 0}};
+    for (const auto& [what, count] : tensors) {
+        if (count > d(kMaxElements)) {
+            return fail("The {} would have {:.3g} elements, more than 2^31: choose a smaller --batch, --seq or --hidden.",
+                        what, count);
+        }
+    }
+    return {};
+}
+
+Result<void> validate_options(const Workload& w) {
+    const ModelConfig& m = w.model;
+    for (const double p : {m.hidden_dropout_p, m.attention_dropout_p}) {
+        if (!(p >= 0 && p <= 1)) return fail("The dropout probability {} is not between 0 and 1.", p);
+    }
+    const bool decoder_head = w.head == Head::kLm;
+    const bool encoder_head = w.head == Head::kMlm || w.head == Head::kSquad;
+    if ((is_decoder(m) && encoder_head) || (!is_decoder(m) && decoder_head)) {
+        return fail("The head '{}' does not belong to {}: choose --head {}.", name_of(w.head), m.name,
+                    is_decoder(m) ? "layers or lm" : "layers, mlm or squad");
+    }
+    if (m.family == Family::kSubstation && w.head != Head::kLayers) {
+        return fail("{} is a single layer without embeddings: choose --head layers.", m.name);
+    }
+    if (w.seed < 0) return fail("The seed is {}: it must not be negative.", w.seed);
+    return {};
+}
+
+nlohmann::json model_to_json(const ModelConfig& m) {
+    return {{"name", m.name},
+            {"family", name_of(m.family)},
+            {"hidden_size", m.hidden_size},
+            {"num_layers", m.num_layers},
+            {"num_heads", m.num_heads},
+            {"intermediate_size", m.intermediate_size},
+            {"vocab_size", m.vocab_size},
+            {"max_position_embeddings", m.max_position_embeddings},
+            {"type_vocab_size", m.type_vocab_size},
+            {"hidden_dropout_p", m.hidden_dropout_p},
+            {"attention_dropout_p", m.attention_dropout_p},
+            {"layer_norm_eps", m.layer_norm_eps}};
+}
+
+template <typename Enum, std::size_t N>
+Enum enum_from_json(const nlohmann::json& json, const char* key,
+                    const std::array<std::string_view, N>& names) {
+    const auto& word = json.at(key).get_ref<const std::string&>();
+    if (const auto value = find_name<Enum>(names, word)) return *value;
+    throw nlohmann::json::other_error::create(500, fmt::format("'{}' is not a {}", word, key), &json);
+}
+
+ModelConfig model_from_json(const nlohmann::json& json) {
+    ModelConfig m;
+    json.at("name").get_to(m.name);
+    m.family = enum_from_json<Family>(json, "family", kFamilyNames);
+    json.at("hidden_size").get_to(m.hidden_size);
+    json.at("num_layers").get_to(m.num_layers);
+    json.at("num_heads").get_to(m.num_heads);
+    json.at("intermediate_size").get_to(m.intermediate_size);
+    json.at("vocab_size").get_to(m.vocab_size);
+    json.at("max_position_embeddings").get_to(m.max_position_embeddings);
+    json.at("type_vocab_size").get_to(m.type_vocab_size);
+    json.at("hidden_dropout_p").get_to(m.hidden_dropout_p);
+    json.at("attention_dropout_p").get_to(m.attention_dropout_p);
+    json.at("layer_norm_eps").get_to(m.layer_norm_eps);
+    return m;
+}
+
+}  // namespace
+
+Result<void> validate(const Workload& workload) {
+    if (auto ok = validate_sizes(workload); !ok) return ok;
+    if (auto ok = validate_elements(workload); !ok) return ok;
+    return validate_options(workload);
+}
+
+Result<void> validate_for_cpu(const Workload& workload) {
+    if (auto ok = validate(workload); !ok) return ok;
+    const Recipe& recipe = workload.recipe;
+    const auto attention = kAttentionNames[static_cast<std::size_t>(recipe.attention)];
+    if (recipe.attention == Attention::kEfficient || recipe.attention == Attention::kCudnn) {
+        return fail("The attention '{}' exists on CUDA only: choose materialized, recompute_dropout or flash on the CPU.", attention);
+    }
+    if (recipe.attention == Attention::kFlash && workload.model.attention_dropout_p > 0) {
+        return fail("The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe '{}'.",
+                    workload.recipe_name);
+    }
+    if (recipe.attention == Attention::kFlash && recipe.checkpoint == Checkpoint::kAttentionCore) {
+        return fail("The recipe '{}' checkpoints an attention core that flash attention does not have: choose one of the two.",
+                    workload.recipe_name);
+    }
+    if (recipe.fusion != Fusion::kNone) {
+        return fail("The fusion '{}' is not available on the CPU: choose fusion=none.",
+                    kFusionNames[static_cast<std::size_t>(recipe.fusion)]);
+    }
+    if (workload.precision == Precision::kTf32) {
+        return fail("The precision tf32 exists on CUDA only: choose fp32 or bf16 on the CPU.");
+    }
+    return {};
+}
+
+nlohmann::json to_json(const Workload& w) {
+    return {{"model", model_to_json(w.model)},
+            {"head", name_of(w.head)},
+            {"recipe_name", w.recipe_name},
+            {"recipe", to_text(w.recipe)},
+            {"precision", name_of(w.precision)},
+            {"batch_size", w.batch_size},
+            {"seq_len", w.seq_len},
+            {"padding", kPaddingNames[static_cast<std::size_t>(w.padding)]},
+            {"seed", w.seed},
+            {"learning_rate", w.learning_rate}};
+}
+
+Result<Workload> workload_from_json(const nlohmann::json& json) {
+    try {
+        Workload w;
+        w.model = model_from_json(json.at("model"));
+        w.head = enum_from_json<Head>(json, "head", kHeadNames);
+        json.at("recipe_name").get_to(w.recipe_name);
+        auto recipe = parse_recipe(json.at("recipe").get_ref<const std::string&>());
+        if (!recipe) return tl::unexpected(recipe.error());
+        w.recipe = *recipe;
+        w.precision = enum_from_json<Precision>(json, "precision", kPrecisionNames);
+        json.at("batch_size").get_to(w.batch_size);
+        json.at("seq_len").get_to(w.seq_len);
+        w.padding = enum_from_json<Padding>(json, "padding", kPaddingNames);
+        json.at("seed").get_to(w.seed);
+        json.at("learning_rate").get_to(w.learning_rate);
+        return w;
+    } catch (const nlohmann::json::exception& error) {
+        return fail("The description of the workload cannot be read ({}): it was written by another version.",
+                    error.what());
+    }
+}
+
+bool comparable(const Workload& a, const Workload& b) {
+    Workload other = b;
+    other.recipe = a.recipe;
+    other.recipe_name = a.recipe_name;
+    return a == other;
+}
+
+}  // namespace models

@@ -1,0 +1,118 @@
+#include "models/layers/modules.h"
+
+#include "models/observer.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/native_dropout.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/relu.h>
+
+#include <utility>
+
+namespace models {
+
+Linear::Linear(ParameterStore& store, const std::string& prefix, std::string scope,
+               int64_t in_features, int64_t out_features)
+    : scope_(std::move(scope)),
+      weight_(store.add_normal(prefix + scope_ + ".weight", {out_features, in_features})),
+      bias_(store.add_constant(prefix + scope_ + ".bias", {out_features}, 0)) {}
+
+Tensor Linear::operator()(const Tensor& x) const {
+    const Scope scope(scope_);
+    return at::linear(x, weight_, bias_);
+}
+
+LayerNormModule::LayerNormModule(ParameterStore& store, const std::string& prefix,
+                                 std::string scope, const Workload& workload)
+    : scope_(std::move(scope)),
+      name_(prefix + scope_),
+      variant_(workload.recipe.layer_norm),
+      eps_(workload.model.layer_norm_eps),
+      gamma_(store.add_constant(name_ + ".weight", {workload.model.hidden_size}, 1)),
+      beta_(store.add_constant(name_ + ".bias", {workload.model.hidden_size}, 0)) {}
+
+Tensor LayerNormModule::operator()(const Tensor& x) const {
+    const Scope scope(scope_);
+    if (variant_ == LayerNorm::kFromOutput) {
+        return ops::inplace_layer_norm(x, gamma_, beta_, eps_, save_);
+    }
+    auto [y, mean, rstd] = at::native_layer_norm(x, {x.size(-1)}, gamma_, beta_, eps_);
+    name_tensor(mean, "mean");
+    name_tensor(rstd, "rstd");
+    return y;
+}
+
+void LayerNormModule::refresh() {
+    if (variant_ == LayerNorm::kOriginal || !gamma_.is_cpu()) return;
+    const Tensor gamma = gamma_.detach().to(at::kFloat);
+    const Tensor beta = beta_.detach().to(at::kFloat);
+    const bool normalized = kernels::needs_normalized(
+        gamma.const_data_ptr<float>(), beta.const_data_ptr<float>(), gamma.numel());
+    const auto save =
+        normalized ? kernels::LayerNormSave::kNormalized : kernels::LayerNormSave::kOutput;
+    if (save != save_ && normalized) {
+        note("layer_norm_keeps_normalized",
+             name_ + " keeps its normalized value beside its output, because some |gamma| is too "
+                     "small to divide by.");
+    }
+    save_ = save;
+}
+
+DropoutModule::DropoutModule(std::string scope, const Workload& workload, double p, int64_t layer,
+                             DropoutSite site)
+    : scope_(std::move(scope)),
+      p_(p),
+      variant_(workload.recipe.dropout),
+      mask_kind_(mask_kind(workload.recipe.masks)),
+      seed_(workload.seed),
+      layer_(layer),
+      site_(site) {}
+
+Tensor DropoutModule::operator()(const Tensor& x, const ForwardContext& context) const {
+    if (p_ == 0) return x;
+    const Scope scope(scope_);
+    if (variant_ == Dropout::kTempo) return ops::dropout(x, spec(context));
+    auto [y, keep_mask] = at::native_dropout(x, p_, true);
+    name_tensor(keep_mask, "keep_mask");
+    return y;
+}
+
+ops::DropoutSpec DropoutModule::spec(const ForwardContext& context) const {
+    return {.p = p_,
+            .mask_kind = mask_kind_,
+            .key = {.seed = static_cast<uint64_t>(seed_),
+                    .step = static_cast<uint32_t>(context.step),
+                    .layer = static_cast<uint32_t>(layer_),
+                    .site = static_cast<uint32_t>(site_)}};
+}
+
+Tensor activation(const Tensor& x, const Workload& workload) {
+    const Family family = workload.model.family;
+    if (family == Family::kSubstation) return at::relu(x);
+    const bool tanh = family == Family::kGpt2;
+    if (workload.recipe.gelu == Gelu::kInPlace) {
+        return ops::inplace_gelu(x, tanh, mask_kind(workload.recipe.masks));
+    }
+    return at::gelu(x, tanh ? "tanh" : "none");
+}
+
+Tensor add_residual(Tensor branch, const Tensor& x) {
+    if (branch.scalar_type() == x.scalar_type()) return branch.add_(x);
+    return at::add(branch, x);
+}
+
+kernels::MaskKind mask_kind(Masks masks) {
+    switch (masks) {
+        case Masks::kByte:
+            return kernels::MaskKind::kByte;
+        case Masks::kBit:
+            return kernels::MaskKind::kBit;
+        case Masks::kPhilox:
+            return kernels::MaskKind::kNone;
+    }
+    TORCH_CHECK(false, "not a mask kind");
+}
+
+}  // namespace models

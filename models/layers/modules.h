@@ -1,0 +1,94 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "models/layers/parameters.h"
+#include "models/ops/tempo_ops.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// The small modules that layers are made of. Each enters the scope of its Hugging Face name.
+namespace models {
+
+using at::Tensor;
+
+/// What one forward pass knows beside its tensors.
+struct ForwardContext {
+    int64_t step = 0;                     // training iteration: dropout masks differ from step to step
+    std::optional<Tensor> additive_mask;  // [B, S]: 0 where a token is, the lowest number where not
+};
+
+/// Sites that draw a dropout mask inside a layer.
+enum class DropoutSite : uint32_t { kAttention, kAttentionOutput, kFeedForward, kOutput, kEmbeddings };
+
+class Linear {
+public:
+    Linear(ParameterStore& store, const std::string& prefix, std::string scope, int64_t in_features,
+           int64_t out_features);
+    /// [..., in] -> [..., out].
+    Tensor operator()(const Tensor& x) const;
+
+    const Tensor& weight() const { return weight_; }
+    const Tensor& bias() const { return bias_; }
+    const std::string& scope() const { return scope_; }
+
+private:
+    std::string scope_;
+    Tensor weight_;  // [out, in]
+    Tensor bias_;    // [out]
+};
+
+/// LayerNorm in the variant of the recipe.
+class LayerNormModule {
+public:
+    LayerNormModule(ParameterStore& store, const std::string& prefix, std::string scope,
+                    const Workload& workload);
+    Tensor operator()(const Tensor& x) const;
+
+    /// Decides anew whether backward may recover x̂ from the output; once per optimizer step, since
+    /// it reads the parameters.
+    void refresh();
+
+private:
+    std::string scope_;
+    std::string name_;
+    LayerNorm variant_;
+    double eps_;
+    kernels::LayerNormSave save_ = kernels::LayerNormSave::kOutput;
+    Tensor gamma_;  // [H]
+    Tensor beta_;   // [H]
+};
+
+/// Dropout at one site of one layer; the identity when p is 0.
+class DropoutModule {
+public:
+    DropoutModule(std::string scope, const Workload& workload, double p, int64_t layer,
+                  DropoutSite site);
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const;
+
+    /// The mask of this site in this step, for ops that apply it themselves.
+    ops::DropoutSpec spec(const ForwardContext& context) const;
+    double p() const { return p_; }
+
+private:
+    std::string scope_;
+    double p_;
+    Dropout variant_;
+    kernels::MaskKind mask_kind_;
+    int64_t seed_;
+    int64_t layer_;
+    DropoutSite site_;
+};
+
+/// GELU (erf for BERT, tanh for GPT-2) or ReLU, in the variant of the recipe.
+Tensor activation(const Tensor& x, const Workload& workload);
+
+/// branch + x, in place on `branch` unless autocast made their types differ.
+Tensor add_residual(Tensor branch, const Tensor& x);
+
+kernels::MaskKind mask_kind(Masks masks);
+
+}  // namespace models

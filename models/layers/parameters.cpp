@@ -1,0 +1,30 @@
+#include "models/layers/parameters.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/normal.h>
+
+namespace models {
+
+ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options)
+    : generator_(at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed))),
+      options_(options) {}
+
+at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape) {
+    // Drawn in fp32 for every precision: all precisions start from the same weights.
+    const at::Tensor drawn = at::normal(0.0, 0.02, shape, generator_, at::kFloat, at::kStrided,
+                                        at::Device(at::kCPU), false);
+    return add(std::move(name), drawn.to(options_));
+}
+
+at::Tensor ParameterStore::add_constant(std::string name, at::IntArrayRef shape, double value) {
+    return add(std::move(name), at::full(shape, value, options_));
+}
+
+at::Tensor ParameterStore::add(std::string name, at::Tensor value) {
+    value.set_requires_grad(true);
+    parameters_.push_back({std::move(name), value});
+    return value;
+}
+
+}  // namespace models

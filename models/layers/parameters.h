@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace models {
+
+/// A trainable tensor under its Hugging Face name, "encoder.layer.0.output.dense.weight".
+struct Parameter {
+    std::string name;
+    at::Tensor value;
+};
+
+/// Makes parameters, in a fixed order and from one generator, so that the same seed gives the
+/// same weights whatever the recipe.
+class ParameterStore {
+public:
+    ParameterStore(int64_t seed, at::TensorOptions options);
+
+    /// Normal with standard deviation 0.02, as BERT and GPT-2.
+    at::Tensor add_normal(std::string name, at::IntArrayRef shape);
+    at::Tensor add_constant(std::string name, at::IntArrayRef shape, double value);
+
+    const std::vector<Parameter>& parameters() const { return parameters_; }
+
+private:
+    at::Tensor add(std::string name, at::Tensor value);
+
+    at::Generator generator_;
+    at::TensorOptions options_;
+    std::vector<Parameter> parameters_;
+};
+
+}  // namespace models

@@ -1,0 +1,284 @@
+#include "models/layers/transformer_layer.h"
+
+#include "models/observer.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/split.h>
+#include <ATen/ops/triu.h>
+#include <c10/util/irange.h>
+
+#include <cmath>
+#include <limits>
+
+namespace models {
+namespace {
+
+/// Hugging Face's module names of one family, below the layer's own.
+struct Names {
+    std::string layer;  // prefix of the layer's index
+    std::string attention, attention_output, attention_dropout, attention_norm;
+    std::string up, activation, down, output_dropout, output_norm;
+};
+
+const Names& names_of(Family family) {
+    static const Names bert{.layer = "encoder.layer.",
+                            .attention = "attention.self",
+                            .attention_output = "attention.output.dense",
+                            .attention_dropout = "attention.output.dropout",
+                            .attention_norm = "attention.output.LayerNorm",
+                            .up = "intermediate.dense",
+                            .activation = "intermediate.intermediate_act_fn",
+                            .down = "output.dense",
+                            .output_dropout = "output.dropout",
+                            .output_norm = "output.LayerNorm"};
+    static const Names gpt2{.layer = "h.",
+                            .attention = "attn",
+                            .attention_output = "attn.c_proj",
+                            .attention_dropout = "attn.resid_dropout",
+                            .attention_norm = "ln_1",
+                            .up = "mlp.c_fc",
+                            .activation = "mlp.act",
+                            .down = "mlp.c_proj",
+                            .output_dropout = "mlp.dropout",
+                            .output_norm = "ln_2"};
+    return family == Family::kGpt2 ? gpt2 : bert;
+}
+
+std::string layer_name(const Workload& workload, int64_t index) {
+    return names_of(workload.model.family).layer + std::to_string(index);
+}
+
+/// [B, A, S, D] -> dense [B*A, S, D], so that the projection's own output can die.
+Tensor dense_heads(const Tensor& heads) {
+    return heads.contiguous().view({-1, heads.size(2), heads.size(3)});
+}
+
+/// [B, A, S, D] -> [B, S, H].
+Tensor merge_heads(const Tensor& context) {
+    const Tensor by_token = context.transpose(1, 2);
+    Tensor merged = by_token.reshape({by_token.size(0), by_token.size(1), -1});
+    name_tensor(merged, "context");
+    return merged;
+}
+
+}  // namespace
+
+// ---- attention -------------------------------------------------------------------------------
+
+SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
+                             const Workload& workload, int64_t layer)
+    : scope_(names_of(workload.model.family).attention),
+      model_(workload.model),
+      variant_(workload.recipe.attention),
+      dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
+               DropoutSite::kAttention) {
+    const int64_t hidden = model_.hidden_size;
+    const std::string inner = prefix + scope_ + ".";
+    if (model_.family == Family::kGpt2) {
+        projections_.emplace_back(store, inner, "c_attn", hidden, 3 * hidden);
+        return;
+    }
+    for (const char* name : {"query", "key", "value"}) {
+        projections_.emplace_back(store, inner, name, hidden, hidden);
+    }
+}
+
+Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context) const {
+    const Scope scope(scope_);
+    switch (variant_) {
+        case Attention::kMaterialized:
+            return materialized(project(x), context);
+        case Attention::kRecomputeDropout:
+            return recompute_dropout(project(x), context);
+        case Attention::kFlash:
+            return flash(project(x), context);
+        case Attention::kEfficient:
+        case Attention::kCudnn:
+            break;
+    }
+    TORCH_CHECK(false, "this attention exists on CUDA only");
+}
+
+SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
+    const auto heads = [&](const Tensor& t) {  // [B, S, H] -> [B, A, S, D]
+        return t.view({t.size(0), t.size(1), model_.num_heads, model_.head_dim()}).transpose(1, 2);
+    };
+    if (projections_.size() == 1) {
+        const auto parts = at::split(projections_[0](x), model_.hidden_size, -1);
+        return {heads(parts[0]), heads(parts[1]), heads(parts[2])};
+    }
+    return {heads(projections_[0](x)), heads(projections_[1](x)), heads(projections_[2](x))};
+}
+
+/// The textbook form: every step writes a tensor, and autograd keeps three of size [B, A, S, S].
+Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& context) const {
+    const int64_t batch_size = heads.query.size(0);
+    const int64_t seq_len = heads.query.size(2);
+    const std::vector<int64_t> by_head{batch_size, model_.num_heads, seq_len, -1};
+    const Tensor query = dense_heads(heads.query);  // [B*A, S, D]
+    const Tensor key = dense_heads(heads.key);      // [B*A, S, D]
+    const Tensor value = dense_heads(heads.value);  // [B*A, S, D]
+    name_tensor(query, "query");
+    name_tensor(key, "key");
+    name_tensor(value, "value");
+
+    Tensor scores;  // [B*A, S, S]
+    {
+        const Scope scope("scores");
+        scores = at::bmm(query, key.transpose(1, 2));
+        scores.mul_(1.0 / std::sqrt(static_cast<double>(model_.head_dim())));
+        if (context.additive_mask) {
+            scores.view(by_head).add_(context.additive_mask->view({batch_size, 1, 1, seq_len}));
+        }
+        if (model_.family == Family::kGpt2) scores.add_(causal_mask(scores));
+    }
+    Tensor probs;  // [B*A, S, S]
+    {
+        const Scope scope("softmax");
+        probs = at::softmax(scores, -1);
+        name_tensor(probs, "attention_probs");
+    }
+    scores.reset();
+    const Tensor dropped = dropout_(probs, context);  // [B*A, S, S]
+    if (dropout_.p() > 0) name_tensor(dropped, "dropped_probs");
+    const Scope scope("context");
+    return merge_heads(at::bmm(dropped, value).view(by_head));  // [B, S, H]
+}
+
+/// Tempo's sub-layer dropout recomputation: of the three, only the probabilities and the mask stay.
+Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext& context) const {
+    const int64_t batch_size = heads.query.size(0);
+    const int64_t seq_len = heads.query.size(2);
+    const Tensor query = dense_heads(heads.query);  // [B*A, S, D]
+    const Tensor key = dense_heads(heads.key);      // [B*A, S, D]
+    const Tensor value = dense_heads(heads.value);  // [B*A, S, D]
+    name_tensor(query, "query");
+    name_tensor(key, "key");
+    name_tensor(value, "value");
+
+    Tensor scores;  // [B*A, S, S]
+    {
+        const Scope scope("scores");
+        scores = at::bmm(query, key.transpose(1, 2));
+    }
+    const Scope scope("core");
+    const Tensor merged = ops::attention_core(
+        scores, value, context.additive_mask,
+        {.scale = 1.0 / std::sqrt(static_cast<double>(model_.head_dim())),
+         .causal = model_.family == Family::kGpt2,
+         .num_heads = model_.num_heads,
+         .dropout = dropout_.spec(context)});  // [B*A, S, D]
+    return merge_heads(merged.view({batch_size, model_.num_heads, seq_len, -1}));
+}
+
+Tensor SelfAttention::flash(const Heads& heads, const ForwardContext& context) const {
+    const Scope scope("flash");
+    std::optional<Tensor> mask;
+    if (context.additive_mask) {
+        mask = context.additive_mask->view({heads.query.size(0), 1, 1, heads.query.size(2)});
+    }
+    auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+        heads.query, heads.key, heads.value, 0.0, model_.family == Family::kGpt2, mask);
+    name_tensor(heads.query, "query");
+    name_tensor(heads.key, "key");
+    name_tensor(heads.value, "value");
+    name_tensor(logsumexp, "logsumexp");
+    return merge_heads(out);  // [B, S, H], a view of out
+}
+
+Tensor SelfAttention::causal_mask(const Tensor& like) const {
+    static Tensor cached;  // one buffer for the process: every layer adds the same
+    const int64_t seq_len = like.size(-1);
+    if (!cached.defined() || cached.size(0) != seq_len || cached.options().dtype() != like.dtype()) {
+        cached = at::triu(at::full({seq_len, seq_len}, -std::numeric_limits<double>::infinity(),
+                                   like.options()),
+                          1);
+    }
+    return cached;
+}
+
+// ---- layer -----------------------------------------------------------------------------------
+
+TransformerLayer::TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index)
+    : scope_(layer_name(workload, index)),
+      workload_(workload),
+      attention_(store, scope_ + ".", workload, index),
+      attention_output_(store, scope_ + ".", names_of(workload.model.family).attention_output,
+                        workload.model.hidden_size, workload.model.hidden_size),
+      attention_dropout_(names_of(workload.model.family).attention_dropout, workload,
+                         workload.model.hidden_dropout_p, index, DropoutSite::kAttentionOutput),
+      attention_norm_(store, scope_ + ".", names_of(workload.model.family).attention_norm,
+                      workload),
+      up_(store, scope_ + ".", names_of(workload.model.family).up, workload.model.hidden_size,
+          workload.model.intermediate_size),
+      inner_dropout_("intermediate.dropout", workload, workload.model.hidden_dropout_p, index,
+                     DropoutSite::kFeedForward),
+      down_(store, scope_ + ".", names_of(workload.model.family).down,
+            workload.model.intermediate_size, workload.model.hidden_size),
+      output_dropout_(names_of(workload.model.family).output_dropout, workload,
+                      workload.model.hidden_dropout_p, index, DropoutSite::kOutput),
+      output_norm_(store, scope_ + ".", names_of(workload.model.family).output_norm, workload) {}
+
+Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& context) const {
+    const Scope scope(scope_);
+    return workload_.model.family == Family::kGpt2 ? pre_norm(x, context) : post_norm(x, context);
+}
+
+void TransformerLayer::refresh() {
+    attention_norm_.refresh();
+    output_norm_.refresh();
+}
+
+/// Vaswani et al. 2017, Figure 1; Devlin et al. 2018.
+Tensor TransformerLayer::post_norm(const Tensor& x, const ForwardContext& context) const {
+    name_tensor(x, "hidden_states");
+    Tensor a = attention_output_(attention_(x, context));  // [B, S, H]
+    a = add_residual(attention_dropout_(a, context), x);   // [B, S, H]
+    name_tensor(a, "attention_residual");
+    const Tensor y = attention_norm_(std::exchange(a, {}));  // [B, S, H]
+    name_tensor(y, "attention_output");
+    Tensor f = add_residual(feed_forward(y, context), y);  // [B, S, H]
+    name_tensor(f, "output_residual");
+    const Tensor z = output_norm_(std::exchange(f, {}));  // [B, S, H]
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+/// Radford et al. 2019: normalization at the input of each sub-block.
+Tensor TransformerLayer::pre_norm(const Tensor& x, const ForwardContext& context) const {
+    name_tensor(x, "hidden_states");
+    Tensor normed = attention_norm_(x);  // [B, S, H]
+    name_tensor(normed, "ln_1_output");
+    const Tensor a = attention_output_(attention_(std::exchange(normed, {}), context));
+    const Tensor y = add_residual(attention_dropout_(a, context), x);  // [B, S, H]
+    name_tensor(y, "attention_residual");
+    normed = output_norm_(y);  // [B, S, H]
+    name_tensor(normed, "ln_2_output");
+    const Tensor z = add_residual(feed_forward(std::exchange(normed, {}), context), y);
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+Tensor TransformerLayer::feed_forward(const Tensor& x, const ForwardContext& context) const {
+    Tensor f = up_(x);  // [B, S, I]
+    name_tensor(f, "gelu_input");
+    if (workload_.recipe.gelu == Gelu::kRecompute && workload_.model.family != Family::kSubstation) {
+        const Scope scope(down_.scope());
+        f = ops::gelu_linear(f, down_.weight(), down_.bias(),
+                             workload_.model.family == Family::kGpt2);
+    } else {
+        {
+            const Scope scope(names_of(workload_.model.family).activation);
+            f = activation(f, workload_);
+            name_tensor(f, "gelu_output");
+        }
+        if (workload_.model.family == Family::kSubstation) f = inner_dropout_(f, context);
+        f = down_(f);  // [B, S, H]
+    }
+    return output_dropout_(f, context);  // [B, S, H]
+}
+
+}  // namespace models

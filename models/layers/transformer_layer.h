@@ -1,0 +1,62 @@
+#pragma once
+
+#include "models/layers/modules.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace models {
+
+/// Multi-head self-attention from the layer's input to its context, in the variant of the recipe.
+class SelfAttention {
+public:
+    SelfAttention(ParameterStore& store, const std::string& prefix, const Workload& workload,
+                  int64_t layer);
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
+
+private:
+    struct Heads {
+        Tensor query, key, value;
+    };
+    /// [B, A, S, D] views of the projections.
+    Heads project(const Tensor& x) const;
+    Tensor materialized(const Heads& heads, const ForwardContext& context) const;
+    Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
+    Tensor flash(const Heads& heads, const ForwardContext& context) const;
+    /// 0 on and below the diagonal, -inf above it; shared by all layers.  [S, S]
+    Tensor causal_mask(const Tensor& like) const;
+
+    std::string scope_;  // "attention.self" or "attn"
+    ModelConfig model_;
+    Attention variant_;
+    std::vector<Linear> projections_;  // query, key, value; or all three in one (GPT-2)
+    DropoutModule dropout_;
+};
+
+/// One encoder layer (BERT: normalization after the residual) or decoder block (GPT-2: before it).
+class TransformerLayer {
+public:
+    TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
+    void refresh();
+
+private:
+    Tensor post_norm(const Tensor& x, const ForwardContext& context) const;
+    Tensor pre_norm(const Tensor& x, const ForwardContext& context) const;
+    Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
+
+    std::string scope_;  // "encoder.layer.3" or "h.3"
+    Workload workload_;
+    SelfAttention attention_;
+    Linear attention_output_;
+    DropoutModule attention_dropout_;
+    LayerNormModule attention_norm_;
+    Linear up_;
+    DropoutModule inner_dropout_;  // Substation only
+    Linear down_;
+    DropoutModule output_dropout_;
+    LayerNormModule output_norm_;
+};
+
+}  // namespace models

@@ -1,0 +1,32 @@
+#include "models/observer.h"
+
+#include <utility>
+
+namespace models {
+namespace {
+
+Observer* observer = nullptr;
+thread_local std::string scope_path;
+
+}  // namespace
+
+Observer* set_observer(Observer* replacement) { return std::exchange(observer, replacement); }
+
+void name_tensor(const at::Tensor& tensor, std::string_view name) {
+    if (observer) observer->on_tensor_named(tensor, name);
+}
+
+void note(std::string_view code, std::string_view sentence) {
+    if (observer) observer->on_note(code, sentence);
+}
+
+Scope::Scope(std::string_view name) : parent_length_(scope_path.size()) {
+    if (!scope_path.empty()) scope_path += '.';
+    scope_path += name;
+}
+
+Scope::~Scope() { scope_path.resize(parent_length_); }
+
+const std::string& Scope::current() { return scope_path; }
+
+}  // namespace models

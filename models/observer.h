@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace at {
+class Tensor;
+}
+
+/// How model code tells whoever watches (the capture) what it is doing: which module runs, what a
+/// tensor is called. Without an observer every call is a load and a branch.
+namespace models {
+
+class Observer {
+public:
+    virtual ~Observer() = default;
+    /// `tensor` is the "query", the "attention_probs", ... of the current scope.
+    virtual void on_tensor_named(const at::Tensor& tensor, std::string_view name) = 0;
+    /// Something a reader of the trace should know, e.g. that a LayerNorm keeps another tensor.
+    virtual void on_note(std::string_view code, std::string_view sentence) = 0;
+};
+
+/// Sets the process's observer (null: none) and returns the one before.
+Observer* set_observer(Observer* observer);
+
+void name_tensor(const at::Tensor& tensor, std::string_view name);
+void note(std::string_view code, std::string_view sentence);
+
+/// Enters a module for the lifetime of the object. Paths join with dots:
+/// Scope("encoder.layer.3") then Scope("attention.self") is encoder.layer.3.attention.self.
+class Scope {
+public:
+    explicit Scope(std::string_view name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+    /// Path of the module that runs on this thread; empty outside of any.
+    static const std::string& current();
+
+private:
+    std::size_t parent_length_;
+};
+
+}  // namespace models

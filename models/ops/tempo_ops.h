@@ -1,0 +1,54 @@
+#pragma once
+
+#include "kernels/dropout.h"
+#include "kernels/inplace_layernorm.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+/// Tempo's ops as differentiable functions of torch tensors, also reachable as `torch.ops.tempo.*`.
+/// Each keeps for backward exactly the tensors that its comment lists.
+/// Source   Andoorveedu et al., "Tempo", NeurIPS 2022, arXiv 2210.10246.
+/// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on the CPU.
+/// Errors   c10::Error that names the argument.
+namespace models::ops {
+
+using at::Tensor;
+
+/// Which mask one dropout draws (DESIGN: every recipe draws the same) and how it is kept.
+struct DropoutSpec {
+    double p = 0;
+    kernels::MaskKind mask_kind = kernels::MaskKind::kByte;
+    kernels::DropoutKey key;
+};
+
+/// x * keep / q. Keeps the mask: n bytes, ceil(n/8) bytes, or nothing.
+Tensor dropout(const Tensor& x, const DropoutSpec& spec);
+
+/// GELU ("none" = erf, "tanh"). Keeps the output and the branch mask [n bytes or ceil(n/8)].
+Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind);
+
+/// LayerNorm over the last dimension. Keeps the output (or x̂), fp32 rstd [R], gamma, beta.
+Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
+                          kernels::LayerNormSave save);
+
+/// What attention does between its two matrix products, and the second of them.
+struct AttentionCoreSpec {
+    double scale = 1;
+    bool causal = false;
+    int64_t num_heads = 1;
+    DropoutSpec dropout;
+};
+
+/// dropout(softmax(scale * scores + mask)) · value, with the dropped probabilities computed again
+/// in backward. Keeps the probabilities, the dropout mask and value.
+/// Shapes   scores [B*A, S, S], value [B*A, S, D], additive_mask [B, S] or none; result [B*A, S, D].
+Tensor attention_core(const Tensor& scores, const Tensor& value,
+                      const std::optional<Tensor>& additive_mask, const AttentionCoreSpec& spec);
+
+/// linear(gelu(x), weight, bias) with gelu(x) computed again in backward (DeepSpeed's
+/// gelu_checkpoint). Keeps x and weight.
+Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh);
+
+}  // namespace models::ops

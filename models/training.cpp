@@ -1,0 +1,126 @@
+#include "models/training.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mul.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace models {
+namespace {
+
+/// Tells the listener of a phase for as long as it lives.
+class PhaseScope {
+public:
+    PhaseScope(StepListener* listener, TrainingPhase phase) : listener_(listener), phase_(phase) {
+        if (listener_) listener_->on_phase_begin(phase_);
+    }
+    ~PhaseScope() {
+        if (listener_) listener_->on_phase_end(phase_);
+    }
+    PhaseScope(const PhaseScope&) = delete;
+    PhaseScope& operator=(const PhaseScope&) = delete;
+
+private:
+    StepListener* listener_;
+    TrainingPhase phase_;
+};
+
+/// Autocast for the forward and the loss, where the precision asks for it.
+class AutocastScope {
+public:
+    AutocastScope(Precision precision, at::DeviceType device)
+        : enabled_(is_autocast(precision)), device_(device) {
+        if (!enabled_) return;
+        at::autocast::set_autocast_dtype(
+            device_, precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16);
+        at::autocast::set_autocast_enabled(device_, true);
+        at::autocast::increment_nesting();
+    }
+    ~AutocastScope() {
+        if (!enabled_) return;
+        if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+        at::autocast::set_autocast_enabled(device_, false);
+    }
+    AutocastScope(const AutocastScope&) = delete;
+    AutocastScope& operator=(const AutocastScope&) = delete;
+
+private:
+    bool enabled_;
+    at::DeviceType device_;
+};
+
+bool needs_loss_scaling(Precision precision) {
+    return precision == Precision::kFp16 || precision == Precision::kAmpFp16 ||
+           precision == Precision::kPureFp16;
+}
+
+}  // namespace
+
+Training::Training(const Workload& workload, at::Device device)
+    : workload_(workload),
+      device_(device),
+      model_(workload, device),
+      optimizer_(make_optimizer(workload, model_.parameters())),
+      scaler_(needs_loss_scaling(workload.precision)),
+      batch_(make_batch(workload, device)) {}
+
+void Training::set_batch_size(int64_t batch_size) {
+    workload_.batch_size = batch_size;
+    batch_ = Batch{};  // the old one first: both at once would count
+    batch_ = make_batch(workload_, device_);
+}
+
+double Training::step(StepListener* listener) {
+    try {
+        const double loss = run_step(listener);
+        ++num_steps_;
+        return loss;
+    } catch (...) {
+        release_gradients();
+        throw;
+    }
+}
+
+double Training::run_step(StepListener* listener) {
+    Tensor loss;
+    {
+        const AutocastScope autocast(workload_.precision, device_.type());
+        Tensor hidden;
+        {
+            const PhaseScope phase(listener, TrainingPhase::kForward);
+            hidden = model_.forward(batch_, num_steps_);
+        }
+        const PhaseScope phase(listener, TrainingPhase::kLoss);
+        loss = model_.loss(hidden, batch_);
+    }
+    {
+        const PhaseScope phase(listener, TrainingPhase::kBackward);
+        torch::autograd::backward(
+            {scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())}, {});
+    }
+    {
+        const PhaseScope phase(listener, TrainingPhase::kOptimizer);
+        update_parameters();
+    }
+    return loss.item<double>();
+}
+
+void Training::update_parameters() {
+    const at::NoGradGuard no_grad;
+    std::vector<Tensor> gradients;
+    for (const Parameter& parameter : model_.parameters()) {
+        gradients.push_back(parameter.value.grad());
+        TORCH_CHECK(gradients.back().defined(), parameter.name, " has no gradient");
+    }
+    if (scaler_.unscale(gradients)) optimizer_->step(gradients);
+    gradients.clear();
+    release_gradients();
+    model_.refresh();
+}
+
+void Training::release_gradients() {
+    for (const Parameter& parameter : model_.parameters()) parameter.value.mutable_grad().reset();
+    if (batch_.input.defined()) batch_.input.mutable_grad().reset();
+}
+
+}  // namespace models
