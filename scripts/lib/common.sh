@@ -43,8 +43,7 @@ run_step() {
     if ((status == 0)); then
         say "$what: done in $((SECONDS - start)) s"
     else
-        say "$what: failed after $((SECONDS - start)) s; its last lines were:" >&2
-        tail -n 8 "$log" | cut -c1-300 | sed 's/^/    /' >&2
+        say "$what: failed after $((SECONDS - start)) s" >&2
     fi
     return "$status"
 }
