@@ -17,7 +17,7 @@
 # Cairo                   >= 1.16        Debian libcairo2-dev           SVG, PDF and PNG from one drawing function
 # FreeType                >= 2.12        Debian libfreetype-dev         hinted text in the window and in charts
 # Highway                 >= 1.0         Debian libhwy-dev              CPU kernels for whatever vector width there is
-# OpenGL, X11 headers                    Debian libgl-dev libegl-dev libx*-dev  the window
+# OpenGL, X11 headers                    Debian libopengl-dev, libx*-dev  the window
 # GoogleTest              >= 1.12        Debian libgtest-dev libgmock-dev  tests only
 # Google Benchmark        >= 1.7         Debian libbenchmark-dev        tests/bench only
 

@@ -10,7 +10,7 @@ DEBIAN_PACKAGES=(
     libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev
     # the window: X11 headers, and Mesa so that it also draws without a GPU
     libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev
-    libgl-dev libegl-dev libgl1-mesa-dri libegl-mesa0
+    libgl-dev libopengl-dev libegl-dev libgl1-mesa-dri libegl-mesa0
     # tests
     libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth
 )
