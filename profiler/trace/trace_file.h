@@ -14,7 +14,8 @@
 /// says "incomplete". Nothing unfinished ever stands under the final name.
 namespace profiler {
 
-inline constexpr int kTraceFormatVersion = 1;
+inline constexpr int kTraceFormatVersion = 1;        // what is written
+inline constexpr int kOldestTraceFormatVersion = 1;  // the oldest that is still read
 
 struct ReadOptions {
     /// Called now and then with the share read so far, in [0, 1]; returning false stops the read.

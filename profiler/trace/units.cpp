@@ -100,7 +100,7 @@ std::string format_count(int64_t count) {
     const std::size_t first = count < 0 ? 1 : 0;
     for (std::size_t i = digits.size(); i > first + 3;) {
         i -= 3;
-        digits.insert(i, ",");
+        digits.insert(i, 1, ',');
     }
     return digits;
 }

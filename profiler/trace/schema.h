@@ -1,0 +1,83 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+/// The SQL side of the data model, derived from the `columns()` of each row type: one table per
+/// `Table<Row>` and one readable view `v_<table>` beside it. Private to profiler/trace.
+namespace profiler::schema {
+
+inline constexpr int32_t kApplicationId = 0x54534350;  // "TSCP"
+
+/// Names of an enumeration's values, in order.
+constexpr std::span<const std::string_view> names_of(Source) {
+    return kSourceNames;
+}
+constexpr std::span<const std::string_view> names_of(TimeBasis) {
+    return kTimeBasisNames;
+}
+constexpr std::span<const std::string_view> names_of(RunState) {
+    return kRunStateNames;
+}
+constexpr std::span<const std::string_view> names_of(Severity) {
+    return kSeverityNames;
+}
+constexpr std::span<const std::string_view> names_of(PhaseKind) {
+    return kPhaseKindNames;
+}
+constexpr std::span<const std::string_view> names_of(OpClass) {
+    return kOpClassNames;
+}
+constexpr std::span<const std::string_view> names_of(Role) {
+    return kRoleNames;
+}
+constexpr std::span<const std::string_view> names_of(DType) {
+    return kDTypeNames;
+}
+constexpr std::span<const std::string_view> names_of(Access) {
+    return kAccessNames;
+}
+constexpr std::span<const std::string_view> names_of(AllocatorAction) {
+    return kAllocatorActionNames;
+}
+constexpr std::span<const std::string_view> names_of(SweepOutcome) {
+    return kSweepOutcomeNames;
+}
+
+template <typename T>
+struct Reference : std::false_type {};
+template <typename Row>
+struct Reference<Id<Row>> : std::true_type {
+    using Target = Row;
+};
+/// Is a column of type T an id, and of which table?
+template <typename T>
+inline constexpr bool is_id = Reference<T>::value;
+
+/// Name of the table of `Row` in the file; the strings are the table "string".
+template <typename Row>
+std::string_view table_name() {
+    if constexpr (std::is_same_v<Row, Text>) {
+        return "string";
+    } else {
+        std::string_view found;
+        const Trace trace;
+        Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(table)>, Table<Row>>) found = name;
+        });
+        return found;
+    }
+}
+
+/// All CREATE TABLE and CREATE VIEW statements.
+std::string create_statements();
+
+/// "INSERT INTO t VALUES(?1, ...)" for an id and `num_columns` columns; `verb` is INSERT or REPLACE.
+std::string insert_statement(std::string_view verb, std::string_view table,
+                             std::size_t num_columns);
+
+}  // namespace profiler::schema

@@ -1,0 +1,87 @@
+#include "profiler/trace/sqlite.h"
+
+#include <cerrno>
+#include <filesystem>
+
+namespace profiler::sqlite {
+
+Error::Error(sqlite3* db, int code)
+    : std::runtime_error(db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code)),
+      code_(code),
+      system_errno_(db != nullptr ? sqlite3_system_errno(db) : 0) {}
+
+bool Error::disk_full() const {
+    if (primary_code() == SQLITE_FULL) return true;
+    return primary_code() == SQLITE_IOERR &&
+           (system_errno_ == ENOSPC || system_errno_ == EDQUOT || system_errno_ == EFBIG);
+}
+
+Database::Database(const std::string& name, int flags) {
+    sqlite3* db = nullptr;
+    const int code = sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+    handle_.reset(db);
+    if (code != SQLITE_OK) throw Error(db, code);
+    sqlite3_extended_result_codes(db, 1);
+    // Nothing that a file's schema says may run code or write.
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    // References are checked by the reader; tables refer to each other in circles.
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, nullptr);
+}
+
+void Database::execute(const std::string& sql) {
+    const int code = sqlite3_exec(get(), sql.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) throw Error(get(), code);
+}
+
+int64_t Database::integer(const std::string& query) {
+    Statement statement(*this, query);
+    return statement.step() ? sqlite3_column_int64(statement.get(), 0) : 0;
+}
+
+std::string Database::text(const std::string& query) {
+    Statement statement(*this, query);
+    if (!statement.step()) return {};
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 0));
+    return text != nullptr ? text : "";
+}
+
+Statement::Statement(Database& db, std::string_view sql) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(db.get(), sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    handle_.reset(statement);
+    if (code != SQLITE_OK) throw Error(db.get(), code);
+}
+
+void Statement::fail(int code) {
+    const Error error(sqlite3_db_handle(handle_.get()), code);
+    reset();  // so that it can be used again after a rollback
+    throw error;
+}
+
+std::string quoted(std::string_view name) {
+    return '"' + std::string(name) + '"';
+}
+
+std::string file_uri(const std::string& path, std::string_view parameters) {
+    std::string uri = "file:";
+    for (const char c : std::filesystem::absolute(path).string()) {
+        switch (c) {
+            case '%':
+                uri += "%25";
+                break;
+            case '?':
+                uri += "%3f";
+                break;
+            case '#':
+                uri += "%23";
+                break;
+            default:
+                uri += c;
+        }
+    }
+    return uri.append("?").append(parameters);
+}
+
+}  // namespace profiler::sqlite

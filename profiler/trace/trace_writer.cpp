@@ -1,0 +1,413 @@
+#include "profiler/trace/schema.h"
+#include "profiler/trace/snapshot.h"
+#include "profiler/trace/sqlite.h"
+#include "profiler/trace/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace profiler {
+namespace fs = std::filesystem;
+using models::fail;
+using models::Result;
+using sqlite::Database;
+using sqlite::side_file;
+using sqlite::Statement;
+
+namespace {
+
+constexpr int kReaderPatienceMs = 2000;  // how long finish() waits for readers of the .partial
+
+std::string reason_of(int error_number) {
+    return std::generic_category().message(error_number);
+}
+
+tl::unexpected<models::Error> cannot_write(const fs::path& path, const sqlite::Error& error) {
+    if (error.disk_full()) {
+        return fail("Cannot write {}: the disk is full; free some space or choose another folder.",
+                    path.string());
+    }
+    const std::string reason =
+        error.system_error() != 0 ? reason_of(error.system_error()) : std::string(error.what());
+    return fail("Cannot write {}: {}; check the disk or choose another folder.", path.string(),
+                reason);
+}
+
+tl::unexpected<models::Error> held_by_another(const fs::path& partial) {
+    return fail(
+        "{} is being written by another capture; wait for it to end or choose another name.",
+        partial.string());
+}
+
+class FileDescriptor {
+  public:
+    FileDescriptor(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
+    ~FileDescriptor() {
+        if (fd_ >= 0) close(fd_);
+    }
+    FileDescriptor(const FileDescriptor&) = delete;
+    FileDescriptor& operator=(const FileDescriptor&) = delete;
+    int get() const { return fd_; }
+
+  private:
+    int fd_;
+};
+
+/// Keeps two captures from creating the same .partial at the same moment. Held for milliseconds;
+/// afterwards SQLite's own lock on the .partial says that it has a writer.
+class FolderLock {
+  public:
+    explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
+        // Some network file systems have no such locks: then go on without.
+        for (int attempt = 0; attempt < 100 && folder_.get() >= 0; ++attempt) {
+            if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+    }
+
+  private:
+    FileDescriptor folder_;
+};
+
+fs::path folder_of(const fs::path& path) {
+    return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// The folder exists and can be written, and `path` itself is no folder.
+Result<void> check_target(const fs::path& path) {
+    const fs::path folder = folder_of(path);
+    std::error_code error;
+    if (!path.has_filename() || fs::is_directory(path, error)) {
+        return fail("Cannot write {}: it is a folder; add a file name that ends in .tscope.",
+                    path.string());
+    }
+    if (!fs::exists(folder, error)) {
+        return fail("Cannot write {}: the folder {} does not exist; create it first.",
+                    path.string(), folder.string());
+    }
+    if (access(folder.c_str(), W_OK | X_OK) != 0) {
+        return fail("Cannot write {}: {}; choose a folder that you can write to.", path.string(),
+                    reason_of(errno));
+    }
+    return {};
+}
+
+void remove_with_side_files(const fs::path& path) {
+    std::error_code ignored;
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+        fs::remove(side_file(path, suffix), ignored);
+    }
+}
+
+/// The file's bytes are on the disk, then its final name is.
+Result<void> publish(const fs::path& from, const fs::path& to) {
+    {
+        const FileDescriptor file(from, O_RDONLY);
+        if (file.get() < 0 || fsync(file.get()) != 0) {
+            return fail("Cannot write {}: {}; the capture stays in {}.", to.string(),
+                        reason_of(errno), from.string());
+        }
+    }
+    // A log left beside an older file of this name would be taken for the new one's.
+    std::error_code ignored;
+    for (const char* suffix : {"-wal", "-shm", "-journal"})
+        fs::remove(side_file(to, suffix), ignored);
+    if (rename(from.c_str(), to.c_str()) != 0) {
+        return fail("Cannot rename {} to {}: {}.", from.string(), to.string(), reason_of(errno));
+    }
+    const FileDescriptor folder(folder_of(to), O_RDONLY | O_DIRECTORY);
+    if (folder.get() >= 0) fsync(folder.get());
+    return {};
+}
+
+template <typename T>
+void bind(sqlite3_stmt* statement, int index, T value) {
+    if constexpr (std::is_floating_point_v<T>) {
+        sqlite3_bind_double(statement, index, value);  // NaN becomes NULL
+    } else if constexpr (std::is_enum_v<T>) {
+        sqlite3_bind_int64(statement, index, static_cast<int64_t>(value));
+    } else {
+        int64_t integer = 0;
+        if constexpr (schema::is_id<T>) {
+            integer = value.value;
+        } else {
+            integer = value;
+        }
+        // "None" is NULL in the file, so that SQL's IS NULL, count() and sums do what they say.
+        if (integer == -1) {
+            sqlite3_bind_null(statement, index);
+        } else {
+            sqlite3_bind_int64(statement, index, integer);
+        }
+    }
+}
+
+template <typename Row>
+void put_row(Statement& statement, const Table<Row>& table, std::size_t row) {
+    sqlite3_stmt* const handle = statement.get();
+    int index = 1;
+    sqlite3_bind_int64(handle, index++, static_cast<int64_t>(row));
+    table.for_each_column(
+        [&](const auto&, const auto& values) { bind(handle, index++, values[row]); });
+    statement.step();
+    statement.reset();
+}
+
+/// What one table of the file already holds, and how to add to it.
+struct TableState {
+    std::size_t num_rows = 0;
+    std::optional<Statement> insert;
+    std::optional<Statement> replace;
+};
+
+/// A database with the schema of a trace and the statements that fill it.
+class Sink {
+  public:
+    explicit Sink(Database& db) : db_(db) {}
+
+    void create_schema() {
+        db_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};",
+                                schema::kApplicationId, kTraceFormatVersion));
+        db_.execute(schema::create_statements());
+    }
+
+    /// Writes rows that the file lacks or that changed since, inside the caller's transaction.
+    /// The caller confirms with `accept` once the transaction is committed.
+    void put(const Trace& trace) {
+        put_strings(trace.strings);
+        std::size_t index = 0;
+        Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {
+            put_table(name, table, state(index++));
+        });
+    }
+
+    void accept(const Trace& trace) {
+        num_strings_ = trace.strings.size();
+        std::size_t index = 0;
+        Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
+            state(index++).num_rows = table.size();
+        });
+    }
+
+  private:
+    TableState& state(std::size_t index) {
+        if (index >= tables_.size()) tables_.resize(index + 1);
+        return tables_[index];
+    }
+
+    void put_strings(const StringTable& strings) {
+        if (!insert_string_) {
+            insert_string_.emplace(db_, schema::insert_statement("INSERT", "string", 1));
+        }
+        for (std::size_t i = num_strings_; i < strings.size(); ++i) {
+            const std::string_view text = strings[StringId(i)];
+            sqlite3_bind_int64(insert_string_->get(), 1, static_cast<int64_t>(i));
+            sqlite3_bind_text64(insert_string_->get(), 2, text.data(), text.size(), SQLITE_STATIC,
+                                SQLITE_UTF8);
+            insert_string_->step();
+            insert_string_->reset();
+        }
+    }
+
+    template <typename Row>
+    void put_table(std::string_view name, const Table<Row>& table, TableState& state) {
+        if (table.empty()) return;
+        if (!state.insert) {
+            std::size_t num_columns = 0;
+            table.for_each_column([&](const auto&, const auto&) { ++num_columns; });
+            state.insert.emplace(db_, schema::insert_statement("INSERT", name, num_columns));
+            state.replace.emplace(db_, schema::insert_statement("REPLACE", name, num_columns));
+        }
+        std::vector<Id<Row>> changed(table.changed().begin(), table.changed().end());
+        std::sort(changed.begin(), changed.end());
+        changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+        for (const Id<Row> row : changed) {
+            if (row.index() < state.num_rows) put_row(*state.replace, table, row.index());
+        }
+        for (std::size_t row = state.num_rows; row < table.size(); ++row) {
+            put_row(*state.insert, table, row);
+        }
+    }
+
+    Database& db_;
+    std::size_t num_strings_ = 0;
+    std::optional<Statement> insert_string_;
+    std::vector<TableState> tables_;
+};
+
+Database create_database(const fs::path& path) {
+    return Database(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+/// The `.partial` of a dead writer, renamed to the first free `.partial.N`. Its log is merged
+/// first, so that it is one file; whatever cannot be merged is renamed as it is.
+Result<void> set_aside(const fs::path& partial) {
+    try {
+        Database db(partial.string(), SQLITE_OPEN_READWRITE);
+        // Leaving the write-ahead log needs the file alone: a live writer shows itself here.
+        db.text("PRAGMA journal_mode = DELETE");
+    } catch (const sqlite::Error& error) {
+        if (error.busy()) return held_by_another(partial);
+    }
+    fs::path aside;
+    for (int n = 1; aside.empty() || fs::exists(aside); ++n) {
+        aside = fmt::format("{}.{}", partial.string(), n);
+    }
+    for (const char* suffix : {"-wal", ""}) {
+        const fs::path from = side_file(partial, suffix);
+        if (*suffix != '\0' && !fs::exists(from)) continue;
+        if (rename(from.c_str(), side_file(aside, suffix).c_str()) != 0) {
+            return fail("Cannot rename {}, which an earlier capture left: {}.", from.string(),
+                        reason_of(errno));
+        }
+    }
+    remove_with_side_files(partial);
+    return {};
+}
+
+Result<void> write_new_file(const Trace& trace, const fs::path& file) {
+    try {
+        Database db = create_database(file);
+        db.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+        Sink sink(db);
+        sink.create_schema();
+        sink.put(trace);
+        db.execute("COMMIT");
+        return {};
+    } catch (const sqlite::Error& error) {
+        return cannot_write(file, error);
+    }
+}
+
+}  // namespace
+
+Result<void> write_trace(const Trace& trace, const fs::path& path) {
+    if (auto target = check_target(path); !target) return target;
+    static std::atomic<int> counter = 0;
+    const fs::path unfinished =
+        fmt::format("{}.writing-{}-{}", path.string(), getpid(), counter.fetch_add(1));
+    auto written = write_new_file(trace, unfinished);
+    if (written) written = publish(unfinished, path);
+    if (!written) remove_with_side_files(unfinished);
+    return written;
+}
+
+struct TraceWriter::Impl {
+    Impl(fs::path final_path, Database&& database)
+        : path(std::move(final_path)),
+          partial(path.string() + ".partial"),
+          db(std::move(database)) {}
+
+    fs::path path;
+    fs::path partial;
+    std::optional<Database> db;  // none after finish
+    std::optional<Sink> sink;
+    struct stat identity = {};  // of the .partial, to notice that it was removed or replaced
+
+    Result<void> commit(Trace& trace);
+    Result<void> leave_wal(Trace& trace);
+};
+
+TraceWriter::TraceWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TraceWriter::TraceWriter(TraceWriter&&) noexcept = default;
+TraceWriter& TraceWriter::operator=(TraceWriter&&) noexcept = default;
+TraceWriter::~TraceWriter() = default;
+
+Result<TraceWriter> TraceWriter::create(fs::path path) {
+    if (auto target = check_target(path); !target) return tl::unexpected(target.error());
+    const fs::path partial = path.string() + ".partial";
+    const FolderLock lock(folder_of(path));
+    if (fs::exists(partial)) {
+        if (auto aside = set_aside(partial); !aside) return tl::unexpected(aside.error());
+    }
+    remove_with_side_files(partial);
+    try {
+        auto impl = std::make_unique<Impl>(std::move(path), create_database(partial));
+        impl->db->text("PRAGMA journal_mode = WAL");
+        impl->db->execute("PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE");
+        impl->sink.emplace(*impl->db);
+        impl->sink->create_schema();
+        impl->db->execute("COMMIT");
+        if (stat(partial.c_str(), &impl->identity) != 0) {
+            return fail("Cannot write {}: {}.", partial.string(), reason_of(errno));
+        }
+        return TraceWriter(std::move(impl));
+    } catch (const sqlite::Error& error) {
+        if (error.busy()) return held_by_another(partial);
+        remove_with_side_files(partial);
+        return cannot_write(partial, error);
+    }
+}
+
+Result<void> TraceWriter::Impl::commit(Trace& trace) {
+    if (!db) throw std::logic_error("TraceWriter used after finish");
+    struct stat now = {};
+    if (stat(partial.c_str(), &now) != 0 || now.st_ino != identity.st_ino ||
+        now.st_dev != identity.st_dev) {
+        return fail("{} was removed or replaced while the capture wrote it; run the capture again.",
+                    partial.string());
+    }
+    try {
+        db->execute("BEGIN");
+        sink->put(trace);
+        db->execute("COMMIT");
+    } catch (const sqlite::Error& error) {
+        const auto failure = cannot_write(partial, error);
+        if (sqlite3_get_autocommit(db->get()) == 0) {
+            sqlite3_exec(db->get(), "ROLLBACK", nullptr, nullptr, nullptr);
+        }
+        return failure;
+    }
+    sink->accept(trace);
+    Trace::for_each_table(trace, [](std::string_view, auto& table) { table.mark_committed(); });
+    return {};
+}
+
+Result<void> TraceWriter::commit(Trace& trace) {
+    return impl_->commit(trace);
+}
+
+/// Merges the log into the file. A reader that keeps the .partial open makes that impossible: then
+/// the whole trace is written anew, and the reader keeps what it has.
+Result<void> TraceWriter::Impl::leave_wal(Trace& trace) {
+    try {
+        sqlite3_busy_timeout(db->get(), kReaderPatienceMs);
+        db->execute("PRAGMA synchronous = FULL");
+        db->text("PRAGMA journal_mode = DELETE");
+        return {};
+    } catch (const sqlite::Error& error) {
+        if (!error.busy()) return cannot_write(partial, error);
+    }
+    if (auto written = write_trace(trace, path); !written) return written;
+    return {};
+}
+
+Result<void> TraceWriter::finish(Trace& trace) {
+    const Id<Run> run(0);
+    if (trace.runs.empty()) trace.runs.append({});
+    const RunState state_before = trace.runs.get<&Run::state>(run);
+    trace.runs.set<&Run::state>(run, RunState::kComplete);
+    if (auto committed = impl_->commit(trace); !committed) {
+        trace.runs.set<&Run::state>(run, state_before);
+        return committed;
+    }
+    if (auto left = impl_->leave_wal(trace); !left) return left;
+    impl_->sink.reset();
+    const bool merged = impl_->db->text("PRAGMA journal_mode") == "delete";
+    impl_->db.reset();
+    if (merged) return publish(impl_->partial, impl_->path);
+    remove_with_side_files(impl_->partial);
+    return {};
+}
+
+}  // namespace profiler
