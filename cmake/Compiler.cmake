@@ -9,6 +9,7 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)        # one CUDA runtime per process: the one that libtorch maps
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)       # static libraries also go into modules opened at run time
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)           # no C++ modules here: g++ 14 need not look for them in every file
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)         # for editors and for tests/tidy
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")  # programs, and the modules that they open, lie side by side
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")

@@ -1,5 +1,5 @@
 # What scripts/setup installs, pinned. The table with reasons is at the top of cmake/Dependencies.cmake.
-# A change of this file makes scripts/setup run again.
+# After a change scripts/setup does what is then missing.
 # shellcheck shell=bash disable=SC2034
 
 # Names are equal on Debian 12, Debian 13 and Ubuntu 24.04.
