@@ -17,40 +17,40 @@ struct ThroughputPoint {
     int64_t batch_size = 0;
     bool out_of_memory = false;
     int64_t peak_allocated_bytes = 0;
-    int64_t step_time_ns = 0;        // median over the samples
-    int64_t step_time_min_ns = 0;    // spread
+    int64_t step_time_ns = 0;      // median over the samples
+    int64_t step_time_min_ns = 0;  // spread
     int64_t step_time_max_ns = 0;
     double sequences_per_s = 0;
 };
 
 /// One column: all traces of one workload and recipe (a capture and its sweep may be two files).
 struct ComparisonColumn {
-    std::string recipe;        // "tempo"
-    std::string source;        // "measured_cpu"
-    std::string device;        // "cpu"
-    int64_t batch_size = 0;    // of the captured step
+    std::string recipe;      // "tempo"
+    std::string source;      // "measured_cpu"
+    std::string device;      // "cpu"
+    int64_t batch_size = 0;  // of the captured step
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
-    int64_t kept_bytes = 0;    // the ledger's total: from forward to backward
+    int64_t kept_bytes = 0;  // the ledger's total: from forward to backward
     RoleBytes peak_by_role{};
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t steps = 0;
     double sequences_per_s = 0;
-    double loss = 0;           // of the last recorded step
-    std::optional<int64_t> max_batch_size;     // largest that trained, when the sweep found a limit
-    int64_t memory_limit_bytes = -1;           // of the sweep
+    double loss = 0;                        // of the last recorded step
+    std::optional<int64_t> max_batch_size;  // largest that trained, when the sweep found a limit
+    int64_t memory_limit_bytes = -1;        // of the sweep
     std::optional<double> best_sequences_per_s;  // over the sweep
     std::optional<int64_t> best_batch_size;
-    std::vector<ThroughputPoint> curve;        // by batch size
-    std::shared_ptr<const Trace> step_trace;   // the capture; null when only a sweep was given
+    std::vector<ThroughputPoint> curve;       // by batch size
+    std::shared_ptr<const Trace> step_trace;  // the capture; null when only a sweep was given
     std::vector<std::string> files;
 };
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // the first is the baseline
-    std::string workload;       // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
-    std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
-    std::string sentence;       // what a user would quote: "tempo keeps 38 % less than original ..."
+    std::string workload;                   // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::vector<std::string> notes;         // what is not comparable and why; incomplete captures
+    std::string sentence;  // what a user would quote: "tempo keeps 38 % less than original ..."
 };
 
 struct NamedTrace {

@@ -1,0 +1,186 @@
+#include "profiler/analysis/breakdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace profiler {
+namespace {
+
+/// Where in the module tree an allocation belongs.
+struct Place {
+    std::string_view name;  // "encoder.layer.3", "embeddings", "outside the model"
+    int64_t layer = -1;
+};
+
+/// Maps scopes, and tensors named after modules, to the layer or the part of the model they lie in.
+class Places {
+  public:
+    explicit Places(const Trace& trace) : trace_(trace), place_of_scope_(trace.scopes.size()) {
+        mark_layer_ancestors();
+        for (std::size_t i = 0; i < trace.scopes.size(); ++i) {
+            scope_of_path_.emplace(trace.text(trace.scopes.get<&Scope::path>(Id<Scope>(i))), i);
+            place_of_scope_[i] = find_place(i);
+        }
+    }
+
+    /// By the tensor's name first ("encoder.layer.3.output.dense.weight": parameters are made
+    /// outside every layer's scope), then by the op that allocated.
+    Place of(Id<Op> op, std::string_view tensor_name) const {
+        for (std::size_t dot = tensor_name.rfind('.'); dot != std::string_view::npos && dot > 0;
+             dot = tensor_name.rfind('.', dot - 1)) {
+            const auto scope = scope_of_path_.find(tensor_name.substr(0, dot));
+            if (scope != scope_of_path_.end()) return place_of_scope_[scope->second];
+        }
+        for (; op.valid(); op = trace_.ops.get<&Op::parent>(op)) {
+            if (const auto scope = scope_of(op); scope.valid())
+                return place_of_scope_[scope.index()];
+        }
+        return {.name = "outside the model"};
+    }
+
+    /// The name without the layer in front, so that the same tensor of all layers is one row.
+    std::string_view without_layer(std::string_view tensor_name) const {
+        const Place place = of({}, tensor_name);
+        if (place.layer < 0 || !tensor_name.starts_with(place.name)) return tensor_name;
+        return tensor_name.substr(place.name.size() + 1);
+    }
+
+  private:
+    Id<Scope> parent_of(std::size_t scope) const {
+        const Id<Scope> parent = trace_.scopes.get<&Scope::parent>(Id<Scope>(scope));
+        return parent.valid() && parent.index() < scope ? parent : Id<Scope>();  // never a cycle
+    }
+    int64_t layer_of(std::size_t scope) const {
+        return trace_.scopes.get<&Scope::layer>(Id<Scope>(scope));
+    }
+    Id<Scope> scope_of(Id<Op> op) const {
+        const Id<Scope> scope = trace_.ops.get<&Op::scope>(op);
+        if (scope.valid()) return scope;
+        const Id<Op> forward = trace_.ops.get<&Op::forward>(op);
+        return forward.valid() ? trace_.ops.get<&Op::scope>(forward) : Id<Scope>();
+    }
+
+    /// "encoder" holds all layers: it is not a place of its own, and its other children are.
+    void mark_layer_ancestors() {
+        is_above_layers_.assign(trace_.scopes.size(), false);
+        for (std::size_t i = 0; i < trace_.scopes.size(); ++i) {
+            if (layer_of(i) < 0) continue;
+            for (auto up = parent_of(i); up.valid(); up = parent_of(up.index())) {
+                if (layer_of(up.index()) < 0) is_above_layers_[up.index()] = true;
+            }
+        }
+    }
+
+    /// The topmost scope that is part of the same layer, or, outside of layers, the topmost that
+    /// does not hold layers itself.
+    Place find_place(std::size_t scope) const {
+        const int64_t layer = layer_of(scope);
+        std::size_t top = scope;
+        for (auto up = parent_of(top); up.valid(); up = parent_of(top)) {
+            const bool belongs =
+                layer >= 0 ? layer_of(up.index()) == layer : !is_above_layers_[up.index()];
+            if (!belongs) break;
+            top = up.index();
+        }
+        return {trace_.text(trace_.scopes.get<&Scope::path>(Id<Scope>(top))), layer};
+    }
+
+    const Trace& trace_;
+    std::vector<bool> is_above_layers_;
+    std::vector<Place> place_of_scope_;
+    std::unordered_map<std::string_view, std::size_t> scope_of_path_;
+};
+
+/// First named tensor of each storage.
+std::vector<StringId> names_of_storages(const Trace& trace) {
+    std::vector<StringId> names(trace.storages.size());
+    const auto storage = trace.tensors.column<&Tensor::storage>();
+    const auto name = trace.tensors.column<&Tensor::name>();
+    for (std::size_t i = 0; i < storage.size(); ++i) {
+        if (!storage[i].valid()) continue;
+        StringId& known = names[storage[i].index()];
+        if (trace.text(known).empty()) known = name[i];
+    }
+    return names;
+}
+
+std::string_view op_name(const Trace& trace, Id<Op> op) {
+    return op.valid() ? trace.text(trace.ops.get<&Op::name>(op))
+                      : std::string_view("outside of ops");
+}
+
+struct Group {
+    std::string name;
+    int64_t layer = -1;
+};
+
+class Grouping {
+  public:
+    Grouping(const Trace& trace, GroupBy by)
+        : trace_(trace), by_(by), places_(trace), storage_names_(names_of_storages(trace)) {}
+
+    Group of(const Allocation& allocation, Role role) const {
+        const std::string_view tensor =
+            allocation.storage.valid() ? trace_.text(storage_names_[allocation.storage.index()])
+                                       : std::string_view();
+        switch (by_) {
+            case GroupBy::kClass:
+                return {std::string(name_of(role))};
+            case GroupBy::kOp:
+                return {std::string(op_name(trace_, allocation.op))};
+            case GroupBy::kLayer: {
+                const Place place = places_.of(allocation.op, tensor);
+                return {std::string(place.name), place.layer};
+            }
+            case GroupBy::kTensor:
+                break;
+        }
+        if (!tensor.empty()) return {std::string(places_.without_layer(tensor))};
+        return {fmt::format("unnamed, {}", op_name(trace_, allocation.op))};
+    }
+
+  private:
+    const Trace& trace_;
+    GroupBy by_;
+    Places places_;
+    std::vector<StringId> storage_names_;
+};
+
+}  // namespace
+
+std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by) {
+    struct Entry {
+        BreakdownRow row;
+        int64_t layer;
+    };
+    const Grouping grouping(trace, by);
+    std::vector<Entry> entries;
+    std::unordered_map<std::string, std::size_t> index_of_name;
+    for (const Id<Allocation> id : peak.live) {
+        const Allocation allocation = trace.allocations[id];
+        const Role role = allocation.storage.valid()
+                              ? trace.storages.get<&Storage::role>(allocation.storage)
+                              : Role::kUnknown;
+        const Group group = grouping.of(allocation, role);
+        const auto [found, is_new] = index_of_name.try_emplace(group.name, entries.size());
+        if (is_new) entries.push_back({{.name = group.name}, group.layer});
+        BreakdownRow& row = entries[found->second].row;
+        row.size_bytes += allocation.requested_bytes;
+        row.count += 1;
+        row.by_role[static_cast<std::size_t>(role)] += allocation.requested_bytes;
+    }
+
+    // Layers keep their order and stand before what is outside of them; the rest by size.
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+        if (a.layer >= 0 && b.layer >= 0) return a.layer < b.layer;
+        if ((a.layer >= 0) != (b.layer >= 0)) return a.layer >= 0;
+        return a.row.size_bytes > b.row.size_bytes;
+    });
+    std::vector<BreakdownRow> rows;
+    for (Entry& entry : entries) rows.push_back(std::move(entry.row));
+    return rows;
+}
+
+}  // namespace profiler

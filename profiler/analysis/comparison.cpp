@@ -1,0 +1,242 @@
+#include "profiler/analysis/comparison.h"
+
+#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace profiler {
+namespace {
+
+/// A column while it is being joined from files.
+struct Draft {
+    ComparisonColumn column;
+    std::optional<models::Workload> workload;
+    bool has_sweep = false;
+    bool step_is_sweeps = false;  // its captured step is the one that came with a sweep
+};
+
+int64_t median(std::vector<int64_t> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const std::size_t middle = values.size() / 2;
+    if (values.size() % 2 == 1) return values[middle];
+    return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
+}
+
+double rate(int64_t batch_size, int64_t step_time_ns) {
+    return step_time_ns > 0
+               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
+               : 0.0;
+}
+
+std::string file_stem(const std::string& file) {
+    return std::filesystem::path(file).stem().string();
+}
+
+void take_step(ComparisonColumn& column, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const PeakReport peak = find_peak(trace);
+    column.step_trace = named.trace;
+    column.batch_size = trace.run().batch_size;
+    column.peak_allocated_bytes = peak.allocated_bytes;
+    column.peak_reserved_bytes = peak.reserved_bytes;
+    column.peak_by_role = peak.by_role;
+    column.kept_bytes = build_ledger(trace).total_bytes;
+    column.steps = static_cast<int64_t>(trace.steps.size());
+    std::vector<int64_t> times_ns;
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        times_ns.push_back(step.end_ns - step.start_ns);
+        column.loss = step.loss;
+    }
+    column.step_time_ns = median(std::move(times_ns));
+    column.sequences_per_s = rate(column.batch_size, column.step_time_ns);
+}
+
+ThroughputPoint make_point(const Trace& trace, Id<SweepPoint> id) {
+    const SweepPoint point = trace.sweep_points[id];
+    ThroughputPoint result;
+    result.batch_size = point.batch_size;
+    result.out_of_memory = point.outcome == SweepOutcome::kOutOfMemory;
+    result.peak_allocated_bytes = point.peak_allocated_bytes;
+    std::vector<int64_t> times_ns;
+    const auto owner = trace.sweep_samples.column<&SweepSample::point>();
+    const auto time_ns = trace.sweep_samples.column<&SweepSample::step_time_ns>();
+    for (std::size_t i = 0; i < owner.size(); ++i) {
+        if (owner[i] == id) times_ns.push_back(time_ns[i]);
+    }
+    if (times_ns.empty()) return result;
+    const auto [least, most] = std::minmax_element(times_ns.begin(), times_ns.end());
+    result.step_time_min_ns = *least;
+    result.step_time_max_ns = *most;
+    result.step_time_ns = median(std::move(times_ns));
+    result.sequences_per_s = rate(point.batch_size, result.step_time_ns);
+    return result;
+}
+
+/// The maximum batch is known only when a larger one was tried and failed.
+void take_sweep(ComparisonColumn& column, const Trace& trace) {
+    column.memory_limit_bytes = trace.run().memory_limit_bytes;
+    for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
+        column.curve.push_back(make_point(trace, Id<SweepPoint>(i)));
+    }
+    std::stable_sort(column.curve.begin(), column.curve.end(),
+                     [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
+    int64_t largest = 0;
+    bool found_limit = false;
+    for (const ThroughputPoint& point : column.curve) {
+        if (point.out_of_memory) {
+            found_limit = true;
+            continue;
+        }
+        largest = std::max(largest, point.batch_size);
+        if (point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
+            column.best_sequences_per_s = point.sequences_per_s;
+            column.best_batch_size = point.batch_size;
+        }
+    }
+    if (found_limit) column.max_batch_size = largest;  // 0: not even one sequence fitted
+}
+
+bool describes_same_run(const Draft& draft, const NamedTrace& named,
+                        const std::optional<models::Workload>& workload) {
+    const Run run = named.trace->run();
+    return draft.workload && workload && models::comparable(*draft.workload, *workload) &&
+           draft.workload->recipe == workload->recipe &&
+           draft.column.source == name_of(run.source) &&
+           draft.column.device == named.trace->text(run.device_name);
+}
+
+/// Adds the file to the column whose missing half (captured step or sweep) it brings; two captures
+/// of the same workload and recipe (before and after a change) stay two columns.
+void join(std::vector<Draft>& drafts, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const auto workload = workload_of(trace);
+    const bool has_sweep = !trace.sweep_points.empty();
+    const bool has_step = !trace.steps.empty() || !has_sweep;
+    for (Draft& draft : drafts) {
+        if (!describes_same_run(draft, named, workload)) continue;
+        const bool brings_sweep = has_sweep && !draft.has_sweep;
+        // A sweep's own step gives way to a capture's: that was made for the purpose.
+        const bool brings_step =
+            has_step && (!draft.column.step_trace || (draft.step_is_sweeps && !has_sweep));
+        if (!brings_sweep && !brings_step) continue;
+        if (brings_sweep) take_sweep(draft.column, trace);
+        if (brings_step) take_step(draft.column, named);
+        if (brings_step) draft.step_is_sweeps = has_sweep;
+        draft.has_sweep |= has_sweep;
+        draft.column.files.push_back(named.file);
+        return;
+    }
+    Draft draft;
+    const Run run = trace.run();
+    draft.workload = workload;
+    draft.has_sweep = has_sweep;
+    draft.step_is_sweeps = has_sweep && has_step;
+    draft.column.recipe =
+        run.recipe.valid() ? std::string(trace.text(run.recipe)) : file_stem(named.file);
+    draft.column.source = name_of(run.source);
+    draft.column.device = trace.text(run.device_name);
+    draft.column.batch_size = run.batch_size;
+    draft.column.files = {named.file};
+    if (has_step) take_step(draft.column, named);
+    if (has_sweep) take_sweep(draft.column, trace);
+    drafts.push_back(std::move(draft));
+}
+
+/// Columns of the same recipe get what tells them apart: the source, else the file's name.
+void make_labels_unique(std::vector<Draft>& drafts) {
+    std::vector<std::string> labels;
+    for (const Draft& draft : drafts) {
+        const ComparisonColumn& column = draft.column;
+        bool repeats = false;
+        bool same_source = false;
+        for (const Draft& other : drafts) {
+            if (&other == &draft || other.column.recipe != column.recipe) continue;
+            repeats = true;
+            same_source |= other.column.source == column.source;
+        }
+        const std::string detail = same_source ? file_stem(column.files.front()) : column.source;
+        labels.push_back(repeats ? fmt::format("{} ({})", column.recipe, detail) : column.recipe);
+    }
+    for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i].column.recipe = labels[i];
+}
+
+void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    const Draft& baseline = drafts.front();
+    for (std::size_t i = 1; i < drafts.size(); ++i) {
+        const Draft& draft = drafts[i];
+        if (!draft.workload || !baseline.workload) continue;
+        const auto differing = differences(*baseline.workload, *draft.workload);
+        if (!differing.empty()) {
+            notes.push_back(fmt::format(
+                "{} and {} differ in more than the recipe: {}; their figures "
+                "are not comparable.",
+                baseline.column.recipe, draft.column.recipe, fmt::join(differing, ", ")));
+        }
+        if (draft.column.source != baseline.column.source) {
+            notes.push_back(fmt::format("{} is {}, {} is {}.", baseline.column.recipe,
+                                        baseline.column.source, draft.column.recipe,
+                                        draft.column.source));
+        } else if (draft.column.device != baseline.column.device) {
+            notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",
+                                        baseline.column.recipe, baseline.column.device,
+                                        draft.column.recipe, draft.column.device));
+        }
+        if (baseline.has_sweep && draft.has_sweep &&
+            draft.column.memory_limit_bytes != baseline.column.memory_limit_bytes) {
+            notes.push_back(
+                fmt::format("The sweeps of {} and {} had different memory limits: their "
+                            "maximum batches are not comparable.",
+                            baseline.column.recipe, draft.column.recipe));
+        }
+    }
+}
+
+void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>& notes) {
+    for (const NamedTrace& named : traces) {
+        const auto steps = static_cast<int64_t>(named.trace->steps.size());
+        if (named.trace->run().state == RunState::kIncomplete) {
+            notes.push_back(fmt::format("{} is incomplete: {} {} recorded.", named.file, steps,
+                                        steps == 1 ? "step was" : "steps were"));
+        }
+        if (!workload_of(*named.trace)) {
+            notes.push_back(
+                fmt::format("{} does not say which workload it ran: whether it is "
+                            "comparable cannot be checked.",
+                            named.file));
+        }
+    }
+}
+
+}  // namespace
+
+models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
+    if (traces.empty())
+        return models::fail("There is no trace to compare: name at least one file.");
+    std::vector<Draft> drafts;
+    for (const NamedTrace& named : traces) join(drafts, named);
+    const auto original = std::find_if(drafts.begin(), drafts.end(), [](const Draft& draft) {
+        return draft.column.recipe == "original";
+    });
+    if (original != drafts.end()) std::rotate(drafts.begin(), original, original + 1);
+    make_labels_unique(drafts);
+
+    Comparison comparison;
+    if (drafts.front().workload) comparison.workload = describe(*drafts.front().workload);
+    note_files(traces, comparison.notes);
+    note_differences(drafts, comparison.notes);
+    bool comparable = true;
+    for (const Draft& draft : drafts) {
+        comparable &= draft.workload && drafts.front().workload &&
+                      models::comparable(*draft.workload, *drafts.front().workload);
+    }
+    for (Draft& draft : drafts) comparison.columns.push_back(std::move(draft.column));
+    if (comparable) comparison.sentence = quote(comparison.columns);
+    return comparison;
+}
+
+}  // namespace profiler

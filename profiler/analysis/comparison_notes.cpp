@@ -1,0 +1,108 @@
+#include "profiler/analysis/comparison_notes.h"
+
+#include "profiler/trace/units.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+namespace {
+
+std::string change_in_memory(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    const double ratio = static_cast<double>(column.peak_allocated_bytes) /
+                         static_cast<double>(baseline.peak_allocated_bytes);
+    return fmt::format("trains the same step in {} {} memory than {} ({} instead of {})",
+                       format_percent(std::abs(1 - ratio)), ratio <= 1 ? "less" : "more",
+                       baseline.recipe, format_bytes(column.peak_allocated_bytes),
+                       format_bytes(baseline.peak_allocated_bytes));
+}
+
+std::string change_in_batch(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (!column.max_batch_size || !baseline.max_batch_size) return {};
+    if (column.memory_limit_bytes != baseline.memory_limit_bytes) return {};
+    const std::string limit = column.memory_limit_bytes > 0
+                                  ? " within " + format_bytes(column.memory_limit_bytes)
+                                  : std::string();
+    if (*column.max_batch_size == *baseline.max_batch_size) {
+        return fmt::format("fits the same batch of {}{}", *column.max_batch_size, limit);
+    }
+    return fmt::format("fits a batch of {} instead of {}{}", *column.max_batch_size,
+                       *baseline.max_batch_size, limit);
+}
+
+std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
+    const double ratio = column.sequences_per_s / baseline.sequences_per_s;
+    return fmt::format("is {} {} at a batch of {}", format_percent(std::abs(ratio - 1)),
+                       ratio >= 1 ? "faster" : "slower", column.batch_size);
+}
+
+/// "a", "a and b", "a, b and c".
+std::string enumerate(const std::vector<std::string>& parts) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+        text += parts[i];
+    }
+    return text;
+}
+
+}  // namespace
+
+std::optional<models::Workload> workload_of(const Trace& trace) {
+    const auto json = nlohmann::json::parse(trace.text(trace.run().workload), nullptr,
+                                            /*allow_exceptions=*/false);
+    if (json.is_discarded()) return std::nullopt;
+    const auto workload = models::workload_from_json(json);
+    return workload ? std::optional(*workload) : std::nullopt;
+}
+
+std::string describe(const models::Workload& w) {
+    return fmt::format("{}, {} {}, {} head, B={} S={}, {}", w.model.name, w.model.num_layers,
+                       w.model.num_layers == 1 ? "layer" : "layers", models::name_of(w.head),
+                       w.batch_size, w.seq_len, models::name_of(w.precision));
+}
+
+std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
+    std::vector<std::string> texts;
+    const auto add = [&texts](std::string_view what, const auto& x, const auto& y) {
+        if (x != y) texts.push_back(fmt::format("{} ({} and {})", what, x, y));
+    };
+    add("model", a.model.name, b.model.name);
+    add("number of layers", a.model.num_layers, b.model.num_layers);
+    add("hidden size", a.model.hidden_size, b.model.hidden_size);
+    add("number of heads", a.model.num_heads, b.model.num_heads);
+    add("intermediate size", a.model.intermediate_size, b.model.intermediate_size);
+    add("vocabulary", a.model.vocab_size, b.model.vocab_size);
+    add("dropout", a.model.hidden_dropout_p, b.model.hidden_dropout_p);
+    add("attention dropout", a.model.attention_dropout_p, b.model.attention_dropout_p);
+    add("head", models::name_of(a.head), models::name_of(b.head));
+    add("precision", models::name_of(a.precision), models::name_of(b.precision));
+    add("batch size", a.batch_size, b.batch_size);
+    add("sequence length", a.seq_len, b.seq_len);
+    add("padding", models::kPaddingNames[static_cast<std::size_t>(a.padding)],
+        models::kPaddingNames[static_cast<std::size_t>(b.padding)]);
+    add("seed", a.seed, b.seed);
+    add("learning rate", a.learning_rate, b.learning_rate);
+    return texts;
+}
+
+std::string quote(const std::vector<ComparisonColumn>& columns) {
+    const ComparisonColumn* best = nullptr;
+    for (std::size_t i = 1; i < columns.size(); ++i) {
+        if (columns[i].peak_allocated_bytes == 0) continue;
+        if (!best || columns[i].peak_allocated_bytes < best->peak_allocated_bytes)
+            best = &columns[i];
+    }
+    if (!best || columns.front().peak_allocated_bytes == 0) return {};
+    const ComparisonColumn& baseline = columns.front();
+    std::vector<std::string> parts{change_in_memory(*best, baseline)};
+    for (auto& part : {change_in_batch(*best, baseline), change_in_speed(*best, baseline)}) {
+        if (!part.empty()) parts.push_back(part);
+    }
+    return fmt::format("{} {}.", best->recipe, enumerate(parts));
+}
+
+}  // namespace profiler

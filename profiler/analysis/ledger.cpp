@@ -1,0 +1,119 @@
+#include "profiler/analysis/ledger.h"
+
+#include "profiler/analysis/event_order.h"
+#include "profiler/analysis/peak.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+/// When the ledger is taken: the end of a forward phase, or the peak of a trace without phases.
+struct Moment {
+    int64_t event = -1;  // changes before this number have happened
+    Id<Phase> forward;
+};
+
+Moment last_forward_end(const Trace& trace) {
+    Moment moment;
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (phase.kind != PhaseKind::kForward || phase.last_event < moment.event) continue;
+        moment = {phase.last_event, Id<Phase>(i)};
+    }
+    if (!moment.forward.valid()) moment.event = find_peak(trace).event + 1;
+    return moment;
+}
+
+/// Saves of an op outside that forward (the loss right after it, a recomputation in backward) do
+/// not count, even when no allocation lies between them and its end.
+bool is_kept(const Trace& trace, const Save& save, const Moment& moment) {
+    if (save.saved_event > moment.event) return false;
+    if (save.released_event >= 0 && save.released_event < moment.event) return false;
+    if (!moment.forward.valid() || !save.op.valid()) return true;
+    const Id<Phase> phase = trace.ops.get<&Op::phase>(save.op);
+    return !phase.valid() || phase == moment.forward;
+}
+
+bool is_step_data(Role role) {
+    return role == Role::kParameter || role == Role::kGradient || role == Role::kOptimizerState ||
+           role == Role::kInput;
+}
+
+bool lies_in(std::string_view scope, std::string_view wanted) {
+    if (wanted.empty() || scope == wanted) return true;
+    return scope.starts_with(wanted) && scope[wanted.size()] == '.';
+}
+
+LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock) {
+    const Storage storage = trace.storages[save.storage];
+    LedgerRow row;
+    row.storage = save.storage;
+    row.allocation = storage.allocation;
+    row.size_bytes = storage.size_bytes;
+    row.role = storage.role;
+    if (save.tensor.valid()) {
+        const Tensor tensor = trace.tensors[save.tensor];
+        row.tensor = trace.text(tensor.name);
+        row.shape = trace.text(tensor.shape);
+        row.dtype = tensor.dtype;
+    }
+    row.saved_event = save.saved_event;
+    row.saved_ns = clock.time_of(save.saved_event);
+    if (save.op.valid()) {
+        const Op op = trace.ops[save.op];
+        row.op = trace.text(op.name);
+        row.saved_ns = op.start_ns;
+        if (op.scope.valid()) {
+            const Scope scope = trace.scopes[op.scope];
+            row.scope = trace.text(scope.path);
+            row.layer = scope.layer;
+        }
+    }
+    return row;
+}
+
+}  // namespace
+
+Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
+    constexpr int32_t kNoRow = -1;
+    constexpr int64_t kStillKept = INT64_MAX;
+    const Moment moment = last_forward_end(trace);
+    const EventClock clock(trace);
+    std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
+    std::vector<LedgerRow> rows;
+
+    for (std::size_t i = 0; i < trace.saves.size(); ++i) {
+        const Save save = trace.saves[Id<Save>(i)];
+        if (!save.storage.valid() || !is_kept(trace, save, moment)) continue;
+        if (!options.include_all &&
+            is_step_data(trace.storages.get<&Storage::role>(save.storage))) {
+            continue;
+        }
+        int32_t& index = row_of_storage[save.storage.index()];
+        if (index == kNoRow) {
+            index = static_cast<int32_t>(rows.size());
+            rows.push_back(make_row(trace, save, clock));
+        }
+        LedgerRow& row = rows[static_cast<std::size_t>(index)];
+        if (save.op.valid()) row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
+        // Kept until the last of its keepers lets go.
+        row.released_event = std::max(row.released_event,
+                                      save.released_event < 0 ? kStillKept : save.released_event);
+    }
+
+    Ledger ledger;
+    for (LedgerRow& row : rows) {
+        if (!lies_in(row.scope, options.scope)) continue;
+        if (row.released_event == kStillKept) {
+            row.released_event = -1;
+        } else {
+            row.released_ns = clock.time_of(row.released_event);
+        }
+        ledger.total_bytes += row.size_bytes;
+        ledger.rows.push_back(std::move(row));
+    }
+    return ledger;
+}
+
+}  // namespace profiler

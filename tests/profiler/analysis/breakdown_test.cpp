@@ -1,0 +1,101 @@
+#include "profiler/analysis/breakdown.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace {
+
+using namespace tests;
+
+Trace make_trace() {
+    TraceBuilder b;
+    const auto encoder = b.scope("encoder");
+    const auto embeddings = b.scope("embeddings");
+    const auto norm = b.scope("embeddings.norm", -1, embeddings);
+    const auto layer0 = b.scope("encoder.layer.0", 0, encoder);
+    const auto dense0 = b.scope("encoder.layer.0.output.dense", 0, layer0);
+    const auto layer1 = b.scope("encoder.layer.1", 1, encoder);
+    b.allocate(
+        {.bytes = 64, .role = Role::kParameter, .name = "encoder.layer.0.output.dense.weight"});
+    b.allocate(
+        {.bytes = 64, .role = Role::kParameter, .name = "encoder.layer.1.output.dense.weight"});
+    b.begin_step();
+    b.allocate({.bytes = 5, .role = Role::kActivation, .op = b.op("aten::embedding", norm)});
+    b.allocate({.bytes = 1,
+                .role = Role::kActivation,
+                .op = b.op("aten::addmm", dense0),
+                .name = "context"});
+    b.allocate({.bytes = 2,
+                .role = Role::kActivation,
+                .op = b.op("aten::addmm", layer1),
+                .name = "context"});
+    b.allocate({.bytes = 4, .role = Role::kTemporary, .op = b.op("aten::bmm", layer1)});
+    b.allocate({.bytes = 3});
+    b.end_step();
+    return b.finish();
+}
+
+std::map<std::string, int64_t> sizes(GroupBy by) {
+    const Trace trace = make_trace();
+    std::map<std::string, int64_t> sizes;
+    for (const auto& row : break_down(trace, find_peak(trace), by))
+        sizes[row.name] = row.size_bytes;
+    return sizes;
+}
+
+using Sizes = std::map<std::string, int64_t>;
+
+TEST(BreakDown, ByClass) {
+    EXPECT_EQ(sizes(GroupBy::kClass),
+              (Sizes{{"parameter", 128}, {"activation", 8}, {"temporary", 7}}));
+}
+
+TEST(BreakDown, ByLayerFindsParametersByTheirNames) {
+    EXPECT_EQ(sizes(GroupBy::kLayer), (Sizes{{"encoder.layer.0", 65},
+                                             {"encoder.layer.1", 70},
+                                             {"embeddings", 5},
+                                             {"outside the model", 3}}));
+}
+
+TEST(BreakDown, ByOp) {
+    EXPECT_EQ(sizes(GroupBy::kOp), (Sizes{{"outside of ops", 131},
+                                          {"aten::embedding", 5},
+                                          {"aten::addmm", 3},
+                                          {"aten::bmm", 4}}));
+}
+
+TEST(BreakDown, ByTensorGathersTheSameTensorOfAllLayers) {
+    EXPECT_EQ(sizes(GroupBy::kTensor), (Sizes{{"output.dense.weight", 128},
+                                              {"context", 3},
+                                              {"unnamed, aten::embedding", 5},
+                                              {"unnamed, aten::bmm", 4},
+                                              {"unnamed, outside of ops", 3}}));
+}
+
+TEST(BreakDown, SumsToThePeakWhateverTheGroup) {
+    const Trace trace = make_trace();
+    const PeakReport peak = find_peak(trace);
+    for (const GroupBy by : {GroupBy::kClass, GroupBy::kLayer, GroupBy::kOp, GroupBy::kTensor}) {
+        int64_t total = 0, count = 0;
+        for (const auto& row : break_down(trace, peak, by)) {
+            total += row.size_bytes;
+            count += row.count;
+        }
+        EXPECT_EQ(total, peak.allocated_bytes);
+        EXPECT_EQ(count, 7);
+    }
+}
+
+TEST(BreakDown, KeepsLayersInTheirOrderAndTheRestBySize) {
+    const Trace trace = make_trace();
+    std::vector<std::string> names;
+    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kLayer))
+        names.push_back(row.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"encoder.layer.0", "encoder.layer.1", "embeddings",
+                                               "outside the model"}));
+}
+
+}  // namespace

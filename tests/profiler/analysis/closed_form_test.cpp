@@ -1,0 +1,257 @@
+#include "profiler/analysis/closed_form.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+/// Golden values: bytes that torch 2.11 kept per middle layer on the CPU, counted by four
+/// independent counters that agreed to the byte.
+namespace {
+
+using namespace tests;
+using models::Precision;
+using models::Workload;
+using testing::ElementsAre;
+
+struct Shape {
+    int64_t batch_size, seq_len, hidden_size, num_heads;
+};
+constexpr std::array<Shape, 2> kShapes{{{2, 64, 128, 4}, {3, 37, 96, 3}}};
+
+Workload make_workload(const std::string& recipe, const Shape& shape, Precision precision,
+                       const std::string& model = "bert-base") {
+    Workload w;
+    w.model = models::find_model(model).value();
+    w.model.num_layers = 3;
+    w.model.hidden_size = shape.hidden_size;
+    w.model.num_heads = shape.num_heads;
+    w.model.intermediate_size = 4 * shape.hidden_size;
+    w.recipe_name = recipe;
+    w.recipe = models::parse_recipe(recipe).value();
+    w.batch_size = shape.batch_size;
+    w.seq_len = shape.seq_len;
+    w.precision = precision;
+    return w;
+}
+
+ClosedForm form_of(const Workload& workload, bool on_cpu = true) {
+    std::string reason;
+    auto form = closed_form_of_layer(workload, on_cpu, &reason);
+    EXPECT_TRUE(form) << reason;
+    return form.value_or(ClosedForm{});
+}
+
+struct Golden {
+    std::string recipe;
+    std::string formula;
+    std::array<int64_t, 4> bytes;  // S=64 fp32, bf16, S=37 fp32, bf16
+    double hidden_dropout_p = 0.1;
+    double attention_dropout_p = 0.1;
+};
+
+const std::vector<Golden> kGolden{
+    {"original", "n(16e+2)+T(2e+1)+4Rs", {1378304, 721920, 815961, 424797}},
+    {"tempo", "n(10e+6)+T(e+1)+8R", {918528, 525312, 552669, 314907}},
+    {"tempo-packed", "10en+eT+8R+c8(T)+2c8(n)+c8(4n)", {803840, 410624, 485945, 248183}},
+    {"deepspeed-normalize-invertible", "n(14e+2)+T(2e+1)+8R", {1246208, 656384, 729825, 382173}},
+    {"deepspeed-attn-dropout-checkpoint", "n(16e+2)+T(e+1)+4Rs", {1247232, 656384, 766677, 400155}},
+    {"deepspeed-gelu-checkpoint", "n(12e+2)+T(2e+1)+4Rs", {1116160, 590848, 645465, 339549}},
+    {"deepspeed-all", "n(10e+2)+T(e+1)+8R", {852992, 459776, 510045, 272283}},
+    {"flash", "n(16e+2)+4Rs+4BAS", {1085440, 560128, 706404, 364524}, 0.1, 0},
+    {"flash-tempo", "n(10e+6)+8R+4BAS", {756736, 429056, 492396, 279276}, 0.1, 0},
+    {"original", "16en+eT+4Rs", {1181696, 590848, 733044, 366522}, 0, 0},
+    {"checkpoint", "en", {65536, 32768, 42624, 21312}},
+};
+
+class ClosedFormGolden : public testing::TestWithParam<std::string> {};  // the model
+
+TEST_P(ClosedFormGolden, EqualsWhatTorchKept) {
+    for (const Golden& golden : kGolden) {
+        for (std::size_t i = 0; i < golden.bytes.size(); ++i) {
+            const auto precision = i % 2 == 0 ? Precision::kFp32 : Precision::kBf16;
+            Workload w = make_workload(golden.recipe, kShapes[i / 2], precision, GetParam());
+            w.model.hidden_dropout_p = golden.hidden_dropout_p;
+            w.model.attention_dropout_p = golden.attention_dropout_p;
+            const ClosedForm form = form_of(w);
+            EXPECT_EQ(form.total_bytes, golden.bytes[i]) << golden.recipe << " column " << i;
+            EXPECT_EQ(form.formula, golden.formula) << golden.recipe;
+        }
+    }
+}
+
+// Pre-LN and post-LN layers keep the same bytes.
+INSTANTIATE_TEST_SUITE_P(Models, ClosedFormGolden, testing::Values("bert-base", "gpt2"),
+                         [](const auto& model) { return model.param == "gpt2" ? "Gpt2" : "Bert"; });
+
+TEST(ClosedForm, EqualsTheThirdMeasuredShape) {
+    constexpr Shape shape{2, 128, 256, 4};
+    const auto bytes = [&](const char* recipe, Precision precision) {
+        return form_of(make_workload(recipe, shape, precision)).total_bytes;
+    };
+    EXPECT_EQ(bytes("original", Precision::kFp32), 5509120);
+    EXPECT_EQ(bytes("original", Precision::kBf16), 2885632);
+    EXPECT_EQ(bytes("tempo", Precision::kFp32), 3672064);
+    EXPECT_EQ(bytes("tempo", Precision::kBf16), 2099200);
+    EXPECT_EQ(bytes("tempo-packed", Precision::kFp32), 3213312);
+    EXPECT_EQ(bytes("tempo-packed", Precision::kBf16), 1640448);
+}
+
+/// Korthikanti et al. 2022, "Reducing Activation Recomputation": sbh(34 + 5as/h), in 16 bits and
+/// without LayerNorm's statistics; 34 sbh with selective recomputation, 2 sbh with full.
+TEST(ClosedForm, EqualsMegatronsFormulasBesideTheStatistics) {
+    constexpr Shape shape{4, 512, 1024, 16};
+    const int64_t n = 4 * 512 * 1024, t = int64_t{4} * 16 * 512 * 512, statistics = 16 * 4 * 512;
+    const auto bytes = [&](const char* recipe) {
+        return form_of(make_workload(recipe, shape, Precision::kFp16), /*on_cpu=*/false)
+            .total_bytes;
+    };
+    EXPECT_EQ(bytes("original"), 34 * n + 5 * t + statistics);
+    EXPECT_EQ(bytes("original,checkpoint=attention_core"), 34 * n + statistics);
+    EXPECT_EQ(bytes("original,checkpoint=per_layer"), 2 * n);
+}
+
+TEST(ClosedForm, CountsStatisticsInFourBytesOffTheCpu) {
+    const auto w = make_workload("original", kShapes[0], Precision::kBf16);
+    const int64_t rows = 2 * 64;
+    EXPECT_EQ(form_of(w, false).total_bytes - form_of(w, true).total_bytes, 4 * 2 * rows);
+}
+
+/// Each switch on its own: what it drops and what it adds, in bytes of n, T, R.
+TEST(ClosedForm, ChangesWithEachSwitchAsItsTechniqueSays) {
+    const Shape shape = kShapes[1];
+    const int64_t n = 3 * 37 * 96, t = 3 * 3 * 37 * 37, r = 3 * 37, e = 4;
+    const auto saved = [&](const char* recipe) {
+        return form_of(make_workload("original", shape, Precision::kFp32)).total_bytes -
+               form_of(make_workload(recipe, shape, Precision::kFp32)).total_bytes;
+    };
+    const auto c8 = [](int64_t count) { return (count + 7) / 8; };
+    EXPECT_EQ(saved("tempo-gelu"), 4 * n * e - 4 * n);
+    EXPECT_EQ(saved("tempo-layernorm"), 2 * n * e + 2 * r * e);
+    EXPECT_EQ(saved("tempo-dropout"), t * e);
+    EXPECT_EQ(saved("masks=bit"), 2 * (n - c8(n)) + t - c8(t));
+    EXPECT_EQ(saved("masks=philox"), 2 * n + t);
+    EXPECT_EQ(saved("gelu=in_place,masks=philox"), 4 * n * e - c8(4 * n) + 2 * n + t);
+    EXPECT_EQ(saved("gelu=recompute"), 4 * n * e);
+    EXPECT_EQ(saved("dropout=stock"), 0);
+    EXPECT_EQ(saved("optimizer=sgd"), 0);
+}
+
+TEST(ClosedForm, TakesAnyIntermediateSize) {
+    Workload w = make_workload("tempo", kShapes[0], Precision::kFp32);
+    w.model.intermediate_size = 2 * 128;
+    EXPECT_EQ(form_of(w).formula, "n(8e+4)+T(e+1)+8R");
+    w.model.intermediate_size = 300;
+    const ClosedForm odd = form_of(w);
+    EXPECT_EQ(odd.formula, "n(6e+2)+f(e+1)+T(e+1)+8R");
+    const int64_t n = 2 * 64 * 128, f = 2 * 64 * 300, t = 2 * 4 * 64 * 64, r = 2 * 64;
+    EXPECT_EQ(odd.total_bytes, n * 26 + f * 5 + t * 5 + 8 * r);
+}
+
+/// Measured under autocast: 42n+7T+16R+24H² with separate projections, 38n with GPT-2's fused one.
+TEST(ClosedForm, UnderAutocastListsTheCopiesOfWeights) {
+    for (const auto& [model, n_bytes] : {std::pair{"bert-base", 42}, std::pair{"gpt2", 38}}) {
+        const Workload w = make_workload("original", kShapes[0], Precision::kAmpBf16, model);
+        const int64_t n = 2 * 64 * 128, t = 2 * 4 * 64 * 64, r = 2 * 64, h = 128;
+        const ClosedForm form = form_of(w);
+        EXPECT_EQ(form.total_bytes, n_bytes * n + 7 * t + 16 * r + 24 * h * h);
+        EXPECT_EQ(form.formula, std::to_string(n_bytes) + "n+7T+4Rs+24H²");
+    }
+}
+
+TEST(ClosedForm, RowsSumToTheTotal) {
+    for (const auto& preset : models::recipe_presets()) {
+        Workload w = make_workload(std::string(preset.name), kShapes[1], Precision::kFp32);
+        w.model.attention_dropout_p = 0;
+        const ClosedForm form = form_of(w);
+        int64_t total = 0;
+        for (const auto& row : form.rows) total += row.size_bytes;
+        EXPECT_EQ(total, form.total_bytes) << preset.name;
+    }
+}
+
+/// The names that the layers give to what they keep: rows of a ledger find theirs by them.
+TEST(ClosedForm, NamesTensorsAsTheLayersDo) {
+    const auto names_of = [](const char* recipe, const char* model) {
+        std::vector<std::string> names;
+        for (auto& row : form_of(make_workload(recipe, kShapes[0], Precision::kFp32, model)).rows) {
+            names.push_back(row.tensor);
+        }
+        return names;
+    };
+    EXPECT_THAT(names_of("original", "bert-base"),
+                ElementsAre("hidden_states", "query", "key", "value", "attention_probs",
+                            "keep_mask", "dropped_probs", "context", "keep_mask",
+                            "attention_residual", "mean", "rstd", "attention_output", "gelu_input",
+                            "gelu_output", "keep_mask", "output_residual", "mean", "rstd"));
+    EXPECT_THAT(names_of("tempo", "gpt2"),
+                ElementsAre("rstd", "ln_1_output", "query", "key", "value", "attention_probs",
+                            "keep_mask", "context", "keep_mask", "rstd", "ln_2_output",
+                            "branch_mask", "gelu_output", "keep_mask"));
+}
+
+TEST(ClosedForm, SaysWhyThereIsNone) {
+    const auto reason_of = [](const Workload& w) {
+        std::string reason;
+        EXPECT_FALSE(closed_form_of_layer(w, true, &reason));
+        return reason;
+    };
+    EXPECT_EQ(reason_of(make_workload("flash", kShapes[0], Precision::kFp32)),
+              "flash attention has no dropout on the CPU");
+    EXPECT_EQ(reason_of(make_workload("tempo", kShapes[0], Precision::kAmpBf16)),
+              "under autocast a closed form is known for the original recipe only");
+    EXPECT_FALSE(reason_of(make_workload("checkpoint=sqrt", kShapes[0], Precision::kFp32)).empty());
+    EXPECT_FALSE(
+        reason_of(make_workload("attention=efficient", kShapes[0], Precision::kFp32)).empty());
+    EXPECT_FALSE(
+        reason_of(make_workload("fusion=substation", kShapes[0], Precision::kFp32)).empty());
+}
+
+/// A trace whose layer 1 keeps `bytes`.
+Trace make_trace(const Workload& workload, int64_t bytes) {
+    TraceBuilder b(workload);
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
+        const auto op =
+            b.op("aten::addmm", b.scope("encoder.layer." + std::to_string(layer), layer));
+        b.save(b.allocate({.bytes = layer == 1 ? bytes : 1, .role = Role::kActivation, .op = op}),
+               op);
+    }
+    b.end_phase();
+    b.end_step();
+    return b.finish();
+}
+
+TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
+    const Workload w = make_workload("tempo", kShapes[1], Precision::kFp32);
+    const auto equal = check_against_closed_form(make_trace(w, 552669));
+    ASSERT_TRUE(equal);
+    EXPECT_EQ(equal->layer, 1);
+    EXPECT_TRUE(equal->equal());
+    const auto differing = check_against_closed_form(make_trace(w, 552670));
+    ASSERT_TRUE(differing);
+    EXPECT_FALSE(differing->equal());
+    EXPECT_EQ(differing->ledger_bytes - differing->closed_form_bytes, 1);
+}
+
+TEST(CheckAgainstClosedForm, NeedsThreeLayersOfOneRecipe) {
+    Workload w = make_workload("tempo", kShapes[1], Precision::kFp32);
+    w.model.num_layers = 2;
+    EXPECT_FALSE(check_against_closed_form(make_trace(w, 1)));
+    w.model.num_layers = 3;
+    Trace mixed = make_trace(w, 1);
+    mixed.runs.set<&Run::recipe_per_layer>(
+        Id<profiler::Run>(0), mixed.strings.intern(R"(["original","gelu=in_place","original"])"));
+    EXPECT_FALSE(check_against_closed_form(mixed));
+    mixed.runs.set<&Run::recipe_per_layer>(
+        Id<profiler::Run>(0), mixed.strings.intern(R"(["original","original","original"])"));
+    ASSERT_TRUE(check_against_closed_form(mixed));
+    EXPECT_EQ(check_against_closed_form(mixed)->closed_form_bytes, 815961);
+    mixed.runs.set<&Run::recipe_per_layer>(Id<profiler::Run>(0), mixed.strings.intern("[1,2"));
+    EXPECT_FALSE(check_against_closed_form(mixed));
+}
+
+}  // namespace

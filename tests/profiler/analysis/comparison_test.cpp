@@ -1,0 +1,182 @@
+#include "profiler/analysis/comparison.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace tests;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Sample {
+    int64_t batch_size;
+    std::vector<int64_t> step_times_ns;  // empty: out of memory
+};
+
+struct Spec {
+    std::string recipe = "original";
+    int64_t bytes = 1000;
+    std::vector<int64_t> step_times_ns{4'000'000, 2'000'000, 3'000'000};
+    std::vector<Sample> sweep;
+    int64_t batch_size = 8;
+    int64_t memory_limit_bytes = -1;
+};
+
+std::shared_ptr<const Trace> make_trace(const Spec& spec) {
+    models::Workload w;
+    w.model = models::find_model("bert-base").value();
+    w.recipe_name = spec.recipe;
+    w.recipe = models::parse_recipe(spec.recipe).value();
+    w.batch_size = spec.batch_size;
+    TraceBuilder b(w);
+    b.trace().runs.set<&Run::memory_limit_bytes>(Id<profiler::Run>(0), spec.memory_limit_bytes);
+    for (const int64_t duration_ns : spec.step_times_ns) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        const auto op = b.op("aten::addmm");
+        const auto kept = b.allocate({.bytes = spec.bytes, .role = Role::kActivation, .op = op});
+        const auto save = b.save(kept, op);
+        b.end_phase();
+        b.release(save);
+        b.free(kept);
+        b.wait(duration_ns - 2 * TraceBuilder::kTickNs);
+        b.end_step(0.5);
+    }
+    for (const auto& [batch_size, times_ns] : spec.sweep) {
+        const auto outcome = times_ns.empty() ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk;
+        const auto point =
+            b.trace().sweep_points.append({.batch_size = batch_size,
+                                           .outcome = outcome,
+                                           .peak_allocated_bytes = 100 * batch_size});
+        for (const int64_t ns : times_ns)
+            b.trace().sweep_samples.append({.point = point, .step_time_ns = ns});
+    }
+    return std::make_shared<const Trace>(b.finish());
+}
+
+std::vector<std::string> recipes(const Comparison& comparison) {
+    std::vector<std::string> names;
+    for (const auto& column : comparison.columns) names.push_back(column.recipe);
+    return names;
+}
+
+TEST(Compare, PutsOriginalFirstAndQuotesTheSaving) {
+    const auto comparison =
+        compare({{"tempo.tscope",
+                  make_trace({.recipe = "tempo", .bytes = 600, .step_times_ns = {2'000'000}})},
+                 {"original.tscope", make_trace({.step_times_ns = {2'500'000}})}})
+            .value();
+    EXPECT_THAT(recipes(comparison), ElementsAre("original", "tempo"));
+    EXPECT_EQ(comparison.workload, "bert-base, 12 layers, layers head, B=8 S=512, fp32");
+    EXPECT_EQ(comparison.sentence,
+              "tempo trains the same step in 40.0 % less memory than original (600 B instead of "
+              "1000 B) and is 25.0 % faster at a batch of 8.");
+    EXPECT_THAT(comparison.notes, IsEmpty());
+}
+
+TEST(Compare, TakesTheMedianStepAndTheLastLoss) {
+    const auto column = compare({{"a", make_trace({})}}).value().columns[0];
+    EXPECT_EQ(column.step_time_ns, 3'000'000);
+    EXPECT_EQ(column.steps, 3);
+    EXPECT_DOUBLE_EQ(column.sequences_per_s, 8 / 3e-3);
+    EXPECT_EQ(column.peak_allocated_bytes, 1000);
+    EXPECT_EQ(column.kept_bytes, 1000);
+    EXPECT_EQ(column.loss, 0.5);
+}
+
+TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
+    const auto capture = make_trace({.bytes = 700});
+    const auto sweep = make_trace({.bytes = 800,
+                                   .step_times_ns = {9'000'000},
+                                   .sweep = {{1, {1'000'000}},
+                                             {4, {2'000'000, 2'200'000, 1'900'000}},
+                                             {6, {}},
+                                             {5, {4'000'000}}},
+                                   .memory_limit_bytes = 1 << 20});
+    for (const bool sweep_first : {false, true}) {
+        std::vector<NamedTrace> files{{"c.tscope", capture}, {"s.tscope", sweep}};
+        if (sweep_first) std::swap(files[0], files[1]);
+        const auto comparison = compare(files).value();
+        ASSERT_EQ(comparison.columns.size(), 1u);
+        const ComparisonColumn& column = comparison.columns[0];
+        EXPECT_EQ(column.recipe, "original");
+        EXPECT_EQ(column.peak_allocated_bytes, 700) << "the capture's step, not the sweep's";
+        EXPECT_EQ(column.step_trace, capture);
+        EXPECT_EQ(column.max_batch_size, 5);
+        EXPECT_EQ(column.best_batch_size, 4);
+        EXPECT_DOUBLE_EQ(column.best_sequences_per_s.value(), 2000);
+        EXPECT_EQ(column.memory_limit_bytes, 1 << 20);
+        ASSERT_EQ(column.curve.size(), 4u);
+        EXPECT_EQ(column.curve[1].step_time_ns, 2'000'000);
+        EXPECT_EQ(column.curve[1].step_time_min_ns, 1'900'000);
+        EXPECT_EQ(column.curve[1].step_time_max_ns, 2'200'000);
+        EXPECT_EQ(column.curve[2].batch_size, 5) << "by batch size";
+        EXPECT_TRUE(column.curve[3].out_of_memory);
+        EXPECT_EQ(column.files.size(), 2u);
+    }
+}
+
+TEST(Compare, KnowsNoMaximumBatchWhenNothingFailed) {
+    const auto comparison = compare({{"s", make_trace({.sweep = {{1, {5}}, {2, {6}}}})}}).value();
+    EXPECT_FALSE(comparison.columns[0].max_batch_size);
+    EXPECT_EQ(comparison.columns[0].best_batch_size, 2);
+}
+
+TEST(Compare, ReportsAMaximumBatchOfZeroWhenNotEvenOneFits) {
+    const auto comparison = compare({{"s", make_trace({.sweep = {{1, {}}}})}}).value();
+    EXPECT_EQ(comparison.columns[0].max_batch_size, 0);
+    EXPECT_FALSE(comparison.columns[0].best_batch_size);
+}
+
+TEST(Compare, QuotesTheBatchWithItsLimit) {
+    const Sample ok8{8, {1'000'000}}, ok13{13, {1'000'000}}, oom9{9, {}}, oom14{14, {}};
+    const auto sentence =
+        compare({{"a", make_trace({.sweep = {ok8, oom9}, .memory_limit_bytes = 1 << 30})},
+                 {"b", make_trace({.recipe = "tempo",
+                                   .bytes = 500,
+                                   .sweep = {ok13, oom14},
+                                   .memory_limit_bytes = 1 << 30})}})
+            .value()
+            .sentence;
+    EXPECT_THAT(sentence, HasSubstr("fits a batch of 13 instead of 8 within 1.00 GiB"));
+}
+
+TEST(Compare, KeepsTwoCapturesOfOneRecipeApart) {
+    const auto comparison = compare({{"out/before.tscope", make_trace({})},
+                                     {"out/after.tscope", make_trace({.bytes = 1100})}})
+                                .value();
+    EXPECT_THAT(recipes(comparison), ElementsAre("original (before)", "original (after)"));
+    EXPECT_THAT(comparison.sentence, HasSubstr("10.0 % more memory"));
+}
+
+TEST(Compare, SaysWhatIsNotComparable) {
+    const auto comparison =
+        compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo", .batch_size = 16})}})
+            .value();
+    EXPECT_THAT(comparison.notes,
+                ElementsAre("original and tempo differ in more than the recipe: batch size (8 and "
+                            "16); their figures are not comparable."));
+    EXPECT_EQ(comparison.sentence, "");
+}
+
+TEST(Compare, NotesIncompleteAndUnknownFiles) {
+    Trace trace = *make_trace({.step_times_ns = {1'000'000}});
+    trace.runs.set<&Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
+    trace.runs.set<&Run::workload>(Id<profiler::Run>(0), {});
+    trace.runs.set<&Run::recipe>(Id<profiler::Run>(0), {});
+    const auto comparison =
+        compare({{"dir/snapshot.tscope", std::make_shared<const Trace>(trace)}}).value();
+    EXPECT_THAT(recipes(comparison), ElementsAre("snapshot"));
+    EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("incomplete: 1 step was recorded"),
+                                              HasSubstr("does not say which workload")));
+}
+
+TEST(Compare, NeedsAFile) {
+    EXPECT_THAT(compare({}).error().message, HasSubstr("no trace"));
+}
+
+}  // namespace

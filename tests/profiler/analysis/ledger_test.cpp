@@ -1,0 +1,163 @@
+#include "profiler/analysis/ledger.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace tests;
+using testing::ElementsAre;
+
+/// Two layers; the second's input is the first's output, kept by the LayerNorm that made it and by
+/// the linear that reads it.
+struct TwoLayers {
+    TraceBuilder b;
+    Id<Scope> layer0 = b.scope("encoder.layer.0", 0);
+    Id<Scope> layer1 = b.scope("encoder.layer.1", 1);
+    Id<Allocation> weight, output0, probs1, dead;
+    Id<Save> by_norm, by_linear;
+
+    TwoLayers() {
+        weight = b.allocate({.bytes = 400, .role = Role::kParameter, .name = "weight"});
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        const auto norm = b.op("tempo::inplace_layer_norm", layer0);
+        output0 = b.allocate({.bytes = 100,
+                              .role = Role::kActivation,
+                              .op = norm,
+                              .name = "mlp_norm_output",
+                              .shape = "[5, 5]"});
+        by_norm = b.save(output0, norm);
+        b.save(weight, norm);
+        const auto linear = b.op("aten::addmm", layer1);
+        by_linear = b.save(output0, linear);
+        const auto softmax = b.op("aten::_softmax", layer1);
+        probs1 = b.allocate({.bytes = 60,
+                             .role = Role::kActivation,
+                             .op = softmax,
+                             .name = "attention_probs",
+                             .dtype = DType::kBFloat16});
+        b.save(probs1, softmax);
+        dead = b.allocate({.bytes = 1000, .role = Role::kActivation});
+        b.release(b.save(dead, softmax));
+        b.free(dead);
+        b.end_phase();
+    }
+    void finish_step() {
+        b.begin_phase(PhaseKind::kLoss);
+        const auto loss =
+            b.op("aten::mul");  // keeps before it allocates: same event as the end of forward
+        const auto product = b.allocate({.bytes = 8, .role = Role::kActivation, .op = loss});
+        b.save(product, loss);
+        b.end_phase();
+        b.begin_phase(PhaseKind::kBackward);
+        b.release(by_linear);
+        b.allocate({.bytes = 4});
+        b.release(by_norm);
+        b.free(output0);
+        b.end_phase();
+        b.end_step();
+    }
+};
+
+TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
+    TwoLayers t;
+    t.finish_step();
+    const Trace trace = t.b.finish();
+    const Ledger ledger = build_ledger(trace);
+    ASSERT_EQ(ledger.rows.size(), 2u);
+    EXPECT_EQ(ledger.total_bytes, 160);
+
+    const LedgerRow& shared = ledger.rows[0];
+    EXPECT_EQ(shared.scope, "encoder.layer.0");
+    EXPECT_EQ(shared.layer, 0);
+    EXPECT_EQ(shared.op, "tempo::inplace_layer_norm");
+    EXPECT_EQ(shared.tensor, "mlp_norm_output");
+    EXPECT_EQ(shared.shape, "[5, 5]");
+    EXPECT_EQ(shared.size_bytes, 100);
+    EXPECT_THAT(shared.saved_by, ElementsAre("tempo::inplace_layer_norm", "aten::addmm"));
+    EXPECT_EQ(shared.allocation, t.output0);
+
+    EXPECT_EQ(ledger.rows[1].tensor, "attention_probs");
+    EXPECT_EQ(ledger.rows[1].dtype, DType::kBFloat16);
+    EXPECT_EQ(ledger.rows[1].released_event, -1) << "still kept at the end of the trace";
+}
+
+TEST(BuildLedger, KeepsAStorageUntilItsLastKeeperLetsGo) {
+    TwoLayers t;
+    t.finish_step();
+    const Trace trace = t.b.finish();
+    const LedgerRow row = build_ledger(trace).rows[0];
+    EXPECT_EQ(row.released_event, trace.saves.get<&Save::released_event>(t.by_norm));
+    EXPECT_EQ(row.released_ns, trace.allocations.get<&Allocation::free_requested_ns>(t.output0));
+    EXPECT_EQ(row.saved_ns, trace.ops.get<&Op::start_ns>(Id<Op>(0)));
+}
+
+TEST(BuildLedger, LeavesParametersOutUnlessAsked) {
+    TwoLayers t;
+    t.finish_step();
+    const Trace trace = t.b.finish();
+    const Ledger all = build_ledger(trace, {.include_all = true});
+    EXPECT_EQ(all.total_bytes, 560);
+    EXPECT_EQ(all.rows.size(), 3u);
+}
+
+TEST(BuildLedger, TakesOnlyTheScopeAsked) {
+    TwoLayers t;
+    t.finish_step();
+    const Trace trace = t.b.finish();
+    EXPECT_EQ(build_ledger(trace, {.scope = "encoder.layer.1"}).total_bytes, 60);
+    EXPECT_EQ(build_ledger(trace, {.scope = "encoder"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(trace, {.scope = "encoder.layer"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(trace, {.scope = "enc"}).total_bytes, 0) << "a name, not a prefix";
+}
+
+TEST(BuildLedger, IsTakenInTheLastRecordedStep) {
+    TraceBuilder b;
+    for (const int64_t bytes : {10, 30}) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        const auto op = b.op("aten::gelu");
+        const auto kept = b.allocate({.bytes = bytes, .role = Role::kActivation, .op = op});
+        const auto save = b.save(kept, op);
+        b.end_phase();
+        b.begin_phase(PhaseKind::kBackward);
+        b.release(save);
+        b.free(kept);
+        b.end_phase();
+        b.end_step();
+    }
+    const Trace trace = b.finish();
+    EXPECT_EQ(build_ledger(trace).total_bytes, 30);
+}
+
+/// A layer that is computed again in backward saves then; that is not kept from forward.
+TEST(BuildLedger, LeavesOutWhatBackwardSavesForItself) {
+    TraceBuilder b;
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    const auto op = b.op("aten::gelu");
+    const auto again = b.allocate({.bytes = 10, .role = Role::kActivation, .op = op});
+    b.save(again, op);
+    b.end_phase();
+    b.end_step();
+    const Trace trace = b.finish();
+    EXPECT_TRUE(build_ledger(trace).rows.empty());
+}
+
+TEST(BuildLedger, OfATraceWithoutPhasesIsTakenAtThePeak) {
+    TraceBuilder b;
+    const auto op = b.op("aten::gelu");
+    const auto kept = b.allocate({.bytes = 10, .role = Role::kActivation, .op = op});
+    b.save(kept, op);
+    b.free(b.allocate({.bytes = 10}));
+    const Trace trace = b.finish();
+    EXPECT_EQ(build_ledger(trace).total_bytes, 10);
+    EXPECT_TRUE(build_ledger(Trace{}).rows.empty());
+}
+
+}  // namespace
