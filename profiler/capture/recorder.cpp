@@ -1,0 +1,337 @@
+#include "profiler/capture/recorder.h"
+
+#include "profiler/capture/op_cost.h"
+#include "profiler/capture/tensor_text.h"
+#include "profiler/capture/torch_hooks.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+/// The ops that run now on this thread, innermost last.
+thread_local std::vector<Id<Op>> op_stack;
+
+Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back(); }
+
+PhaseKind phase_kind(models::TrainingPhase phase) {
+    switch (phase) {
+        case models::TrainingPhase::kForward:
+            return PhaseKind::kForward;
+        case models::TrainingPhase::kLoss:
+            return PhaseKind::kLoss;
+        case models::TrainingPhase::kBackward:
+            return PhaseKind::kBackward;
+        case models::TrainingPhase::kOptimizer:
+            return PhaseKind::kOptimizer;
+    }
+    throw std::logic_error("not a training phase");
+}
+
+}  // namespace
+
+Recorder::Recorder(Trace& trace) : trace_(trace), start_(std::chrono::steady_clock::now()) {
+    device_ = trace_.devices.append({.name = trace_.strings.intern("cpu")});
+}
+
+Recorder::~Recorder() { stop(); }
+
+int64_t Recorder::now_ns() const {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Recorder::start() {
+    recording_ = true;
+    TrackingAllocator& allocator = TrackingAllocator::instance();
+    allocator.set_listener(this);
+    allocator.for_each_live([&](Block& block) { on_alloc(block); });
+    models::set_observer(this);
+    install_torch_hooks(this);
+}
+
+void Recorder::stop() {
+    if (!recording_) return;
+    install_torch_hooks(nullptr);
+    models::set_observer(nullptr);
+    TrackingAllocator& allocator = TrackingAllocator::instance();
+    allocator.set_listener(nullptr);
+    allocator.for_each_live([](Block& block) { block.allocation = -1; });
+    recording_ = false;
+}
+
+// ---- steps and phases ------------------------------------------------------------------------
+
+void Recorder::begin_step() {
+    const std::lock_guard lock(mutex_);
+    step_ = trace_.steps.append({.start_ns = now_ns(), .first_event = next_event_});
+}
+
+void Recorder::end_step(double loss) {
+    const std::lock_guard lock(mutex_);
+    trace_.steps.set<&Step::end_ns>(step_, now_ns());
+    trace_.steps.set<&Step::last_event>(step_, next_event_);
+    trace_.steps.set<&Step::loss>(step_, loss);
+    step_ = {};
+    // Sequence numbers do not come back, and no backward op of a later step asks for them.
+    forward_ops_.clear();
+}
+
+void Recorder::on_phase_begin(models::TrainingPhase phase) {
+    const std::lock_guard lock(mutex_);
+    phase_ = trace_.phases.append({.step = step_,
+                                   .kind = phase_kind(phase),
+                                   .start_ns = now_ns(),
+                                   .first_event = next_event_});
+}
+
+void Recorder::on_phase_end(models::TrainingPhase) {
+    const std::lock_guard lock(mutex_);
+    trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
+    trace_.phases.set<&Phase::last_event>(phase_, next_event_);
+    phase_ = {};
+}
+
+// ---- allocations -----------------------------------------------------------------------------
+
+void Recorder::on_alloc(Block& block) {
+    const std::lock_guard lock(mutex_);
+    const Id<Storage> storage(trace_.storages.size());
+    const Id<Allocation> allocation = trace_.allocations.append(
+        {.device = device_,
+         .address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(block.data())),
+         .requested_bytes = block.size_bytes,
+         .block_bytes = block.size_bytes,
+         .alloc_event = next_event_++,
+         .alloc_ns = now_ns(),
+         .op = current_op(),
+         .storage = storage});
+    trace_.storages.append(
+        {.allocation = allocation, .size_bytes = block.size_bytes, .role = Role::kTemporary});
+    storage_names_.emplace_back();
+    storage_tensors_.emplace_back();
+    block.allocation = allocation.value;
+}
+
+void Recorder::on_free(const Block& block) {
+    if (block.allocation < 0) return;
+    const std::lock_guard lock(mutex_);
+    const Id<Allocation> allocation(static_cast<std::size_t>(block.allocation));
+    const int64_t now = now_ns();
+    auto& table = trace_.allocations;
+    table.set<&Allocation::free_requested_event>(allocation, next_event_);
+    table.set<&Allocation::free_completed_event>(allocation, next_event_);
+    table.set<&Allocation::free_requested_ns>(allocation, now);
+    table.set<&Allocation::free_completed_ns>(allocation, now);
+    table.set<&Allocation::freeing_op>(allocation, current_op());
+    ++next_event_;
+}
+
+// ---- ops -------------------------------------------------------------------------------------
+
+Id<Op> Recorder::begin_op(const at::RecordFunction& function) {
+    const std::lock_guard lock(mutex_);
+    const Id<Op> id(trace_.ops.size());
+    Op op{.name = trace_.strings.intern(function.name()),
+          .phase = phase_,
+          .thread = current_thread(),
+          .parent = current_op()};
+    const std::string& path = models::Scope::current();
+    if (!path.empty()) op.scope = scope_of(path);
+    link_to_forward(op, function, id);
+    op.op_class = op_class_of(function.name()).value_or(OpClass::kOther);
+    op.start_ns = now_ns();
+    trace_.ops.append(op);
+    op_stack.push_back(id);
+    return id;
+}
+
+/// A node of the backward pass carries the sequence number that its forward op drew. Inside a
+/// composite (aten::linear) several ops see the same number: the innermost, written last, is the
+/// one that made the node.
+void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id) {
+    const bool backward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+    if (backward) {
+        const auto found = forward_ops_.find(function.seqNr());
+        if (found == forward_ops_.end()) return;
+        op.forward = found->second;
+        // The engine's frame around the node began before the node was known.
+        if (op.parent.valid()) {
+            trace_.ops.set<&Op::forward>(op.parent, op.forward);
+            trace_.ops.set<&Op::scope>(op.parent, trace_.ops.get<&Op::scope>(op.forward));
+        }
+    } else if (op.parent.valid()) {
+        op.forward = trace_.ops.get<&Op::forward>(op.parent);
+    }
+    if (op.forward.valid()) {
+        if (!op.scope.valid()) op.scope = trace_.ops.get<&Op::scope>(op.forward);
+    } else if (!backward && function.seqNr() >= 0) {
+        forward_ops_[function.seqNr()] = id;
+    }
+}
+
+void Recorder::end_op(const at::RecordFunction& function, Id<Op> id) {
+    const std::lock_guard lock(mutex_);
+    trace_.ops.set<&Op::end_ns>(id, now_ns());
+    // Ops end in the reverse order of their begin; an exception may have skipped some ends.
+    while (!op_stack.empty() && op_stack.back() != id) op_stack.pop_back();
+    if (!op_stack.empty()) op_stack.pop_back();
+    const auto op_class = op_class_of(function.name());
+    if (!op_class) return;
+    const auto arguments = function.inputs();
+    const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
+    const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
+    const OpCost cost = cost_of(function.name(), *op_class, inputs, outputs);
+    trace_.ops.set<&Op::flop>(id, cost.flop);
+    trace_.ops.set<&Op::read_words>(id, cost.read_words);
+    trace_.ops.set<&Op::written_words>(id, cost.written_words);
+    add_edges(id, inputs, Access::kRead);
+    add_edges(id, outputs, Access::kWrite);
+}
+
+void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access access) {
+    for (const at::Tensor& tensor : tensors) {
+        const Id<Tensor> row = tensor_of(tensor);
+        if (!row.valid()) continue;
+        if (access == Access::kWrite && !trace_.tensors.get<&Tensor::producer>(row).valid()) {
+            trace_.tensors.set<&Tensor::producer>(row, op);
+        }
+        trace_.op_tensors.append(
+            {.op = op, .tensor = row, .access = access, .words = tensor.numel()});
+    }
+}
+
+Id<Scope> Recorder::scope_of(const std::string& path) {
+    if (const auto found = scopes_.find(path); found != scopes_.end()) return found->second;
+    const std::size_t dot = path.rfind('.');
+    const Id<Scope> parent = dot == std::string::npos ? Id<Scope>() : scope_of(path.substr(0, dot));
+    int64_t layer = parent.valid() ? trace_.scopes.get<&Scope::layer>(parent) : -1;
+    const std::string leaf = path.substr(dot + 1);  // npos + 1 = 0
+    const bool is_index = std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (layer < 0 && parent.valid() && is_index) layer = std::stoll(leaf);
+    const Id<Scope> id = trace_.scopes.append(
+        {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
+    scopes_.emplace(path, id);
+    return id;
+}
+
+Id<Thread> Recorder::current_thread() {
+    thread_local Id<Thread> id;
+    thread_local const Recorder* owner = nullptr;
+    if (owner != this) {
+        const int64_t system_id = ::syscall(SYS_gettid);
+        const bool main = system_id == ::getpid();
+        id = trace_.threads.append(
+            {.name = trace_.strings.intern(main ? "main" : "worker"), .system_id = system_id});
+        owner = this;
+    }
+    return id;
+}
+
+// ---- tensors and saves -----------------------------------------------------------------------
+
+std::size_t Recorder::TensorKeyHash::operator()(const TensorKey& key) const {
+    std::size_t hash = static_cast<std::size_t>(key.storage.value);
+    for (const std::size_t part : {static_cast<std::size_t>(key.shape.value),
+                                   static_cast<std::size_t>(key.strides.value),
+                                   static_cast<std::size_t>(key.dtype)}) {
+        hash = hash * 1000003 + part;
+    }
+    return hash;
+}
+
+Id<Storage> Recorder::storage_of(const at::Tensor& tensor) const {
+    if (!tensor.defined() || !tensor.has_storage()) return {};
+    const Block* const block =
+        TrackingAllocator::block_of(*tensor.storage().unsafeGetStorageImpl());
+    if (!block || block->allocation < 0) return {};
+    return trace_.allocations.get<&Allocation::storage>(
+        Id<Allocation>(static_cast<std::size_t>(block->allocation)));
+}
+
+Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
+    const Id<Storage> storage = storage_of(tensor);
+    if (!storage.valid()) return {};
+    const TensorKey key{.storage = storage,
+                        .shape = trace_.strings.intern(list_text(tensor.sizes())),
+                        .strides = trace_.strings.intern(list_text(tensor.strides())),
+                        .dtype = dtype_of(tensor.scalar_type())};
+    if (const auto found = tensors_.find(key); found != tensors_.end()) return found->second;
+    StringId name = storage_names_[storage.index()];
+    if (!name.valid()) {
+        const Id<Op> maker = trace_.allocations.get<&Allocation::op>(
+            trace_.storages.get<&Storage::allocation>(storage));
+        if (maker.valid()) {
+            const std::string_view op = trace_.text(trace_.ops.get<&Op::name>(maker));
+            const std::size_t colons = op.rfind(':');
+            name = trace_.strings.intern(
+                std::string(op.substr(colons == op.npos ? 0 : colons + 1)) + "_output");
+        }
+    }
+    const Id<Tensor> id = trace_.tensors.append({.storage = storage,
+                                                 .name = name,
+                                                 .shape = key.shape,
+                                                 .strides = key.strides,
+                                                 .dtype = key.dtype});
+    tensors_.emplace(key, id);
+    storage_tensors_[storage.index()].push_back(id);
+    return id;
+}
+
+/// The first name stays: a layer's output is the next layer's input and keeps one name.
+void Recorder::name_storage(Id<Storage> storage, StringId name) {
+    StringId& current = storage_names_[storage.index()];
+    if (current.valid()) return;
+    current = name;
+    for (const Id<Tensor> tensor : storage_tensors_[storage.index()]) {
+        trace_.tensors.set<&Tensor::name>(tensor, name);
+    }
+}
+
+void Recorder::on_tensor_named(const at::Tensor& tensor, std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    const Id<Storage> storage = storage_of(tensor);
+    if (storage.valid()) name_storage(storage, trace_.strings.intern(name));
+}
+
+void Recorder::describe(const at::Tensor& tensor, std::string_view name, Role role) {
+    const std::lock_guard lock(mutex_);
+    const Id<Storage> storage = storage_of(tensor);
+    if (!storage.valid()) return;
+    name_storage(storage, trace_.strings.intern(name));
+    trace_.storages.set<&Storage::role>(storage, role);
+    tensor_of(tensor);
+}
+
+Id<Save> Recorder::save(const at::Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    const Id<Tensor> row = tensor_of(tensor);
+    if (!row.valid()) return {};
+    const Id<Storage> storage = trace_.tensors.get<&Tensor::storage>(row);
+    if (trace_.storages.get<&Storage::role>(storage) == Role::kTemporary) {
+        trace_.storages.set<&Storage::role>(storage, Role::kActivation);
+    }
+    return trace_.saves.append(
+        {.storage = storage, .tensor = row, .op = current_op(), .saved_event = next_event_});
+}
+
+void Recorder::release(Id<Save> save) {
+    const std::lock_guard lock(mutex_);
+    trace_.saves.set<&Save::released_event>(save, next_event_);
+}
+
+void Recorder::on_note(std::string_view code, std::string_view sentence) {
+    add_note(code, Severity::kInfo, sentence);
+}
+
+void Recorder::add_note(std::string_view code, Severity severity, std::string_view explanation) {
+    const std::lock_guard lock(mutex_);
+    trace_.health.append({.code = trace_.strings.intern(code),
+                          .severity = severity,
+                          .count = 1,
+                          .explanation = trace_.strings.intern(explanation)});
+}
+
+}  // namespace profiler

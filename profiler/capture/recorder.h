@@ -1,0 +1,103 @@
+#pragma once
+
+#include "models/observer.h"
+#include "models/training.h"
+#include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/trace.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+/// Turns what happens in a training step into rows of a trace.
+///
+///   allocator ──► allocation, storage          (every block, exact)
+///   dispatcher ─► op, tensor, op_tensor        (RecordFunction, with inputs and outputs)
+///   autograd ───► save                         (saved-tensor hooks)
+///   model code ─► scope, tensor names, notes   (models::Observer)
+///   training ───► step, phase                  (models::StepListener)
+///
+/// The op on top of the thread's stack is who allocates, frees and saves. A backward op is linked
+/// to its forward op by autograd's sequence number and takes over its scope.
+namespace profiler {
+
+class Recorder final : public models::Observer,
+                       public models::StepListener,
+                       public AllocationListener {
+public:
+    explicit Recorder(Trace& trace);
+    ~Recorder() override;
+
+    /// Begins recording; blocks that are live already become the first allocations, in order.
+    void start();
+    void stop();
+
+    void begin_step();
+    void end_step(double loss);
+
+    /// Gives the storage of `tensor` a role and a name ("encoder.layer.0.output.dense.weight").
+    void describe(const at::Tensor& tensor, std::string_view name, Role role);
+    void add_note(std::string_view code, Severity severity, std::string_view explanation);
+
+    int64_t now_ns() const;
+
+    // models::Observer
+    void on_tensor_named(const at::Tensor& tensor, std::string_view name) override;
+    void on_note(std::string_view code, std::string_view sentence) override;
+    // models::StepListener
+    void on_phase_begin(models::TrainingPhase phase) override;
+    void on_phase_end(models::TrainingPhase phase) override;
+    // AllocationListener
+    void on_alloc(Block& block) override;
+    void on_free(const Block& block) override;
+
+    // From torch_hooks.cpp, on the thread that runs the op.
+    Id<Op> begin_op(const at::RecordFunction& function);
+    void end_op(const at::RecordFunction& function, Id<Op> op);
+    Id<Save> save(const at::Tensor& tensor);
+    void release(Id<Save> save);
+
+private:
+    /// Two views of a storage that look the same are one row of the tensor table.
+    struct TensorKey {
+        Id<Storage> storage;
+        StringId shape;
+        StringId strides;
+        DType dtype = DType::kOther;
+        bool operator==(const TensorKey&) const = default;
+    };
+    struct TensorKeyHash {
+        std::size_t operator()(const TensorKey& key) const;
+    };
+
+    Id<Scope> scope_of(const std::string& path);
+    Id<Storage> storage_of(const at::Tensor& tensor) const;
+    Id<Tensor> tensor_of(const at::Tensor& tensor);
+    void name_storage(Id<Storage> storage, StringId name);
+    void link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id);
+    void add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access access);
+    Id<Thread> current_thread();
+
+    Trace& trace_;
+    std::mutex mutex_;
+    std::chrono::steady_clock::time_point start_;
+    bool recording_ = false;
+    int64_t next_event_ = 0;
+    Id<Device> device_;
+    Id<Step> step_;
+    Id<Phase> phase_;
+    std::unordered_map<std::string, Id<Scope>> scopes_;
+    std::unordered_map<int64_t, Id<Op>> forward_ops_;      // autograd sequence number -> op
+    std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
+    std::vector<StringId> storage_names_;                  // by storage; none: not named yet
+    std::vector<std::vector<Id<Tensor>>> storage_tensors_;
+};
+
+}  // namespace profiler

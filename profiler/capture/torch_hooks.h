@@ -1,0 +1,12 @@
+#pragma once
+
+/// The version-sensitive part of the capture: how torch 2.11 tells about ops and saved tensors.
+namespace profiler {
+
+class Recorder;
+
+/// Directs op and saved-tensor callbacks of the whole process to `recorder`; null switches them
+/// off. Engine and callbacks stay installed, at the cost of a load and a branch.
+void install_torch_hooks(Recorder* recorder);
+
+}  // namespace profiler

@@ -1,0 +1,94 @@
+#include "profiler/capture/tracking_allocator.h"
+
+#include "profiler/trace/units.h"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/Exception.h>
+
+#include <new>
+
+namespace profiler {
+namespace {
+
+constexpr uint64_t kMagic = 0x74656d706f73636fULL;  // "temposco"
+constexpr uint8_t kPriority = 255;                  // over torch's own allocator
+
+}  // namespace
+
+TrackingAllocator& TrackingAllocator::instance() {
+    static auto* const allocator = new TrackingAllocator;
+    return *allocator;
+}
+
+TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU)) {
+    static_assert(sizeof(Block) <= Block::kHeaderBytes);
+    c10::SetAllocator(c10::kCPU, this, kPriority);
+}
+
+Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) {
+    if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get()) return nullptr;
+    return reinterpret_cast<Block*>(static_cast<char*>(storage.data_ptr().get_context()) -
+                                    Block::kHeaderBytes);
+}
+
+void TrackingAllocator::set_listener(AllocationListener* listener) {
+    const std::lock_guard lock(mutex_);
+    listener_ = listener;
+}
+
+c10::DataPtr TrackingAllocator::allocate(size_t size) {
+    if (size == 0) return {nullptr, nullptr, &free_block, c10::Device(c10::kCPU)};
+    refuse_over_limit(static_cast<int64_t>(size));
+    auto* const base =
+        static_cast<char*>(upstream_->allocate(size + Block::kHeaderBytes).release_context());
+    auto* const block = new (base) Block{.magic = kMagic, .size_bytes = static_cast<int64_t>(size)};
+    {
+        const std::lock_guard lock(mutex_);
+        link(*block);
+        const int64_t now = allocated_bytes_ += block->size_bytes;
+        if (now > peak_bytes_) peak_bytes_ = now;
+        if (listener_) listener_->on_alloc(*block);
+    }
+    char* const data = base + Block::kHeaderBytes;
+    return {data, data, &free_block, c10::Device(c10::kCPU)};
+}
+
+void TrackingAllocator::free_block(void* data) {
+    if (!data) return;
+    TrackingAllocator& self = instance();
+    auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - Block::kHeaderBytes);
+    TORCH_INTERNAL_ASSERT(block->magic == kMagic, "a block was freed twice or written before its start");
+    {
+        const std::lock_guard lock(self.mutex_);
+        if (self.listener_) self.listener_->on_free(*block);
+        self.allocated_bytes_ -= block->size_bytes;
+        self.unlink(*block);
+    }
+    block->magic = 0;
+    self.upstream_->raw_deleter()(block);
+}
+
+/// Fails as PyTorch's CUDA allocator does, so that whoever catches one catches both.
+void TrackingAllocator::refuse_over_limit(int64_t size_bytes) {
+    const int64_t limit = limit_bytes_;
+    if (limit < 0) return;
+    const int64_t free_bytes = limit - allocated_bytes_;
+    if (size_bytes <= free_bytes) return;
+    last_out_of_memory_ = {.requested_bytes = size_bytes, .free_bytes = free_bytes};
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: tried to allocate ",
+                     format_bytes(size_bytes), " with ", format_bytes(free_bytes), " of ",
+                     format_bytes(limit), " free");
+}
+
+void TrackingAllocator::link(Block& block) {
+    block.previous = newest_;
+    (newest_ ? newest_->next : oldest_) = &block;
+    newest_ = &block;
+}
+
+void TrackingAllocator::unlink(Block& block) {
+    (block.previous ? block.previous->next : oldest_) = block.next;
+    (block.next ? block.next->previous : newest_) = block.previous;
+}
+
+}  // namespace profiler
