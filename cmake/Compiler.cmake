@@ -37,8 +37,6 @@ endif()
 add_library(temposcope_options INTERFACE)
 target_compile_options(temposcope_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-missing-field-initializers>
-  # Designated initializers leave out what has a default: that is their point.
-  $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>
   $<$<AND:$<BOOL:${TEMPOSCOPE_WARNINGS_AS_ERRORS}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 
