@@ -1,0 +1,126 @@
+#include "profiler/view/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace profiler {
+namespace {
+
+struct Scale {
+    std::string_view name;
+    double size;
+};
+constexpr std::array<Scale, 6> kByteScales{{{"B", 1},
+                                            {"KiB", 0x1p10},
+                                            {"MiB", 0x1p20},
+                                            {"GiB", 0x1p30},
+                                            {"TiB", 0x1p40},
+                                            {"PiB", 0x1p50}}};
+constexpr std::array<Scale, 4> kTimeScales{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+
+bool is_decimal(AxisUnit unit) {
+    return unit != AxisUnit::kBytes;
+}
+bool is_whole(AxisUnit unit) {
+    return unit != AxisUnit::kRate;
+}
+
+double next_step(AxisUnit unit, double step) {
+    if (!is_decimal(unit)) return step * 2;
+    const double decade = std::pow(10.0, std::floor(std::log10(step) + 1e-9));
+    const double digit = std::round(step / decade);
+    return (digit < 2 ? 2 : digit < 5 ? 5 : 10) * decade;
+}
+
+/// The largest power (of two or ten) that is not above `value`.
+double first_step(AxisUnit unit, double value) {
+    const double step = is_decimal(unit) ? std::pow(10.0, std::floor(std::log10(value)))
+                                         : std::exp2(std::floor(std::log2(value)));
+    return is_whole(unit) ? std::max(step, 1.0) : step;
+}
+
+double count_ticks(double min, double max, double step) {
+    return std::floor(max / step) - std::ceil(min / step) + 1;
+}
+
+/// The finest nice step of which at most `max_count` ticks lie in [min, max].
+double find_step(AxisUnit unit, double min, double max, int max_count) {
+    double step = first_step(unit, (max - min) / max_count);
+    while (count_ticks(min, max, step) > max_count) step = next_step(unit, step);
+    return step;
+}
+
+int decimals_for(double step) {
+    int decimals = 0;
+    while (decimals < 9 && std::abs(step - std::round(step)) > 1e-6 * step) {
+        step *= 10;
+        ++decimals;
+    }
+    return decimals;
+}
+
+/// "12,345.60": grouped, so that deep zooms far from the origin stay readable.
+std::string format_number(double value, int decimals) {
+    std::string text = fmt::format("{:.{}f}", std::abs(value), decimals);
+    const std::size_t point = text.find('.');
+    const std::size_t whole = point == std::string::npos ? text.size() : point;
+    if (whole > 4) {
+        for (std::size_t at = whole - 3; at < whole; at -= 3) {
+            text.insert(at, 1, ',');
+            if (at <= 3) break;
+        }
+    }
+    return value < 0 ? "-" + text : text;
+}
+
+/// The scale in which the ticks read well: that of the largest value, unless the step is so fine
+/// that binary fractions of it would need many digits (0.0625 GiB is 64 MiB).
+Scale choose_scale(AxisUnit unit, double largest, double step) {
+    if (unit == AxisUnit::kTime) {
+        std::size_t i = kTimeScales.size() - 1;
+        while (i > 0 && largest < kTimeScales[i].size) --i;
+        return kTimeScales[i];
+    }
+    if (unit == AxisUnit::kBytes) {
+        std::size_t i = kByteScales.size() - 1;
+        while (i > 0 && (largest < kByteScales[i].size || step < 0.25 * kByteScales[i].size)) --i;
+        return kByteScales[i];
+    }
+    return {"", 1};
+}
+
+}  // namespace
+
+std::vector<Tick> make_ticks(AxisUnit unit, double min, double max, int max_count) {
+    if (!std::isfinite(min) || !std::isfinite(max) || max <= min) return {};
+    const double step = find_step(unit, min, max, std::max(max_count, 2));
+    const Scale scale = choose_scale(unit, std::max(std::abs(min), std::abs(max)), step);
+    const int decimals = decimals_for(step / scale.size);
+
+    std::vector<Tick> ticks;
+    const double last = std::floor(max / step);
+    for (double i = std::ceil(min / step); i <= last; ++i) {
+        const double value = i * step;
+        std::string label = i == 0 ? "0" : format_number(value / scale.size, decimals);
+        if (i != 0 && !scale.name.empty()) {
+            label += ' ';
+            label += scale.name;
+        }
+        ticks.push_back({i == 0 ? 0.0 : value, std::move(label)});
+    }
+    return ticks;
+}
+
+double axis_end(AxisUnit unit, double max_value, double headroom, int max_count) {
+    if (!std::isfinite(max_value) || max_value <= 0) return 1;
+    const double end = max_value * (1 + headroom);
+    const double step = find_step(unit, 0, end, std::max(max_count, 2));
+    const double next_tick = std::ceil(end / step) * step;
+    return next_tick - end <= 0.4 * step ? next_tick : end;
+}
+
+}  // namespace profiler

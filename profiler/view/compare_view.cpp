@@ -1,0 +1,223 @@
+#include "profiler/view/compare_view.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/compare_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+enum class Better : uint8_t { kLess, kMore };
+
+Change change_of(double value, double baseline, Better better) {
+    if (!(value > 0) || !(baseline > 0)) return {};
+    Change change;
+    change.ratio = value / baseline - 1;
+    change.text = format_percent(change.ratio, /*with_sign=*/true);
+    // Half a unit of the last digit shown: what reads as 0.0 % is neither good nor bad.
+    if (std::abs(change.ratio) >= 0.0005) {
+        const bool is_less = change.ratio < 0;
+        change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
+    }
+    return change;
+}
+
+std::string_view source_text(std::string_view source) {
+    if (source == name_of(Source::kMeasuredCpu)) return "measured on the CPU";
+    if (source == name_of(Source::kMeasuredCuda)) return "measured on the GPU";
+    if (source == name_of(Source::kPredicted)) return "predicted";
+    if (source == name_of(Source::kImported)) return "imported";
+    return source;
+}
+
+std::string rate_text(double sequences_per_s) {
+    const int decimals = sequences_per_s < 10 ? 2 : sequences_per_s < 100 ? 1 : 0;
+    if (sequences_per_s > 0 && sequences_per_s < 0.01)
+        return fmt::format("{:.2g}", sequences_per_s);
+    return fmt::format("{:.{}f}", sequences_per_s, decimals);
+}
+
+std::vector<StackSegment> build_stack(const RoleBytes& by_role) {
+    std::vector<StackSegment> stack;
+    int64_t start_bytes = 0;
+    for (const Role role : kRoleStackOrder) {
+        const int64_t size_bytes = by_role[static_cast<std::size_t>(role)];
+        if (size_bytes <= 0) continue;
+        stack.push_back({role, start_bytes, size_bytes, format_bytes(size_bytes)});
+        start_bytes += size_bytes;
+    }
+    return stack;
+}
+
+double rate_of(int64_t batch_size, int64_t step_time_ns) {
+    return step_time_ns > 0
+               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
+               : 0.0;
+}
+
+CurvePoint build_point(const ThroughputPoint& measured) {
+    CurvePoint point{.batch_size = measured.batch_size,
+                     .sequences_per_s = measured.sequences_per_s,
+                     .peak_bytes = measured.peak_allocated_bytes};
+    // The slowest step is the lowest rate; without samples the spread is the point itself.
+    const double low = rate_of(measured.batch_size, measured.step_time_max_ns);
+    const double high = rate_of(measured.batch_size, measured.step_time_min_ns);
+    point.sequences_per_s_min = low > 0 ? low : point.sequences_per_s;
+    point.sequences_per_s_max = high > 0 ? high : point.sequences_per_s;
+    point.text = fmt::format("B={}: {} sequences/s ({} to {}), peak {}", point.batch_size,
+                             rate_text(point.sequences_per_s), rate_text(point.sequences_per_s_min),
+                             rate_text(point.sequences_per_s_max), format_bytes(point.peak_bytes));
+    return point;
+}
+
+void add_curve(const ComparisonColumn& column, CompareColumn& view) {
+    for (const ThroughputPoint& measured : column.curve) {
+        if (measured.out_of_memory) {
+            view.out_of_memory_batch = std::min(
+                view.out_of_memory_batch.value_or(measured.batch_size), measured.batch_size);
+            continue;
+        }
+        if (measured.sequences_per_s <= 0) continue;
+        view.curve.push_back(build_point(measured));
+        if (!view.best_point ||
+            view.curve.back().sequences_per_s > view.curve[*view.best_point].sequences_per_s) {
+            view.best_point = view.curve.size() - 1;
+        }
+    }
+    if (view.best_point) {
+        const CurvePoint& best = view.curve[*view.best_point];
+        view.best_text =
+            fmt::format("{} at B={}", rate_text(best.sequences_per_s), best.batch_size);
+    }
+}
+
+std::string max_batch_text(const ComparisonColumn& column, const CompareColumn& view) {
+    if (column.max_batch_size) return format_count(*column.max_batch_size);
+    return view.curve.empty() ? "–" : fmt::format("≥ {}", view.curve.back().batch_size);
+}
+
+CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
+    CompareColumn view;
+    view.recipe = column.recipe;
+    view.index = index;
+    view.is_baseline = index == 0;
+    view.source = source_text(column.source);
+    view.files = column.files;
+    view.stack = build_stack(column.peak_by_role);
+    view.peak_bytes = column.peak_allocated_bytes;
+    view.peak_text = view.peak_bytes > 0 ? format_bytes(view.peak_bytes) : "–";
+    view.kept_bytes = column.kept_bytes;
+    view.kept_text = view.kept_bytes > 0 ? format_bytes(view.kept_bytes) : "–";
+    view.sequences_per_s = column.sequences_per_s;
+    view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
+    view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
+    add_curve(column, view);
+    view.max_batch_size = column.max_batch_size;
+    view.max_batch_text = max_batch_text(column, view);
+    return view;
+}
+
+double best_rate(const CompareColumn& view) {
+    return view.best_point ? view.curve[*view.best_point].sequences_per_s : 0;
+}
+
+void add_changes(const CompareColumn& baseline, CompareColumn& view) {
+    const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
+    view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
+    view.kept_change = change_of(bytes(view.kept_bytes), bytes(baseline.kept_bytes), Better::kLess);
+    view.throughput_change =
+        change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
+    view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
+    if (view.max_batch_size && baseline.max_batch_size) {
+        view.max_batch_change =
+            change_of(bytes(*view.max_batch_size), bytes(*baseline.max_batch_size), Better::kMore);
+    }
+}
+
+/// "Measured on the CPU (AMD EPYC 7763), median of 3 steps." Each distinct source once.
+std::string describe_sources(const Comparison& comparison) {
+    std::vector<std::string> texts;
+    for (const ComparisonColumn& column : comparison.columns) {
+        std::string text(source_text(column.source));
+        if (!column.device.empty()) text += fmt::format(" ({})", column.device);
+        if (column.steps > 1) text += fmt::format(", median of {} steps", column.steps);
+        if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    }
+    std::string joined = fmt::format("{}", fmt::join(texts, "; "));
+    if (!joined.empty() && joined[0] >= 'a' && joined[0] <= 'z') {
+        joined[0] = static_cast<char>(joined[0] - 'a' + 'A');
+    }
+    return joined;
+}
+
+void find_axis_ends(CompareView& view) {
+    for (const CompareColumn& column : view.columns) {
+        view.max_peak_bytes = std::max(view.max_peak_bytes, column.peak_bytes);
+        view.max_kept_bytes = std::max(view.max_kept_bytes, column.kept_bytes);
+        view.max_batch_size = std::max(view.max_batch_size, column.max_batch_size.value_or(0));
+        view.has_peak |= column.peak_bytes > 0;
+        view.has_max_batch |= column.max_batch_size.has_value();
+        view.has_throughput |= !column.curve.empty();
+        for (const CurvePoint& point : column.curve) {
+            view.max_batch_size = std::max(view.max_batch_size, point.batch_size);
+            view.max_sequences_per_s =
+                std::max(view.max_sequences_per_s, point.sequences_per_s_max);
+        }
+    }
+    for (const Role role : kRoleStackOrder) {
+        for (const CompareColumn& column : view.columns) {
+            const auto occurs = [role](const StackSegment& s) { return s.role == role; };
+            if (std::any_of(column.stack.begin(), column.stack.end(), occurs)) {
+                view.roles.push_back(role);
+                break;
+            }
+        }
+    }
+}
+
+void describe_sweeps(const Comparison& comparison, CompareView& view) {
+    std::optional<int64_t> limit_bytes;
+    bool limits_differ = false;
+    for (const ComparisonColumn& column : comparison.columns) {
+        if (column.curve.empty()) continue;
+        limits_differ |= limit_bytes && *limit_bytes != column.memory_limit_bytes;
+        limit_bytes = column.memory_limit_bytes;
+    }
+    if (limit_bytes && !limits_differ && *limit_bytes > 0) {
+        view.memory_limit_text = format_bytes(*limit_bytes);
+    }
+    if (!view.has_throughput) {
+        view.no_throughput_text = "No sweep in these files. `temposcope sweep` measures it.";
+    }
+    if (view.has_max_batch) return;
+    view.no_max_batch_text =
+        !view.has_throughput
+            ? view.no_throughput_text
+            : fmt::format("Every batch up to {} fitted. Give `temposcope sweep` a --memory-limit.",
+                          view.max_batch_size);
+}
+
+}  // namespace
+
+CompareView build_compare_view(const Comparison& comparison) {
+    CompareView view;
+    view.workload = comparison.workload;
+    view.sentence = comparison.sentence;
+    view.notes = comparison.notes;
+    view.source = describe_sources(comparison);
+    for (const ComparisonColumn& column : comparison.columns) {
+        view.columns.push_back(build_column(column, view.columns.size()));
+    }
+    for (std::size_t i = 1; i < view.columns.size(); ++i) {
+        add_changes(view.columns.front(), view.columns[i]);
+    }
+    find_axis_ends(view);
+    describe_sweeps(comparison, view);
+    view.table = build_compare_table(comparison, view.columns);
+    return view;
+}
+
+}  // namespace profiler

@@ -1,0 +1,315 @@
+#include "profiler/view/ledger_view.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/ledger_match.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+constexpr const char* kNothing = "–";
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = lower(c);
+    return result;
+}
+
+std::string signed_bytes(int64_t bytes) {
+    if (bytes == 0) return kNothing;
+    return (bytes > 0 ? "+" : "") + format_bytes(bytes);
+}
+
+LedgerViewRow build_row(const LedgerRow& row) {
+    LedgerViewRow view;
+    view.tensor = row.tensor;
+    view.scope = row.scope;
+    view.op = row.op;
+    view.shape = row.shape;
+    view.dtype = name_of(row.dtype);
+    view.role = row.role;
+    view.saved_by = fmt::format("{}", fmt::join(row.saved_by, ", "));
+    view.layer = row.layer;
+    view.storage = row.storage;
+    view.allocation = row.allocation;
+    if (row.saved_ns >= 0 && row.released_ns >= row.saved_ns) {
+        view.lifetime_ns = row.released_ns - row.saved_ns;
+    }
+    view.lifetime_text = view.lifetime_ns >= 0 ? format_duration(view.lifetime_ns) : kNothing;
+    return view;
+}
+
+void set_sizes(LedgerViewRow& view, Presence presence, int64_t size_bytes, int64_t other_bytes) {
+    view.presence = presence;
+    view.size_bytes = size_bytes;
+    view.other_bytes = other_bytes;
+    view.difference_bytes = other_bytes - size_bytes;
+    const bool is_in_first = presence != Presence::kAdded;
+    view.size_text = is_in_first ? format_bytes(size_bytes) : kNothing;
+    view.exact_text = format_exact_bytes(is_in_first ? size_bytes : other_bytes);
+    view.other_text = presence == Presence::kDisappeared ? kNothing : format_bytes(other_bytes);
+    view.difference_text = signed_bytes(view.difference_bytes);
+}
+
+void set_share(LedgerViewRow& view, int64_t total_bytes) {
+    if (total_bytes > 0) {
+        view.share = static_cast<double>(view.size_bytes) / static_cast<double>(total_bytes);
+    }
+    view.share_text = view.presence == Presence::kAdded ? kNothing : format_percent(view.share);
+}
+
+void set_closed_form(LedgerViewRow& view, const ClosedFormRow& row) {
+    view.closed_form_bytes = row.size_bytes;
+    view.closed_form_text = fmt::format("{} = {}", row.formula, format_bytes(row.size_bytes));
+    view.differs_from_closed_form = row.size_bytes != view.size_bytes;
+}
+
+/// All rows of the first ledger, then what only the second one has.
+std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
+    const Ledger& first = *request.first.ledger;
+    const Ledger* second = request.second.ledger;
+    std::vector<std::size_t> partner(first.rows.size(), kNoRow);
+    std::vector<std::size_t> formula(first.rows.size(), kNoRow);
+    if (second) partner = match_ledgers(first, *second);
+    const ClosedForm* closed_form = request.first.closed_form;
+    if (closed_form) formula = match_closed_form(first, *closed_form, request.first.num_layers);
+
+    std::vector<LedgerViewRow> rows;
+    std::vector<char> is_matched(second ? second->rows.size() : 0, 0);
+    for (std::size_t i = 0; i < first.rows.size(); ++i) {
+        const int64_t size_bytes = first.rows[i].size_bytes;
+        LedgerViewRow view = build_row(first.rows[i]);
+        if (!second) {
+            set_sizes(view, Presence::kSame, size_bytes, size_bytes);
+        } else if (partner[i] == kNoRow) {
+            set_sizes(view, Presence::kDisappeared, size_bytes, 0);
+        } else {
+            const int64_t other_bytes = second->rows[partner[i]].size_bytes;
+            is_matched[partner[i]] = 1;
+            set_sizes(view, other_bytes == size_bytes ? Presence::kSame : Presence::kChanged,
+                      size_bytes, other_bytes);
+        }
+        set_share(view, first.total_bytes);
+        if (formula[i] != kNoRow) set_closed_form(view, closed_form->rows[formula[i]]);
+        rows.push_back(std::move(view));
+    }
+    for (std::size_t i = 0; i < is_matched.size(); ++i) {
+        if (is_matched[i]) continue;
+        LedgerViewRow view = build_row(second->rows[i]);
+        set_sizes(view, Presence::kAdded, 0, second->rows[i].size_bytes);
+        set_share(view, first.total_bytes);
+        rows.push_back(std::move(view));
+    }
+    return rows;
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+    std::vector<std::string> words;
+    std::string word;
+    for (const char c : lower(text) + " ") {
+        if (c != ' ') {
+            word += c;
+        } else if (!word.empty()) {
+            words.push_back(std::exchange(word, {}));
+        }
+    }
+    return words;
+}
+
+bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
+    if (words.empty()) return true;
+    const std::string text =
+        lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.scope, row.op, row.shape,
+                          row.dtype, label_of(row.role), row.saved_by));
+    return std::all_of(words.begin(), words.end(), [&text](const std::string& word) {
+        return text.find(word) != std::string::npos;
+    });
+}
+
+/// Compares text so that layer 2 comes before layer 10: runs of digits count as numbers.
+int compare_natural(std::string_view a, std::string_view b) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto number_end = [&](std::string_view text, std::size_t at) {
+        while (at < text.size() && is_digit(text[at])) ++at;
+        return at;
+    };
+    std::size_t i = 0;
+    std::size_t j = 0;
+    while (i < a.size() && j < b.size()) {
+        if (is_digit(a[i]) && is_digit(b[j])) {
+            const std::string_view x = a.substr(i, number_end(a, i) - i);
+            const std::string_view y = b.substr(j, number_end(b, j) - j);
+            if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
+            if (const int order = x.compare(y); order != 0) return order;
+            i += x.size();
+            j += y.size();
+        } else {
+            if (lower(a[i]) != lower(b[j])) return lower(a[i]) < lower(b[j]) ? -1 : 1;
+            ++i;
+            ++j;
+        }
+    }
+    return a.size() - i == b.size() - j ? 0 : a.size() - i < b.size() - j ? -1 : 1;
+}
+
+template <typename T>
+int compare_values(T a, T b) {
+    return a < b ? -1 : b < a ? 1 : 0;
+}
+
+int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn column) {
+    switch (column) {
+        case LedgerColumn::kTensor:
+            return compare_natural(a.tensor, b.tensor);
+        case LedgerColumn::kScope:
+            return compare_natural(a.scope, b.scope);
+        case LedgerColumn::kOp:
+            return compare_natural(a.op, b.op);
+        case LedgerColumn::kShape:
+            return compare_natural(a.shape, b.shape);
+        case LedgerColumn::kDType:
+            return compare_natural(a.dtype, b.dtype);
+        case LedgerColumn::kRole:
+            return compare_values(a.role, b.role);
+        case LedgerColumn::kSize:
+        case LedgerColumn::kShare:
+            return compare_values(a.size_bytes, b.size_bytes);
+        case LedgerColumn::kLifetime:
+            return compare_values(a.lifetime_ns, b.lifetime_ns);
+        case LedgerColumn::kSavedBy:
+            return compare_natural(a.saved_by, b.saved_by);
+        case LedgerColumn::kClosedForm:
+            return compare_values(a.closed_form_bytes.value_or(-1),
+                                  b.closed_form_bytes.value_or(-1));
+        case LedgerColumn::kOtherSize:
+            return compare_values(a.other_bytes, b.other_bytes);
+        case LedgerColumn::kDifference:
+            return compare_values(a.difference_bytes, b.difference_bytes);
+    }
+    return 0;
+}
+
+void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& rows) {
+    int64_t disappeared = 0;
+    int64_t added = 0;
+    int64_t changed_bytes = 0;
+    for (const LedgerViewRow& row : rows) {
+        if (row.presence == Presence::kDisappeared) {
+            ++disappeared;
+            view.disappeared_bytes += row.size_bytes;
+        } else if (row.presence == Presence::kAdded) {
+            ++added;
+            view.added_bytes += row.other_bytes;
+        } else {
+            changed_bytes += row.difference_bytes;
+        }
+    }
+    const int64_t difference = view.other_total_bytes - view.total_bytes;
+    const std::string total = difference == 0
+                                  ? "keeps as many bytes"
+                                  : fmt::format("keeps {} {}", format_bytes(std::abs(difference)),
+                                                difference < 0 ? "less" : "more");
+    view.comparison_text =
+        fmt::format("B {}: {} {} ({}) {}, {} ({}) {} added", total, disappeared,
+                    disappeared == 1 ? "tensor" : "tensors", format_bytes(view.disappeared_bytes),
+                    disappeared == 1 ? "disappears" : "disappear", added,
+                    format_bytes(view.added_bytes), added == 1 ? "is" : "are");
+    if (changed_bytes != 0) {
+        view.comparison_text += fmt::format(", others change by {}", signed_bytes(changed_bytes));
+    }
+    view.comparison_text += ".";
+}
+
+/// What closed forms count: kept for backward, not the model's own tensors.
+bool is_kept_for_backward(Role role) {
+    return role != Role::kParameter && role != Role::kGradient && role != Role::kOptimizerState &&
+           role != Role::kInput;
+}
+
+/// The middle layer's total against the closed form's.
+void check_closed_form(const LedgerSource& source, LedgerView& view) {
+    if (source.num_layers < 3) return;
+    const int64_t middle_layer = source.num_layers / 2;
+    int64_t layer_bytes = 0;
+    for (const LedgerRow& row : source.ledger->rows) {
+        if (row.layer == middle_layer && is_kept_for_backward(row.role)) {
+            layer_bytes += row.size_bytes;
+        }
+    }
+    const int64_t formula_bytes = source.closed_form->total_bytes;
+    view.closed_form_equal = layer_bytes == formula_bytes;
+    const std::string formula =
+        view.closed_form_equal
+            ? fmt::format("equal to the closed form {}", source.closed_form->formula)
+            : fmt::format("the closed form {} says {}", source.closed_form->formula,
+                          format_exact_bytes(formula_bytes));
+    view.closed_form_text = fmt::format("Layer {} keeps {}, {}.", middle_layer,
+                                        format_exact_bytes(layer_bytes), formula);
+}
+
+void add_totals(LedgerView& view) {
+    for (const LedgerViewRow& row : view.rows) {
+        view.shown_bytes += row.size_bytes;
+        if (view.has_other) view.shown_other_bytes += row.other_bytes;
+    }
+    const auto shown = static_cast<int64_t>(view.rows.size());
+    const auto all = static_cast<int64_t>(view.row_count_total);
+    const std::string noun = all == 1 ? "tensor" : "tensors";
+    view.total_text =
+        shown == all
+            ? fmt::format("{} {}, {}", format_count(all), noun, format_bytes(view.total_bytes))
+            : fmt::format("{} of {} {}, {} of {}", format_count(shown), format_count(all), noun,
+                          format_bytes(view.shown_bytes), format_bytes(view.total_bytes));
+}
+
+}  // namespace
+
+LedgerView build_ledger_view(const LedgerRequest& request) {
+    LedgerView view;
+    if (!request.first.ledger) return view;
+    std::vector<LedgerViewRow> rows = build_rows(request);
+    view.has_other = request.second.ledger != nullptr;
+    view.has_closed_form = request.first.closed_form != nullptr;
+    view.row_count_total = rows.size();
+    view.total_bytes = request.first.ledger->total_bytes;
+    if (view.has_other) {
+        view.other_total_bytes = request.second.ledger->total_bytes;
+        describe_difference(view, rows);
+    }
+    if (view.has_closed_form) check_closed_form(request.first, view);
+
+    const std::vector<std::string> words = split_words(request.filter);
+    for (LedgerViewRow& row : rows) {
+        if (request.only_differences && row.presence == Presence::kSame) continue;
+        if (matches(row, words)) view.rows.push_back(std::move(row));
+    }
+    std::stable_sort(view.rows.begin(), view.rows.end(),
+                     [&request](const LedgerViewRow& a, const LedgerViewRow& b) {
+                         const int order = compare_rows(a, b, request.sort_by);
+                         return request.descending ? order > 0 : order < 0;
+                     });
+    add_totals(view);
+    return view;
+}
+
+std::string to_clipboard(const LedgerViewRow& row, bool has_other) {
+    std::string text =
+        fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", row.tensor, row.scope, row.op, row.shape,
+                    row.dtype, name_of(row.role), row.size_bytes, row.saved_by);
+    if (has_other) text += fmt::format("\t{}\t{}", row.other_bytes, row.difference_bytes);
+    return text;
+}
+
+std::string clipboard_header(bool has_other) {
+    std::string text = "tensor\tscope\top\tshape\tdtype\trole\tsize_bytes\tsaved_by";
+    if (has_other) text += "\tother_size_bytes\tdifference_bytes";
+    return text;
+}
+
+}  // namespace profiler

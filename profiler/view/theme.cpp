@@ -1,0 +1,199 @@
+#include "profiler/view/theme.h"
+
+#include "embedded/temposcope_themes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+struct NamedColor {
+    const char* name;
+    Color Theme::*member;
+};
+constexpr std::array<NamedColor, 11> kNamedColors{{{"background", &Theme::background},
+                                                   {"panel", &Theme::panel},
+                                                   {"raised", &Theme::raised},
+                                                   {"border", &Theme::border},
+                                                   {"plot", &Theme::plot},
+                                                   {"text", &Theme::text},
+                                                   {"dim_text", &Theme::dim_text},
+                                                   {"accent", &Theme::accent},
+                                                   {"good", &Theme::good},
+                                                   {"bad", &Theme::bad},
+                                                   {"warning", &Theme::warning}}};
+
+models::Result<Color> parse_color(const nlohmann::json& json, std::string_view name) {
+    if (!json.is_string()) {
+        return models::fail("The theme has no colour \"{}\"; give it as \"#RRGGBB\".", name);
+    }
+    const std::string text = json.get<std::string>();
+    unsigned rgb = 0;
+    const char* end = text.data() + text.size();
+    const bool is_hex =
+        text.size() == 7 && text[0] == '#' &&
+        std::from_chars(text.data() + 1, end, rgb, 16) == std::from_chars_result{end, std::errc{}};
+    if (!is_hex) {
+        return models::fail("The theme's colour \"{}\" is \"{}\"; give it as \"#RRGGBB\".", name,
+                            text);
+    }
+    return Color{static_cast<uint8_t>(rgb >> 16), static_cast<uint8_t>(rgb >> 8 & 255),
+                 static_cast<uint8_t>(rgb & 255)};
+}
+
+/// The member `key` of `json`; null when there is none.
+nlohmann::json member(const nlohmann::json& json, std::string_view key) {
+    if (!json.is_object()) return nullptr;
+    const auto found = json.find(key);
+    return found == json.end() ? nlohmann::json(nullptr) : *found;
+}
+
+models::Result<void> parse_surfaces(const nlohmann::json& json, Theme& theme) {
+    for (const NamedColor& named : kNamedColors) {
+        const auto color = parse_color(member(member(json, "colors"), named.name), named.name);
+        if (!color) return tl::unexpected(color.error());
+        theme.*named.member = *color;
+    }
+    return {};
+}
+
+models::Result<void> parse_data_colors(const nlohmann::json& json, Theme& theme) {
+    for (std::size_t i = 0; i < kRoleNames.size(); ++i) {
+        const auto color = parse_color(member(member(json, "roles"), kRoleNames[i]), kRoleNames[i]);
+        if (!color) return tl::unexpected(color.error());
+        theme.roles[i] = *color;
+    }
+    const nlohmann::json recipes = member(json, "recipes");
+    if (!recipes.is_array() || recipes.size() != kMaxDistinctRecipes) {
+        return models::fail("The theme's \"recipes\" must be a list of {} colours.",
+                            kMaxDistinctRecipes);
+    }
+    for (const nlohmann::json& item : recipes) {
+        const auto color = parse_color(item, "recipes");
+        if (!color) return tl::unexpected(color.error());
+        theme.recipes.push_back(*color);
+    }
+    return {};
+}
+
+/// A theme that is part of the program: that it is broken is our own mistake.
+Theme parse_embedded(std::string_view json) {
+    models::Result<Theme> theme = parse_theme(json);
+    if (!theme) throw std::logic_error(theme.error().message);
+    return *std::move(theme);
+}
+
+double linear(uint8_t channel) {
+    const double c = channel / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+}
+
+/// WCAG 2.1, "relative luminance".
+double luminance(Color color) {
+    return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b);
+}
+
+}  // namespace
+
+models::Result<Theme> parse_theme(std::string_view text) {
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) return models::fail("The theme is not a JSON object.");
+    const nlohmann::json name = member(json, "name");
+    const nlohmann::json is_dark = member(json, "is_dark");
+    if (!name.is_string() || !is_dark.is_boolean()) {
+        return models::fail("The theme needs a \"name\" and \"is_dark\": true or false.");
+    }
+    Theme theme{.name = name.get<std::string>(), .is_dark = is_dark.get<bool>()};
+    if (auto parsed = parse_surfaces(json, theme); !parsed) return tl::unexpected(parsed.error());
+    if (auto parsed = parse_data_colors(json, theme); !parsed) {
+        return tl::unexpected(parsed.error());
+    }
+    return theme;
+}
+
+const Theme& dark_theme() {
+    static const Theme theme = parse_embedded(embedded::dark_theme_json());
+    return theme;
+}
+
+const Theme& light_theme() {
+    static const Theme theme = parse_embedded(embedded::light_theme_json());
+    return theme;
+}
+
+Color mix(Color from, Color to, double t) {
+    const auto channel = [t](uint8_t a, uint8_t b) {
+        return static_cast<uint8_t>(std::lround(a + (b - a) * std::clamp(t, 0.0, 1.0)));
+    };
+    return {channel(from.r, to.r), channel(from.g, to.g), channel(from.b, to.b)};
+}
+
+std::string to_hex(Color color) {
+    return fmt::format("#{:02X}{:02X}{:02X}", color.r, color.g, color.b);
+}
+
+double contrast_ratio(Color a, Color b) {
+    const auto [low, high] = std::minmax({luminance(a), luminance(b)});
+    return (high + 0.05) / (low + 0.05);
+}
+
+Color recipe_color(const Theme& theme, std::size_t index) {
+    return theme.recipes[index % theme.recipes.size()];
+}
+
+Marker recipe_marker(std::size_t index) {
+    static_assert(static_cast<std::size_t>(Marker::kLeft) + 1 == kMaxDistinctRecipes);
+    return static_cast<Marker>(index % kMaxDistinctRecipes);
+}
+
+Hatch hatch_of(Role role) {
+    switch (role) {
+        case Role::kParameter:
+            return Hatch::kNone;
+        case Role::kGradient:
+            return Hatch::kBackDiagonal;
+        case Role::kOptimizerState:
+            return Hatch::kHorizontal;
+        case Role::kActivation:
+            return Hatch::kDiagonal;
+        case Role::kTemporary:
+            return Hatch::kDots;
+        case Role::kWorkspace:
+            return Hatch::kVertical;
+        case Role::kInput:
+            return Hatch::kGrid;
+        case Role::kUnknown:
+            return Hatch::kCross;
+    }
+    return Hatch::kNone;
+}
+
+std::string_view label_of(Role role) {
+    switch (role) {
+        case Role::kParameter:
+            return "Parameters";
+        case Role::kGradient:
+            return "Gradients";
+        case Role::kOptimizerState:
+            return "Optimizer state";
+        case Role::kActivation:
+            return "Saved activations";
+        case Role::kTemporary:
+            return "Temporaries";
+        case Role::kWorkspace:
+            return "Workspace";
+        case Role::kInput:
+            return "Inputs";
+        case Role::kUnknown:
+            return "Unknown";
+    }
+    return "Unknown";
+}
+
+}  // namespace profiler

@@ -1,0 +1,263 @@
+#include "profiler/view/timeline_view.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/theme.h"
+#include "profiler/view/time_map.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// The pixel columns of a window: column i is [(first + i) * width_ns, (first + i + 1) * width_ns).
+/// Whole nanoseconds and multiples of the width, so that a column shows the same events wherever
+/// the window starts (else panning flickers).
+struct ColumnGrid {
+    int64_t width_ns = 1;
+    int64_t first = 0;
+    int64_t count = 0;
+
+    int64_t start_ns(int64_t column) const { return (first + column) * width_ns; }
+};
+
+ColumnGrid make_grid(const TimelineRequest& request) {
+    const double range_ns = request.end_ns - request.start_ns;
+    // 2^62 ns are 146 years: a window beyond is a mistake of the caller, drawn as empty.
+    if (!(range_ns > 0) || request.width_px <= 0 || std::abs(request.start_ns) > 0x1p62 ||
+        std::abs(request.end_ns) > 0x1p62) {
+        return {};
+    }
+    ColumnGrid grid;
+    grid.width_ns = std::max<int64_t>(1, std::llround(std::ceil(range_ns / request.width_px)));
+    const auto width = static_cast<double>(grid.width_ns);
+    grid.first = std::llround(std::floor(request.start_ns / width));
+    grid.count = std::llround(std::ceil(request.end_ns / width)) - grid.first;
+    return grid;
+}
+
+bool is_higher(const CurveBin& a, const CurveBin& b) {
+    return a.allocated_bytes > b.allocated_bytes;
+}
+
+/// One piece of the time map inside the grid: sampled at the piece's own resolution, each sample
+/// given to the column in which its instant falls, so that a peak shows once and at its place.
+struct Piece {
+    double shared_start_ns = 0;
+    double shared_end_ns = 0;
+};
+
+void sample_piece(const TimelineSource& source, const TimeMap& map, const ColumnGrid& grid,
+                  const Piece& piece, std::vector<CurveBin>& columns, std::vector<char>& filled) {
+    const auto width = static_cast<double>(grid.width_ns);
+    const auto column_of = [&](double shared_ns) {
+        const auto column = static_cast<int64_t>(std::floor(shared_ns / width)) - grid.first;
+        return std::clamp<int64_t>(column, 0, grid.count - 1);
+    };
+    const int64_t own_start_ns = std::llround(map.to_own(piece.shared_start_ns));
+    const int64_t own_end_ns = std::llround(map.to_own(piece.shared_end_ns));
+    const double columns_in_piece = (piece.shared_end_ns - piece.shared_start_ns) / width;
+    const int count = std::max(1, static_cast<int>(std::lround(std::ceil(columns_in_piece))));
+    const std::vector<CurveBin> bins = source.curve->sample(own_start_ns, own_end_ns, count);
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+        const auto put = [&](int64_t column) {
+            const auto at = static_cast<std::size_t>(column);
+            if (!filled[at] || is_higher(bins[i], columns[at])) columns[at] = bins[i];
+            filled[at] = 1;
+        };
+        put(column_of(map.to_shared(static_cast<double>(bins[i].time_ns))));
+        // A column in which no sample's instant falls shows the sample that covers it.
+        const double step =
+            (piece.shared_end_ns - piece.shared_start_ns) / static_cast<double>(count);
+        const double middle = piece.shared_start_ns + (static_cast<double>(i) + 0.5) * step;
+        const int64_t covered = column_of(middle);
+        if (!filled[static_cast<std::size_t>(covered)]) put(covered);
+    }
+}
+
+std::vector<CurveBin> sample_columns(const TimelineSource& source, const TimeMap& map,
+                                     const ColumnGrid& grid) {
+    if (grid.count <= 0) return {};
+    if (map.is_identity()) {
+        return source.curve->sample(grid.start_ns(0), grid.start_ns(grid.count),
+                                    static_cast<int>(grid.count));
+    }
+    std::vector<CurveBin> columns(static_cast<std::size_t>(grid.count));
+    std::vector<char> filled(columns.size(), 0);
+    const auto window_start = static_cast<double>(grid.start_ns(0));
+    const auto window_end = static_cast<double>(grid.start_ns(grid.count));
+    double piece_start = window_start;
+    const auto sample_until = [&](double piece_end) {
+        if (piece_end <= piece_start) return;
+        sample_piece(source, map, grid, {piece_start, piece_end}, columns, filled);
+        piece_start = piece_end;
+    };
+    for (const TimeMap::Point& point : map.points()) {
+        sample_until(std::min(point.shared_ns, window_end));
+    }
+    sample_until(window_end);
+    for (std::size_t i = 1; i < columns.size(); ++i) {
+        if (!filled[i]) columns[i] = columns[i - 1];
+    }
+    return columns;
+}
+
+void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, TimelineTrace& trace) {
+    for (int64_t i = 0; i <= grid.count; ++i) {
+        trace.edge_ns.push_back(static_cast<double>(grid.start_ns(i)));
+    }
+    for (auto& tops : trace.top_bytes) tops.reserve(bins.size());
+    for (const CurveBin& bin : bins) {
+        double top = 0;
+        for (const Role role : kRoleStackOrder) {
+            const auto r = static_cast<std::size_t>(role);
+            top += static_cast<double>(bin.by_role[r]);
+            trace.top_bytes[r].push_back(top);
+        }
+        trace.allocated_bytes.push_back(static_cast<double>(bin.allocated_bytes));
+        trace.reserved_bytes.push_back(static_cast<double>(bin.reserved_bytes));
+    }
+}
+
+std::string phase_text_at(const Trace& trace, int64_t time_ns) {
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (time_ns < phase.start_ns || time_ns >= phase.end_ns) continue;
+        if (!phase.step.valid()) return std::string(name_of(phase.kind));
+        return fmt::format("{} of step {}", name_of(phase.kind), phase.step.index() + 1);
+    }
+    return {};
+}
+
+void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineRequest& request,
+               TimelineTrace& view) {
+    const Trace& trace = *source.trace;
+    const auto is_seen = [&](double start_ns, double end_ns) {
+        return end_ns >= request.start_ns && start_ns <= request.end_ns;
+    };
+    const auto to_shared = [&](int64_t ns) { return map.to_shared(static_cast<double>(ns)); };
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        PhaseBand band{phase.kind, to_shared(phase.start_ns), to_shared(phase.end_ns), {}};
+        if (!is_seen(band.start_ns, band.end_ns)) continue;
+        band.text = fmt::format("{} {}", name_of(phase.kind),
+                                format_duration(phase.end_ns - phase.start_ns));
+        view.phases.push_back(std::move(band));
+    }
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        StepBand band{to_shared(step.start_ns), to_shared(step.end_ns), {}};
+        if (!is_seen(band.start_ns, band.end_ns)) continue;
+        band.text = fmt::format("step {}", i + 1);
+        view.steps.push_back(std::move(band));
+    }
+    if (!source.peak || source.peak->time_ns < 0) return;
+    const std::string peak = "peak " + format_bytes(source.peak->allocated_bytes);
+    view.summary = peak;
+    const std::string where = phase_text_at(trace, source.peak->time_ns);
+    const double time_ns = to_shared(source.peak->time_ns);
+    if (!is_seen(time_ns, time_ns)) return;
+    view.peaks.push_back({time_ns, source.peak->allocated_bytes,
+                          where.empty() ? peak : fmt::format("{}, {}", peak, where)});
+}
+
+TimeMap map_of(const std::vector<TimelineSource>& sources, std::size_t index,
+               TimeAlignment alignment, std::string& note) {
+    if (index == 0) return {};
+    const Trace& first = *sources[0].trace;
+    const Trace& second = *sources[index].trace;
+    return alignment == TimeAlignment::kPhases ? align_phases(first, second, note)
+                                               : align_starts(first, second);
+}
+
+/// The highest value of the whole capture: an axis that does not jump while zooming.
+double highest_bytes(const MemoryCurve& curve) {
+    const auto bins = curve.sample(curve.start_ns(), curve.end_ns(), 1);
+    if (bins.empty()) return 0;
+    return static_cast<double>(std::max(bins[0].allocated_bytes, bins[0].reserved_bytes));
+}
+
+void add_totals(TimelineView& view) {
+    std::array<bool, kRoleNames.size()> occurs{};
+    for (const TimelineTrace& trace : view.traces) {
+        for (std::size_t i = 0; i < trace.column_count(); ++i) {
+            double below = 0;
+            for (const Role role : kRoleStackOrder) {
+                const auto r = static_cast<std::size_t>(role);
+                occurs[r] |= trace.top_bytes[r][i] > below;
+                below = trace.top_bytes[r][i];
+            }
+            view.max_bytes = std::max(view.max_bytes, trace.reserved_bytes[i]);
+        }
+    }
+    for (const Role role : kRoleStackOrder) {
+        if (occurs[static_cast<std::size_t>(role)]) view.roles.push_back(role);
+    }
+    if (view.traces.size() < 2) return;
+    for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
+        const double difference =
+            view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i];
+        view.difference_bytes.push_back(difference);
+        view.max_difference_bytes = std::max(view.max_difference_bytes, std::abs(difference));
+    }
+}
+
+}  // namespace
+
+TimelineView build_timeline_view(const TimelineRequest& request) {
+    TimelineView view;
+    view.alignment = request.alignment;
+    const ColumnGrid grid = make_grid(request);
+    for (std::size_t i = 0; i < request.sources.size(); ++i) {
+        const TimelineSource& source = request.sources[i];
+        const TimeMap map = map_of(request.sources, i, request.alignment, view.alignment_note);
+        TimelineTrace trace;
+        trace.name = source.name;
+        add_columns(sample_columns(source, map, grid), grid, trace);
+        add_bands(source, map, request, trace);
+        for (std::size_t c = 0; c < trace.column_count(); ++c) {
+            trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
+        }
+        view.max_bytes = std::max(view.max_bytes, highest_bytes(*source.curve));
+        view.traces.push_back(std::move(trace));
+    }
+    if (!view.alignment_note.empty()) view.alignment = TimeAlignment::kTime;
+    add_totals(view);
+    return view;
+}
+
+TimeRange fit_timeline(const std::vector<TimelineSource>& sources, TimeAlignment alignment) {
+    TimeRange range;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        std::string note;
+        const TimeMap map = map_of(sources, i, alignment, note);
+        const double start_ns = map.to_shared(static_cast<double>(sources[i].curve->start_ns()));
+        const double end_ns = map.to_shared(static_cast<double>(sources[i].curve->end_ns()));
+        range.start_ns = i == 0 ? start_ns : std::min(range.start_ns, start_ns);
+        range.end_ns = i == 0 ? end_ns : std::max(range.end_ns, end_ns);
+    }
+    return range;
+}
+
+TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,
+                              double time_ns) {
+    const TimelineSource& source = request.sources[source_index];
+    std::string note;
+    const TimeMap map = map_of(request.sources, source_index, request.alignment, note);
+    const int64_t own_ns = std::llround(map.to_own(time_ns));
+    const CurveBin bin = source.curve->at(own_ns);
+    TimelineReadout readout;
+    readout.time_text = format_duration(own_ns);
+    readout.total_text = format_bytes(bin.allocated_bytes);
+    readout.phase_text = phase_text_at(*source.trace, own_ns);
+    for (auto role = kRoleStackOrder.rbegin(); role != kRoleStackOrder.rend(); ++role) {
+        const int64_t bytes = bin.by_role[static_cast<std::size_t>(*role)];
+        if (bytes <= 0) continue;
+        const double share = static_cast<double>(bytes) / static_cast<double>(bin.allocated_bytes);
+        readout.rows.push_back({*role, bytes, format_bytes(bytes), format_percent(share)});
+    }
+    return readout;
+}
+
+}  // namespace profiler

@@ -1,0 +1,206 @@
+#include "profiler/view/compare_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+ComparisonColumn make_column(std::string recipe, int64_t activation_gib, int64_t step_ms) {
+    ComparisonColumn column;
+    column.recipe = std::move(recipe);
+    column.source = "measured_cpu";
+    column.device = "test processor";
+    column.batch_size = 8;
+    column.peak_by_role[static_cast<std::size_t>(Role::kParameter)] = 2 * kGiB;
+    column.peak_by_role[static_cast<std::size_t>(Role::kActivation)] = activation_gib * kGiB;
+    column.peak_by_role[static_cast<std::size_t>(Role::kOptimizerState)] = 4 * kGiB;
+    column.peak_allocated_bytes = (6 + activation_gib) * kGiB;
+    column.kept_bytes = activation_gib * kGiB;
+    column.step_time_ns = step_ms * 1'000'000;
+    column.steps = 3;
+    column.sequences_per_s = 8e3 / static_cast<double>(step_ms);
+    return column;
+}
+
+ThroughputPoint make_point(int64_t batch, int64_t step_ms, int64_t spread_ms) {
+    ThroughputPoint point;
+    point.batch_size = batch;
+    point.step_time_ns = step_ms * 1'000'000;
+    point.step_time_min_ns = (step_ms - spread_ms) * 1'000'000;
+    point.step_time_max_ns = (step_ms + spread_ms) * 1'000'000;
+    point.sequences_per_s = static_cast<double>(batch) * 1e3 / static_cast<double>(step_ms);
+    return point;
+}
+
+ThroughputPoint out_of_memory_at(int64_t batch) {
+    ThroughputPoint point;
+    point.batch_size = batch;
+    point.out_of_memory = true;
+    return point;
+}
+
+Comparison make_comparison() {
+    Comparison comparison;
+    comparison.columns = {make_column("original", 10, 400), make_column("tempo", 6, 440)};
+    comparison.columns[0].curve = {make_point(4, 200, 10), make_point(8, 320, 20),
+                                   out_of_memory_at(12)};
+    comparison.columns[0].max_batch_size = 8;
+    comparison.columns[1].curve = {make_point(4, 210, 10), make_point(8, 300, 20),
+                                   make_point(12, 500, 20), out_of_memory_at(16)};
+    comparison.columns[1].max_batch_size = 12;
+    for (ComparisonColumn& column : comparison.columns) column.memory_limit_bytes = 16 * kGiB;
+    comparison.workload = "bert-large, 3 layers";
+    comparison.sentence = "tempo trains the same step in 25.0 % less memory than original.";
+    comparison.notes = {"a note"};
+    return comparison;
+}
+
+TEST(BuildCompareView, StacksRolesWithoutGapsFromZeroToThePeak) {
+    const CompareView view = build_compare_view(make_comparison());
+    for (const CompareColumn& column : view.columns) {
+        int64_t top = 0;
+        for (const StackSegment& segment : column.stack) {
+            EXPECT_EQ(segment.start_bytes, top);
+            EXPECT_GT(segment.size_bytes, 0);
+            top += segment.size_bytes;
+        }
+        EXPECT_EQ(top, column.peak_bytes);
+    }
+    EXPECT_THAT(view.roles,
+                ElementsAre(Role::kParameter, Role::kOptimizerState, Role::kActivation));
+}
+
+TEST(BuildCompareView, SaysWhatTheSecondRecipeSavesAndCosts) {
+    const CompareView view = build_compare_view(make_comparison());
+    const CompareColumn& tempo = view.columns[1];
+    EXPECT_EQ(tempo.peak_change.text, "-25.0 %");
+    EXPECT_EQ(tempo.peak_change.tone, Tone::kGood);
+    EXPECT_EQ(tempo.kept_change.text, "-40.0 %");
+    EXPECT_EQ(tempo.max_batch_change.text, "+50.0 %");
+    EXPECT_EQ(tempo.max_batch_change.tone, Tone::kGood);
+    EXPECT_EQ(tempo.throughput_change.text, "-9.1 %");
+    EXPECT_EQ(tempo.throughput_change.tone, Tone::kBad);
+    EXPECT_TRUE(view.columns[0].peak_change.empty());
+    EXPECT_TRUE(view.columns[0].is_baseline);
+}
+
+TEST(BuildCompareView, CallsNoChangeNeutral) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1] = comparison.columns[0];
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[1].peak_change.tone, Tone::kNeutral);
+    EXPECT_FALSE(view.columns[1].peak_change.empty());
+}
+
+TEST(BuildCompareView, TurnsStepTimesIntoRatesWithTheirSpread) {
+    const CompareView view = build_compare_view(make_comparison());
+    const CompareColumn& original = view.columns[0];
+    ASSERT_EQ(original.curve.size(), 2u);
+    EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s, 20);
+    EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s_min, 4e3 / 210);
+    EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s_max, 4e3 / 190);
+    EXPECT_EQ(original.out_of_memory_batch, 12);
+    ASSERT_TRUE(original.best_point);
+    EXPECT_EQ(*original.best_point, 1u);
+    EXPECT_EQ(original.best_text, "25.0 at B=8");
+    EXPECT_EQ(view.columns[1].best_text, "26.7 at B=8");
+    EXPECT_EQ(view.max_batch_size, 12);
+    EXPECT_EQ(view.memory_limit_text, "16.0 GiB");
+}
+
+TEST(BuildCompareView, SaysThatThereIsNoSweep) {
+    Comparison comparison = make_comparison();
+    for (ComparisonColumn& column : comparison.columns) {
+        column.curve.clear();
+        column.max_batch_size.reset();
+    }
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_FALSE(view.has_max_batch);
+    EXPECT_FALSE(view.has_throughput);
+    EXPECT_THAT(view.no_max_batch_text, HasSubstr("No sweep in these files"));
+    EXPECT_THAT(view.no_throughput_text, HasSubstr("temposcope sweep"));
+    EXPECT_EQ(view.columns[0].max_batch_text, "–");
+    EXPECT_TRUE(view.columns[1].max_batch_change.empty());
+}
+
+TEST(BuildCompareView, SaysThatASweepMetNoLimit) {
+    Comparison comparison = make_comparison();
+    for (ComparisonColumn& column : comparison.columns) {
+        column.curve.pop_back();
+        column.max_batch_size.reset();
+        column.memory_limit_bytes = -1;
+    }
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_TRUE(view.has_throughput);
+    EXPECT_EQ(view.columns[1].max_batch_text, "≥ 12");
+    EXPECT_THAT(view.no_max_batch_text, HasSubstr("--memory-limit"));
+    EXPECT_TRUE(view.memory_limit_text.empty());
+}
+
+TEST(BuildCompareView, NamesNoLimitWhenTheLimitsDiffer) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1].memory_limit_bytes = 8 * kGiB;
+    EXPECT_TRUE(build_compare_view(comparison).memory_limit_text.empty());
+}
+
+TEST(BuildCompareView, ShowsABatchOfZeroWhenNothingFitted) {
+    Comparison comparison = make_comparison();
+    comparison.columns[0].curve = {out_of_memory_at(1)};
+    comparison.columns[0].max_batch_size = 0;
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[0].max_batch_text, "0");
+    EXPECT_TRUE(view.columns[1].max_batch_change.empty());
+    EXPECT_FALSE(view.columns[0].best_point);
+}
+
+TEST(BuildCompareView, DescribesEachSourceOnce) {
+    Comparison comparison = make_comparison();
+    EXPECT_EQ(build_compare_view(comparison).source,
+              "Measured on the CPU (test processor), median of 3 steps");
+    comparison.columns[1].source = "predicted";
+    comparison.columns[1].device = "v100-16gb";
+    comparison.columns[1].steps = 1;
+    EXPECT_EQ(build_compare_view(comparison).source,
+              "Measured on the CPU (test processor), median of 3 steps; predicted (v100-16gb)");
+}
+
+TEST(BuildCompareView, GivesEveryTableRowACellPerColumn) {
+    const CompareView view = build_compare_view(make_comparison());
+    ASSERT_EQ(view.table.rows.size(), 2u);
+    for (std::size_t i = 0; i < view.table.rows.size(); ++i) {
+        EXPECT_EQ(view.table.rows[i].size(), view.table.columns.size());
+        EXPECT_EQ(view.table.tones[i].size(), view.table.columns.size());
+    }
+    EXPECT_EQ(view.table.rows[1][0], "tempo");
+    EXPECT_EQ(view.table.rows[1][1], "12.0 GiB");
+    EXPECT_EQ(view.table.rows[1][2], "-25.0 %");
+    EXPECT_EQ(view.table.rows[0][2], "–");
+}
+
+TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
+    Comparison comparison = make_comparison();
+    ComparisonColumn& column = comparison.columns[1];
+    column.peak_by_role = {};
+    column.peak_allocated_bytes = column.kept_bytes = column.step_time_ns = column.steps = 0;
+    column.sequences_per_s = 0;
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_TRUE(view.columns[1].stack.empty());
+    EXPECT_EQ(view.columns[1].peak_text, "–");
+    EXPECT_TRUE(view.columns[1].peak_change.empty());
+    EXPECT_EQ(view.table.rows[1].back(), "–");
+}
+
+TEST(BuildCompareView, IsEmptyForAnEmptyComparison) {
+    const CompareView view = build_compare_view({});
+    EXPECT_TRUE(view.columns.empty());
+    EXPECT_TRUE(view.table.rows.empty());
+    EXPECT_FALSE(view.has_peak);
+}
+
+}  // namespace

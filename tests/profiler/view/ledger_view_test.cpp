@@ -1,0 +1,189 @@
+#include "profiler/view/ledger_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+LedgerRow make_row(std::string_view scope, std::string_view tensor, int64_t size_bytes,
+                   int64_t layer = -1) {
+    LedgerRow row;
+    row.scope = scope;
+    row.tensor = tensor;
+    row.op = "aten::bmm";
+    row.shape = "[8, 512]";
+    row.dtype = DType::kFloat32;
+    row.role = Role::kActivation;
+    row.size_bytes = size_bytes;
+    row.saved_by = {"aten::bmm", "aten::softmax"};
+    row.layer = layer;
+    row.saved_ns = 1000;
+    row.released_ns = 4000;
+    return row;
+}
+
+Ledger make_ledger(std::vector<LedgerRow> rows) {
+    Ledger ledger{std::move(rows), 0};
+    for (const LedgerRow& row : ledger.rows) ledger.total_bytes += row.size_bytes;
+    return ledger;
+}
+
+std::vector<std::string> tensors(const LedgerView& view) {
+    std::vector<std::string> names;
+    for (const LedgerViewRow& row : view.rows) names.push_back(row.tensor);
+    return names;
+}
+
+Ledger original() {
+    return make_ledger({make_row("layer.0.gelu", "input", 4096),
+                        make_row("layer.0.norm", "input", 1024),
+                        make_row("layer.10.attention", "probs", 8192),
+                        make_row("layer.2.attention", "probs", 2048)});
+}
+
+TEST(BuildLedgerView, SortsBySizeLargestFirst) {
+    const Ledger ledger = original();
+    const LedgerView view = build_ledger_view({.first = {&ledger}});
+    EXPECT_EQ(view.rows[0].size_bytes, 8192);
+    EXPECT_EQ(view.rows[3].size_bytes, 1024);
+    EXPECT_EQ(view.rows[0].exact_text, "8,192 B");
+    EXPECT_EQ(view.rows[0].saved_by, "aten::bmm, aten::softmax");
+    EXPECT_EQ(view.rows[0].lifetime_ns, 3000);
+    EXPECT_EQ(view.total_text, "4 tensors, 15.0 KiB");
+    EXPECT_FALSE(view.has_other);
+}
+
+TEST(BuildLedgerView, SortsLayersAsNumbers) {
+    const Ledger ledger = original();
+    const LedgerView view = build_ledger_view(
+        {.first = {&ledger}, .sort_by = LedgerColumn::kScope, .descending = false});
+    std::vector<std::string> scopes;
+    for (const LedgerViewRow& row : view.rows) scopes.push_back(row.scope);
+    EXPECT_THAT(scopes, ElementsAre("layer.0.gelu", "layer.0.norm", "layer.2.attention",
+                                    "layer.10.attention"));
+}
+
+TEST(BuildLedgerView, KeepsTheOrderOfSavingWhenSortingTies) {
+    const Ledger ledger = original();
+    const LedgerView view = build_ledger_view(
+        {.first = {&ledger}, .sort_by = LedgerColumn::kDType, .descending = true});
+    EXPECT_THAT(tensors(view), ElementsAre("input", "input", "probs", "probs"));
+}
+
+TEST(BuildLedgerView, FiltersByEveryWordInAnyCase) {
+    const Ledger ledger = original();
+    LedgerView view = build_ledger_view({.first = {&ledger}, .filter = "PROBS layer.2"});
+    ASSERT_EQ(view.rows.size(), 1u);
+    EXPECT_EQ(view.rows[0].scope, "layer.2.attention");
+    EXPECT_EQ(view.shown_bytes, 2048);
+    EXPECT_EQ(view.total_text, "1 of 4 tensors, 2.00 KiB of 15.0 KiB");
+    view = build_ledger_view({.first = {&ledger}, .filter = "  "});
+    EXPECT_EQ(view.rows.size(), 4u);
+    view = build_ledger_view({.first = {&ledger}, .filter = "no such thing"});
+    EXPECT_TRUE(view.rows.empty());
+}
+
+TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
+    const Ledger a = original();
+    const Ledger b = make_ledger({make_row("layer.0.gelu", "branch_mask", 512),
+                                  make_row("layer.0.norm", "input", 1024),
+                                  make_row("layer.10.attention", "probs", 4096),
+                                  make_row("layer.2.attention", "probs", 2048)});
+    const LedgerView view = build_ledger_view(
+        {.first = {&a}, .second = {&b}, .sort_by = LedgerColumn::kDifference, .descending = false});
+    ASSERT_EQ(view.rows.size(), 5u);
+    // Both -4096 B; in the order of saving.
+    EXPECT_EQ(view.rows[0].presence, Presence::kDisappeared);
+    EXPECT_EQ(view.rows[0].other_text, "–");
+    EXPECT_EQ(view.rows[1].presence, Presence::kChanged);
+    EXPECT_EQ(view.rows[1].difference_text, "-4.00 KiB");
+    const LedgerViewRow& added = view.rows[4];
+    EXPECT_EQ(added.presence, Presence::kAdded);
+    EXPECT_EQ(added.tensor, "branch_mask");
+    EXPECT_EQ(added.size_text, "–");
+    EXPECT_EQ(added.difference_text, "+512 B");
+    EXPECT_EQ(view.disappeared_bytes, 4096);
+    EXPECT_EQ(view.added_bytes, 512);
+    EXPECT_EQ(view.other_total_bytes - view.total_bytes, 7680 - 15360);
+    EXPECT_EQ(view.comparison_text,
+              "B keeps 7.50 KiB less: 1 tensor (4.00 KiB) disappears, 1 (512 B) is added, others "
+              "change by -4.00 KiB.");
+}
+
+TEST(BuildLedgerView, DifferencesOfAllRowsAddUpToThatOfTheTotals) {
+    const Ledger a = original();
+    const Ledger b = make_ledger({make_row("layer.0.norm", "input", 77), make_row("x", "y", 5)});
+    const LedgerView view = build_ledger_view({.first = {&a}, .second = {&b}});
+    int64_t sum = 0;
+    for (const LedgerViewRow& row : view.rows) sum += row.difference_bytes;
+    EXPECT_EQ(sum, b.total_bytes - a.total_bytes);
+    EXPECT_EQ(view.shown_bytes, a.total_bytes);
+    EXPECT_EQ(view.shown_other_bytes, b.total_bytes);
+}
+
+TEST(BuildLedgerView, HidesWhatIsTheSame) {
+    const Ledger a = original();
+    const Ledger b = make_ledger({make_row("layer.0.gelu", "input", 4096)});
+    const LedgerView view =
+        build_ledger_view({.first = {&a}, .second = {&b}, .only_differences = true});
+    EXPECT_EQ(view.rows.size(), 3u);
+    EXPECT_EQ(view.row_count_total, 4u);
+}
+
+TEST(BuildLedgerView, PairsRepeatedNamesByTheirSizeFirst) {
+    const Ledger a = make_ledger({make_row("norm", "mean", 64), make_row("norm", "mean", 128)});
+    const Ledger b = make_ledger({make_row("norm", "mean", 128), make_row("norm", "mean", 32)});
+    const LedgerView view = build_ledger_view({.first = {&a}, .second = {&b}});
+    EXPECT_EQ(view.rows[0].size_bytes, 128);
+    EXPECT_EQ(view.rows[0].presence, Presence::kSame);
+    EXPECT_EQ(view.rows[1].other_bytes, 32);
+    EXPECT_EQ(view.rows[1].presence, Presence::kChanged);
+}
+
+TEST(BuildLedgerView, PutsTheClosedFormBesideMiddleLayersOnly) {
+    const Ledger ledger =
+        make_ledger({make_row("layer.0", "probs", 100, 0), make_row("layer.1", "probs", 100, 1),
+                     make_row("layer.1", "query", 40, 1), make_row("layer.2", "probs", 100, 2)});
+    const ClosedForm form{{{"probs", "eT", 100}, {"query", "en", 50}}, "en+eT", 150};
+    const LedgerView view = build_ledger_view(
+        {.first = {&ledger, &form, 3}, .sort_by = LedgerColumn::kScope, .descending = false});
+    EXPECT_FALSE(view.rows[0].closed_form_bytes);
+    EXPECT_EQ(view.rows[1].closed_form_text, "eT = 100 B");
+    EXPECT_FALSE(view.rows[1].differs_from_closed_form);
+    EXPECT_TRUE(view.rows[2].differs_from_closed_form);
+    EXPECT_FALSE(view.rows[3].closed_form_bytes);
+    EXPECT_FALSE(view.closed_form_equal);
+    EXPECT_EQ(view.closed_form_text, "Layer 1 keeps 140 B, the closed form en+eT says 150 B.");
+}
+
+TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
+    const Ledger ledger = make_ledger({make_row("layer.1", "probs", 100, 1)});
+    const ClosedForm form{{{"probs", "eT", 100}}, "eT", 100};
+    const LedgerView view = build_ledger_view({.first = {&ledger, &form, 3}});
+    EXPECT_TRUE(view.closed_form_equal);
+    EXPECT_EQ(view.closed_form_text, "Layer 1 keeps 100 B, equal to the closed form eT.");
+}
+
+TEST(BuildLedgerView, IsEmptyWithoutALedger) {
+    EXPECT_TRUE(build_ledger_view({}).rows.empty());
+    const Ledger nothing;
+    EXPECT_EQ(build_ledger_view({.first = {&nothing}}).total_text, "0 tensors, 0 B");
+}
+
+TEST(ToClipboard, HasAFieldPerTitle) {
+    const Ledger ledger = original();
+    const LedgerView view = build_ledger_view({.first = {&ledger}, .second = {&ledger}});
+    for (const bool has_other : {false, true}) {
+        const std::string row = to_clipboard(view.rows[0], has_other);
+        const std::string header = clipboard_header(has_other);
+        EXPECT_EQ(std::count(row.begin(), row.end(), '\t'),
+                  std::count(header.begin(), header.end(), '\t'));
+    }
+    EXPECT_THAT(to_clipboard(view.rows[0], false), HasSubstr("\t8192\t"));
+}
+
+}  // namespace

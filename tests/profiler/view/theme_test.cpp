@@ -1,0 +1,176 @@
+// Goal: colours that every reader can tell apart, held for both themes.
+// Method: WCAG contrast against every surface a colour stands on; colour-blindness simulated with
+// the matrices of Machado, Oliveira and Fernandes (2009, severity 1.0), differences in OKLab.
+
+#include "profiler/view/theme.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+
+namespace {
+
+using namespace profiler;
+using Vector = std::array<double, 3>;
+using Matrix = std::array<Vector, 3>;
+
+constexpr Matrix kNormal{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+constexpr Matrix kProtanopia{{{0.152286, 1.052583, -0.204868},
+                              {0.114503, 0.786281, 0.099216},
+                              {-0.003882, -0.048116, 1.051998}}};
+constexpr Matrix kDeuteranopia{{{0.367322, 0.860646, -0.227968},
+                                {0.280085, 0.672501, 0.047413},
+                                {-0.011820, 0.042940, 0.968881}}};
+constexpr Matrix kTritanopia{{{1.255528, -0.076749, -0.178779},
+                              {-0.078411, 0.930809, 0.147602},
+                              {0.004733, 0.691367, 0.303900}}};
+
+Vector multiply(const Matrix& m, const Vector& v) {
+    Vector result{};
+    for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t j = 0; j < 3; ++j) result[i] += m[i][j] * v[j];
+    }
+    return result;
+}
+
+double linear(uint8_t channel) {
+    const double c = channel / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+}
+
+/// Ottosson's OKLab, as a reader with that `vision` sees the colour.
+Vector oklab(Color color, const Matrix& vision) {
+    constexpr Matrix kToCones{{{0.4122214708, 0.5363325363, 0.0514459929},
+                               {0.2119034982, 0.6806995451, 0.1073969566},
+                               {0.0883024619, 0.2817188376, 0.6299787005}}};
+    constexpr Matrix kToLab{{{0.2104542553, 0.7936177850, -0.0040720468},
+                             {1.9779984951, -2.4285922050, 0.4505937099},
+                             {0.0259040371, 0.7827717662, -0.8086757660}}};
+    const Vector rgb{linear(color.r), linear(color.g), linear(color.b)};
+    Vector cones = multiply(kToCones, multiply(vision, rgb));
+    for (double& c : cones) c = std::cbrt(std::max(c, 0.0));
+    return multiply(kToLab, cones);
+}
+
+double difference(Color a, Color b, const Matrix& vision) {
+    const Vector x = oklab(a, vision);
+    const Vector y = oklab(b, vision);
+    return 100 * std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
+}
+
+template <typename Colors>
+double smallest_difference(const Colors& colors, const Matrix& vision) {
+    double smallest = 1e9;
+    for (std::size_t i = 0; i < colors.size(); ++i) {
+        for (std::size_t j = i + 1; j < colors.size(); ++j) {
+            smallest = std::min(smallest, difference(colors[i], colors[j], vision));
+        }
+    }
+    return smallest;
+}
+
+class Themes : public testing::TestWithParam<const Theme*> {};
+
+TEST_P(Themes, FillsStandOutFromEverySurfaceTheyAreDrawnOn) {
+    const Theme& theme = *GetParam();
+    for (const Color surface : {theme.plot, theme.panel}) {
+        for (std::size_t i = 0; i < theme.roles.size(); ++i) {
+            EXPECT_GE(contrast_ratio(theme.roles[i], surface), 3.0) << kRoleNames[i];
+        }
+        for (std::size_t i = 0; i < theme.recipes.size(); ++i) {
+            EXPECT_GE(contrast_ratio(theme.recipes[i], surface), 3.0) << "recipe " << i;
+        }
+    }
+}
+
+TEST_P(Themes, TextIsReadableOnEverySurface) {
+    const Theme& theme = *GetParam();
+    for (const Color surface : {theme.panel, theme.plot, theme.raised}) {
+        EXPECT_GE(contrast_ratio(theme.text, surface), 7.0);
+    }
+    for (const Color surface : {theme.panel, theme.plot, theme.raised}) {
+        EXPECT_GE(contrast_ratio(theme.dim_text, surface), 4.5);
+    }
+    for (const Color surface : {theme.panel, theme.plot}) {
+        for (const Color color : {theme.good, theme.bad, theme.warning}) {
+            EXPECT_GE(contrast_ratio(color, surface), 4.5) << to_hex(color);
+        }
+    }
+}
+
+TEST_P(Themes, RolesStayApartForColourBlindReaders) {
+    const Theme& theme = *GetParam();
+    EXPECT_GE(smallest_difference(theme.roles, kNormal), 12);
+    for (const Matrix& vision : {kProtanopia, kDeuteranopia, kTritanopia}) {
+        EXPECT_GE(smallest_difference(theme.roles, vision), 6.5);
+    }
+}
+
+TEST_P(Themes, RecipesStayApartForColourBlindReaders) {
+    const Theme& theme = *GetParam();
+    EXPECT_GE(smallest_difference(theme.recipes, kNormal), 9);
+    for (const Matrix& vision : {kProtanopia, kDeuteranopia, kTritanopia}) {
+        EXPECT_GE(smallest_difference(theme.recipes, vision), 5);
+    }
+}
+
+TEST_P(Themes, NoRecipeHasTheColourOfARole) {
+    const Theme& theme = *GetParam();
+    for (const Color recipe : theme.recipes) {
+        for (const Color role : theme.roles) {
+            EXPECT_GE(difference(recipe, role, kNormal), 4) << to_hex(recipe) << to_hex(role);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(DarkAndLight, Themes, testing::Values(&dark_theme(), &light_theme()),
+                         [](const auto& instance) { return instance.param->name; });
+
+TEST(Themes, EachRoleHasItsOwnHatchAndLabel) {
+    std::set<Hatch> hatches;
+    std::set<std::string_view> labels;
+    for (const Role role : kRoleStackOrder) {
+        hatches.insert(hatch_of(role));
+        labels.insert(label_of(role));
+    }
+    EXPECT_EQ(hatches.size(), kRoleNames.size());
+    EXPECT_EQ(labels.size(), kRoleNames.size());
+}
+
+TEST(Themes, StackOrderHoldsEachRoleOnce) {
+    const std::set<Role> roles(kRoleStackOrder.begin(), kRoleStackOrder.end());
+    EXPECT_EQ(roles.size(), kRoleNames.size());
+}
+
+TEST(ContrastRatio, IsThatOfWcag) {
+    EXPECT_NEAR(contrast_ratio({0, 0, 0}, {255, 255, 255}), 21, 1e-9);
+    EXPECT_NEAR(contrast_ratio({0x77, 0x77, 0x77}, {255, 255, 255}), 4.48, 0.005);
+    EXPECT_EQ(contrast_ratio({9, 9, 9}, {9, 9, 9}), 1);
+}
+
+TEST(ParseTheme, RefusesWhatIsMissingOrMalformedInOneSentence) {
+    EXPECT_EQ(parse_theme("[]").error().message, "The theme is not a JSON object.");
+    EXPECT_EQ(parse_theme("{").error().message, "The theme is not a JSON object.");
+    EXPECT_EQ(parse_theme(R"({"name":"x"})").error().message,
+              R"(The theme needs a "name" and "is_dark": true or false.)");
+    EXPECT_EQ(parse_theme(R"({"name":"x","is_dark":true})").error().message,
+              R"(The theme has no colour "background"; give it as "#RRGGBB".)");
+    EXPECT_EQ(parse_theme(R"({"name":"x","is_dark":true,"colors":{"background":"#12345G"}})")
+                  .error()
+                  .message,
+              R"(The theme's colour "background" is "#12345G"; give it as "#RRGGBB".)");
+    EXPECT_FALSE(parse_theme(R"({"name":"x","is_dark":true,"colors":[1]})"));
+    EXPECT_FALSE(parse_theme(R"({"name":"x","is_dark":true,"colors":{"background":7}})"));
+}
+
+TEST(Mix, GoesFromOneColourToTheOther) {
+    EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 0), (Color{0, 0, 0}));
+    EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 1), (Color{255, 100, 10}));
+    EXPECT_EQ(to_hex(mix({0, 0, 0}, {254, 100, 10}, 0.5)), "#7F3205");
+}
+
+}  // namespace

@@ -1,0 +1,238 @@
+#include "profiler/view/timeline_view.h"
+
+#include "profiler/view/theme.h"
+#include "profiler/view/time_map.h"
+#include "tests/support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace profiler;
+using testing::HasSubstr;
+using tests::TraceBuilder;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+/// One step: parameters live throughout, `activation_bytes` from forward to backward. Forward lasts
+/// `forward_ns`, backward 1 ms.
+Trace make_trace(int64_t activation_bytes, int64_t forward_ns, int64_t lead_ns = 0) {
+    TraceBuilder b;
+    b.allocate({.bytes = 2 * kMiB, .role = Role::kParameter});
+    b.wait(lead_ns);
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    b.wait(forward_ns / 2);
+    const auto activation = b.allocate({.bytes = activation_bytes, .role = Role::kActivation});
+    b.wait(forward_ns / 2);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    const auto temporary = b.allocate({.bytes = kMiB, .role = Role::kTemporary});
+    b.wait(1'000'000);
+    b.free(temporary);
+    b.free(activation);
+    b.end_phase();
+    b.end_step(1.5);
+    b.wait(10'000);
+    return b.finish();
+}
+
+struct Loaded {
+    explicit Loaded(Trace t) : trace(std::move(t)), curve(trace), peak(find_peak(trace)) {}
+    TimelineSource source(std::string name) const {
+        return {&trace, &curve, &peak, std::move(name)};
+    }
+
+    Trace trace;
+    MemoryCurve curve;
+    PeakReport peak;
+};
+
+double highest(const std::vector<double>& values) {
+    return *std::max_element(values.begin(), values.end());
+}
+
+TEST(BuildTimelineView, NeverLosesThePeakWhateverTheWidth) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    for (const int width : {1, 7, 100, 1919}) {
+        const TimelineView view = build_timeline_view({.sources = {loaded.source("A")},
+                                                       .start_ns = 0,
+                                                       .end_ns = 5'100'000,
+                                                       .width_px = width});
+        ASSERT_EQ(view.traces.size(), 1u);
+        EXPECT_EQ(highest(view.traces[0].allocated_bytes), 11.0 * kMiB) << width;
+        EXPECT_LE(view.traces[0].column_count(), static_cast<std::size_t>(width) + 1);
+        EXPECT_EQ(view.traces[0].edge_ns.size(), view.traces[0].column_count() + 1);
+    }
+}
+
+TEST(BuildTimelineView, StacksRolesUpToTheAllocatedLine) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const TimelineView view = build_timeline_view(
+        {.sources = {loaded.source("A")}, .start_ns = 0, .end_ns = 5e6, .width_px = 200});
+    const TimelineTrace& trace = view.traces[0];
+    for (std::size_t i = 0; i < trace.column_count(); ++i) {
+        double below = 0;
+        for (const Role role : kRoleStackOrder) {
+            const double top = trace.top_bytes[static_cast<std::size_t>(role)][i];
+            EXPECT_GE(top, below);
+            below = top;
+        }
+        EXPECT_EQ(below, trace.allocated_bytes[i]);
+    }
+    EXPECT_THAT(view.roles,
+                testing::ElementsAre(Role::kParameter, Role::kActivation, Role::kTemporary));
+    EXPECT_FALSE(trace.has_reserved);
+    EXPECT_EQ(view.max_bytes, 11.0 * kMiB);
+}
+
+TEST(BuildTimelineView, KeepsColumnsWherePanningFindsThem) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const auto view_at = [&](double start_ns) {
+        return build_timeline_view({.sources = {loaded.source("A")},
+                                    .start_ns = start_ns,
+                                    .end_ns = start_ns + 1e6,
+                                    .width_px = 100});
+    };
+    const TimelineTrace here = view_at(2'000'000).traces[0];
+    const TimelineTrace there = view_at(2'123'456).traces[0];
+    ASSERT_GT(here.edge_ns.back(), there.edge_ns.front());
+    for (std::size_t i = 0; i < here.column_count(); ++i) {
+        const auto same =
+            std::find(there.edge_ns.begin(), there.edge_ns.end() - 1, here.edge_ns[i]);
+        if (same == there.edge_ns.end() - 1) continue;
+        const auto j = static_cast<std::size_t>(same - there.edge_ns.begin());
+        EXPECT_EQ(here.allocated_bytes[i], there.allocated_bytes[j]);
+    }
+    EXPECT_EQ(here.edge_ns[1] - here.edge_ns[0], there.edge_ns[1] - there.edge_ns[0]);
+}
+
+TEST(BuildTimelineView, MarksPhasesStepsAndThePeak) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const TimelineView view = build_timeline_view(
+        {.sources = {loaded.source("A")}, .start_ns = 0, .end_ns = 6e6, .width_px = 100});
+    const TimelineTrace& trace = view.traces[0];
+    ASSERT_EQ(trace.phases.size(), 2u);
+    EXPECT_EQ(trace.phases[0].kind, PhaseKind::kForward);
+    EXPECT_EQ(trace.phases[0].text, "forward 4.00 ms");
+    ASSERT_EQ(trace.steps.size(), 1u);
+    EXPECT_EQ(trace.steps[0].text, "step 1");
+    ASSERT_EQ(trace.peaks.size(), 1u);
+    EXPECT_EQ(trace.peaks[0].text, "peak 11.0 MiB, backward of step 1");
+    EXPECT_EQ(trace.summary, "peak 11.0 MiB");
+}
+
+TEST(BuildTimelineView, LeavesOutBandsBesideTheWindow) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const TimelineView view = build_timeline_view(
+        {.sources = {loaded.source("A")}, .start_ns = 1e6, .end_ns = 2e6, .width_px = 100});
+    EXPECT_EQ(view.traces[0].phases.size(), 1u);
+    EXPECT_TRUE(view.traces[0].peaks.empty());
+    EXPECT_EQ(view.max_bytes, 11.0 * kMiB) << "the axis does not jump while zooming";
+}
+
+TEST(BuildTimelineView, AlignsPhasesOfTracesOfDifferentSpeed) {
+    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
+    const TimelineRequest request{
+        .sources = {a.source("A"), b.source("B")}, .start_ns = 0, .end_ns = 5.2e6, .width_px = 500};
+    const TimelineView view = build_timeline_view(request);
+    EXPECT_EQ(view.alignment, TimeAlignment::kPhases);
+    EXPECT_EQ(view.alignment_note, "");
+    ASSERT_EQ(view.traces[1].phases.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_NEAR(view.traces[0].phases[i].start_ns, view.traces[1].phases[i].start_ns, 1);
+        EXPECT_NEAR(view.traces[0].phases[i].end_ns, view.traces[1].phases[i].end_ns, 1);
+    }
+    EXPECT_EQ(view.traces[1].phases[0].text, "forward 9.00 ms") << "durations stay their own";
+    EXPECT_EQ(highest(view.traces[1].allocated_bytes), 7.0 * kMiB);
+}
+
+TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
+    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded b(make_trace(4 * kMiB, 9'000'000));
+    const TimelineView view = build_timeline_view({.sources = {a.source("A"), b.source("B")},
+                                                   .start_ns = 0,
+                                                   .end_ns = 5.2e6,
+                                                   .width_px = 500});
+    ASSERT_EQ(view.difference_bytes.size(), view.traces[0].column_count());
+    // In the middle of backward both hold parameters, activation and temporary.
+    const auto middle =
+        static_cast<std::size_t>(4.5e6 / (view.traces[0].edge_ns[1] - view.traces[0].edge_ns[0]));
+    EXPECT_EQ(view.difference_bytes[middle], -4.0 * kMiB);
+    EXPECT_EQ(view.max_difference_bytes, 4.0 * kMiB);
+}
+
+TEST(BuildTimelineView, SaysWhyPhasesCannotBeAligned) {
+    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    TraceBuilder builder;
+    builder.allocate({.bytes = 64});
+    const Loaded b(builder.finish());
+    const TimelineView view = build_timeline_view(
+        {.sources = {a.source("A"), b.source("B")}, .start_ns = 0, .end_ns = 5e6, .width_px = 50});
+    EXPECT_EQ(view.alignment, TimeAlignment::kTime);
+    EXPECT_EQ(view.alignment_note, "Shown on their own clocks: one of the traces has no phases.");
+}
+
+TEST(BuildTimelineView, IsEmptyForEmptyAndAbsurdWindows) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    for (const auto& [start, end, width] :
+         {std::tuple{0.0, 0.0, 100}, {5.0, 1.0, 100}, {0.0, 1e6, 0}, {0.0, 1e300, 100}}) {
+        const TimelineView view = build_timeline_view(
+            {.sources = {loaded.source("A")}, .start_ns = start, .end_ns = end, .width_px = width});
+        EXPECT_EQ(view.traces[0].column_count(), 0u);
+    }
+    EXPECT_TRUE(build_timeline_view({}).traces.empty());
+}
+
+TEST(FitTimeline, CoversAllTraces) {
+    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
+    const std::vector<TimelineSource> sources{a.source("A"), b.source("B")};
+    const TimeRange own = fit_timeline(sources, TimeAlignment::kTime);
+    EXPECT_EQ(own.end_ns - own.start_ns,
+              static_cast<double>(b.curve.end_ns() - b.curve.start_ns()));
+    const TimeRange aligned = fit_timeline(sources, TimeAlignment::kPhases);
+    EXPECT_LT(aligned.end_ns, own.end_ns) << "the slower forward is pressed into the faster one's";
+    EXPECT_LE(aligned.start_ns, 0);
+}
+
+TEST(ReadTimeline, ListsRolesFromTheTopOfTheStack) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const TimelineReadout readout = read_timeline({.sources = {loaded.source("A")}}, 0, 4'500'000);
+    EXPECT_EQ(readout.phase_text, "backward of step 1");
+    EXPECT_EQ(readout.total_text, "11.0 MiB");
+    ASSERT_EQ(readout.rows.size(), 3u);
+    EXPECT_EQ(readout.rows[0].role, Role::kTemporary);
+    EXPECT_EQ(readout.rows[1].text, "8.00 MiB");
+    EXPECT_EQ(readout.rows[1].share, "72.7 %");
+    EXPECT_EQ(readout.rows[2].role, Role::kParameter);
+}
+
+TEST(TimeMap, GoesThereAndBack) {
+    const TimeMap map({{0, 100}, {10, 200}, {30, 210}});
+    EXPECT_EQ(map.to_own(5), 150);
+    EXPECT_EQ(map.to_own(20), 205);
+    EXPECT_EQ(map.to_own(-7), 93);
+    EXPECT_EQ(map.to_own(35), 215);
+    for (double t = -20; t < 50; t += 0.7) EXPECT_NEAR(map.to_shared(map.to_own(t)), t, 1e-9);
+    EXPECT_EQ(TimeMap().to_own(42), 42);
+}
+
+TEST(AlignPhases, NamesTheFirstPhaseThatDiffers) {
+    TraceBuilder builder;
+    builder.begin_step();
+    builder.begin_phase(PhaseKind::kLoss);
+    builder.wait(10);
+    builder.end_phase();
+    builder.end_step();
+    const Trace other = builder.finish();
+    std::string note;
+    align_phases(make_trace(64, 1000), other, note);
+    EXPECT_THAT(note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
+}
+
+}  // namespace
