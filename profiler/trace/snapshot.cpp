@@ -1,5 +1,8 @@
 #include "profiler/trace/snapshot.h"
 
+#include <fmt/format.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <system_error>
 
@@ -32,8 +35,8 @@ Snapshot::Snapshot(const fs::path& path) {
     const fs::path log = side_file(path, "-wal");
     size_bytes_ = size_of(path) + size_of(log);
     if (size_of(log) == 0) {
-        uri_ = file_uri(path.string(), "immutable=1");
-        database_ = std::make_unique<Database>(connect());
+        open(file_uri(path.string(), "immutable=1"));
+        pages_ = PageFile::open(path);
         return;
     }
     // readonly_shm keeps SQLite from writing the index of the log, which is shared with the writer.
@@ -45,8 +48,7 @@ Snapshot::Snapshot(const fs::path& path) {
     copy_ = make_private_folder();
     fs::copy_file(path, copy_ / "trace");
     fs::copy_file(log, copy_ / "trace-wal");
-    uri_ = file_uri((copy_ / "trace").string(), "cache=private");
-    database_ = std::make_unique<Database>(connect());
+    open(file_uri((copy_ / "trace").string(), "cache=private"));
 }
 
 Snapshot::~Snapshot() {
@@ -55,10 +57,13 @@ Snapshot::~Snapshot() {
     if (!copy_.empty()) fs::remove_all(copy_, ignored);
 }
 
+void Snapshot::open(const std::string& uri) {
+    database_ = std::make_unique<Database>(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+}
+
 bool Snapshot::try_open(const std::string& uri) {
-    uri_ = uri;
     try {
-        database_ = std::make_unique<Database>(connect());
+        open(uri);
         database_->integer("PRAGMA user_version");  // the first read attaches to the log
         return true;
     } catch (const Error& error) {
@@ -67,6 +72,18 @@ bool Snapshot::try_open(const std::string& uri) {
         if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || error.busy()) return false;
         throw;
     }
+}
+
+uint32_t Snapshot::root_page(std::string_view table, std::span<const std::string_view> columns) {
+    std::string expected = "id";
+    for (const std::string_view column : columns) expected.append(",").append(column);
+    const std::string actual =
+        database_->text(fmt::format("SELECT group_concat(name, ',') FROM (SELECT name FROM "
+                                    "pragma_table_xinfo('{}') ORDER BY cid)",
+                                    table));
+    if (actual != expected) return 0;
+    return static_cast<uint32_t>(database_->integer(fmt::format(
+        "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = '{}'", table)));
 }
 
 }  // namespace profiler::sqlite

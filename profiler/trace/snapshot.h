@@ -1,9 +1,12 @@
 #pragma once
 
+#include "profiler/trace/page_scan.h"
 #include "profiler/trace/sqlite.h"
 
 #include <filesystem>
-#include <vector>
+#include <memory>
+#include <span>
+#include <string_view>
 
 /// Opening a trace for reading without writing beside it. Private to profiler/trace.
 namespace profiler::sqlite {
@@ -22,16 +25,20 @@ class Snapshot {
     Snapshot& operator=(const Snapshot&) = delete;
 
     Database& database() { return *database_; }
-    /// Another connection to the same file, so that two threads can read at once.
-    Database connect() const { return Database(uri_, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI); }
     int64_t size_bytes() const { return size_bytes_; }  // of the file and its log
 
+    /// The pages of a file without a log; null otherwise.
+    PageFile* pages() { return pages_.get(); }
+    /// First page of a table whose columns are `id` and these, in this order; 0 otherwise.
+    uint32_t root_page(std::string_view table, std::span<const std::string_view> columns);
+
   private:
+    void open(const std::string& uri);
     bool try_open(const std::string& uri);
 
-    std::string uri_;
     std::filesystem::path copy_;  // folder of the private copy, if any
     std::unique_ptr<Database> database_;
+    std::unique_ptr<PageFile> pages_;
     int64_t size_bytes_ = 0;
 };
 

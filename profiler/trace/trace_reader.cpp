@@ -1,6 +1,7 @@
 #include "profiler/trace/schema.h"
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/sqlite.h"
+#include "profiler/trace/table_reader.h"
 #include "profiler/trace/trace_file.h"
 
 #include <fmt/format.h>
@@ -24,78 +25,6 @@ using sqlite::Snapshot;
 using sqlite::Statement;
 
 namespace {
-
-constexpr std::size_t kProgressRows = 65536;
-
-/// What is wrong with a file, without its name: "table op lacks the column flop".
-class FileError : public std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-class Cancelled : public std::exception {};
-
-template <typename... Args>
-[[noreturn]] void damaged(fmt::format_string<Args...> text, Args&&... args) {
-    throw FileError(fmt::format(text, std::forward<Args>(args)...) +
-                    "; copy it again or repeat the capture");
-}
-
-/// Rows of each table, known before any row is read so that ids can be checked while reading.
-class RowCounts {
-  public:
-    RowCounts(Snapshot& file) : file_(file) {
-        const Trace trace;
-        num_strings_ = count("string", 1);
-        Trace::for_each_table(
-            trace, [&]<typename Row>(std::string_view name, const Table<Row>& table) {
-                std::size_t num_columns = 0;
-                table.for_each_column([&](const auto&, const auto&) { ++num_columns; });
-                counts_.push_back(count(name, num_columns));
-                total_ += counts_.back();
-            });
-        total_ += num_strings_;
-    }
-
-    template <typename Row>
-    std::size_t of() const {
-        if constexpr (std::is_same_v<Row, Text>) {
-            return num_strings_;
-        } else {
-            return counts_[position<Row>()];
-        }
-    }
-    std::size_t total() const { return total_; }
-
-  private:
-    template <typename Row>
-    static std::size_t position() {
-        std::size_t found = 0;
-        std::size_t index = 0;
-        const Trace trace;
-        Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(table)>, Table<Row>>) found = index;
-            ++index;
-        });
-        return found;
-    }
-
-    /// Ids count from 0 without gaps, so the last one tells. A hostile id must not make us reserve
-    /// memory: a row takes at least a byte per column and two of its own.
-    std::size_t count(std::string_view table, std::size_t num_columns) {
-        const int64_t rows = file_.database().integer(
-            fmt::format("SELECT max(id) + 1 FROM {}", sqlite::quoted(table)));
-        const int64_t most = file_.size_bytes() / static_cast<int64_t>(num_columns + 2);
-        if (rows < 0 || rows > most || rows > std::numeric_limits<int32_t>::max()) {
-            damaged("table {} has a row with the id {}", table, rows - 1);
-        }
-        return static_cast<std::size_t>(rows);
-    }
-
-    Snapshot& file_;
-    std::vector<std::size_t> counts_;  // in file order
-    std::size_t num_strings_ = 0;
-    std::size_t total_ = 0;
-};
 
 void check_header(Database& db) {
     if (db.integer("PRAGMA application_id") != schema::kApplicationId) {
@@ -145,137 +74,16 @@ void check_schema(Database& db) {
     });
 }
 
-class Progress {
-  public:
-    Progress(const ReadOptions& options, std::size_t total) : options_(options), total_(total) {}
-
-    void add(std::size_t rows) {
-        done_ += rows;
-        const double share =
-            total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
-        if (options_.progress && !options_.progress(share)) throw Cancelled();
-    }
-
-  private:
-    const ReadOptions& options_;
-    std::size_t total_;
-    std::size_t done_ = 0;
-};
-
-void check_row_id(sqlite3_stmt* statement, std::string_view table, std::size_t row) {
-    if (sqlite3_column_int64(statement, 0) != static_cast<int64_t>(row)) {
-        damaged("the rows of table {} are not numbered from 0 without gaps", table);
-    }
-}
-
-[[noreturn]] void wrong_type(std::string_view table, std::string_view column, std::size_t row) {
-    damaged("table {}, row {}: the column {} has a value of the wrong type", table, row, column);
-}
-
-[[noreturn]] void out_of_range(std::string_view table, std::string_view column, std::size_t row,
-                               int64_t value) {
-    damaged("table {}, row {}: the column {} is {}, which does not exist", table, row, column,
-            value);
-}
-
-/// Reads the rows of one table into its columns.
-template <typename Row>
-class RowReader {
-  public:
-    RowReader(Database& db, std::string_view name, const RowCounts& counts)
-        : name_(name), counts_(counts), statement_(db, select(name)) {}
-
-    void read(Table<Row>& table, Progress& progress) {
-        const std::size_t num_rows = counts_.of<Row>();
-        fill_limits(table);
-        table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows); });
-        std::size_t row = 0;
-        while (statement_.step()) {
-            if (row == num_rows)
-                damaged("the rows of table {} are not numbered from 0 without gaps", name_);
-            check_row_id(statement_.get(), name_, row);
-            int index = 1;
-            table.for_each_column([&](const auto& column, auto& values) {
-                read_value(column.name, index++, row, values[row]);
-            });
-            if (++row % kProgressRows == 0) progress.add(kProgressRows);
-        }
-        if (row != num_rows)
-            damaged("table {} has {} rows where {} were announced", name_, row, num_rows);
-        progress.add(row % kProgressRows);
-    }
-
-  private:
-    static std::string select(std::string_view name) {
-        std::string sql = "SELECT id";
-        const Table<Row> table;
-        table.for_each_column(
-            [&](const auto& column, const auto&) { sql += ", " + sqlite::quoted(column.name); });
-        return sql + " FROM " + sqlite::quoted(name) + " ORDER BY id";
-    }
-
-    /// The number of values that each id or enumeration column can take.
-    void fill_limits(const Table<Row>& table) {
-        limits_ = {0};
-        table.for_each_column([&]<typename T>(const Column<Row, T>&, const auto&) {
-            if constexpr (schema::is_id<T>) {
-                limits_.push_back(
-                    static_cast<int64_t>(counts_.of<typename schema::Reference<T>::Target>()));
-            } else if constexpr (std::is_enum_v<T>) {
-                limits_.push_back(static_cast<int64_t>(schema::names_of(T{}).size()));
-            } else {
-                limits_.push_back(0);
-            }
-        });
-    }
-
-    template <typename T>
-    void read_value(std::string_view column, int index, std::size_t row, T& value) {
-        sqlite3_stmt* const statement = statement_.get();
-        const int type = sqlite3_column_type(statement, index);
-        if constexpr (std::is_floating_point_v<T>) {
-            if (type == SQLITE_FLOAT || type == SQLITE_INTEGER) {
-                value = sqlite3_column_double(statement, index);
-            } else if (type == SQLITE_NULL) {
-                value = std::numeric_limits<T>::quiet_NaN();
-            } else {
-                wrong_type(name_, column, row);
-            }
-            return;
-        } else {
-            int64_t integer = -1;
-            if (type == SQLITE_INTEGER) {
-                integer = sqlite3_column_int64(statement, index);
-            } else if (type != SQLITE_NULL) {
-                wrong_type(name_, column, row);
-            }
-            if constexpr (schema::is_id<T> || std::is_enum_v<T>) {
-                const bool none = schema::is_id<T> && integer == -1;
-                if (!none && (integer < 0 || integer >= limits_[static_cast<std::size_t>(index)])) {
-                    out_of_range(name_, column, row, integer);
-                }
-            }
-            if constexpr (schema::is_id<T>) {
-                value.value = static_cast<int32_t>(integer);
-            } else {
-                value = static_cast<T>(integer);
-            }
-        }
-    }
-
-    std::string_view name_;
-    const RowCounts& counts_;
-    Statement statement_;
-    std::vector<int64_t> limits_;
-};
-
 void read_strings(Database& db, std::size_t num_strings, StringTable& strings, Progress& progress) {
     Statement statement(db, "SELECT id, text FROM string ORDER BY id");
     std::size_t row = 0;
     while (statement.step()) {
-        check_row_id(statement.get(), "string", row);
-        if (sqlite3_column_type(statement.get(), 1) != SQLITE_TEXT)
-            wrong_type("string", "text", row);
+        if (sqlite3_column_int64(statement.get(), 0) != static_cast<int64_t>(row)) {
+            damaged("the rows of table string are not numbered from 0 without gaps");
+        }
+        if (sqlite3_column_type(statement.get(), 1) != SQLITE_TEXT) {
+            damaged("table string, row {}: the text is of another type", row);
+        }
         const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 1));
         if (text == nullptr) throw std::bad_alloc();
         const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement.get(), 1));
@@ -301,7 +109,7 @@ void check_no_rings(std::string_view name, const Table<Row>& table) {
                     seen_from[id.index()] = start;
                     id = parents[id.index()];
                 }
-                if (id.valid() && seen_from[id.index()] == start && parents[row].valid()) {
+                if (id.valid() && seen_from[id.index()] == start) {
                     damaged("table {}, row {}: following the column {} never ends", name, row,
                             column.name);
                 }
@@ -320,7 +128,7 @@ Trace read_tables(Snapshot& file, const ReadOptions& options) {
     Trace trace;
     read_strings(db, counts.of<Text>(), trace.strings, progress);
     Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, Table<Row>& table) {
-        RowReader<Row>(db, name, counts).read(table, progress);
+        TableReader<Row>(file, name, counts).read(table, progress);
         check_no_rings(name, table);
     });
     if (trace.runs.size() > 1) damaged("it holds {} runs instead of one", trace.runs.size());

@@ -1,0 +1,254 @@
+#pragma once
+
+#include "profiler/trace/page_scan.h"
+#include "profiler/trace/schema.h"
+#include "profiler/trace/snapshot.h"
+#include "profiler/trace/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// Rows of a trace file into the columns of a trace, checked on the way. Private to profiler/trace.
+namespace profiler {
+
+/// What is wrong with a file, without its name: "the table op is missing; repeat the capture".
+class FileError : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+template <typename... Args>
+[[noreturn]] void damaged(fmt::format_string<Args...> text, Args&&... args) {
+    throw FileError(fmt::format(text, std::forward<Args>(args)...) +
+                    "; copy it again or repeat the capture");
+}
+
+class Cancelled : public std::exception {};
+
+/// Tells the caller of read_trace how far it is.
+class Progress {
+  public:
+    static constexpr std::size_t kInterval = 65536;  // rows
+
+    Progress(const ReadOptions& options, std::size_t total) : options_(options), total_(total) {}
+
+    void add(std::size_t rows) {
+        done_ += rows;
+        const double share = static_cast<double>(done_) / static_cast<double>(total_ + 1);
+        if (options_.progress && !options_.progress(std::min(share, 1.0))) throw Cancelled();
+    }
+
+  private:
+    const ReadOptions& options_;
+    std::size_t total_;
+    std::size_t done_ = 0;
+};
+
+/// Rows of each table, known before any row is read so that ids can be checked while reading.
+class RowCounts {
+  public:
+    explicit RowCounts(sqlite::Snapshot& file) : file_(file) {
+        num_strings_ = count("string", 1);
+        total_ = num_strings_;
+        const Trace trace;
+        Trace::for_each_table(
+            trace, [&]<typename Row>(std::string_view name, const Table<Row>& table) {
+                std::size_t num_columns = 0;
+                table.for_each_column([&](const auto&, const auto&) { ++num_columns; });
+                counts_.push_back(count(name, num_columns));
+                total_ += counts_.back();
+            });
+    }
+
+    template <typename Row>
+    std::size_t of() const {
+        if constexpr (std::is_same_v<Row, Text>) {
+            return num_strings_;
+        } else {
+            return counts_[position<Row>()];
+        }
+    }
+    std::size_t total() const { return total_; }
+
+  private:
+    template <typename Row>
+    static std::size_t position() {
+        std::size_t found = 0;
+        std::size_t index = 0;
+        const Trace trace;
+        Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(table)>, Table<Row>>) found = index;
+            ++index;
+        });
+        return found;
+    }
+
+    /// Ids count from 0 without gaps, so the last one tells. A hostile id must not make us reserve
+    /// memory: a row takes at least a byte per column and two of its own.
+    std::size_t count(std::string_view table, std::size_t num_columns) {
+        const int64_t last = file_.database().integer(
+            fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted(table)));
+        const int64_t most = std::min<int64_t>(
+            file_.size_bytes() / static_cast<int64_t>(num_columns + 2), int64_t{1} << 31);
+        if (last < -1 || last >= most) damaged("table {} has a row with the id {}", table, last);
+        return static_cast<std::size_t>(last + 1);
+    }
+
+    sqlite::Snapshot& file_;
+    std::vector<std::size_t> counts_;  // in file order
+    std::size_t num_strings_ = 0;
+    std::size_t total_ = 0;
+};
+
+enum class CellFault : uint8_t { kNone, kWrongType, kOutOfRange };
+
+/// Stores what a cell holds; NULL is "none". `limit` is the number of values that an id or an
+/// enumeration can take.
+template <typename T>
+CellFault store_integer(int64_t integer, bool is_null, int64_t limit, T& value) {
+    if (is_null) integer = -1;
+    if constexpr (std::is_floating_point_v<T>) {
+        value = is_null ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(integer);
+    } else if constexpr (schema::is_id<T>) {
+        if (integer < -1 || integer >= limit) return CellFault::kOutOfRange;
+        value.value = static_cast<int32_t>(integer);
+    } else if constexpr (std::is_enum_v<T>) {
+        if (integer < 0 || integer >= limit) return CellFault::kOutOfRange;
+        value = static_cast<T>(integer);
+    } else {
+        value = integer;
+    }
+    return CellFault::kNone;
+}
+
+/// Reads one table: from the pages where it can, else through SQLite.
+template <typename Row>
+class TableReader {
+  public:
+    TableReader(sqlite::Snapshot& file, std::string_view name, const RowCounts& counts)
+        : file_(file), name_(name), num_rows_(counts.of<Row>()) {
+        const Table<Row> table;
+        table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto&) {
+            columns_.push_back(column.name);
+            if constexpr (schema::is_id<T>) {
+                using Target = typename schema::Reference<T>::Target;
+                limits_.push_back(static_cast<int64_t>(counts.of<Target>()));
+            } else if constexpr (std::is_enum_v<T>) {
+                limits_.push_back(static_cast<int64_t>(schema::names_of(T{}).size()));
+            } else {
+                limits_.push_back(0);
+            }
+        });
+    }
+
+    void read(Table<Row>& table, Progress& progress) {
+        table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
+        if (num_rows_ == 0) return;
+        if (!scan(table, progress)) query(table, progress);
+    }
+
+  private:
+    /// From the pages; false when they hold something else than plain rows of this table.
+    bool scan(Table<Row>& table, Progress& progress) {
+        sqlite::PageFile* const pages = file_.pages();
+        const auto root = file_.root_page(name_, columns_);
+        if (pages == nullptr || root == 0) return false;
+        std::size_t row = 0;
+        const auto visit = [&](const sqlite::Record& record) {
+            if (row >= num_rows_ || record.row_id != static_cast<int64_t>(row)) return false;
+            // The id is kept outside of the record (file format, section 2.3).
+            if (record.types[0] != sqlite::kSerialNull) return false;
+            const uint8_t* bytes = record.body.data();
+            std::size_t index = 0;
+            bool sound = true;
+            table.for_each_column([&](const auto&, auto& values) {
+                const uint8_t type = record.types[index + 1];
+                sound &= store_serial(type, bytes, limits_[index++], values[row]);
+                bytes += sqlite::kSerialBytes[type];
+            });
+            if (++row % Progress::kInterval == 0) progress.add(Progress::kInterval);
+            return sound;
+        };
+        return sqlite::TableScan(*pages, columns_.size() + 1, visit).run(root) && row == num_rows_;
+    }
+
+    template <typename T>
+    static bool store_serial(uint8_t type, const uint8_t* bytes, int64_t limit, T& value) {
+        if (type == sqlite::kSerialReal) {
+            if constexpr (std::is_floating_point_v<T>) {
+                value = std::bit_cast<double>(sqlite::serial_integer(6, bytes));
+                return true;
+            } else {
+                return false;
+            }
+        }
+        const bool is_null = type == sqlite::kSerialNull;
+        const int64_t integer = is_null ? 0 : sqlite::serial_integer(type, bytes);
+        return store_integer(integer, is_null, limit, value) == CellFault::kNone;
+    }
+
+    /// Through SQLite: slower, reads whatever SQLite reads, and says what is wrong with a row.
+    void query(Table<Row>& table, Progress& progress) {
+        sqlite::Statement statement(file_.database(), select());
+        std::size_t row = 0;
+        while (statement.step()) {
+            if (row == num_rows_ ||
+                sqlite3_column_int64(statement.get(), 0) != static_cast<int64_t>(row)) {
+                damaged("the rows of table {} are not numbered from 0 without gaps", name_);
+            }
+            std::size_t index = 0;
+            table.for_each_column([&](const auto&, auto& values) {
+                store_column(statement.get(), index++, row, values[row]);
+            });
+            if (++row % Progress::kInterval == 0) progress.add(Progress::kInterval);
+        }
+        if (row != num_rows_) {
+            damaged("table {} has {} rows where {} were announced", name_, row, num_rows_);
+        }
+    }
+
+    std::string select() const {
+        std::string sql = "SELECT id";
+        for (const std::string_view column : columns_) sql += ", " + sqlite::quoted(column);
+        return sql + " FROM " + sqlite::quoted(name_) + " ORDER BY id";
+    }
+
+    template <typename T>
+    void store_column(sqlite3_stmt* statement, std::size_t index, std::size_t row, T& value) {
+        const int column = static_cast<int>(index) + 1;
+        const int type = sqlite3_column_type(statement, column);
+        const int64_t integer = sqlite3_column_int64(statement, column);
+        CellFault fault = CellFault::kWrongType;
+        if (type == SQLITE_INTEGER || type == SQLITE_NULL) {
+            fault = store_integer(integer, type == SQLITE_NULL, limits_[index], value);
+        } else if constexpr (std::is_floating_point_v<T>) {
+            if (type == SQLITE_FLOAT) {
+                value = sqlite3_column_double(statement, column);
+                return;
+            }
+        }
+        if (fault == CellFault::kWrongType) {
+            damaged("table {}, row {}: the column {} has a value of the wrong type", name_, row,
+                    columns_[index]);
+        }
+        if (fault == CellFault::kOutOfRange) {
+            damaged("table {}, row {}: the column {} is {}, which does not exist", name_, row,
+                    columns_[index], type == SQLITE_NULL ? "NULL" : std::to_string(integer));
+        }
+    }
+
+    sqlite::Snapshot& file_;
+    std::string_view name_;
+    std::size_t num_rows_;
+    std::vector<std::string_view> columns_;
+    std::vector<int64_t> limits_;  // per column
+};
+
+}  // namespace profiler
