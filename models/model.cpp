@@ -42,6 +42,8 @@ at::ScalarType weight_type(Precision precision) {
         case Precision::kBf16:
         case Precision::kPureBf16:
             return at::kBFloat16;
+        case Precision::kFp64:
+            return at::kDouble;
     }
     TORCH_CHECK(false, "not a precision");
 }
@@ -113,7 +115,9 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
     const std::size_t stride = static_cast<std::size_t>(layers_per_checkpoint(workload_));
     for (std::size_t first = 0; first < layers_.size(); first += stride) {
         const std::size_t last = std::min(first + stride, layers_.size());
+        name_tensor(x, "hidden_states");
         x = ops::checkpoint(
+            layers_[first].scope(),
             [this, context, first, last](Tensor hidden) {
                 for (std::size_t i = first; i < last; ++i) hidden = layers_[i](hidden, context);
                 return hidden;

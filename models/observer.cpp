@@ -27,6 +27,10 @@ Scope::Scope(std::string_view name) : parent_length_(scope_path.size()) {
 
 Scope::~Scope() { scope_path.resize(parent_length_); }
 
+RootScope::RootScope(std::string_view path) : outer_(std::exchange(scope_path, std::string(path))) {}
+
+RootScope::~RootScope() { scope_path = std::move(outer_); }
+
 const std::string& Scope::current() { return scope_path; }
 
 }  // namespace models

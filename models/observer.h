@@ -42,4 +42,17 @@ private:
     std::size_t parent_length_;
 };
 
+/// Enters a module by its whole path, whatever runs around it: a layer that a checkpoint runs
+/// again in backward is the same layer.
+class RootScope {
+public:
+    explicit RootScope(std::string_view path);
+    ~RootScope();
+    RootScope(const RootScope&) = delete;
+    RootScope& operator=(const RootScope&) = delete;
+
+private:
+    std::string outer_;
+};
+
 }  // namespace models

@@ -23,6 +23,8 @@ add_library(temposcope_torch INTERFACE)
 target_include_directories(temposcope_torch SYSTEM INTERFACE
   "${TEMPOSCOPE_TORCH_DIR}/include" "${TEMPOSCOPE_TORCH_DIR}/include/torch/csrc/api/include")
 target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_C10D_NCCL)  # as the wheel's own targets
+# torch's include folder brings a newer fmt, which stands before Debian's and whose library it does not export.
+target_compile_definitions(temposcope_torch INTERFACE FMT_HEADER_ONLY=1)
 target_link_options(temposcope_torch INTERFACE
   "LINKER:--disable-new-dtags"
   "LINKER:-rpath,${TEMPOSCOPE_TORCH_DIR}/lib:${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib"

@@ -18,9 +18,10 @@ enum class Precision : uint8_t {
     kAmpBf16,   //
     kPureFp16,  // 16-bit throughout, optimizer state too
     kPureBf16,
+    kFp64,  // everything fp64: the reference that recipes are compared in
 };
-inline constexpr std::array<std::string_view, 8> kPrecisionNames{
-    "fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16", "pure-fp16", "pure-bf16"};
+inline constexpr std::array<std::string_view, 9> kPrecisionNames{
+    "fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16", "pure-fp16", "pure-bf16", "fp64"};
 
 constexpr std::string_view name_of(Precision p) { return kPrecisionNames[static_cast<size_t>(p)]; }
 Result<Precision> parse_precision(std::string_view name);
@@ -34,6 +35,7 @@ constexpr bool has_master_weights(Precision p) {
 }
 /// Bytes of one element of weights and of the residual stream.
 constexpr int64_t weight_bytes(Precision p) {
+    if (p == Precision::kFp64) return 8;
     return p == Precision::kFp32 || p == Precision::kTf32 || is_autocast(p) ? 4 : 2;
 }
 

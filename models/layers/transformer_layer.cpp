@@ -73,6 +73,7 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
     : scope_(names_of(workload.model.family).attention),
       model_(workload.model),
       variant_(workload.recipe.attention),
+      fp32_softmax_(is_autocast(workload.precision)),
       dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
                DropoutSite::kAttention) {
     const int64_t hidden = model_.hidden_size;
@@ -138,7 +139,7 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
     Tensor probs;  // [B*A, S, S]
     {
         const Scope scope("softmax");
-        probs = at::softmax(scores, -1);
+        probs = fp32_softmax_ ? at::softmax(scores, -1, at::kFloat) : at::softmax(scores, -1);
         name_tensor(probs, "attention_probs");
     }
     scores.reset();
@@ -163,6 +164,7 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
     {
         const Scope scope("scores");
         scores = at::bmm(query, key.transpose(1, 2));
+        if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
     const Scope scope("core");
     const Tensor merged = ops::attention_core(
@@ -223,7 +225,7 @@ TransformerLayer::TransformerLayer(ParameterStore& store, const Workload& worklo
       output_norm_(store, scope_ + ".", names_of(workload.model.family).output_norm, workload) {}
 
 Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& context) const {
-    const Scope scope(scope_);
+    const RootScope scope(scope_);
     return workload_.model.family == Family::kGpt2 ? pre_norm(x, context) : post_norm(x, context);
 }
 

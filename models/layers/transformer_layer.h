@@ -30,6 +30,7 @@ private:
     std::string scope_;  // "attention.self" or "attn"
     ModelConfig model_;
     Attention variant_;
+    bool fp32_softmax_;  // autocast computes softmax in fp32 (on CUDA by its own list)
     std::vector<Linear> projections_;  // query, key, value; or all three in one (GPT-2)
     DropoutModule dropout_;
 };
@@ -40,6 +41,7 @@ public:
     TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
     void refresh();
+    const std::string& scope() const { return scope_; }
 
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;

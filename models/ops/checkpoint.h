@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <string>
 
 namespace models::ops {
 
@@ -10,8 +11,10 @@ namespace models::ops {
 /// and runs it again, recording, when backward arrives.
 ///
 /// `run` must compute the same values twice: our dropout does (its masks are functions of a key).
+/// `scope` is the module that is charged with x; `run` enters the scopes of what it runs.
 /// Memory   keeps x; backward holds what `run` would have kept, for this call only.
 /// Source   Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174.
-at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> run, const at::Tensor& x);
+at::Tensor checkpoint(const std::string& scope, std::function<at::Tensor(const at::Tensor&)> run,
+                      const at::Tensor& x);
 
 }  // namespace models::ops

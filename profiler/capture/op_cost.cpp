@@ -70,19 +70,15 @@ int64_t largest(std::span<const at::Tensor> tensors) {
     return words;
 }
 
+bool is_attention(std::string_view name) {
+    return name.starts_with("aten::_scaled_dot_product");
+}
+
 /// 2 M N K summed over the batch: twice the output's elements times the contracted length.
-int64_t contraction_flop(std::string_view name, std::span<const at::Tensor> inputs,
-                         std::span<const at::Tensor> outputs) {
-    if (name.starts_with("aten::_scaled_dot_product")) {
-        // QKᵀ and PV in the forward; in the backward five products, one of them a recomputation.
-        const at::Tensor& query = inputs.front();  // [B, A, S, D]
-        const int64_t product = 2 * query.numel() * query.size(2);
-        return (name.ends_with("_backward") ? 5 : 2) * product;
-    }
-    // addmm(bias, x, w) and baddbmm(bias, a, b) have their first factor in second place.
-    const bool has_bias = name == "aten::addmm" || name == "aten::baddbmm";
-    const at::Tensor& factor = inputs[has_bias ? 1 : 0];
-    return 2 * words_of(outputs) * factor.size(-1);
+int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t output_words) {
+    if (!is_attention(name)) return 2 * output_words * inputs.contracted_length;
+    // QKᵀ and PV in the forward; in the backward five products, one of them a recomputation.
+    return (name.ends_with("_backward") ? 5 : 2) * inputs.attention_flop;
 }
 
 }  // namespace
@@ -94,15 +90,31 @@ std::optional<OpClass> op_class_of(std::string_view name) {
     return found->second.op_class;
 }
 
-OpCost cost_of(std::string_view name, OpClass op_class, std::span<const at::Tensor> inputs,
+OpInputs summarize_inputs(std::string_view name, OpClass op_class,
+                          std::span<const at::Tensor> inputs) {
+    OpInputs result{.words = words_of(inputs), .largest_words = largest(inputs)};
+    if (op_class != OpClass::kContraction) return result;
+    // addmm(bias, x, w) and baddbmm(bias, a, b) have their first factor in second place.
+    const std::size_t factor = name == "aten::addmm" || name == "aten::baddbmm" ? 1 : 0;
+    if (is_attention(name)) {
+        // query [B, A, S, D]; in the backward the gradient of the output, of the same shape.
+        result.attention_flop = 2 * inputs[0].numel() * inputs[0].size(2);
+    } else if (factor < inputs.size()) {
+        result.contracted_length = inputs[factor].size(-1);
+    }
+    return result;
+}
+
+OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs) {
     OpCost cost{.op_class = op_class,
-                .read_words = words_of(inputs),
+                .read_words = inputs.words,
                 .written_words = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
-        if (!inputs.empty()) cost.flop = contraction_flop(name, inputs, outputs);
+        cost.flop = contraction_flop(name, inputs, cost.written_words);
     } else {
-        cost.flop = op_kinds().at(name).flop_per_element * std::max(largest(inputs), largest(outputs));
+        cost.flop = op_kinds().at(name).flop_per_element *
+                    std::max(inputs.largest_words, largest(outputs));
     }
     return cost;
 }

@@ -23,8 +23,19 @@ struct OpCost {
 /// None for ops that only call other ops (aten::linear) or only make views: what they call counts.
 std::optional<OpClass> op_class_of(std::string_view name);
 
-/// `inputs` and `outputs` are the tensors of the call, in schema order.
-OpCost cost_of(std::string_view name, OpClass op_class, std::span<const at::Tensor> inputs,
+/// What an op's cost needs to know of its inputs, which torch shows only while the op begins.
+struct OpInputs {
+    int64_t words = 0;
+    int64_t largest_words = 0;
+    int64_t contracted_length = 0;  // K of a matrix product
+    int64_t attention_flop = 0;     // of one of the two products of an attention op
+};
+
+/// `inputs` are the tensors of the call in schema order.
+OpInputs summarize_inputs(std::string_view name, OpClass op_class,
+                          std::span<const at::Tensor> inputs);
+
+OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs);
 
 }  // namespace profiler

@@ -1,6 +1,5 @@
 #include "profiler/capture/recorder.h"
 
-#include "profiler/capture/op_cost.h"
 #include "profiler/capture/tensor_text.h"
 #include "profiler/capture/torch_hooks.h"
 
@@ -131,7 +130,7 @@ void Recorder::on_free(const Block& block) {
 
 // ---- ops -------------------------------------------------------------------------------------
 
-Id<Op> Recorder::begin_op(const at::RecordFunction& function) {
+Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id(trace_.ops.size());
     Op op{.name = trace_.strings.intern(function.name()),
@@ -141,11 +140,16 @@ Id<Op> Recorder::begin_op(const at::RecordFunction& function) {
     const std::string& path = models::Scope::current();
     if (!path.empty()) op.scope = scope_of(path);
     link_to_forward(op, function, id);
-    op.op_class = op_class_of(function.name()).value_or(OpClass::kOther);
+    const std::optional<OpClass> op_class = op_class_of(function.name());
+    op.op_class = op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
     op_stack.push_back(id);
-    return id;
+    if (!op_class) return {.id = id};
+    const auto arguments = function.inputs();
+    const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
+    add_edges(id, inputs, Access::kRead);
+    return {.id = id, .inputs = summarize_inputs(function.name(), *op_class, inputs)};
 }
 
 /// A node of the backward pass carries the sequence number that its forward op drew. Inside a
@@ -172,22 +176,20 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
     }
 }
 
-void Recorder::end_op(const at::RecordFunction& function, Id<Op> id) {
+void Recorder::end_op(const at::RecordFunction& function, const RunningOp& running) {
     const std::lock_guard lock(mutex_);
+    const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
     // Ops end in the reverse order of their begin; an exception may have skipped some ends.
     while (!op_stack.empty() && op_stack.back() != id) op_stack.pop_back();
     if (!op_stack.empty()) op_stack.pop_back();
-    const auto op_class = op_class_of(function.name());
-    if (!op_class) return;
-    const auto arguments = function.inputs();
-    const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
+    if (!running.inputs) return;
     const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
-    const OpCost cost = cost_of(function.name(), *op_class, inputs, outputs);
+    const OpCost cost = cost_of(function.name(), trace_.ops.get<&Op::op_class>(id),
+                                *running.inputs, outputs);
     trace_.ops.set<&Op::flop>(id, cost.flop);
     trace_.ops.set<&Op::read_words>(id, cost.read_words);
     trace_.ops.set<&Op::written_words>(id, cost.written_words);
-    add_edges(id, inputs, Access::kRead);
     add_edges(id, outputs, Access::kWrite);
 }
 

@@ -2,6 +2,7 @@
 
 #include "models/observer.h"
 #include "models/training.h"
+#include "profiler/capture/op_cost.h"
 #include "profiler/capture/tracking_allocator.h"
 #include "profiler/trace/trace.h"
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -59,8 +61,12 @@ public:
     void on_free(const Block& block) override;
 
     // From torch_hooks.cpp, on the thread that runs the op.
-    Id<Op> begin_op(const at::RecordFunction& function);
-    void end_op(const at::RecordFunction& function, Id<Op> op);
+    struct RunningOp {
+        Id<Op> id;
+        std::optional<OpInputs> inputs;  // of ops that have a cost
+    };
+    RunningOp begin_op(const at::RecordFunction& function);
+    void end_op(const at::RecordFunction& function, const RunningOp& op);
     Id<Save> save(const at::Tensor& tensor);
     void release(Id<Save> save);
 

@@ -19,8 +19,8 @@ std::atomic<Recorder*> active_recorder{nullptr};
 // ---- ops -------------------------------------------------------------------------------------
 
 struct OpContext : at::ObserverContext {
-    explicit OpContext(Id<Op> op_) : op(op_) {}
-    Id<Op> op;
+    explicit OpContext(Recorder::RunningOp running_op) : op(std::move(running_op)) {}
+    Recorder::RunningOp op;
 };
 
 /// Factories and resizes allocate on behalf of the op around them: that op is who allocates.

@@ -1,0 +1,109 @@
+#include "models/config/workload.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace models {
+namespace {
+
+using testing::HasSubstr;
+
+Workload bert_large() { return {.model = *find_model("bert-large")}; }
+
+TEST(FindModel, KnowsThePublishedSizes) {
+    EXPECT_EQ(find_model("bert-large")->hidden_size, 1024);
+    EXPECT_EQ(find_model("gpt2-xl")->num_layers, 48);
+    EXPECT_EQ(find_model("roberta-base")->vocab_size, 50265);
+    EXPECT_THAT(find_model("bert-lage").error().message, HasSubstr("did you mean bert-large"));
+}
+
+TEST(Workload, ComesBackFromItsJson) {
+    Workload w = bert_large();
+    w.head = Head::kMlm;
+    w.recipe = *parse_recipe("tempo-packed");
+    w.recipe_name = "tempo-packed";
+    w.precision = Precision::kBf16;
+    w.padding = Padding::kRandom;
+    w.seed = 7;
+    EXPECT_EQ(*workload_from_json(to_json(w)), w);
+}
+
+TEST(Workload, JsonOfAnotherVersionIsRefusedInOneSentence) {
+    nlohmann::json json = to_json(bert_large());
+    json.erase("precision");
+    EXPECT_THAT(workload_from_json(json).error().message, HasSubstr("another version"));
+    EXPECT_FALSE(workload_from_json(nlohmann::json::array()));
+    json = to_json(bert_large());
+    json["head"] = "pooler";
+    EXPECT_FALSE(workload_from_json(json));
+}
+
+TEST(Workload, IsComparableWhenOnlyTheRecipeDiffers) {
+    Workload tempo = bert_large();
+    tempo.recipe = *parse_recipe("tempo");
+    tempo.recipe_name = "tempo";
+    EXPECT_TRUE(comparable(bert_large(), tempo));
+    tempo.batch_size = 9;
+    EXPECT_FALSE(comparable(bert_large(), tempo));
+}
+
+struct BadWorkload {
+    const char* name;
+    std::function<void(Workload&)> spoil;
+    const char* expected;
+};
+
+class ValidateRefuses : public testing::TestWithParam<BadWorkload> {};
+
+TEST_P(ValidateRefuses, WithOneSentence) {
+    Workload w = bert_large();
+    GetParam().spoil(w);
+    const auto ok = validate_for_cpu(w);
+    ASSERT_FALSE(ok);
+    EXPECT_THAT(ok.error().message, HasSubstr(GetParam().expected));
+    EXPECT_EQ(ok.error().message.back(), '.');
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Workloads, ValidateRefuses,
+    testing::Values(
+        BadWorkload{"ZeroBatch", [](Workload& w) { w.batch_size = 0; }, "batch size is 0"},
+        BadWorkload{"NegativeSequence", [](Workload& w) { w.seq_len = -1; }, "sequence length is -1"},
+        BadWorkload{"HeadsDoNotDivide", [](Workload& w) { w.model.num_heads = 7; },
+                    "7 heads do not divide"},
+        BadWorkload{"SequenceOverPositions",
+                    [](Workload& w) {
+                        w.head = Head::kMlm;
+                        w.seq_len = 513;
+                    },
+                    "over the 512 positions"},
+        BadWorkload{"TooManyElements", [](Workload& w) { w.batch_size = 4096; }, "more than 2^31"},
+        BadWorkload{"SizeNearOverflow",
+                    [](Workload& w) { w.batch_size = std::numeric_limits<int64_t>::max(); },
+                    "at most 2^31"},
+        BadWorkload{"BadProbability", [](Workload& w) { w.model.hidden_dropout_p = 1.5; },
+                    "not between 0 and 1"},
+        BadWorkload{"NanProbability", [](Workload& w) { w.model.attention_dropout_p = NAN; },
+                    "not between 0 and 1"},
+        BadWorkload{"HeadOfAnotherFamily", [](Workload& w) { w.head = Head::kLm; },
+                    "does not belong to bert-large"},
+        BadWorkload{"CudaOnlyAttention",
+                    [](Workload& w) { w.recipe.attention = Attention::kCudnn; }, "CUDA only"},
+        BadWorkload{"FlashWithDropout", [](Workload& w) { w.recipe.attention = Attention::kFlash; },
+                    "--attention-dropout 0"},
+        BadWorkload{"Tf32", [](Workload& w) { w.precision = Precision::kTf32; }, "CUDA only"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Validate, AcceptsEveryModelAtItsOwnSequenceLength) {
+    for (const ModelConfig& model : model_presets()) {
+        Workload w{.model = model, .batch_size = 1, .seq_len = 512};
+        EXPECT_TRUE(validate_for_cpu(w)) << model.name;
+    }
+}
+
+}  // namespace
+}  // namespace models

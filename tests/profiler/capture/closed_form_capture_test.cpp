@@ -1,0 +1,121 @@
+// The ledger of a middle layer equals the closed forms to the byte.
+//
+// Expected totals are written out here once more, from the papers' terms and not from
+// profiler/analysis/closed_form: n = B S H, T = B A S^2, R = B S, e = bytes per element,
+// s = bytes of a LayerNorm statistic (on the CPU that of the element), c8(k) = ceil(k / 8).
+
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/capture/cpu_capture.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace profiler {
+namespace {
+
+using models::Precision;
+using models::Workload;
+
+struct Shape {
+    int64_t batch_size, seq_len, hidden_size, num_heads;
+};
+
+int64_t c8(int64_t bits) { return (bits + 7) / 8; }
+
+int64_t expected_bytes(const std::string& recipe, const Shape& s, int64_t e) {
+    const int64_t n = s.batch_size * s.seq_len * s.hidden_size;
+    const int64_t t = s.batch_size * s.num_heads * s.seq_len * s.seq_len;
+    const int64_t r = s.batch_size * s.seq_len;
+    if (recipe == "original") return n * (16 * e + 2) + t * (2 * e + 1) + 4 * r * e;
+    if (recipe == "tempo") return n * (10 * e + 6) + t * (e + 1) + 8 * r;
+    if (recipe == "tempo-packed") return 10 * e * n + c8(4 * n) + 2 * c8(n) + e * t + c8(t) + 8 * r;
+    if (recipe == "tempo-philox") return 10 * e * n + c8(4 * n) + e * t + 8 * r;
+    if (recipe == "deepspeed-normalize-invertible") return n * (14 * e + 2) + t * (2 * e + 1) + 8 * r;
+    if (recipe == "deepspeed-attn-dropout-checkpoint") return n * (16 * e + 2) + t * (e + 1) + 4 * r * e;
+    if (recipe == "deepspeed-gelu-checkpoint") return n * (12 * e + 2) + t * (2 * e + 1) + 4 * r * e;
+    if (recipe == "deepspeed-all") return n * (10 * e + 2) + t * (e + 1) + 8 * r;
+    if (recipe == "checkpoint") return e * n;
+    throw std::logic_error("no closed form of " + recipe);
+}
+
+Trace capture(const std::string& model, const std::string& recipe, const Shape& shape,
+              Precision precision) {
+    Workload w{.model = *models::find_model(model),
+               .recipe_name = recipe,
+               .recipe = *models::parse_recipe(recipe),
+               .precision = precision,
+               .batch_size = shape.batch_size,
+               .seq_len = shape.seq_len};
+    w.model.hidden_size = shape.hidden_size;
+    w.model.num_heads = shape.num_heads;
+    w.model.intermediate_size = 4 * shape.hidden_size;
+    w.model.num_layers = 3;
+    Trace trace;
+    capture_on_cpu(w, {.warmup_steps = 1, .steps = 1, .num_threads = 1}, {}, trace);
+    return trace;
+}
+
+std::string rows_of(const Ledger& ledger) {
+    std::string rows;
+    for (const LedgerRow& row : ledger.rows) {
+        rows += fmt::format("{:>10} {:<34} {:<20} {} {} {}\n", row.size_bytes, row.scope, row.tensor,
+                            row.shape, name_of(row.dtype), row.op);
+    }
+    return rows;
+}
+
+struct Case {
+    std::string model, recipe;
+};
+
+class ClosedForm : public testing::TestWithParam<Case> {};
+
+TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
+    const auto& [model, recipe] = GetParam();
+    const std::string scope = model == "gpt2" ? "h.1" : "encoder.layer.1";
+    for (const Shape& shape : {Shape{2, 64, 128, 4}, Shape{3, 37, 96, 3}, Shape{1, 50, 64, 4}}) {
+        for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+            const Trace trace = capture(model, recipe, shape, precision);
+            const Ledger ledger = build_ledger(trace, {.scope = scope});
+            const int64_t expected = expected_bytes(recipe, shape, models::weight_bytes(precision));
+            EXPECT_EQ(ledger.total_bytes, expected)
+                << name_of(precision) << " S=" << shape.seq_len << "\n" << rows_of(ledger);
+            const auto check = check_against_closed_form(trace);
+            ASSERT_TRUE(check);
+            EXPECT_EQ(check->closed_form_bytes, expected);
+        }
+    }
+}
+
+std::vector<Case> all_cases() {
+    std::vector<Case> cases;
+    for (const char* recipe :
+         {"original", "tempo", "tempo-packed", "tempo-philox", "deepspeed-normalize-invertible",
+          "deepspeed-attn-dropout-checkpoint", "deepspeed-gelu-checkpoint", "deepspeed-all",
+          "checkpoint"}) {
+        cases.push_back({"bert-base", recipe});
+        cases.push_back({"gpt2", recipe});
+    }
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, ClosedForm, testing::ValuesIn(all_cases()), [](const auto& test) {
+    std::string name = test.param.model + "_" + test.param.recipe;
+    for (char& c : name) {
+        if (c == '-') c = '_';
+    }
+    return name;
+});
+
+TEST(ClosedForm, AutocastKeepsWhatWasMeasuredWithTorch) {
+    // 42 n + 7 T + 16 R + 24 H^2: fp32 residual and LayerNorm, bf16 copies of weights and inputs.
+    const Shape s{2, 64, 128, 4};
+    const Trace trace = capture("bert-base", "original", s, Precision::kAmpBf16);
+    const int64_t n = 2 * 64 * 128, t = 2 * 4 * 64 * 64, r = 2 * 64, h = 128;
+    const Ledger ledger = build_ledger(trace, {.scope = "encoder.layer.1"});
+    EXPECT_EQ(ledger.total_bytes, 42 * n + 7 * t + 16 * r + 24 * h * h) << rows_of(ledger);
+}
+
+}  // namespace
+}  // namespace profiler
