@@ -1,17 +1,17 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "models/config/workload.h"
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 /// What `temposcope` and `temposcope-worker` say to each other (docs/architecture.md, the worker).
 ///
-/// A frame is a length, a JSON header {protocol, id, kind, ...} and an optional binary payload.
 /// The worker answers one request at a time: progress and samples while it works, then exactly one
 /// result or error.
 namespace profiler {
@@ -20,32 +20,28 @@ inline constexpr int kProtocolVersion = 1;
 /// Descriptor of the worker's end of the socket pair; standard output and error stay the log.
 inline constexpr int kWorkerDescriptor = 3;
 
-// ---- requests --------------------------------------------------------------------------------
+/// Version of the program that this was built into; both sides must agree.
+std::string_view build_version();
 
-/// Who are you, and what can this machine do? The first request of every client.
-struct HelloRequest {};
+struct Hello {
+    int protocol = kProtocolVersion;
+    std::string version;
+};
 
-/// Train and record into `output_path`.
-struct CaptureRequest {
-    models::Workload workload;
+enum class RequestKind : uint8_t { kHello, kDoctor, kCapture, kSweep };
+
+struct Request {
+    RequestKind kind = RequestKind::kHello;
+    nlohmann::json workload;          // of models::Workload
     std::string output_path;          // the final name, ending in .tscope
-    std::string device = "cpu";       // "cpu", "cuda"
+    int64_t memory_limit_bytes = -1;  // -1: none
     int64_t warmup_steps = 1;
     int64_t steps = 3;
-    int64_t memory_limit_bytes = -1;  // -1: none
-    int num_threads = 0;              // 0: torch's default
+    int64_t num_threads = 0;           // 0: torch's default
+    std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
 };
 
-/// The capture's step at the workload's batch size, then every batch of the sweep, in one file.
-struct SweepRequest {
-    CaptureRequest capture;
-    std::vector<int64_t> batch_sizes;  // empty: double until it fails, then bisect
-    int64_t max_batch_size = 4096;
-};
-
-using Request = std::variant<HelloRequest, CaptureRequest, SweepRequest>;
-
-// ---- answers ---------------------------------------------------------------------------------
+struct Cancel {};
 
 struct Progress {
     std::string stage;  // "building the model", "warm-up", "step", "batch 12"
@@ -58,35 +54,29 @@ struct Sample {
     int64_t time_ns = 0;
     int64_t allocated_bytes = 0;
     int64_t peak_bytes = 0;
+    int64_t step = -1;
+    std::string phase;
 };
 
-/// One fact about the worker's machine: {"torch", "2.11.0", ok}, {"driver", "not found", ...}.
-struct DoctorFact {
-    std::string name;    // "torch", "cpu", "cuda", "driver", "cupti"
-    std::string state;   // "ok", "missing", "warning"
-    std::string detail;  // "2.11.0+cu130", "no NVIDIA driver on this machine"
-    std::string remedy;  // one sentence, empty when ok
+struct ResultFrame {
+    std::string path;        // of the finished file
+    nlohmann::json summary;  // what a client prints: peak_allocated_bytes, step_time_ns, loss, ...
 };
 
-struct HelloResult {
-    int protocol = kProtocolVersion;
-    std::string build;  // version of the program that the worker was built with
-    std::vector<DoctorFact> facts;
-};
-
-struct CaptureResult {
-    std::string path;  // of the finished file
-    int64_t peak_allocated_bytes = 0;
-    int64_t step_time_ns = 0;  // median of the recorded steps
-    double loss = 0;
-    std::optional<int64_t> max_batch_size;  // of a sweep
-};
-
-struct WorkerError {
+struct ErrorFrame {
     std::string message;  // one sentence
     int exit_code = 1;    // 1 failed, 3 out of memory
+    bool cancelled = false;
 };
 
-using Answer = std::variant<Progress, Sample, HelloResult, CaptureResult, WorkerError>;
+using Message = std::variant<Hello, Request, Cancel, Progress, Sample, ResultFrame, ErrorFrame>;
+
+struct AddressedMessage {
+    int64_t id = 0;  // of the request that it belongs to
+    Message message;
+};
+
+nlohmann::json to_header(const Message& message, int64_t id);
+models::Result<AddressedMessage> from_header(const nlohmann::json& header);
 
 }  // namespace profiler
