@@ -1,0 +1,345 @@
+#include "app/panels/compare_charts.h"
+
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/fonts.h"
+#include "app/window/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace app {
+namespace {
+
+using profiler::CompareColumn;
+using profiler::CompareView;
+
+constexpr double kBarWidth = 0.56;  // of a column's share of the axis
+
+double measure(std::string_view content) { return static_cast<double>(text_width(content)); }
+
+void chart_title(std::string_view title, std::string_view subtitle) {
+    bold_text(title);
+    if (subtitle.empty()) return;
+    ImGui::SameLine(0, px(8));
+    dim_text(profiler::fit_label(subtitle, ImGui::GetContentRegionAvail().x, measure));
+}
+
+ImVec2 below_title(ImVec2 size) {
+    return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()};
+}
+
+/// In place of a chart that has nothing to draw: why, and what to run.
+void chart_note(const char* id, std::string_view note, ImVec2 size) {
+    const ScopedChild child(id, size);
+    ImGui::Dummy({0, std::max(0.0F, size.y * 0.32F)});
+    note_text(note);
+}
+
+/// A category axis with recipe names, and a value axis from 0.
+bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profiler::AxisUnit unit,
+                    double max_value) {
+    if (!ImPlot::BeginPlot(id, size, kPlainPlot | ImPlotFlags_NoInputs)) return false;
+    const auto count = static_cast<double>(view.columns.size());
+    ImPlot::SetupAxes(nullptr, nullptr,
+                      kFixedAxis | ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks,
+                      kFixedAxis);
+    const float column_px = (size.x - em(4)) / static_cast<float>(count) - px(6);
+    std::vector<double> positions;
+    std::vector<std::string> names;
+    std::vector<const char*> labels;
+    for (const CompareColumn& column : view.columns) {
+        positions.push_back(static_cast<double>(column.index));
+        names.push_back(profiler::fit_label(column.recipe, column_px, measure));
+    }
+    for (const std::string& name : names) labels.push_back(name.c_str());
+    ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(positions.size()),
+                           labels.data());
+    // Room above the highest bar for its value and its change.
+    const double headroom = 2.4 * ImGui::GetTextLineHeight() / std::max(60.0F, size.y - em(3));
+    const double end = std::max(max_value * (1 + headroom), 1e-9);
+    setup_ticks(ImAxis_Y1, unit, 0, end, size.y);
+    ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, count - 0.4, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, end, ImPlotCond_Always);
+    ImPlot::SetupFinish();
+    return true;
+}
+
+struct Bar {
+    float left = 0;
+    float right = 0;
+    float center() const { return std::round((left + right) / 2); }
+};
+
+Bar bar_of(size_t index) {
+    const auto x = static_cast<double>(index);
+    const float left = ImPlot::PlotToPixels(x - kBarWidth / 2, 0).x;
+    const float right = ImPlot::PlotToPixels(x + kBarWidth / 2, 0).x;
+    const float most = px(92), width = right - left;
+    const float cut = std::max(0.0F, (width - most) / 2);
+    return {std::round(left + cut), std::round(right - cut)};
+}
+
+float y_of(double value) { return std::round(ImPlot::PlotToPixels(0, value).y); }
+
+/// The value over a bar, and under it the change against the baseline.
+void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view text,
+               const profiler::Change& change) {
+    const ScopedFont bold(fonts().bold);
+    const float line = ImGui::GetTextLineHeight();
+    float y = y_of(value) - line - px(3);
+    if (!change.empty()) {
+        const float x = bar.center() - std::round(text_width(change.text) / 2);
+        draw->AddText({x, y}, tone_color(change.tone), change.text.data(),
+                      change.text.data() + change.text.size());
+        y -= line;
+    }
+    const float x = bar.center() - std::round(text_width(text) / 2);
+    draw->AddText({x, y}, palette().text, text.data(), text.data() + text.size());
+}
+
+bool mouse_in(ImVec2 upper_left, ImVec2 lower_right) {
+    return ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(upper_left, lower_right);
+}
+
+void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color) {
+    for (float x = left; x < right; x += px(9)) {
+        draw->AddRectFilled({x, y}, {std::min(right, x + px(5)), y + px(1)}, color);
+    }
+}
+
+/// The baseline's peak as a line across all bars: the eye reads the saving against it.
+void baseline_mark(ImDrawList* draw, double value) {
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    dashed_line(draw, corner.x, corner.x + ImPlot::GetPlotSize().x, y_of(value),
+                with_alpha(palette().dim, 0.55F));
+}
+
+void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& segment) {
+    if (!ImGui::BeginTooltip()) return;
+    bold_text(column.recipe);
+    swatch(role_color(segment.role));
+    text(profiler::label_of(segment.role));
+    ImGui::SameLine(0, px(14));
+    bold_text(segment.text);
+    dim_text(profiler::format_exact_bytes(segment.size_bytes));
+    dim_text(fmt::format("{} of {} at the peak",
+                         profiler::format_percent(static_cast<double>(segment.size_bytes) /
+                                                  static_cast<double>(column.peak_bytes)),
+                         column.peak_text));
+    ImGui::EndTooltip();
+}
+
+void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
+                      PanelEvents& events) {
+    const Bar bar = bar_of(column.index);
+    for (const profiler::StackSegment& segment : column.stack) {
+        const ImVec2 upper{bar.left,
+                           y_of(static_cast<double>(segment.start_bytes + segment.size_bytes))};
+        const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
+        const bool faded = selection.role && *selection.role != segment.role;
+        if (lower.y - upper.y >= 1) {
+            draw->AddRectFilled(upper, lower,
+                                with_alpha(role_color(segment.role), faded ? 0.22F : 0.95F));
+            // A hair of the plot's ground between layers.
+            if (lower.y - upper.y > 3) {
+                draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
+            }
+        }
+        if (lower.y - upper.y > ImGui::GetTextLineHeight() + px(4) && !faded) {
+            const float width = text_width(segment.text);
+            if (width < bar.right - bar.left - px(8)) {
+                draw->AddText({bar.center() - std::round(width / 2),
+                               std::round((upper.y + lower.y - ImGui::GetTextLineHeight()) / 2)},
+                              IM_COL32(255, 255, 255, 235), segment.text.c_str());
+            }
+        }
+        if (mouse_in(upper, lower)) {
+            draw->AddRect(upper, lower, palette().text, 0, px(1));
+            segment_tooltip(column, segment);
+            if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+                events.role = segment.role;
+                events.column = column.index;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
+                       PanelEvents& events) {
+    ImGui::BeginGroup();
+    chart_title("Memory at the peak", "allocated, by class");
+    if (!view.has_peak) {
+        chart_note("##no_memory", "These files hold sweeps only; `temposcope capture` records a step.",
+                   below_title(size));
+    } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
+                              static_cast<double>(view.max_peak_bytes))) {
+        ImDrawList* draw = ImPlot::GetPlotDrawList();
+        ImPlot::PushPlotClipRect();
+        if (view.columns.size() > 1 && view.columns[0].peak_bytes > 0) {
+            baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
+        }
+        for (const CompareColumn& column : view.columns) {
+            if (column.peak_bytes <= 0) continue;
+            draw_stacked_bar(draw, column, selection, events);
+            bar_label(draw, bar_of(column.index), static_cast<double>(column.peak_bytes),
+                      column.peak_text, column.peak_change);
+        }
+        ImPlot::PopPlotClipRect();
+        ImPlot::EndPlot();
+    }
+    ImGui::EndGroup();
+}
+
+void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
+    ImGui::BeginGroup();
+    const std::string limit =
+        view.memory_limit_text.empty() ? "sequences" : "sequences within " + view.memory_limit_text;
+    chart_title("Maximum batch", view.has_max_batch ? limit : "");
+    int64_t most = 0;
+    for (const CompareColumn& column : view.columns) {
+        most = std::max(most, column.max_batch_size.value_or(0));
+    }
+    if (!view.has_max_batch || most == 0) {
+        chart_note("##no_batch", view.no_max_batch_text, below_title(size));
+    } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount,
+                              static_cast<double>(most))) {
+        ImDrawList* draw = ImPlot::GetPlotDrawList();
+        ImPlot::PushPlotClipRect();
+        if (view.columns.size() > 1 && view.columns[0].max_batch_size) {
+            baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
+        }
+        for (const CompareColumn& column : view.columns) {
+            if (!column.max_batch_size) continue;
+            const Bar bar = bar_of(column.index);
+            const auto value = static_cast<double>(*column.max_batch_size);
+            const ImVec2 upper{bar.left, y_of(value)}, lower{bar.right, y_of(0)};
+            draw->AddRectFilled(upper, lower, recipe_color(column.index));
+            bar_label(draw, bar, value, column.max_batch_text, column.max_batch_change);
+            if (mouse_in(upper, lower) && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+                events.column = column.index;
+            }
+        }
+        ImPlot::PopPlotClipRect();
+        ImPlot::EndPlot();
+    }
+    ImGui::EndGroup();
+}
+
+namespace {
+
+ImPlotMarker plot_marker(size_t index) {
+    switch (profiler::recipe_marker(index)) {
+        case profiler::Marker::kCircle: return ImPlotMarker_Circle;
+        case profiler::Marker::kSquare: return ImPlotMarker_Square;
+        case profiler::Marker::kDiamond: return ImPlotMarker_Diamond;
+        case profiler::Marker::kUp: return ImPlotMarker_Up;
+        case profiler::Marker::kDown: return ImPlotMarker_Down;
+        case profiler::Marker::kCross: return ImPlotMarker_Cross;
+        case profiler::Marker::kPlus: return ImPlotMarker_Plus;
+        case profiler::Marker::kLeft: return ImPlotMarker_Left;
+    }
+    return ImPlotMarker_Circle;
+}
+
+void point_tooltip(const CompareColumn& column, const profiler::CurvePoint& point) {
+    if (!ImGui::BeginTooltip()) return;
+    swatch(recipe_color(column.index));
+    bold_text(column.recipe);
+    text(point.text);
+    ImGui::EndTooltip();
+}
+
+void draw_curve(ImDrawList* draw, const CompareColumn& column) {
+    std::vector<double> x, y;
+    const ImU32 color = recipe_color(column.index);
+    for (const profiler::CurvePoint& point : column.curve) {
+        x.push_back(static_cast<double>(point.batch_size));
+        y.push_back(point.sequences_per_s);
+        const ImVec2 high = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_max);
+        const ImVec2 low = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_min);
+        draw->AddRectFilled({high.x - px(0.5F), high.y}, {low.x + px(0.5F), low.y},
+                            with_alpha(color, 0.6F));
+    }
+    ImPlotSpec line;
+    line.LineColor = to_vec4(color);
+    line.LineWeight = px(2);
+    line.Marker = plot_marker(column.index);
+    line.MarkerSize = px(4);
+    line.MarkerFillColor = to_vec4(color);
+    line.MarkerLineColor = to_vec4(palette().plot);
+    ImPlot::PlotLine(column.recipe.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
+    for (size_t i = 0; i < x.size(); ++i) {
+        const ImVec2 at = ImPlot::PlotToPixels(x[i], y[i]);
+        const ImVec2 reach{px(7), px(7)};
+        if (mouse_in(at - reach, at + reach)) point_tooltip(column, column.curve[i]);
+    }
+}
+
+/// A dim vertical cross where memory ran out.
+void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
+    if (!column.out_of_memory_batch || column.curve.empty()) return;
+    const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
+                                           column.curve.back().sequences_per_s);
+    const float r = px(4);
+    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, palette().bad, px(2));
+    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, palette().bad, px(2));
+    if (mouse_in({at.x - 2 * r, at.y - 2 * r}, {at.x + 2 * r, at.y + 2 * r})) {
+        ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
+                          static_cast<long long>(*column.out_of_memory_batch));
+    }
+}
+
+void recipe_legend(const CompareView& view) {
+    for (const CompareColumn& column : view.columns) {
+        if (column.curve.empty()) continue;
+        ImGui::SameLine(0, px(12));
+        swatch(recipe_color(column.index));
+        text(column.recipe);
+    }
+}
+
+}  // namespace
+
+void draw_throughput_chart(const CompareView& view, ImVec2 size) {
+    ImGui::BeginGroup();
+    chart_title("Throughput", view.has_throughput ? "sequences/s by batch" : "");
+    if (view.has_throughput) recipe_legend(view);
+    if (!view.has_throughput) {
+        chart_note("##no_throughput", view.no_throughput_text, below_title(size));
+    } else if (ImPlot::BeginPlot("##throughput", below_title(size),
+                                 kPlainPlot | ImPlotFlags_NoInputs)) {
+        int64_t last_batch = view.max_batch_size;
+        for (const CompareColumn& column : view.columns) {
+            last_batch = std::max(last_batch, column.out_of_memory_batch.value_or(0));
+        }
+        const double x_end = static_cast<double>(last_batch) * 1.08 + 0.5;
+        const double y_end = std::max(1e-9, view.max_sequences_per_s * 1.12);
+        ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
+        setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, x_end, size.x * 1.8F);
+        setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, size.y);
+        ImPlot::SetupAxisLimits(ImAxis_X1, 0, x_end, ImPlotCond_Always);
+        ImPlot::SetupAxisLimits(ImAxis_Y1, 0, y_end, ImPlotCond_Always);
+        ImPlot::SetupFinish();
+        ImDrawList* draw = ImPlot::GetPlotDrawList();
+        ImPlot::PushPlotClipRect();
+        for (const CompareColumn& column : view.columns) {
+            if (column.curve.empty()) continue;
+            draw_curve(draw, column);
+            draw_out_of_memory(draw, column);
+        }
+        ImPlot::PopPlotClipRect();
+        ImPlot::EndPlot();
+    }
+    ImGui::EndGroup();
+}
+
+}  // namespace app

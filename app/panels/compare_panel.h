@@ -1,0 +1,27 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+#include "profiler/view/compare_view.h"
+
+#include <filesystem>
+#include <vector>
+
+/// Recipes side by side: memory at the peak, maximum batch, throughput; the table below, and the
+/// sentence that a user would quote. Opens first, and greets when nothing is open.
+namespace app {
+
+struct CompareState {
+    bool open = true;
+};
+
+struct CompareInput {
+    const profiler::CompareView* view = nullptr;  // null: nothing to show yet
+    const Selection* selection = nullptr;
+    std::vector<DocumentPtr> documents;  // by column; null where a column is a sweep alone
+    bool working = false;                // files are being read
+    const std::vector<std::filesystem::path>* recent_files = nullptr;
+};
+
+PanelEvents draw_compare_panel(const CompareInput& input, CompareState& state);
+
+}  // namespace app

@@ -1,0 +1,294 @@
+#include "app/panels/ledger_panel.h"
+
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+#include "profiler/view/axis.h"
+
+#include <fmt/format.h>
+#include <misc/cpp/imgui_stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::LedgerColumn;
+using profiler::LedgerView;
+using profiler::LedgerViewRow;
+using profiler::Presence;
+
+struct ColumnSetup {
+    LedgerColumn column;
+    float width_em;  // 0 = takes what is left
+    bool right_aligned = false;
+    bool shown = true;       // by default; the header's menu shows the rest
+    bool needs_other = false;
+    const char* explanation = nullptr;
+};
+
+constexpr std::array<ColumnSetup, 13> kColumns{{
+    {LedgerColumn::kTensor, 9.5F},
+    {LedgerColumn::kScope, 0},
+    {LedgerColumn::kOp, 9, false, false},
+    {LedgerColumn::kShape, 7.6F},
+    {LedgerColumn::kDType, 4.6F, false, false},
+    {LedgerColumn::kRole, 7, false, false},
+    {LedgerColumn::kSize, 5.4F, true},
+    {LedgerColumn::kShare, 4.2F, true, false},
+    {LedgerColumn::kLifetime, 5.2F, true, false},
+    {LedgerColumn::kSavedBy, 12, false, false},
+    {LedgerColumn::kClosedForm, 6.6F, true, true, false,
+     "What the papers' formula gives for this tensor of a middle layer"},
+    {LedgerColumn::kOtherSize, 5.4F, true, true, true, "What B keeps of the same tensor"},
+    {LedgerColumn::kDifference, 6.0F, true, true, true, "B minus A: green is saved"},
+}};
+
+struct Frame {
+    const LedgerInput& input;
+    const LedgerView& view;
+    LedgerState& state;
+    PanelEvents& events;
+};
+
+void copy_rows(const LedgerView& view, std::optional<size_t> only) {
+    std::string text = profiler::clipboard_header(view.has_other) + "\n";
+    for (size_t i = 0; i < view.rows.size(); ++i) {
+        if (only && *only != i) continue;
+        text += profiler::to_clipboard(view.rows[i], view.has_other) + "\n";
+    }
+    ImGui::SetClipboardText(text.c_str());
+}
+
+void draw_toolbar(Frame& frame) {
+    LedgerQuery query = frame.input.query;
+    const bool two = frame.input.selection->b != nullptr;
+    const float buttons = em(two ? 15.6F : 2.4F);
+    if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(
+        std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
+    if (ImGui::InputTextWithHint("##filter", ICON_FILTER "  Filter by tensor, module, op or shape",
+                                 &frame.state.filter)) {
+        query.filter = frame.state.filter;
+    }
+    if (two) {
+        ImGui::SameLine();
+        ImGui::Checkbox("Beside B", &query.compare);
+        ImGui::SetItemTooltip("Show what B keeps of each tensor");
+        ImGui::SameLine();
+        const ScopedDisabled disabled(!query.compare);
+        ImGui::Checkbox("Changes", &query.only_differences);
+        ImGui::SetItemTooltip("Hide tensors that both keep alike");
+    }
+    ImGui::SameLine();
+    if (ImGui::Button(ICON_COPY "##copy")) copy_rows(frame.view, std::nullopt);
+    ImGui::SetItemTooltip("Copy all rows shown, tab separated");
+    if (query != frame.input.query) frame.events.ledger_query = query;
+}
+
+void draw_summary(const LedgerView& view) {
+    bold_text(view.total_text);
+    if (!view.comparison_text.empty()) {
+        ImGui::SameLine(0, px(12));
+        ImGui::PushTextWrapPos(0);
+        colored_text(view.other_total_bytes <= view.total_bytes ? palette().good : palette().bad,
+                     view.comparison_text);
+        ImGui::PopTextWrapPos();
+    }
+    if (view.closed_form_text.empty()) return;
+    colored_text(view.closed_form_equal ? palette().good : palette().warn,
+                 view.closed_form_equal ? ICON_CHECK : ICON_TRIANGLE_EXCLAMATION);
+    ImGui::SameLine(0, px(6));
+    note_text(view.closed_form_text);
+}
+
+/// What fits into the cell; the whole text as a tooltip where it does not.
+void fitted_text(const std::string& content, ImU32 color) {
+    const float width = ImGui::GetContentRegionAvail().x;
+    if (text_width(content) <= width) return colored_text(color, content);
+    colored_text(color, profiler::fit_label(content, width, [](std::string_view t) {
+        return static_cast<double>(text_width(t));
+    }));
+    ImGui::SetItemTooltip("%s", content.c_str());
+}
+
+void draw_size(const LedgerViewRow& row) {
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight();
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (row.share > 0) {
+        const float y = std::floor(corner.y + height);
+        const float bar = std::max(px(1), std::floor(width * static_cast<float>(row.share)));
+        draw->AddRectFilled({corner.x + width - bar, y}, {corner.x + width, y + px(2)},
+                            role_color(row.role));
+    }
+    right_text(row.size_text);
+    if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
+}
+
+ImU32 difference_color(const LedgerViewRow& row) {
+    if (row.difference_bytes < 0) return palette().good;
+    return row.difference_bytes > 0 ? palette().bad : palette().dim;
+}
+
+void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
+    // The picked role stands out; a tensor that only B keeps is dim on A's side.
+    const auto& picked = frame.input.selection->role;
+    const bool faded = (picked && *picked != row.role) || row.presence == Presence::kAdded;
+    const ImU32 color = faded ? palette().dim : palette().text;
+    switch (column) {
+        case LedgerColumn::kTensor: {
+            swatch(faded ? with_alpha(role_color(row.role), 0.4F) : role_color(row.role));
+            return fitted_text(row.tensor, color);
+        }
+        case LedgerColumn::kScope: return fitted_text(row.scope, palette().dim);
+        case LedgerColumn::kOp: return fitted_text(row.op, color);
+        case LedgerColumn::kShape: return fitted_text(row.shape, color);
+        case LedgerColumn::kDType: return fitted_text(row.dtype, palette().dim);
+        case LedgerColumn::kRole: return fitted_text(std::string(profiler::label_of(row.role)), color);
+        case LedgerColumn::kSize: return draw_size(row);
+        case LedgerColumn::kShare: return right_text(row.share_text);
+        case LedgerColumn::kLifetime: return right_text(row.lifetime_text);
+        case LedgerColumn::kSavedBy: return fitted_text(row.saved_by, color);
+        case LedgerColumn::kClosedForm: {
+            const ScopedColor scoped(ImGuiCol_Text, row.differs_from_closed_form ? palette().warn
+                                                                                 : palette().dim);
+            return right_text(row.closed_form_text);
+        }
+        case LedgerColumn::kOtherSize: return right_text(row.other_text);
+        case LedgerColumn::kDifference: {
+            const ScopedColor scoped(ImGuiCol_Text, difference_color(row));
+            return right_text(row.difference_text);
+        }
+    }
+}
+
+bool applies(const Frame& frame, const ColumnSetup& column) {
+    if (column.column == LedgerColumn::kClosedForm) return frame.view.has_closed_form;
+    return !column.needs_other || frame.view.has_other;
+}
+
+void setup_columns(const Frame& frame) {
+    for (const ColumnSetup& setup : kColumns) {
+        const bool is_default = setup.column == LedgerColumn::kSize;
+        ImGuiTableColumnFlags flags =
+            setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
+        if (!setup.shown) flags |= ImGuiTableColumnFlags_DefaultHide;
+        if (is_default) flags |= ImGuiTableColumnFlags_DefaultSort;
+        if (setup.right_aligned) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+        if (setup.column == LedgerColumn::kTensor) flags |= ImGuiTableColumnFlags_NoHide;
+        if (!applies(frame, setup)) flags |= ImGuiTableColumnFlags_Disabled;
+        ImGui::TableSetupColumn(
+            profiler::kLedgerColumnTitles[static_cast<size_t>(setup.column)].data(), flags,
+            em(setup.width_em), static_cast<ImGuiID>(setup.column));
+    }
+    ImGui::TableSetupScrollFreeze(1, 1);
+    const ScopedColor dim(ImGuiCol_Text, palette().dim);
+    ImGui::TableHeadersRow();
+}
+
+void read_sort_order(Frame& frame) {
+    ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+    if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
+    LedgerQuery query = frame.events.ledger_query.value_or(frame.input.query);
+    query.sort_by = static_cast<LedgerColumn>(specs->Specs[0].ColumnUserID);
+    query.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+    specs->SpecsDirty = false;
+    if (query != frame.input.query) frame.events.ledger_query = query;
+}
+
+void draw_row_menu(Frame& frame, size_t index) {
+    if (!ImGui::BeginPopupContextItem("##row_menu")) return;
+    const LedgerViewRow& row = frame.view.rows[index];
+    if (ImGui::MenuItem(ICON_COPY "  Copy row")) copy_rows(frame.view, index);
+    if (ImGui::MenuItem(ICON_COPY "  Copy all rows shown")) copy_rows(frame.view, std::nullopt);
+    if (ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
+        frame.state.filter = row.tensor;
+    } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
+        frame.state.filter = row.scope;
+    }
+    if (frame.state.filter != frame.input.query.filter) {
+        frame.events.ledger_query = frame.input.query;
+        frame.events.ledger_query->filter = frame.state.filter;
+    }
+    ImGui::EndPopup();
+}
+
+void draw_row(Frame& frame, size_t index) {
+    const LedgerViewRow& row = frame.view.rows[index];
+    const ScopedId id(static_cast<int>(index));
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const bool picked = frame.state.row == index;
+    const ImVec2 start = ImGui::GetCursorPos();
+    if (ImGui::Selectable("##row", picked,
+                          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap)) {
+        frame.state.row = picked ? std::nullopt : std::optional(index);
+        if (picked) {
+            frame.events.clear_tensor = true;
+        } else {
+            frame.events.tensor = row;
+        }
+    }
+    draw_row_menu(frame, index);
+    ImGui::SetCursorPos(start);
+    draw_cell(frame, row, LedgerColumn::kTensor);
+    for (size_t i = 1; i < kColumns.size(); ++i) {
+        if (ImGui::TableSetColumnIndex(static_cast<int>(i))) draw_cell(frame, row, kColumns[i].column);
+    }
+}
+
+void draw_table(Frame& frame) {
+    const ImGuiTableFlags flags =
+        ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable |
+        ImGuiTableFlags_Reorderable | ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
+        ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBodyUntilResize;
+    const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(6), px(3)});
+    if (!ImGui::BeginTable("##ledger", static_cast<int>(kColumns.size()), flags)) return;
+    setup_columns(frame);
+    read_sort_order(frame);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(frame.view.rows.size()));
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+            draw_row(frame, static_cast<size_t>(i));
+        }
+    }
+    ImGui::EndTable();
+}
+
+}  // namespace
+
+PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state) {
+    PanelEvents events;
+    if (!input.view) {
+        if (input.selection->a) {
+            working_line("Listing what backward keeps ...");
+        } else {
+            empty_state(ICON_TABLE, "No trace is open",
+                        "Every tensor that is kept for backward is listed here, with the op that "
+                        "keeps it and its bytes.");
+        }
+        return events;
+    }
+    Frame frame{input, *input.view, state, events};
+    if (state.row && *state.row >= input.view->rows.size()) state.row.reset();
+    if (!input.selection->tensor) state.row.reset();
+    draw_toolbar(frame);
+    draw_summary(*input.view);
+    if (input.view->rows.empty()) {
+        const bool filtered = input.view->row_count_total > 0;
+        empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is kept for backward",
+                    filtered ? "Clear the filter to see all of them."
+                             : "This trace records no saved tensors.");
+        return events;
+    }
+    draw_table(frame);
+    return events;
+}
+
+}  // namespace app

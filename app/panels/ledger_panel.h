@@ -1,0 +1,27 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+
+#include <optional>
+#include <string>
+
+/// Every tensor that is kept for backward: who keeps it, shape, bytes; the closed form's figure
+/// beside it, and the same row of B. Sorts, filters and copies.
+namespace app {
+
+struct LedgerState {
+    bool open = true;
+    std::string filter;           // as typed
+    std::optional<size_t> row;    // picked, in the view's order
+    bool focus_filter = false;    // set by Ctrl+F
+};
+
+struct LedgerInput {
+    const profiler::LedgerView* view = nullptr;  // null: nothing to show yet
+    const Selection* selection = nullptr;
+    LedgerQuery query;  // as last applied
+};
+
+PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state);
+
+}  // namespace app

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "app/window/document.h"
+#include "profiler/view/ledger_view.h"
+#include "profiler/view/timeline_view.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What panels share and what they ask for. A panel draws from const views and returns events;
+/// the workspace applies them after all panels are drawn.
+namespace app {
+
+/// A tensor picked in the ledger, as other panels show it.
+struct SelectedTensor {
+    std::string name;
+    std::string scope;
+    int64_t size_bytes = 0;
+    bool in_b = false;  // kept by B only
+    int64_t alloc_ns = -1;
+    int64_t free_ns = -1;  // -1: never
+};
+
+/// One for the whole window: selecting anywhere highlights everywhere.
+struct Selection {
+    DocumentPtr a;  // the trace looked at; null when none is open
+    DocumentPtr b;  // beside it; null: none
+    bool chosen = false;  // by the user, not by default: later files do not change it
+    std::optional<profiler::Role> role;
+    std::optional<profiler::TimeRange> range;  // on the shared time axis, that of A
+    std::optional<SelectedTensor> tensor;
+};
+
+/// The part of the time axis that is visible, and how wide it is drawn.
+struct TimeWindow {
+    double start_ns = 0;
+    double end_ns = 0;
+    int width_px = 0;
+    profiler::TimeAlignment alignment = profiler::TimeAlignment::kPhases;
+
+    friend bool operator==(const TimeWindow&, const TimeWindow&) = default;
+};
+
+/// What the ledger shows and in which order.
+struct LedgerQuery {
+    std::string filter;
+    profiler::LedgerColumn sort_by = profiler::LedgerColumn::kSize;
+    bool descending = true;
+    bool only_differences = false;
+    bool compare = true;  // B beside A, when there is a B
+
+    friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
+};
+
+struct PanelEvents {
+    // files
+    std::vector<std::filesystem::path> open;
+    DocumentPtr close;
+    bool ask_for_files = false;  // show the dialog
+    bool cancel_loading = false;
+    // selection; a null document clears
+    std::optional<DocumentPtr> set_a;
+    std::optional<DocumentPtr> set_b;
+    std::optional<size_t> column;             // of the comparison: becomes B, the baseline A
+    std::optional<profiler::Role> role;       // toggles
+    std::optional<std::optional<profiler::TimeRange>> range;
+    std::optional<profiler::LedgerViewRow> tensor;
+    bool clear_tensor = false;
+    // views
+    std::optional<TimeWindow> time_window;
+    bool fit_time = false;
+    std::optional<LedgerQuery> ledger_query;
+    // panels
+    bool show_capture = false;
+};
+
+}  // namespace app

@@ -1,0 +1,81 @@
+#include "app/panels/panels.h"
+
+#include "app/window/icons.h"
+#include "app/window/ui.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace app {
+namespace {
+
+PanelEvents draw_traces(Ui& ui) {
+    return draw_traces_panel({.documents = &ui.workspace.documents(),
+                              .selection = &ui.workspace.selection(),
+                              .loading = ui.workspace.loading()},
+                             ui.panels.traces);
+}
+
+PanelEvents draw_compare(Ui& ui) {
+    CompareInput input{.view = ui.workspace.compare_view(),
+                       .selection = &ui.workspace.selection(),
+                       .working = ui.workspace.loading() || !ui.workspace.documents().empty(),
+                       .recent_files = &ui.settings.recent_files};
+    const size_t columns = input.view ? input.view->columns.size() : 0;
+    for (size_t i = 0; i < columns; ++i) {
+        input.documents.push_back(ui.workspace.document_of_column(i));
+    }
+    return draw_compare_panel(input, ui.panels.compare);
+}
+
+PanelEvents draw_timeline(Ui& ui) {
+    const Workspace& workspace = ui.workspace;
+    return draw_timeline_panel({.view = workspace.timeline_view(),
+                                .selection = &workspace.selection(),
+                                .limits = workspace.time_limits(),
+                                .window = workspace.time_window(),
+                                .read = [&](size_t source, double time_ns) {
+                                    return workspace.read_timeline(source, time_ns);
+                                }},
+                               ui.panels.timeline);
+}
+
+PanelEvents draw_ledger(Ui& ui) {
+    return draw_ledger_panel({.view = ui.workspace.ledger_view(),
+                              .selection = &ui.workspace.selection(),
+                              .query = ui.workspace.ledger_query()},
+                             ui.panels.ledger);
+}
+
+PanelEvents draw_health(Ui& ui) {
+    return draw_health_panel(ui.workspace.selection(), ui.panels.health);
+}
+
+constexpr ImGuiWindowFlags kNoScroll =
+    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+
+const std::array kPanels{
+    PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
+             [](PanelStates& p) -> bool& { return p.traces.open; }, draw_traces},
+    PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
+             [](PanelStates& p) -> bool& { return p.compare.open; }, draw_compare},
+    PanelRow{"Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
+             ImGuiMod_Ctrl | ImGuiKey_3,
+             [](PanelStates& p) -> bool& { return p.timeline.open; }, draw_timeline, kNoScroll},
+    PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
+             [](PanelStates& p) -> bool& { return p.ledger.open; }, draw_ledger, kNoScroll},
+    PanelRow{"Health", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
+             ImGuiMod_Ctrl | ImGuiKey_6,
+             [](PanelStates& p) -> bool& { return p.health.open; }, draw_health},
+};
+
+}  // namespace
+
+std::span<const PanelRow> panel_rows() { return kPanels; }
+
+std::string window_name(const PanelRow& row) {
+    return fmt::format("{} {}###{}", row.icon, row.title, row.id);
+}
+
+}  // namespace app

@@ -1,0 +1,194 @@
+#include "app/panels/timeline_drawing.h"
+
+#include "app/widgets/scoped.h"
+#include "app/window/fonts.h"
+#include "app/window/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::Role;
+
+/// Columns [first, last) that meet the plot.
+struct Columns {
+    size_t first = 0;
+    size_t last = 0;
+};
+
+Columns visible_columns(const PlotMap& map, const std::vector<double>& edge_ns) {
+    if (edge_ns.size() < 2) return {};
+    const auto begin = edge_ns.begin();
+    const auto after = std::upper_bound(begin, edge_ns.end(), map.x_min);
+    const auto end = std::lower_bound(begin, edge_ns.end(), map.x_max);
+    const size_t first = after == begin ? 0 : static_cast<size_t>(after - begin) - 1;
+    const size_t last = std::min(static_cast<size_t>(end - begin), edge_ns.size() - 1);
+    return {first, std::max(first, last)};
+}
+
+/// Fills between two stairs. Neighbouring columns of equal height become one rectangle, so that a
+/// flat layer costs one and not a thousand.
+void fill_between(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
+                  const std::vector<double>* bottom, const std::vector<double>& top, ImU32 color) {
+    const auto [first, last] = visible_columns(map, edge_ns);
+    const auto low_of = [&](size_t i) { return bottom ? (*bottom)[i] : 0.0; };
+    for (size_t i = first; i < last;) {
+        const float upper = std::round(map.y(top[i])), lower = std::round(map.y(low_of(i)));
+        size_t end = i + 1;
+        while (end < last && std::round(map.y(top[end])) == upper &&
+               std::round(map.y(low_of(end))) == lower) {
+            ++end;
+        }
+        const float left = std::round(map.x(edge_ns[i])), right = std::round(map.x(edge_ns[end]));
+        if (lower > upper && right > left) {
+            draw->AddRectFilled({left, upper}, {right, lower}, color);
+        }
+        i = end;
+    }
+}
+
+void label_in(ImDrawList* draw, const PlotMap& map, float left, float right, float top,
+              float height, ImU32 color, const std::string& text) {
+    left = std::max(left, map.corner.x) + px(5);
+    right = std::min(right, map.right()) - px(4);
+    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+    if (right - left < size.x) return;
+    draw->AddText({std::round(left), std::round(top + (height - size.y) / 2)}, color, text.c_str());
+}
+
+}  // namespace
+
+PlotMap current_plot_map() {
+    const ImPlotRect limits = ImPlot::GetPlotLimits();
+    return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
+            limits.X.Max,         limits.Y.Min,          limits.Y.Max};
+}
+
+float phase_strip_height() { return px(18); }
+
+void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                std::optional<Role> picked) {
+    const std::vector<double>* below = nullptr;
+    for (Role role : profiler::kRoleStackOrder) {
+        const std::vector<double>& top = trace.top_bytes[static_cast<size_t>(role)];
+        if (top.size() != trace.column_count()) continue;
+        const bool faded = picked && *picked != role;
+        fill_between(draw, map, trace.edge_ns, below, top,
+                     with_alpha(role_color(role), faded ? 0.18F : 0.92F));
+        below = &top;
+    }
+}
+
+void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
+                        const profiler::TimelineTrace& trace) {
+    if (!trace.has_reserved) return;
+    const auto [first, last] = visible_columns(map, trace.edge_ns);
+    const ImU32 color = with_alpha(palette().text, 0.75F);
+    for (size_t i = first; i < last; ++i) {
+        const float y = std::round(map.y(trace.reserved_bytes[i]));
+        const float left = std::round(map.x(trace.edge_ns[i]));
+        draw->AddRectFilled({left, y}, {std::round(map.x(trace.edge_ns[i + 1])), y + px(1)}, color);
+        if (i == first) continue;
+        const float before = std::round(map.y(trace.reserved_bytes[i - 1]));
+        draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)}, color);
+    }
+}
+
+void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
+                     const std::vector<double>& difference_bytes) {
+    std::vector<double> less(difference_bytes.size()), more(difference_bytes.size());
+    for (size_t i = 0; i < difference_bytes.size(); ++i) {
+        less[i] = std::min(difference_bytes[i], 0.0);
+        more[i] = std::max(difference_bytes[i], 0.0);
+    }
+    const std::vector<double> zero(difference_bytes.size(), 0.0);
+    fill_between(draw, map, edge_ns, nullptr, more, with_alpha(palette().bad, 0.85F));
+    fill_between(draw, map, edge_ns, &less, zero, with_alpha(palette().good, 0.85F));
+    const float y = std::round(map.y(0));
+    draw->AddRectFilled({map.corner.x, y}, {map.right(), y + 1}, with_alpha(palette().dim, 0.7F));
+}
+
+void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                 bool with_names) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float strip = with_names ? phase_strip_height() : 0;
+    const float top = map.corner.y;
+    for (const profiler::PhaseBand& phase : trace.phases) {
+        const float left = std::round(map.x(phase.start_ns)), right = std::round(map.x(phase.end_ns));
+        // Every second phase is a little lighter: forward and backward.
+        const bool lit = static_cast<int>(phase.kind) % 2 == 0;
+        if (lit) {
+            draw->AddRectFilled({left, top + strip}, {right, map.bottom()},
+                                with_alpha(palette().text, 0.035F));
+        }
+        if (!with_names || right - left < 1) continue;
+        draw->AddRectFilled({left, top}, {std::max(left + 1, right - 1), top + strip},
+                            with_alpha(palette().text, lit ? 0.14F : 0.09F));
+        const std::string name(profiler::name_of(phase.kind));
+        const bool whole = ImGui::CalcTextSize(phase.text.c_str()).x + px(10) < right - left;
+        label_in(draw, map, left, right, top, strip, with_alpha(palette().text, 0.85F),
+                 whole ? phase.text : name);
+    }
+    for (const profiler::StepBand& step : trace.steps) {
+        const float left = std::round(map.x(step.start_ns));
+        draw->AddRectFilled({left, top}, {left + 1, map.bottom()}, with_alpha(palette().text, 0.3F));
+    }
+}
+
+void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    for (const profiler::PeakMarker& peak : trace.peaks) {
+        if (peak.time_ns < map.x_min || peak.time_ns > map.x_max) continue;
+        const ImVec2 point{map.x(peak.time_ns), map.y(static_cast<double>(peak.bytes))};
+        draw->AddCircleFilled(point, px(4.5F), palette().plot);
+        draw->AddCircleFilled(point, px(3), palette().text);
+        const ImVec2 size = ImGui::CalcTextSize(peak.text.c_str());
+        const float gap = px(10);
+        const bool to_left = point.x + gap + size.x + px(8) > map.right();
+        const ImVec2 corner{
+            std::round(to_left ? point.x - gap - size.x - px(10) : point.x + gap),
+            std::round(std::clamp(point.y - size.y / 2 - px(2), map.corner.y + phase_strip_height(),
+                                  map.bottom() - size.y - px(4)))};
+        draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
+                            with_alpha(palette().popup, 0.92F), px(3));
+        draw->AddText({corner.x + px(5), corner.y + px(2)}, palette().text, peak.text.c_str());
+    }
+}
+
+void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range) {
+    const float left = std::round(map.x(range.start_ns)), right = std::round(map.x(range.end_ns));
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().accent, 0.16F));
+    for (float x : {left, right}) {
+        draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().accent);
+    }
+}
+
+void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
+    if (tensor.alloc_ns < 0) return;
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float left = map.x(static_cast<double>(tensor.alloc_ns));
+    const float right = tensor.free_ns < 0 ? map.right() : map.x(static_cast<double>(tensor.free_ns));
+    const float top = map.corner.y + phase_strip_height() + px(3), height = px(18);
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().accent, 0.10F));
+    draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
+                        with_alpha(palette().accent, 0.80F), px(3));
+    label_in(draw, map, left, right, top, height, palette().plot,
+             fmt::format("{}  {}", tensor.name, profiler::format_bytes(tensor.size_bytes)));
+}
+
+void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = std::round(map.x(time_ns));
+    draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()},
+                        with_alpha(palette().text, 0.5F));
+}
+
+}  // namespace app

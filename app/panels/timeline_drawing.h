@@ -1,0 +1,49 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+
+#include <imgui.h>
+
+#include <optional>
+
+/// The inside of a timeline plot, drawn straight into ImPlot's draw list: stairs of one column per
+/// pixel in whole pixels, which ImPlot's own polygons would blur.
+namespace app {
+
+/// From plot units to pixels; both axes are linear.
+struct PlotMap {
+    ImVec2 corner;  // upper left
+    ImVec2 size;
+    double x_min = 0, x_max = 1;
+    double y_min = 0, y_max = 1;
+
+    float x(double value) const {
+        return corner.x + static_cast<float>((value - x_min) / (x_max - x_min) * size.x);
+    }
+    float y(double value) const {
+        return corner.y + static_cast<float>((y_max - value) / (y_max - y_min) * size.y);
+    }
+    float right() const { return corner.x + size.x; }
+    float bottom() const { return corner.y + size.y; }
+};
+
+/// The plot that is being drawn. Between SetupFinish and EndPlot.
+PlotMap current_plot_map();
+
+void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                std::optional<profiler::Role> picked);
+void draw_reserved_line(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
+void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
+                     const std::vector<double>& difference_bytes);
+/// Shading, and a strip of names along the upper edge.
+void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                 bool with_names);
+void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
+void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range);
+void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor);
+void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
+
+/// Height of the strip of phase names.
+float phase_strip_height();
+
+}  // namespace app

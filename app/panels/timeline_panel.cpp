@@ -1,0 +1,297 @@
+#include "app/panels/timeline_panel.h"
+
+#include "app/panels/timeline_drawing.h"
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::TimelineTrace;
+using profiler::TimelineView;
+
+constexpr double kMinWindowNs = 1000;  // one microsecond: below that columns are single events
+
+/// One frame's drawing: what the helpers below share.
+struct Frame {
+    const TimelineInput& input;
+    const TimelineView& view;
+    TimelineState& state;
+    PanelEvents& events;
+    int width_px = 0;                 // of the plots' inside
+    std::optional<double> cursor_ns;  // found in this frame
+};
+
+const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
+
+void draw_toolbar(Frame& frame) {
+    const std::optional<profiler::Role> picked = frame.input.selection->role;
+    for (size_t i = 0; i < frame.view.roles.size(); ++i) {
+        const profiler::Role role = frame.view.roles[i];
+        if (i > 0) ImGui::SameLine(0, px(14));
+        ImGui::AlignTextToFramePadding();
+        if (role_legend_item(role, picked && *picked != role)) frame.events.role = role;
+    }
+    const bool two = frame.view.traces.size() == 2;
+    const float buttons = em(two ? 19.0F : 4.0F);
+    ImGui::SameLine();
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
+    if (two) {
+        TimeWindow window = frame.input.window;
+        bool phases = window.alignment == profiler::TimeAlignment::kPhases;
+        if (ImGui::Checkbox("Align phases", &phases)) {
+            window.alignment =
+                phases ? profiler::TimeAlignment::kPhases : profiler::TimeAlignment::kTime;
+            frame.events.time_window = window;
+        }
+        ImGui::SetItemTooltip("Stretch B so that its phases start and end with those of A");
+        ImGui::SameLine();
+        ImGui::Checkbox("Difference", &frame.state.show_difference);
+        ImGui::SameLine();
+    }
+    if (ImGui::Button(ICON_EXPAND "##fit")) frame.events.fit_time = true;
+    ImGui::SetItemTooltip("Show the whole capture (F)");
+}
+
+void draw_trace_header(const Frame& frame, size_t source) {
+    const TimelineTrace& trace = frame.view.traces[source];
+    letter_badge(letter(source), source == 0 ? recipe_color(0) : recipe_color(1));
+    ImGui::SameLine(0, px(7));
+    const DocumentPtr& document = source == 0 ? frame.input.selection->a : frame.input.selection->b;
+    bold_text(document ? document->recipe : trace.name);
+    ImGui::SameLine(0, px(10));
+    dim_text(trace.summary);
+    if (source == 1 && !frame.view.alignment_note.empty()) {
+        ImGui::SameLine();
+        help_marker(frame.view.alignment_note);
+    }
+}
+
+/// Axes that all plots of the panel share.
+void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_max, ImVec2 size,
+                bool with_time_labels) {
+    const bool selecting = ImGui::GetIO().KeyShift;  // Shift + drag selects instead of panning
+    const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
+    ImPlot::SetupAxes(nullptr, nullptr,
+                      quiet | (selecting ? ImPlotAxisFlags_Lock : 0) |
+                          (with_time_labels ? 0 : ImPlotAxisFlags_NoTickLabels),
+                      quiet | kFixedAxis);
+    const profiler::TimeRange& limits = frame.input.limits;
+    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
+                size.x);
+    setup_ticks(ImAxis_Y1, unit, y_min, y_max, size.y);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
+    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, y_min, y_max, ImPlotCond_Always);
+    ImPlot::SetupFinish();
+}
+
+/// Cursor, Shift + drag and double-click; the plot is hovered or was when the drag began.
+void handle_mouse(Frame& frame) {
+    TimelineState& state = frame.state;
+    const double time_ns = ImPlot::GetPlotMousePos().x;
+    const bool hovered = ImPlot::IsPlotHovered();
+    if (hovered) frame.cursor_ns = time_ns;
+    if (hovered && ImGui::GetIO().KeyShift && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        state.range_anchor_ns = time_ns;
+    }
+    if (!state.range_anchor_ns || !hovered) return;
+    const profiler::TimeRange range{std::min(*state.range_anchor_ns, time_ns),
+                                    std::max(*state.range_anchor_ns, time_ns)};
+    // A click without a drag clears the range.
+    const bool dragged =
+        ImPlot::PlotToPixels(range.end_ns, 0).x - ImPlot::PlotToPixels(range.start_ns, 0).x > px(3);
+    frame.events.range = dragged ? std::optional(range) : std::nullopt;
+    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) state.range_anchor_ns.reset();
+}
+
+void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
+    if (frame.input.selection->range) draw_range(draw, map, *frame.input.selection->range);
+    if (frame.state.cursor_ns) draw_cursor(draw, map, *frame.state.cursor_ns);
+}
+
+void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_labels) {
+    const ScopedId id(static_cast<int>(source));
+    const TimelineTrace& trace = frame.view.traces[source];
+    if (!ImPlot::BeginPlot("##memory", size, kPlainPlot)) return;
+    // The strip of phase names lies above the highest value.
+    const int ticks = std::max(2, static_cast<int>(size.y / px(34)));
+    const double strip = phase_strip_height() / std::max(1.0F, size.y - px(8));
+    const double top = profiler::axis_end(profiler::AxisUnit::kBytes, frame.view.max_bytes,
+                                          0.06 + strip / (1 - std::min(0.5, strip)), ticks);
+    setup_axes(frame, profiler::AxisUnit::kBytes, 0, top, size, with_time_labels);
+    frame.width_px = static_cast<int>(ImPlot::GetPlotSize().x);
+    const PlotMap map = current_plot_map();
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    ImPlot::PushPlotClipRect();
+    draw_phases(draw, map, trace, true);
+    draw_stack(draw, map, trace, frame.input.selection->role);
+    draw_reserved_line(draw, map, trace);
+    const auto& tensor = frame.input.selection->tensor;
+    if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
+    draw_peaks(draw, map, trace);
+    handle_mouse(frame);
+    draw_overlays(frame, draw, map);
+    ImPlot::PopPlotClipRect();
+    ImPlot::EndPlot();
+}
+
+void draw_difference_plot(Frame& frame, ImVec2 size) {
+    if (!ImPlot::BeginPlot("##difference", size, kPlainPlot)) return;
+    const double end = std::max(1.0, frame.view.max_difference_bytes * 1.15);
+    setup_axes(frame, profiler::AxisUnit::kBytes, -end, end, size, true);
+    const PlotMap map = current_plot_map();
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    ImPlot::PushPlotClipRect();
+    draw_difference(draw, map, frame.view.traces[0].edge_ns, frame.view.difference_bytes);
+    handle_mouse(frame);
+    draw_overlays(frame, draw, map);
+    ImPlot::PopPlotClipRect();
+    ImPlot::EndPlot();
+}
+
+/// Both traces at the cursor: a row per role, a column per trace.
+void draw_readout(const Frame& frame) {
+    if (!frame.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
+    const size_t count = frame.view.traces.size();
+    std::vector<profiler::TimelineReadout> readouts;
+    for (size_t i = 0; i < count; ++i) readouts.push_back(frame.input.read(i, *frame.cursor_ns));
+    const auto bytes_of = [&](size_t source, profiler::Role role) -> std::string {
+        for (const auto& row : readouts[source].rows) {
+            if (row.role == role) return row.text;
+        }
+        return "–";
+    };
+    if (ImGui::BeginTable("##readout", static_cast<int>(count) + 1, ImGuiTableFlags_SizingFixedFit)) {
+        const auto row = [&](auto&& first, auto&& cell) {
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            first();
+            for (size_t i = 0; i < count; ++i) {
+                ImGui::TableNextColumn();
+                ImGui::Dummy({em(5), 0});  // numbers end on one line in every frame
+                ImGui::SameLine(0, 0);
+                ImGui::SetCursorPosX(ImGui::GetCursorPosX() - em(5));
+                cell(i);
+            }
+        };
+        row([&] { dim_text(readouts[0].time_text); },
+            [&](size_t i) { right_text(fmt::format("{}", letter(i))); });
+        for (auto role = profiler::kRoleStackOrder.rbegin(); role != profiler::kRoleStackOrder.rend();
+             ++role) {
+            const bool shown = std::any_of(readouts.begin(), readouts.end(), [&](const auto& r) {
+                return std::any_of(r.rows.begin(), r.rows.end(),
+                                   [&](const auto& cell) { return cell.role == *role; });
+            });
+            if (!shown) continue;
+            row(
+                [&] {
+                    swatch(role_color(*role));
+                    text(profiler::label_of(*role));
+                },
+                [&](size_t i) { right_text(bytes_of(i, *role)); });
+        }
+        const ScopedFont bold(fonts().bold);
+        row([&] { text("Total"); }, [&](size_t i) { right_text(readouts[i].total_text); });
+        ImGui::EndTable();
+    }
+    if (!readouts[0].phase_text.empty()) dim_text(readouts[0].phase_text);
+    ImGui::EndTooltip();
+}
+
+void draw_plots(Frame& frame) {
+    const size_t count = frame.view.traces.size();
+    const bool difference = count == 2 && frame.state.show_difference;
+    const float line = ImGui::GetTextLineHeightWithSpacing();
+    const float axis = em(1.6F);  // labels of the time axis, under the last plot only
+    const float space = ImGui::GetContentRegionAvail().y - axis -
+                        line * static_cast<float>(count + (difference ? 1 : 0)) -
+                        ImGui::GetStyle().ItemSpacing.y * static_cast<float>(count);
+    const float difference_height = difference ? std::floor(space * 0.22F) : 0;
+    const float height = std::max(
+        em(5), std::floor((space - difference_height) / static_cast<float>(std::max<size_t>(count, 1))));
+    if (!ImPlot::BeginAlignedPlots("##aligned")) return;
+    for (size_t i = 0; i < count; ++i) {
+        const bool last = i + 1 == count && !difference;
+        draw_trace_header(frame, i);
+        draw_trace_plot(frame, i, {-1, height + (last ? axis : 0)}, last);
+    }
+    if (difference) {
+        dim_text("B minus A");
+        draw_difference_plot(frame, {-1, difference_height + axis});
+    }
+    ImPlot::EndAlignedPlots();
+}
+
+/// What the selected range is, below the mouse's way.
+std::string describe_range(const profiler::TimeRange& range) {
+    return fmt::format("{} selected", profiler::format_duration(
+                                          static_cast<int64_t>(range.end_ns - range.start_ns)));
+}
+
+void handle_keys(Frame& frame) {
+    if (!ImGui::IsWindowFocused()) return;
+    const auto& range = frame.input.selection->range;
+    if (range && ImGui::IsKeyPressed(ImGuiKey_Z)) {
+        frame.state.start_ns = range->start_ns;
+        frame.state.end_ns = range->end_ns;
+    }
+    if (range && ImGui::IsKeyPressed(ImGuiKey_Escape)) {
+        frame.events.range = std::optional<profiler::TimeRange>();
+    }
+}
+
+}  // namespace
+
+PanelEvents draw_timeline_panel(const TimelineInput& input, TimelineState& state) {
+    PanelEvents events;
+    if (!input.view || input.view->traces.empty()) {
+        if (input.selection->a) {
+            working_line("Sampling the memory curve ...");
+        } else {
+            empty_state(ICON_CHART_AREA, "No trace is open",
+                        "Memory over time, stacked by class, appears here for the traces A and B.");
+        }
+        // The width must be known before anything can be sampled.
+        const int width = static_cast<int>(ImGui::GetContentRegionAvail().x);
+        if (input.window.width_px == 0 && width > 0) {
+            events.time_window = input.window;
+            events.time_window->width_px = width;
+        }
+        return events;
+    }
+    Frame frame{input, *input.view, state, events};
+    // Fit and alignment change the window from outside the plots.
+    state.start_ns = input.window.start_ns;
+    state.end_ns = std::max(input.window.end_ns, state.start_ns + 1);
+    draw_toolbar(frame);
+    handle_keys(frame);
+    draw_plots(frame);
+    if (input.selection->range) {
+        ImGui::SameLine();
+        dim_text(describe_range(*input.selection->range));
+    }
+    draw_readout(frame);
+    state.cursor_ns = frame.cursor_ns;
+    TimeWindow window = events.time_window.value_or(input.window);
+    window.start_ns = state.start_ns;
+    window.end_ns = state.end_ns;
+    if (frame.width_px > 0) window.width_px = frame.width_px;
+    events.time_window = window;
+    return events;
+}
+
+}  // namespace app

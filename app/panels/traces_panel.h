@@ -1,0 +1,24 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+#include "app/window/document_loader.h"
+
+#include <optional>
+#include <vector>
+
+/// The open traces, and which of them are A and B.
+namespace app {
+
+struct TracesState {
+    bool open = true;
+};
+
+struct TracesInput {
+    const std::vector<DocumentPtr>* documents = nullptr;
+    const Selection* selection = nullptr;
+    std::optional<DocumentLoader::Progress> loading;
+};
+
+PanelEvents draw_traces_panel(const TracesInput& input, TracesState& state);
+
+}  // namespace app

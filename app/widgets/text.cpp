@@ -1,0 +1,149 @@
+#include "app/widgets/text.h"
+
+#include "app/widgets/scoped.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+
+void text(std::string_view content) {
+    ImGui::TextUnformatted(content.data(), content.data() + content.size());
+}
+
+void dim_text(std::string_view content) { colored_text(palette().dim, content); }
+
+void bold_text(std::string_view content) {
+    const ScopedFont bold(fonts().bold);
+    text(content);
+}
+
+void colored_text(ImU32 color, std::string_view content) {
+    const ScopedColor scoped(ImGuiCol_Text, color);
+    text(content);
+}
+
+void right_text(std::string_view content) {
+    const float space = ImGui::GetContentRegionAvail().x - text_width(content);
+    if (space > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + space);
+    text(content);
+}
+
+void note_text(std::string_view content) {
+    const ScopedColor color(ImGuiCol_Text, palette().dim);
+    ImGui::PushTextWrapPos(0);
+    text(content);
+    ImGui::PopTextWrapPos();
+}
+
+float text_width(std::string_view content) {
+    return ImGui::CalcTextSize(content.data(), content.data() + content.size()).x;
+}
+
+void swatch(ImU32 color) {
+    const float height = ImGui::GetTextLineHeight();
+    const float size = std::floor(height * 0.62F);
+    ImVec2 corner = ImGui::GetCursorScreenPos();
+    corner.y += std::floor((height - size) / 2) + 1;
+    ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + size, corner.y + size}, color,
+                                              px(2));
+    ImGui::Dummy({size, height});
+    ImGui::SameLine(0, px(6));
+}
+
+void letter_badge(const char* letter, ImU32 color) {
+    const ScopedFont bold(fonts().bold, kSmallSize);
+    const float height = ImGui::GetTextLineHeight();
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const ImVec2 size{height + px(2), height + px(2)};
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(corner, corner + size, color, px(3));
+    const ImVec2 glyph = ImGui::CalcTextSize(letter);
+    // The fill is of middle brightness in both themes: the letter is the plot's dark or white.
+    draw->AddText({std::round(corner.x + (size.x - glyph.x) / 2),
+                   std::round(corner.y + (size.y - glyph.y) / 2)},
+                  palette().plot, letter);
+    ImGui::Dummy(size);
+}
+
+void labelled_value(std::string_view label, std::string_view value, ImU32 color) {
+    ImGui::AlignTextToFramePadding();
+    dim_text(label);
+    ImGui::SameLine(0, px(6));
+    const ScopedFont bold(fonts().bold);
+    colored_text(color ? color : palette().text, value);
+}
+
+void help_marker(std::string_view explanation) {
+    dim_text(ICON_CIRCLE_QUESTION);
+    if (!ImGui::BeginItemTooltip()) return;
+    ImGui::PushTextWrapPos(em(24));
+    text(explanation);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
+bool role_legend_item(profiler::Role role, bool faded) {
+    const std::string_view label = profiler::label_of(role);
+    const ImVec2 start = ImGui::GetCursorPos();
+    const ScopedId id(static_cast<int>(role));
+    const float width = std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) + text_width(label);
+    const bool clicked = ImGui::InvisibleButton("##role", {width, ImGui::GetTextLineHeight()});
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
+    ImGui::SetCursorPos(start);
+    ImGui::BeginGroup();
+    swatch(faded ? with_alpha(role_color(role), 0.3F) : role_color(role));
+    colored_text(hovered || !faded ? palette().text : palette().dim, label);
+    ImGui::EndGroup();
+    return clicked;
+}
+
+namespace {
+void centered(std::string_view content) {
+    const float space = ImGui::GetContentRegionAvail().x - text_width(content);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0F, space / 2));
+    text(content);
+}
+}  // namespace
+
+void empty_state(const char* icon, std::string_view title, std::string_view advice) {
+    const float height = ImGui::GetContentRegionAvail().y;
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::max(0.0F, height * 0.5F - em(4)));
+    {
+        const ScopedFont large(fonts().text, 30);
+        const ScopedColor color(ImGuiCol_Text, with_alpha(palette().dim, 0.55F));
+        centered(icon);
+    }
+    ImGui::Spacing();
+    {
+        const ScopedFont bold(fonts().bold);
+        centered(title);
+    }
+    const ScopedColor color(ImGuiCol_Text, palette().dim);
+    const float width = std::min(ImGui::GetContentRegionAvail().x - em(1), em(30));
+    const ImVec2 size =
+        ImGui::CalcTextSize(advice.data(), advice.data() + advice.size(), false, width);
+    const float left = ImGui::GetCursorPosX() +
+                       std::max(0.0F, (ImGui::GetContentRegionAvail().x - size.x) / 2);
+    ImGui::SetCursorPosX(left);
+    ImGui::PushTextWrapPos(left + width);
+    text(advice);
+    ImGui::PopTextWrapPos();
+}
+
+void working_line(std::string_view what) {
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(corner, {corner.x + width, corner.y + px(2)}, palette().raised);
+    draw->AddRectFilled(corner, {corner.x + width * 0.4F, corner.y + px(2)}, palette().accent);
+    ImGui::Dummy({width, px(4)});
+    dim_text(what);
+}
+
+}  // namespace app

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "profiler/view/theme.h"
+
+#include <imgui.h>
+
+#include <string>
+#include <string_view>
+
+/// Text and small marks as every panel draws them: labels dim, values bold, numbers to the right.
+namespace app {
+
+void text(std::string_view content);
+void dim_text(std::string_view content);
+void bold_text(std::string_view content);
+void colored_text(ImU32 color, std::string_view content);
+/// Ends at the right edge of the cell or of the space that is left.
+void right_text(std::string_view content);
+/// Dim text that breaks at the right edge.
+void note_text(std::string_view content);
+
+float text_width(std::string_view content);
+
+/// A small filled square before a label.
+void swatch(ImU32 color);
+/// A swatch with a letter on it: A or B.
+void letter_badge(const char* letter, ImU32 color);
+/// "Peak A  24.5 GiB"
+void labelled_value(std::string_view label, std::string_view value, ImU32 color = 0);
+
+/// A dim (?) that explains a derived number when hovered.
+void help_marker(std::string_view explanation);
+
+/// Swatch and label of a role; true when clicked. `faded` when another role is picked out.
+bool role_legend_item(profiler::Role role, bool faded);
+
+/// In the middle of the panel: what is missing here and what to do next.
+void empty_state(const char* icon, std::string_view title, std::string_view advice);
+
+/// A thin moving bar and a line of text: something is being computed.
+void working_line(std::string_view what);
+
+}  // namespace app

@@ -1,0 +1,100 @@
+#include "app/widgets/toasts.h"
+
+#include "app/widgets/scoped.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace app {
+namespace {
+
+constexpr size_t kMaxToasts = 5;
+
+struct Look {
+    const char* icon;
+    ImU32 color;
+};
+
+Look look_of(profiler::Severity severity) {
+    switch (severity) {
+        case profiler::Severity::kError: return {ICON_TRIANGLE_EXCLAMATION, palette().bad};
+        case profiler::Severity::kWarning: return {ICON_TRIANGLE_EXCLAMATION, palette().warn};
+        case profiler::Severity::kInfo: break;
+    }
+    return {ICON_CHECK, palette().good};
+}
+
+/// Returns false when the user closed it. `bottom` moves up by the toast's height.
+bool draw_toast(ToastState::Toast& toast, float& bottom) {
+    const ImGuiViewport* viewport = ImGui::GetMainViewport();
+    const float width = 26 * ImGui::GetFontSize();
+    const Look look = look_of(toast.notice.severity);
+    ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - em(0.8F), bottom}, 0,
+                            {1, 1});
+    ImGui::SetNextWindowSize({width, 0});
+    const ScopedStyle padding(ImGuiStyleVar_WindowPadding, {em(0.8F), em(0.6F)});
+    const ScopedColor background(ImGuiCol_WindowBg, palette().popup);
+    const std::string name = fmt::format("##toast{}", toast.id);
+    bool keep = true;
+    {
+        const ScopedWindow window(name.c_str(), nullptr,
+                                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove |
+                                      ImGuiWindowFlags_NoFocusOnAppearing |
+                                      ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
+        const ImVec2 corner = ImGui::GetWindowPos();
+        const float height = ImGui::GetWindowHeight();
+        ImGui::GetWindowDrawList()->AddRectFilled(
+            corner, {corner.x + em(0.2F), corner.y + height}, look.color, em(0.2F));
+        {
+            const ScopedColor color(ImGuiCol_Text, look.color);
+            ImGui::TextUnformatted(look.icon);
+        }
+        ImGui::SameLine(0, em(0.5F));
+        ImGui::PushTextWrapPos(width - em(2.4F));
+        ImGui::TextUnformatted(toast.notice.text.c_str());
+        ImGui::PopTextWrapPos();
+        ImGui::SameLine();
+        ImGui::SetCursorPos({width - em(2.1F), em(0.35F)});
+        const ScopedColor quiet(ImGuiCol_Button, 0);
+        if (ImGui::SmallButton(ICON_XMARK)) keep = false;
+        bottom -= height + em(0.5F);
+        if (ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem)) {
+            toast.until_s = std::max(toast.until_s, ImGui::GetTime() + 2);
+        }
+    }
+    return keep && ImGui::GetTime() < toast.until_s;
+}
+
+}  // namespace
+
+void add_toast(ToastState& state, Notice notice) {
+    const double seconds = notice.severity == profiler::Severity::kInfo ? 5 : 12;
+    const double until_s = ImGui::GetTime() + seconds;
+    std::erase_if(state.toasts, [&](const auto& t) { return t.notice.text == notice.text; });
+    state.toasts.push_back({state.next_id++, std::move(notice), until_s});
+    if (state.toasts.size() > kMaxToasts) state.toasts.erase(state.toasts.begin());
+}
+
+void draw_toasts(ToastState& state) {
+    const ImGuiViewport* viewport = ImGui::GetMainViewport();
+    float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(0.8F);
+    for (auto toast = state.toasts.rbegin(); toast != state.toasts.rend(); ++toast) {
+        if (!draw_toast(*toast, bottom)) toast->until_s = 0;
+    }
+    std::erase_if(state.toasts, [](const auto& toast) { return toast.until_s == 0; });
+}
+
+double seconds_to_next_change(const ToastState& state) {
+    double seconds = 1e9;
+    for (const auto& toast : state.toasts) {
+        seconds = std::min(seconds, std::max(0.0, toast.until_s - ImGui::GetTime()));
+    }
+    return seconds;
+}
+
+}  // namespace app

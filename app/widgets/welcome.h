@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace app {
+
+struct WelcomeEvents {
+    bool open_files = false;
+    bool capture = false;
+    std::optional<std::filesystem::path> recent;
+};
+
+/// What the window says before a trace is open: what to do next, and the files opened last.
+WelcomeEvents draw_welcome(const std::vector<std::filesystem::path>& recent_files);
+
+}  // namespace app

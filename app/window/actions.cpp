@@ -1,0 +1,190 @@
+#include "app/window/actions.h"
+
+#include "app/window/icons.h"
+#include "app/window/ui.h"
+
+namespace app {
+namespace {
+
+bool has_a(const Ui& ui) { return ui.workspace.selection().a != nullptr; }
+bool has_both(const Ui& ui) { return has_a(ui) && ui.workspace.selection().b != nullptr; }
+bool has_documents(const Ui& ui) { return !ui.workspace.documents().empty(); }
+
+bool has_comparison(const Ui& ui) { return ui.workspace.compare_view() != nullptr; }
+bool has_timeline(const Ui& ui) { return ui.workspace.timeline_view() != nullptr; }
+
+void ask_where_to_save(Ui& ui, SaveWhat what) {
+    ui.save_what = what;
+    ui.save_dialog.request_open = true;
+}
+
+void close_all(Ui& ui) {
+    while (has_documents(ui)) ui.workspace.close(ui.workspace.documents().back());
+}
+
+void reopen_all(Ui& ui) {
+    std::vector<std::filesystem::path> files;
+    for (const DocumentPtr& document : ui.workspace.documents()) files.push_back(document->file);
+    ui.workspace.open(files);
+}
+
+void add_file_actions(std::vector<Action>& actions) {
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Open traces",
+                       .icon = ICON_FOLDER_OPEN,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_O,
+                       .run = [](Ui& ui) { ui.open_dialog.request_open = true; }});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Read all again",
+                       .icon = ICON_ROTATE,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_R,
+                       .run = reopen_all,
+                       .enabled = has_documents});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Export comparison chart",
+                       .icon = ICON_FILE_EXPORT,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_E,
+                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kComparison); },
+                       .enabled = has_comparison,
+                       .separated = true});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Export timeline chart",
+                       .icon = ICON_FILE_EXPORT,
+                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kTimeline); },
+                       .enabled = has_timeline});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Save picture of the window",
+                       .icon = ICON_IMAGE,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E,
+                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kPicture); }});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Close all traces",
+                       .icon = ICON_XMARK,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W,
+                       .run = close_all,
+                       .enabled = has_documents,
+                       .separated = true});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Quit",
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Q,
+                       .run = [](Ui& ui) { ui.quit = true; }});
+}
+
+void add_edit_actions(std::vector<Action>& actions) {
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Find in the ledger",
+                       .icon = ICON_MAGNIFIER,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_F,
+                       .run =
+                           [](Ui& ui) {
+                               show_panel(ui, "ledger");
+                               ui.panels.ledger.focus_filter = true;
+                           },
+                       .enabled = has_a});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Swap A and B",
+                       .icon = ICON_SWAP,
+                       .shortcut = ImGuiKey_X,
+                       .run = [](Ui& ui) { ui.workspace.swap_a_and_b(); },
+                       .enabled = has_both,
+                       .global = false});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Clear selection",
+                       .shortcut = ImGuiKey_Escape,
+                       .run = [](Ui& ui) { ui.workspace.clear_selection(); },
+                       .global = false});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Search commands",
+                       .icon = ICON_TERMINAL,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_K,
+                       .run = [](Ui& ui) { ui.palette.request_open = true; },
+                       .separated = true});
+}
+
+void add_view_actions(std::vector<Action>& actions) {
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Show the whole capture",
+                       .icon = ICON_EXPAND,
+                       .shortcut = ImGuiKey_F,
+                       .run = [](Ui& ui) { ui.workspace.fit_time(); },
+                       .enabled = has_a,
+                       .global = false});
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Dark theme",
+                       .icon = ICON_MOON,
+                       .run = [](Ui& ui) { ui.settings.dark = true; },
+                       .checked = [](const Ui& ui) { return ui.settings.dark; },
+                       .separated = true});
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Light theme",
+                       .icon = ICON_SUN,
+                       .run = [](Ui& ui) { ui.settings.dark = false; },
+                       .checked = [](const Ui& ui) { return !ui.settings.dark; }});
+    bool first = true;
+    for (const PanelRow& row : panel_rows()) {
+        actions.push_back({.menu = Menu::kView,
+                           .title = row.title,
+                           .icon = row.icon,
+                           .shortcut = row.shortcut,
+                           .run =
+                               [&row](Ui& ui) {
+                                   bool& open = row.open(ui.panels);
+                                   open = !open;
+                                   if (open) ui.focus_panel = row.id;
+                               },
+                           .checked =
+                               [&row](const Ui& ui) {
+                                   return row.open(const_cast<Ui&>(ui).panels);
+                               },
+                           .separated = std::exchange(first, false)});
+    }
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Reset layout",
+                       .run = [](Ui& ui) { ui.reset_layout = true; },
+                       .separated = true});
+}
+
+void add_help_actions(std::vector<Action>& actions) {
+    actions.push_back({.menu = Menu::kHelp,
+                       .title = "Keys and mouse",
+                       .icon = ICON_KEYBOARD,
+                       .shortcut = ImGuiKey_F1,
+                       .run = [](Ui& ui) { ui.show_keys = !ui.show_keys; }});
+    actions.push_back({.menu = Menu::kHelp,
+                       .title = "Frame metrics",
+                       .run = [](Ui& ui) { ui.show_metrics = !ui.show_metrics; },
+                       .checked = [](const Ui& ui) { return ui.show_metrics; }});
+}
+
+}  // namespace
+
+std::vector<Action> make_actions() {
+    std::vector<Action> actions;
+    add_file_actions(actions);
+    add_edit_actions(actions);
+    add_view_actions(actions);
+    add_help_actions(actions);
+    return actions;
+}
+
+std::string shortcut_text(const Action& action) {
+    if (action.shortcut == 0) return "";
+    std::string text;
+    if (action.shortcut & ImGuiMod_Ctrl) text += "Ctrl+";
+    if (action.shortcut & ImGuiMod_Shift) text += "Shift+";
+    return text + ImGui::GetKeyName(static_cast<ImGuiKey>(action.shortcut & ~ImGuiMod_Mask_));
+}
+
+bool is_enabled(const Ui& ui, const Action& action) {
+    return !action.enabled || action.enabled(ui);
+}
+
+void run_shortcuts(Ui& ui) {
+    for (const Action& action : ui.actions) {
+        if (action.shortcut == 0 || !is_enabled(ui, action)) continue;
+        if (!action.global && (ImGui::GetIO().WantTextInput || ImGui::IsAnyItemActive())) continue;
+        if (ImGui::Shortcut(action.shortcut, ImGuiInputFlags_RouteGlobal)) action.run(ui);
+    }
+}
+
+}  // namespace app

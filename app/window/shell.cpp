@@ -1,0 +1,170 @@
+#include "app/window/shell.h"
+
+#include "app/window/fonts.h"
+#include "app/window/pixels.h"
+#include "app/window/theme.h"
+#include "app/window/wake.h"
+
+#include <GL/gl.h>
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace app {
+namespace {
+
+// After an event a few frames are drawn, so that hovering, popups and layout settle.
+constexpr int kFramesAfterEvent = 3;
+constexpr double kLongestSleep_s = 1.0;
+
+Shell& shell_of(GLFWwindow* window) {
+    return *static_cast<Shell*>(glfwGetWindowUserPointer(window));
+}
+
+void on_drop(GLFWwindow* window, int count, const char** paths) {
+    shell_of(window).ui().workspace.open({paths, paths + count});
+}
+
+void on_scale(GLFWwindow* window, float, float) {
+    shell_of(window).set_scale(content_scale(window));
+}
+
+}  // namespace
+
+void wake_window() { glfwPostEmptyEvent(); }
+
+models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) {
+    Settings settings;
+    GlfwWindowOptions window_options = options.window;
+    if (!options.settings_folder.empty()) {
+        settings = load_settings(options.settings_folder / "window.json");
+        window_options.width = settings.window_width;
+        window_options.height = settings.window_height;
+    }
+    auto window = open_glfw_window(window_options);
+    if (!window) return tl::unexpected(window.error());
+    std::unique_ptr<Shell> shell(new Shell(std::move(*window)));
+    shell->folder_ = options.settings_folder;
+    shell->saved_settings_ = settings;
+    shell->start_imgui();
+    set_up(shell->ui_, std::move(settings));
+    return shell;
+}
+
+Shell::Shell(GlfwWindow window) : window_(std::move(window)) {
+    glfwSetWindowUserPointer(window_.get(), this);
+    glfwSetDropCallback(window_.get(), on_drop);
+    glfwSetWindowContentScaleCallback(window_.get(), on_scale);
+    scale_ = content_scale(window_.get());
+}
+
+void Shell::start_imgui() {
+    if (!IMGUI_CHECKVERSION()) throw std::logic_error("Dear ImGui was built with other options");
+    ImGui::CreateContext();
+    ImPlot::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
+    io.ConfigWindowsMoveFromTitleBarOnly = true;
+    std::error_code error;
+    if (!folder_.empty()) std::filesystem::create_directories(folder_, error);
+    layout_file_ = folder_.empty() ? std::string() : (folder_ / "layout.ini").string();
+    io.IniFilename = layout_file_.empty() ? nullptr : layout_file_.c_str();
+    load_fonts();
+    ImGui_ImplGlfw_InitForOpenGL(window_.get(), true);
+    ImGui_ImplOpenGL3_Init("#version 330");
+}
+
+Shell::~Shell() { close_contexts(); }
+
+void Shell::close_contexts() {
+    if (!ImGui::GetCurrentContext()) return;
+    int width = 0, height = 0;
+    glfwGetWindowSize(window_.get(), &width, &height);
+    if (!glfwGetWindowAttrib(window_.get(), GLFW_MAXIMIZED) && width > 0) {
+        ui_.settings.window_width = width;
+        ui_.settings.window_height = height;
+    }
+    save_changed_settings();
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext();
+}
+
+void Shell::save_changed_settings() {
+    if (folder_.empty()) return;
+    Settings settings = current_settings(ui_);
+    if (settings == saved_settings_) return;
+    save_settings(settings, folder_ / "window.json");
+    saved_settings_ = std::move(settings);
+}
+
+/// Only between frames: a panel must not see half of one theme and half of the other.
+void Shell::apply_pending_theme() {
+    if (scale_ == applied_scale_ && ui_.settings.dark == applied_dark_) return;
+    apply_theme(ui_.settings.dark, scale_);
+    applied_scale_ = scale_;
+    applied_dark_ = ui_.settings.dark;
+}
+
+void Shell::take_picture() {
+    const auto file = std::exchange(ui_.picture, std::nullopt);
+    if (!file) return;
+    PixelRect whole;
+    glfwGetFramebufferSize(window_.get(), &whole.width, &whole.height);
+    if (const auto saved = save_png(whole, *file); !saved) {
+        ui_.workspace.notify(profiler::Severity::kError, saved.error().message);
+    } else {
+        ui_.workspace.notify(profiler::Severity::kInfo, "Saved " + file->string() + ".");
+    }
+}
+
+void Shell::draw_frame(const std::function<void()>& before_swap) {
+    const double start_s = glfwGetTime();
+    apply_pending_theme();
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+    draw_ui(ui_);
+    ImGui::Render();
+    ui_ms_ = (glfwGetTime() - start_s) * 1e3;
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_.get(), &width, &height);
+    glViewport(0, 0, width, height);
+    const ImVec4 ground = to_vec4(palette().background);
+    glClearColor(ground.x, ground.y, ground.z, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    if (before_swap) before_swap();
+    take_picture();
+    glfwSwapBuffers(window_.get());
+    if (frame_count_++ == 0) glfwShowWindow(window_.get());  // shown with a picture in it
+    if (frame_count_ % 60 == 0) save_changed_settings();
+}
+
+void Shell::run() {
+    int frames_due = kFramesAfterEvent;
+    while (!glfwWindowShouldClose(window_.get()) && !ui_.quit) {
+        if (frames_due > 0) {
+            glfwPollEvents();
+            --frames_due;
+        } else {
+            const double before_s = glfwGetTime();
+            const double sleep_s =
+                std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
+            glfwWaitEventsTimeout(sleep_s);
+            const bool event = glfwGetTime() - before_s < sleep_s;
+            if (event) frames_due = kFramesAfterEvent;
+            if (!event && sleep_s == kLongestSleep_s) continue;
+        }
+        if (glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED)) continue;
+        draw_frame();
+    }
+}
+
+}  // namespace app

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "app/window/glfw_window.h"
+#include "app/window/ui.h"
+#include "models/config/result.h"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+/// The window with its contexts and its frame loop; what stands in it is `ui`.
+namespace app {
+
+struct ShellOptions {
+    GlfwWindowOptions window;
+    std::filesystem::path settings_folder;  // empty: nothing is remembered
+};
+
+class Shell {
+public:
+    static models::Result<std::unique_ptr<Shell>> open(const ShellOptions& options);
+    ~Shell();  // saves the settings
+    Shell(const Shell&) = delete;
+    Shell& operator=(const Shell&) = delete;
+
+    /// Draws frames until the window is closed. Sleeps while nothing happens.
+    void run();
+
+    /// One frame without waiting. `before_swap` sees the finished picture in the back buffer.
+    void draw_frame(const std::function<void()>& before_swap = {});
+
+    /// Saves the settings and ends ImGui, before the window goes; for tests, whose engine outlives
+    /// ImGui's context. Nothing may be drawn afterwards.
+    void close_contexts();
+
+    Ui& ui() { return ui_; }
+    GLFWwindow* window() const { return window_.get(); }
+    void set_scale(float scale) { scale_ = scale; }
+
+    /// Time from the start of the last frame to its draw lists: the UI's own part, without OpenGL.
+    double ui_ms() const { return ui_ms_; }
+    int64_t frame_count() const { return frame_count_; }
+
+private:
+    explicit Shell(GlfwWindow window);
+    void start_imgui();
+    void apply_pending_theme();
+    void take_picture();
+    void save_changed_settings();
+
+    GlfwWindow window_;  // first: contexts and workers go before it
+    std::filesystem::path folder_;
+    std::string layout_file_;
+    Settings saved_settings_;
+    float scale_ = 1;
+    float applied_scale_ = 0;
+    bool applied_dark_ = false;
+    double ui_ms_ = 0;
+    int64_t frame_count_ = 0;
+    Ui ui_;
+};
+
+}  // namespace app

@@ -1,0 +1,159 @@
+#include "app/window/ui.h"
+
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/bars.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace app {
+namespace {
+
+std::vector<DockedWindow> docked_windows() {
+    std::vector<DockedWindow> windows;
+    for (const PanelRow& row : panel_rows()) windows.push_back({window_name(row), row.place});
+    return windows;
+}
+
+void draw_panels(Ui& ui) {
+    const bool rebuilt = draw_dockspace(docked_windows(), ui.reset_layout);
+    if (ui.reset_layout) {
+        for (const PanelRow& row : panel_rows()) row.open(ui.panels) = true;
+        ui.reset_layout = false;
+    }
+    std::vector<PanelEvents> events;
+    for (const PanelRow& row : panel_rows()) {
+        bool& open = row.open(ui.panels);
+        if (!open) continue;
+        // Of panels that share a place, the first is in front at first.
+        if (ui.focus_panel && std::strcmp(ui.focus_panel, row.id) == 0 && !rebuilt) {
+            ImGui::SetNextWindowFocus();
+            ui.focus_panel = nullptr;
+        }
+        const std::string name = window_name(row);
+        if (const ScopedWindow window(name.c_str(), &open, row.flags); window) {
+            events.push_back(row.draw(ui));
+        }
+    }
+    for (const PanelEvents& event : events) {
+        if (event.ask_for_files) ui.open_dialog.request_open = true;
+        if (event.show_capture) show_panel(ui, "capture");
+        ui.workspace.apply(event);
+    }
+}
+
+FileDialogOptions save_options(SaveWhat what) {
+    FileDialogOptions options{.button = "Save", .for_saving = true};
+    switch (what) {
+        case SaveWhat::kPicture:
+            options.title = "Save picture of the window";
+            options.extensions = {".png"};
+            options.proposed_name = "temposcope.png";
+            return options;
+        case SaveWhat::kComparison:
+            options.title = "Export comparison chart";
+            options.proposed_name = "comparison.svg";
+            break;
+        case SaveWhat::kTimeline:
+            options.title = "Export timeline chart";
+            options.proposed_name = "timeline.svg";
+            break;
+    }
+    options.extensions = {".svg", ".pdf", ".png", ".html"};
+    return options;
+}
+
+void draw_dialogs(Ui& ui) {
+    if (const auto files = draw_file_dialog({.title = "Open traces",
+                                             .button = "Open",
+                                             .extensions = {".tscope", ".tscope.partial"}},
+                                            ui.open_dialog)) {
+        ui.workspace.open(*files);
+    }
+    const auto file = draw_file_dialog(save_options(ui.save_what), ui.save_dialog);
+    if (!file) return;
+    switch (ui.save_what) {
+        case SaveWhat::kPicture: ui.picture = file->front(); break;
+        case SaveWhat::kComparison:
+            ui.workspace.export_comparison(file->front(), ui.settings.dark);
+            break;
+        case SaveWhat::kTimeline:
+            ui.workspace.export_timeline(file->front(), ui.settings.dark);
+            break;
+    }
+}
+
+std::vector<PaletteEntry> palette_entries(Ui& ui) {
+    std::vector<PaletteEntry> entries;
+    for (const Action& action : ui.actions) {
+        if (!is_enabled(ui, action)) continue;
+        entries.push_back({action.title, action.icon, shortcut_text(action),
+                           [&ui, &action] { action.run(ui); }});
+    }
+    for (const auto& file : ui.settings.recent_files) {
+        const std::filesystem::path name = file.parent_path().filename() / file.filename();
+        entries.push_back({"Open " + name.string(), ICON_FILE, "",
+                           [&ui, file] { ui.workspace.open({file}); }});
+    }
+    return entries;
+}
+
+void take_news(Ui& ui) {
+    for (const auto& file : ui.workspace.take_opened()) ui.settings.remember_file(file);
+    for (Notice& notice : ui.workspace.take_notices()) add_toast(ui.toasts, std::move(notice));
+}
+
+}  // namespace
+
+void set_up(Ui& ui, Settings settings) {
+    ui.settings = std::move(settings);
+    ui.actions = make_actions();
+    for (const PanelRow& row : panel_rows()) {
+        const auto shown = ui.settings.shown_panels.find(row.id);
+        if (shown != ui.settings.shown_panels.end()) row.open(ui.panels) = shown->second;
+    }
+}
+
+Settings current_settings(const Ui& ui) {
+    Settings settings = ui.settings;
+    for (const PanelRow& row : panel_rows()) {
+        settings.shown_panels[row.id] = row.open(const_cast<Ui&>(ui).panels);
+    }
+    return settings;
+}
+
+void show_panel(Ui& ui, const char* id) {
+    for (const PanelRow& row : panel_rows()) {
+        if (std::strcmp(row.id, id) != 0) continue;
+        row.open(ui.panels) = true;
+        ui.focus_panel = row.id;
+    }
+}
+
+double seconds_to_next_frame(const Ui& ui) {
+    const double cursor_blinks = ImGui::GetIO().WantTextInput ? 0.4 : 1e9;
+    return std::min(cursor_blinks, seconds_to_next_change(ui.toasts) + 0.01);
+}
+
+void draw_ui(Ui& ui) {
+    ui.workspace.update();
+    take_news(ui);
+    run_shortcuts(ui);
+    draw_menu_bar(ui);
+    draw_tool_bar(ui);
+    draw_status_bar(ui);
+    draw_panels(ui);
+    draw_dialogs(ui);
+    draw_command_palette(ui.palette, [&] { return palette_entries(ui); });
+    draw_keys_window(ui);
+    if (ui.show_metrics) ImGui::ShowMetricsWindow(&ui.show_metrics);
+    draw_toasts(ui.toasts);
+}
+
+}  // namespace app

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+#include "app/widgets/toasts.h"
+#include "app/window/document.h"
+#include "app/window/document_loader.h"
+#include "app/window/latest_task.h"
+#include "profiler/charts/charts.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/ledger_view.h"
+#include "profiler/view/timeline_view.h"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What the window shows: open traces, one selection shared by all panels, and the views built
+/// from them off the frame thread.
+///
+///     each frame   update()          takes what finished meanwhile, starts what has become stale
+///                  panels draw       from const views; they return events
+///                  apply(events)     after all panels are drawn
+namespace app {
+
+class Workspace {
+public:
+    // ---- files ----------------------------------------------------------------------------
+    /// Starts loading; a folder stands for the traces in it. Files already open are loaded again.
+    void open(const std::vector<std::filesystem::path>& files);
+    void add(DocumentPtr document);
+    void close(const DocumentPtr& document);
+    void cancel_loading() { loader_.cancel(); }
+    const std::vector<DocumentPtr>& documents() const { return documents_; }
+    std::optional<DocumentLoader::Progress> loading() const { return loader_.progress(); }
+
+    // ---- selection ------------------------------------------------------------------------
+    const Selection& selection() const { return selection_; }
+    void set_a(DocumentPtr document);
+    void set_b(DocumentPtr document);  // null: look at A alone
+    void swap_a_and_b();
+    void clear_selection();  // role, time range and tensor; A and B stay
+    /// Shows all of the time axis.
+    void fit_time();
+
+    // ---- views: null until there is something to show -------------------------------------
+    const profiler::CompareView* compare_view() const { return compare_view_.get(); }
+    const profiler::TimelineView* timeline_view() const { return timeline_view_.get(); }
+    const profiler::LedgerView* ledger_view() const { return ledger_view_.get(); }
+    /// The document behind a column of the comparison; null for one that is a sweep alone.
+    DocumentPtr document_of_column(size_t column) const;
+    profiler::TimelineReadout read_timeline(size_t source, double time_ns) const;
+    const profiler::TimeRange& time_limits() const { return time_limits_; }
+    const TimeWindow& time_window() const { return time_window_; }
+    const LedgerQuery& ledger_query() const { return ledger_query_; }
+
+    // ---- export: off the frame thread; a notice says how it went ---------------------------
+    /// SVG, PDF, PNG or HTML by the file's extension.
+    void export_comparison(const std::filesystem::path& file, bool dark);
+    /// The part of the time axis that is shown.
+    void export_timeline(const std::filesystem::path& file, bool dark);
+
+    // ---- events ---------------------------------------------------------------------------
+    void update();
+    void apply(const PanelEvents& events);
+
+    /// Nothing loads, nothing is stale: pictures may be compared.
+    bool settled() const;
+
+    /// Sentences for the user since the last call; and files that have just opened.
+    std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
+    std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
+    void notify(profiler::Severity severity, std::string text);
+
+private:
+    struct CompareResult {
+        std::shared_ptr<const profiler::Comparison> comparison;
+        std::shared_ptr<const profiler::CompareView> view;
+        std::string error;
+    };
+
+    void take_loaded();
+    void take_views();
+    void start_stale_views();
+    void documents_changed();
+    void selection_changed();
+    void choose_defaults();
+    void select_row(const profiler::LedgerViewRow& row);
+    profiler::TimelineRequest timeline_request() const;
+    void start_export(std::filesystem::path file,
+                      std::function<models::Result<void>(const profiler::ChartOptions&)> write);
+
+    std::vector<DocumentPtr> documents_;
+    DocumentLoader loader_;
+    Selection selection_;
+    TimeWindow time_window_;
+    profiler::TimeRange time_limits_;
+    LedgerQuery ledger_query_;
+
+    bool compare_stale_ = false;
+    bool timeline_stale_ = false;
+    bool ledger_stale_ = false;
+    std::shared_ptr<const profiler::Comparison> comparison_;
+    std::shared_ptr<const profiler::CompareView> compare_view_;
+    std::shared_ptr<const profiler::TimelineView> timeline_view_;
+    std::shared_ptr<const profiler::LedgerView> ledger_view_;
+
+    std::vector<Notice> notices_;
+    std::vector<std::filesystem::path> opened_;
+
+    LatestTask<Notice> export_task_;
+    LatestTask<CompareResult> compare_task_;
+    LatestTask<std::shared_ptr<const profiler::TimelineView>> timeline_task_;
+    LatestTask<std::shared_ptr<const profiler::LedgerView>> ledger_task_;
+};
+
+}  // namespace app

@@ -1,0 +1,112 @@
+#include "tests/gui/test_window.h"
+
+#include <fstream>
+
+namespace tests {
+namespace {
+
+std::string toast_texts() {
+    std::string all;
+    for (const auto& toast : window().ui().toasts.toasts) all += toast.notice.text + "\n";
+    return all;
+}
+
+void opens_files_through_the_dialog(ImGuiTestContext* c) {
+    window().reset(c);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    c->Yield(2);
+    c->SetRef("Open traces");
+    c->ItemInputValue("##name", window().trace("original").c_str());
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
+    IM_CHECK(window().workspace().selection().a != nullptr);
+    IM_CHECK(window().workspace().selection().b == nullptr);
+}
+
+void picks_files_from_the_list(ImGuiTestContext* c) {
+    window().reset(c);
+    window().ui().open_dialog.folder = window().folder();
+    c->ItemClick("//##toolbar/**/" "\xef\x81\xbc  Open");
+    c->Yield(2);
+    c->SetRef("Open traces");
+    c->ItemClick("**/tempo.tscope/##entry");
+    c->KeyDown(ImGuiMod_Ctrl);
+    c->ItemClick("**/original.tscope/##entry");
+    c->KeyUp(ImGuiMod_Ctrl);
+    c->ItemClick("Open");
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    // The baseline becomes A in whatever order the files come.
+    IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
+    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
+}
+
+void opens_a_folder_of_traces(ImGuiTestContext* c) {
+    window().reset(c);
+    window().workspace().open({window().folder()});
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
+    IM_CHECK_EQ(window().workspace().compare_view()->columns.size(), size_t{3});
+}
+
+void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {
+    window().reset(c);
+    const auto bad = window().folder() / "bad.tscope";
+    std::ofstream(bad) << "this is not a trace";
+    window().workspace().open({bad});
+    window().settle(c);
+    std::filesystem::remove(bad);
+    IM_CHECK(window().workspace().documents().empty());
+    IM_CHECK(toast_texts().find("bad.tscope") != std::string::npos);
+    window().workspace().open({window().folder() / "missing.tscope"});
+    window().settle(c);
+    IM_CHECK(toast_texts().find("missing.tscope") != std::string::npos);
+    IM_CHECK_EQ(window().ui().toasts.toasts.size(), size_t{2});
+}
+
+void reads_a_file_again_without_a_second_copy(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    window().workspace().open({window().trace("tempo")});
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
+}
+
+void closes_a_trace(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    window().workspace().close(window().workspace().selection().a);
+    window().settle(c);
+    IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo");
+    IM_CHECK(window().workspace().selection().b == nullptr);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W);
+    window().settle(c);
+    IM_CHECK(window().workspace().documents().empty());
+    IM_CHECK(window().workspace().compare_view() == nullptr);
+    IM_CHECK(window().workspace().timeline_view() == nullptr);
+}
+
+void remembers_opened_files(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"tempo", "original"});
+    IM_CHECK_GE(window().ui().settings.recent_files.size(), size_t{2});
+    IM_CHECK(window().ui().settings.recent_files[0] == window().trace("original"));
+}
+
+}  // namespace
+
+void register_files_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "files", name)->TestFunc = run;
+    };
+    add("opens_files_through_the_dialog", opens_files_through_the_dialog);
+    add("picks_files_from_the_list", picks_files_from_the_list);
+    add("opens_a_folder_of_traces", opens_a_folder_of_traces);
+    add("reports_a_bad_file_as_one_sentence", reports_a_bad_file_as_one_sentence);
+    add("reads_a_file_again_without_a_second_copy", reads_a_file_again_without_a_second_copy);
+    add("closes_a_trace", closes_a_trace);
+    add("remembers_opened_files", remembers_opened_files);
+}
+
+}  // namespace tests

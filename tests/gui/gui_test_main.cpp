@@ -1,0 +1,91 @@
+// Drives the real window; the exit status is 0 when at least one test ran and all passed.
+#include "app/window/pixels.h"
+#include "tests/gui/test_traces.h"
+#include "tests/gui/test_window.h"
+
+#include <GLFW/glfw3.h>
+#include <imgui_te_ui.h>
+#include <imgui_te_utils.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void configure(ImGuiTestEngineIO& io) {
+    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
+    io.ConfigNoThrottle = true;
+    io.ConfigSavedSettings = false;
+    io.ConfigMouseDrawCursor = false;
+    io.ConfigLogToTTY = true;
+    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Info;
+    io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Debug;
+    io.ConfigWatchdogKillTest = 90;
+    io.ConfigWatchdogKillApp = 230;
+    io.ScreenCaptureFunc = [](ImGuiID, int x, int y, int width, int height, unsigned* out, void*) {
+        const auto pixels = app::read_pixels({x, y, width, height});
+        std::copy(pixels.begin(), pixels.end(), out);
+        return true;
+    };
+}
+
+void register_all(ImGuiTestEngine* engine) {
+    tests::register_files_tests(engine);
+    tests::register_compare_tests(engine);
+    tests::register_timeline_tests(engine);
+    tests::register_ledger_tests(engine);
+    tests::register_layout_tests(engine);
+    tests::register_picture_tests(engine);
+    // The runner's own: a failing test must make the run fail.
+    IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {
+        IM_CHECK_EQ(1, 2);
+    };
+}
+
+int run_tests(app::Shell& shell, const std::string& filter) {
+    ImGuiTestEngine* engine = ImGuiTestEngine_CreateContext();
+    configure(ImGuiTestEngine_GetIO(engine));
+    ImGuiTestEngine_Start(engine, ImGui::GetCurrentContext());
+    ImGuiTestEngine_InstallDefaultCrashHandler();
+    register_all(engine);
+    ImGuiTestEngine_QueueTests(engine, ImGuiTestGroup_Tests, filter.c_str(),
+                               ImGuiTestRunFlags_RunFromCommandLine);
+    glfwSwapInterval(0);
+    while (!ImGuiTestEngine_IsTestQueueEmpty(engine)) {
+        glfwPollEvents();
+        shell.draw_frame([&] { ImGuiTestEngine_PreSwap(engine); });
+        ImGuiTestEngine_PostSwap(engine);
+    }
+    ImGuiTestEngineResultSummary result;
+    ImGuiTestEngine_GetResultSummary(engine, &result);
+    std::printf("%d/%d tests passed\n", result.CountSuccess, result.CountTested);
+    ImGuiTestEngine_Stop(engine);
+    shell.close_contexts();  // ImGui's context goes before the engine's
+    ImGuiTestEngine_DestroyContext(engine);
+    return result.CountTested > 0 && result.CountSuccess == result.CountTested ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::map<std::string, std::string> options{{"--filter", "all"}, {"--pictures", "pictures"}};
+    for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+    const fs::path scratch =
+        fs::temp_directory_path() / ("temposcope_gui_test_" + std::to_string(getpid()));
+    tests::write_test_traces(scratch / "traces");
+    auto shell = app::Shell::open({.settings_folder = options["--settings"]});
+    if (!shell) {
+        std::fprintf(stderr, "%s\n", shell.error().message.c_str());
+        return 2;
+    }
+    tests::TestWindow window(**shell, options["--pictures"], scratch / "traces");
+    tests::set_window(window);
+    const int status = run_tests(**shell, options["--filter"]);
+    fs::remove_all(scratch);
+    return status;
+}

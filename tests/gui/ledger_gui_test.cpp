@@ -1,0 +1,105 @@
+#include "tests/gui/test_window.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tests {
+namespace {
+
+const profiler::LedgerView& view() { return *window().workspace().ledger_view(); }
+
+void open_two(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+}
+
+void lists_what_backward_keeps_largest_first(ImGuiTestContext* c) {
+    open_two(c);
+    IM_CHECK(window().workspace().ledger_view() != nullptr);
+    IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
+    IM_CHECK(view().has_other);
+    IM_CHECK(std::is_sorted(view().rows.begin(), view().rows.end(),
+                            [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; }));
+}
+
+void a_click_on_a_title_sorts(ImGuiTestContext* c) {
+    open_two(c);
+    c->TableClickHeader("//###ledger/##ledger", "Tensor");
+    window().settle(c);
+    IM_CHECK(window().workspace().ledger_query().sort_by == profiler::LedgerColumn::kTensor);
+    const bool descending = window().workspace().ledger_query().descending;
+    const std::string first = view().rows.front().tensor, last = view().rows.back().tensor;
+    IM_CHECK(descending ? first >= last : first <= last);
+    c->TableClickHeader("//###ledger/##ledger", "Tensor");
+    window().settle(c);
+    IM_CHECK(window().workspace().ledger_query().descending != descending);
+}
+
+void typing_filters(ImGuiTestContext* c) {
+    open_two(c);
+    const size_t all = view().rows.size();
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
+    c->Yield(3);
+    c->KeyCharsReplace("layer.1.attention");
+    window().settle(c);
+    IM_CHECK_LT(static_cast<int>(view().rows.size()), static_cast<int>(all));
+    IM_CHECK_GT(static_cast<int>(view().rows.size()), 0);
+    for (const auto& row : view().rows) {
+        IM_CHECK(row.scope.find("attention") != std::string::npos);
+    }
+    c->KeyCharsReplace("no such tensor");
+    window().settle(c);
+    IM_CHECK(view().rows.empty());
+}
+
+void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
+    open_two(c);
+    c->ItemClick("//###ledger/**/$$1/##row");
+    c->Yield(2);
+    const auto& tensor = window().workspace().selection().tensor;
+    IM_CHECK(tensor.has_value());
+    IM_CHECK_STR_EQ(tensor->name.c_str(), view().rows[1].tensor.c_str());
+    IM_CHECK_GE(static_cast<double>(tensor->alloc_ns), 0.0);
+    c->KeyPress(ImGuiKey_Escape);
+    c->Yield(2);
+    IM_CHECK(!window().workspace().selection().tensor.has_value());
+}
+
+void copies_rows_as_text(ImGuiTestContext* c) {
+    open_two(c);
+    c->ItemClick("//###ledger/" "\xef\x83\x85##copy");
+    c->Yield(2);
+    const std::string copied = ImGui::GetClipboardText();
+    const auto lines = static_cast<size_t>(std::count(copied.begin(), copied.end(), '\n'));
+    IM_CHECK_EQ(lines, view().rows.size() + 1);
+    IM_CHECK(copied.find(view().rows[0].tensor) != std::string::npos);
+}
+
+void shows_only_what_changes(ImGuiTestContext* c) {
+    open_two(c);
+    const size_t all = view().rows.size();
+    c->ItemCheck("//###ledger/Changes");
+    window().settle(c);
+    IM_CHECK_LT(static_cast<int>(view().rows.size()), static_cast<int>(all));
+    for (const auto& row : view().rows) IM_CHECK(row.presence != profiler::Presence::kSame);
+    c->ItemUncheck("//###ledger/Changes");
+    c->ItemUncheck("//###ledger/Beside B");
+    window().settle(c);
+    IM_CHECK(!view().has_other);
+}
+
+}  // namespace
+
+void register_ledger_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "ledger", name)->TestFunc = run;
+    };
+    add("lists_what_backward_keeps_largest_first", lists_what_backward_keeps_largest_first);
+    add("a_click_on_a_title_sorts", a_click_on_a_title_sorts);
+    add("typing_filters", typing_filters);
+    add("a_click_on_a_row_selects_its_tensor", a_click_on_a_row_selects_its_tensor);
+    add("copies_rows_as_text", copies_rows_as_text);
+    add("shows_only_what_changes", shows_only_what_changes);
+}
+
+}  // namespace tests

@@ -1,0 +1,62 @@
+#include "tests/gui/test_traces.h"
+
+#include "profiler/trace/trace_file.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace tests {
+namespace {
+
+using namespace profiler;
+
+/// Steps that grow a little faster than the batch, as memory-bound layers do.
+void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
+    constexpr int64_t kLimit_bytes = int64_t{8} << 30;
+    constexpr int64_t kFixed_bytes = int64_t{1} << 30;
+    Run run = trace.run();
+    run.memory_limit_bytes = kLimit_bytes;
+    trace.runs.set<&Run::memory_limit_bytes>(Id<Run>(0), kLimit_bytes);
+    for (const int64_t batch : {1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20}) {
+        const auto peak_bytes =
+            kFixed_bytes + static_cast<int64_t>(bytes_per_sequence * static_cast<double>(batch));
+        const bool fits = peak_bytes <= kLimit_bytes;
+        const auto point = trace.sweep_points.append(
+            {.batch_size = batch,
+             .outcome = fits ? SweepOutcome::kOk : SweepOutcome::kOutOfMemory,
+             .peak_allocated_bytes = std::min(peak_bytes, kLimit_bytes),
+             .peak_reserved_bytes = std::min(peak_bytes, kLimit_bytes),
+             .requested_bytes = fits ? -1 : int64_t{64} << 20,
+             .free_bytes = fits ? -1 : int64_t{12} << 20});
+        if (!fits) break;
+        const double step_ms =
+            step_factor * (90.0 + 46.0 * static_cast<double>(batch));
+        for (const double noise : {0.98, 1.0, 1.03}) {
+            trace.sweep_samples.append(
+                {.point = point, .step_time_ns = static_cast<int64_t>(step_ms * noise * 1e6)});
+        }
+    }
+}
+
+void write(const std::filesystem::path& folder, const std::string& recipe, bool in_place,
+           double bytes_per_sequence, double step_factor) {
+    Trace trace = make_synthetic_trace({.num_allocations = 24'000, .in_place = in_place});
+    trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
+    add_sweep(trace, bytes_per_sequence, step_factor);
+    const auto written = write_trace(trace, folder / (recipe + ".tscope"));
+    if (!written) throw std::runtime_error(written.error().message);
+}
+
+}  // namespace
+
+void write_test_traces(const std::filesystem::path& folder) {
+    constexpr double kMiB = 1 << 20;
+    std::filesystem::create_directories(folder);
+    write(folder, "original", false, 690 * kMiB, 1.0);
+    write(folder, "tempo", true, 495 * kMiB, 1.02);
+    write(folder, "tempo-packed", true, 452 * kMiB, 1.05);
+}
+
+}  // namespace tests

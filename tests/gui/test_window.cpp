@@ -1,0 +1,69 @@
+#include "tests/gui/test_window.h"
+
+#include <GLFW/glfw3.h>
+
+namespace tests {
+namespace {
+TestWindow*& current() {
+    static TestWindow* window = nullptr;
+    return window;
+}
+}  // namespace
+
+TestWindow& window() { return *current(); }
+void set_window(TestWindow& window) { current() = &window; }
+
+void TestWindow::settle(ImGuiTestContext* context) {
+    context->Yield(3);
+    for (int i = 0; i < 2000 && !workspace().settled(); ++i) context->SleepNoSkip(0.01F, 0.01F);
+    context->Yield(3);
+    IM_CHECK(workspace().settled());
+}
+
+void TestWindow::reset(ImGuiTestContext* context) {
+    while (!workspace().documents().empty()) {
+        workspace().close(workspace().documents().back());
+    }
+    workspace().clear_selection();
+    workspace().apply({.ledger_query = app::LedgerQuery{}});
+    ui().panels.ledger.filter.clear();
+    ui().toasts = {};
+    ui().settings.dark = true;
+    ui().reset_layout = true;
+    ui().focus_panel = nullptr;
+    settle(context);
+}
+
+void TestWindow::open(ImGuiTestContext* context, const std::vector<std::string>& recipes) {
+    std::vector<std::filesystem::path> files;
+    for (const std::string& recipe : recipes) files.push_back(trace(recipe));
+    workspace().open(files);
+    settle(context);
+    IM_CHECK_EQ(workspace().documents().size(), recipes.size());
+}
+
+void TestWindow::take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse) {
+    if (!keep_mouse) context->MouseTeleportToPos({2, 2});
+    settle(context);
+    ui().toasts = {};
+    ui().picture = pictures_ / (name + ".png");
+    std::filesystem::create_directories(pictures_);
+    context->Yield(2);
+    ui().workspace.take_notices();
+    ui().toasts = {};
+    IM_CHECK(std::filesystem::exists(pictures_ / (name + ".png")));
+}
+
+void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
+    glfwSetWindowSize(shell_.window(), width, height);
+    context->Yield(4);
+    settle(context);
+}
+
+ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float x, float y) {
+    const ImGuiTestItemInfo info = context->WindowInfo(window);
+    return {info.RectFull.Min.x + info.RectFull.GetWidth() * x,
+            info.RectFull.Min.y + info.RectFull.GetHeight() * y};
+}
+
+}  // namespace tests

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "app/window/shell.h"
+
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <filesystem>
+#include <string>
+
+/// The window under test and what tests do with it again and again.
+namespace tests {
+
+class TestWindow {
+  public:
+    TestWindow(app::Shell& shell, std::filesystem::path pictures, std::filesystem::path traces)
+        : shell_(shell), pictures_(std::move(pictures)), traces_(std::move(traces)) {}
+
+    app::Ui& ui() { return shell_.ui(); }
+    app::Workspace& workspace() { return shell_.ui().workspace; }
+    app::Shell& shell() { return shell_; }
+
+    /// A trace file that test_traces.h has written: "original", "tempo", "tempo-packed".
+    std::filesystem::path trace(const std::string& recipe) const {
+        return traces_ / (recipe + ".tscope");
+    }
+    const std::filesystem::path& folder() const { return traces_; }
+
+    /// Closes everything, default layout and theme, no selection, window as at the start.
+    void reset(ImGuiTestContext* context);
+    /// Until nothing loads and every view is the one asked for; fails after 20 s.
+    void settle(ImGuiTestContext* context);
+    void open(ImGuiTestContext* context, const std::vector<std::string>& recipes);
+    /// Writes a picture of the whole window, mouse out of the way unless `keep_mouse`.
+    void take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse = false);
+    void resize(ImGuiTestContext* context, int width, int height);
+
+    /// A point inside a window, by shares of its size.
+    ImVec2 point_in(ImGuiTestContext* context, const char* window, float x, float y);
+
+  private:
+    app::Shell& shell_;
+    std::filesystem::path pictures_;
+    std::filesystem::path traces_;
+};
+
+/// Of the run; set by gui_test_main.cpp.
+TestWindow& window();
+void set_window(TestWindow& window);
+
+void register_files_tests(ImGuiTestEngine* engine);
+void register_compare_tests(ImGuiTestEngine* engine);
+void register_timeline_tests(ImGuiTestEngine* engine);
+void register_ledger_tests(ImGuiTestEngine* engine);
+void register_layout_tests(ImGuiTestEngine* engine);
+void register_picture_tests(ImGuiTestEngine* engine);
+
+}  // namespace tests

@@ -1,0 +1,135 @@
+#include "tests/gui/test_window.h"
+
+namespace tests {
+namespace {
+
+constexpr const char* kTimeline = "//###timeline";
+
+double shown_ns() {
+    const app::TimeWindow& shown = window().workspace().time_window();
+    return shown.end_ns - shown.start_ns;
+}
+
+void open_two(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    c->KeyPress(ImGuiKey_F);
+    window().settle(c);
+}
+
+void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
+    open_two(c);
+    const auto* view = window().workspace().timeline_view();
+    IM_CHECK(view != nullptr);
+    IM_CHECK_EQ(view->traces.size(), size_t{2});
+    IM_CHECK_GT(static_cast<int>(view->traces[0].column_count()), 100);
+    IM_CHECK(!view->difference_bytes.empty());
+    IM_CHECK(view->traces[0].peaks.size() == 1);
+}
+
+void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
+    open_two(c);
+    const double all = shown_ns();
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    window().settle(c);
+    IM_CHECK_LT(shown_ns(), all * 0.6);
+    IM_CHECK_GT(static_cast<int>(window().workspace().timeline_view()->traces[0].column_count()), 100);
+    c->KeyPress(ImGuiKey_F);
+    window().settle(c);
+    IM_CHECK_GT(shown_ns(), all * 0.999);
+}
+
+void dragging_moves_in_time(ImGuiTestContext* c) {
+    open_two(c);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    const double start = window().workspace().time_window().start_ns, shown = shown_ns();
+    c->MouseDown(0);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
+    c->MouseUp(0);
+    window().settle(c);
+    IM_CHECK_GT(window().workspace().time_window().start_ns, start);
+    IM_CHECK_LT(std::abs(shown_ns() - shown), shown * 1e-6);
+}
+
+void right_dragging_zooms_to_a_range(ImGuiTestContext* c) {
+    open_two(c);
+    const double all = shown_ns();
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->MouseDown(1);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.40F));
+    c->MouseUp(1);
+    window().settle(c);
+    IM_CHECK_LT(shown_ns(), all * 0.35);
+    IM_CHECK_GT(shown_ns(), all * 0.10);
+}
+
+void shift_dragging_selects_a_range(ImGuiTestContext* c) {
+    open_two(c);
+    const double all = shown_ns();
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->KeyDown(ImGuiMod_Shift);
+    c->Yield(2);
+    c->MouseDown(0);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.30F));
+    c->MouseUp(0);
+    c->KeyUp(ImGuiMod_Shift);
+    window().settle(c);
+    IM_CHECK(window().workspace().selection().range.has_value());
+    IM_CHECK_EQ(shown_ns(), all);
+    c->KeyPress(ImGuiKey_Z);
+    window().settle(c);
+    IM_CHECK_LT(shown_ns(), all * 0.35);
+    c->KeyPress(ImGuiKey_Escape);
+    c->Yield(2);
+    IM_CHECK(!window().workspace().selection().range.has_value());
+}
+
+void hovering_reads_both_traces(ImGuiTestContext* c) {
+    open_two(c);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    window().settle(c);
+    IM_CHECK(window().ui().panels.timeline.cursor_ns.has_value());
+    const auto readout = window().workspace().read_timeline(
+        0, *window().ui().panels.timeline.cursor_ns);
+    IM_CHECK(!readout.rows.empty());
+    window().take_picture(c, "timeline_hover", true);
+}
+
+void alignment_can_be_switched(ImGuiTestContext* c) {
+    open_two(c);
+    c->ItemUncheck("//###timeline/Align phases");
+    window().settle(c);
+    IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kTime);
+    c->ItemCheck("//###timeline/Align phases");
+    window().settle(c);
+    IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kPhases);
+    c->ItemUncheck("//###timeline/Difference");
+    c->Yield(2);
+    IM_CHECK(!window().ui().panels.timeline.show_difference);
+    c->ItemCheck("//###timeline/Difference");
+}
+
+}  // namespace
+
+void register_timeline_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "timeline", name)->TestFunc = run;
+    };
+    add("shows_two_traces_on_one_axis", shows_two_traces_on_one_axis);
+    add("the_wheel_zooms_and_f_shows_all", the_wheel_zooms_and_f_shows_all);
+    add("dragging_moves_in_time", dragging_moves_in_time);
+    add("right_dragging_zooms_to_a_range", right_dragging_zooms_to_a_range);
+    add("shift_dragging_selects_a_range", shift_dragging_selects_a_range);
+    add("hovering_reads_both_traces", hovering_reads_both_traces);
+    add("alignment_can_be_switched", alignment_can_be_switched);
+}
+
+}  // namespace tests
