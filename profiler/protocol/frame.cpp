@@ -1,9 +1,9 @@
 #include "profiler/protocol/frame.h"
 
-#include <array>
-#include <cerrno>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <array>
+#include <cerrno>
 
 namespace profiler {
 namespace {
@@ -23,7 +23,7 @@ uint32_t read_u32(std::string_view bytes) {
 }  // namespace
 
 std::string encode_frame(const nlohmann::json& header, std::string_view payload) {
-    const std::string text = header.dump();
+    const std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     if (text.size() > kMaxHeaderBytes || payload.size() > kMaxPayloadBytes) {
         throw std::length_error("a frame of the worker protocol is too long");
     }

@@ -27,7 +27,7 @@ struct Frame {
     std::string payload;  // columns in schema order
 };
 
-/// Throws nlohmann::json::exception when a text in the header is not UTF-8.
+/// Bytes that are no UTF-8 become U+FFFD: a message of the system must not stop its report.
 std::string encode_frame(const nlohmann::json& header, std::string_view payload = {});
 
 /// Cuts a stream of bytes into frames.

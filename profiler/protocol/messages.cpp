@@ -43,9 +43,8 @@ json fields(const ResultFrame& result) {
 }
 
 json fields(const ErrorFrame& error) {
-    return {{"message", error.message},
-            {"exit_code", error.exit_code},
-            {"cancelled", error.cancelled}};
+    return {
+        {"message", error.message}, {"exit_code", error.exit_code}, {"cancelled", error.cancelled}};
 }
 
 std::string_view kind_of(const Message& message) {
@@ -119,8 +118,9 @@ models::Result<AddressedMessage> from_header(const json& header) {
     try {
         return AddressedMessage{header.at("id").get<int64_t>(), message_from(header)};
     } catch (const std::exception& error) {  // json's, or of a name that is not known
-        return models::fail("A message could not be understood ({}): the worker is of another build.",
-                            error.what());
+        return models::fail(
+            "A message could not be understood ({}): the worker is of another build.",
+            error.what());
     }
 }
 

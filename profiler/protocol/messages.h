@@ -69,6 +69,9 @@ struct ErrorFrame {
     bool cancelled = false;
 };
 
+/// How a request ended.
+using WorkerOutcome = tl::expected<ResultFrame, ErrorFrame>;
+
 using Message = std::variant<Hello, Request, Cancel, Progress, Sample, ResultFrame, ErrorFrame>;
 
 struct AddressedMessage {

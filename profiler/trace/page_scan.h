@@ -19,7 +19,7 @@ namespace profiler::sqlite {
 
 /// A file as numbered pages, from 1. Small reads are served from a window over the file.
 class PageFile {
-  public:
+public:
     /// Null when the file cannot be read or its header is not SQLite's.
     static std::unique_ptr<PageFile> open(const std::filesystem::path& path);
     PageFile(const PageFile&) = delete;
@@ -34,7 +34,7 @@ class PageFile {
     }  // without the reserved tail of a page
     uint32_t num_pages() const { return num_pages_; }
 
-  private:
+private:
     PageFile() = default;
 
     int fd_ = -1;
@@ -48,7 +48,7 @@ class PageFile {
 
 /// Reads bytes of one page; past the end it returns zeros and remembers that it failed.
 class ByteReader {
-  public:
+public:
     ByteReader(std::span<const uint8_t> bytes, std::size_t offset)
         : bytes_(bytes), offset_(offset) {}
 
@@ -75,7 +75,7 @@ class ByteReader {
         return bytes_.subspan(offset_ - count, count);
     }
 
-  private:
+private:
     uint8_t next() {
         if (offset_ >= bytes_.size()) {
             failed_ = true;
@@ -130,13 +130,13 @@ inline int64_t serial_integer(uint8_t type, const uint8_t* bytes) {
 /// False when it gave up, or when `visit` returned false.
 template <typename Visit>
 class TableScan {
-  public:
+public:
     TableScan(PageFile& file, std::size_t num_columns, Visit visit)
         : file_(file), num_columns_(num_columns), visit_(std::move(visit)) {}
 
     bool run(uint32_t root) { return scan_page(root, 0); }
 
-  private:
+private:
     static constexpr int kMaxDepth = 20;  // as SQLite's own limit for cursors
     static constexpr uint8_t kInterior = 0x05;
     static constexpr uint8_t kLeaf = 0x0d;

@@ -14,39 +14,19 @@ namespace profiler::schema {
 inline constexpr int32_t kApplicationId = 0x54534350;  // "TSCP"
 
 /// Names of an enumeration's values, in order.
-constexpr std::span<const std::string_view> names_of(Source) {
-    return kSourceNames;
-}
-constexpr std::span<const std::string_view> names_of(TimeBasis) {
-    return kTimeBasisNames;
-}
-constexpr std::span<const std::string_view> names_of(RunState) {
-    return kRunStateNames;
-}
-constexpr std::span<const std::string_view> names_of(Severity) {
-    return kSeverityNames;
-}
-constexpr std::span<const std::string_view> names_of(PhaseKind) {
-    return kPhaseKindNames;
-}
-constexpr std::span<const std::string_view> names_of(OpClass) {
-    return kOpClassNames;
-}
-constexpr std::span<const std::string_view> names_of(Role) {
-    return kRoleNames;
-}
-constexpr std::span<const std::string_view> names_of(DType) {
-    return kDTypeNames;
-}
-constexpr std::span<const std::string_view> names_of(Access) {
-    return kAccessNames;
-}
+constexpr std::span<const std::string_view> names_of(Source) { return kSourceNames; }
+constexpr std::span<const std::string_view> names_of(TimeBasis) { return kTimeBasisNames; }
+constexpr std::span<const std::string_view> names_of(RunState) { return kRunStateNames; }
+constexpr std::span<const std::string_view> names_of(Severity) { return kSeverityNames; }
+constexpr std::span<const std::string_view> names_of(PhaseKind) { return kPhaseKindNames; }
+constexpr std::span<const std::string_view> names_of(OpClass) { return kOpClassNames; }
+constexpr std::span<const std::string_view> names_of(Role) { return kRoleNames; }
+constexpr std::span<const std::string_view> names_of(DType) { return kDTypeNames; }
+constexpr std::span<const std::string_view> names_of(Access) { return kAccessNames; }
 constexpr std::span<const std::string_view> names_of(AllocatorAction) {
     return kAllocatorActionNames;
 }
-constexpr std::span<const std::string_view> names_of(SweepOutcome) {
-    return kSweepOutcomeNames;
-}
+constexpr std::span<const std::string_view> names_of(SweepOutcome) { return kSweepOutcomeNames; }
 
 template <typename T>
 struct Reference : std::false_type {};

@@ -27,9 +27,7 @@ fs::path make_private_folder() {
 
 }  // namespace
 
-fs::path side_file(const fs::path& path, const char* suffix) {
-    return path.string() + suffix;
-}
+fs::path side_file(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
 Snapshot::Snapshot(const fs::path& path) {
     const fs::path log = side_file(path, "-wal");

@@ -18,7 +18,7 @@ namespace profiler::sqlite {
 ///     -wal and -shm            with a read-only -shm: what a live or dead writer has committed
 ///     -wal alone               a private copy of both, since the index of the log must be rebuilt
 class Snapshot {
-  public:
+public:
     explicit Snapshot(const std::filesystem::path& path);
     ~Snapshot();
     Snapshot(const Snapshot&) = delete;
@@ -32,7 +32,7 @@ class Snapshot {
     /// First page of a table whose columns are `id` and these, in this order; 0 otherwise.
     uint32_t root_page(std::string_view table, std::span<const std::string_view> columns);
 
-  private:
+private:
     void open(const std::string& uri);
     bool try_open(const std::string& uri);
 

@@ -13,7 +13,7 @@
 namespace profiler::sqlite {
 
 class Error : public std::runtime_error {
-  public:
+public:
     Error(sqlite3* db, int code);
 
     int primary_code() const { return code_ & 0xff; }
@@ -21,13 +21,13 @@ class Error : public std::runtime_error {
     bool disk_full() const;
     int system_error() const { return system_errno_; }  // errno of the call that failed, or 0
 
-  private:
+private:
     int code_;
     int system_errno_;
 };
 
 class Database {
-  public:
+public:
     /// `name` is a path or, with SQLITE_OPEN_URI, a URI. Used by one thread at a time.
     Database(const std::string& name, int flags);
 
@@ -36,7 +36,7 @@ class Database {
     int64_t integer(const std::string& query);  // first value of the first row; 0 when it has none
     std::string text(const std::string& query);
 
-  private:
+private:
     struct Close {
         void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
     };
@@ -44,7 +44,7 @@ class Database {
 };
 
 class Statement {
-  public:
+public:
     Statement(Database& db, std::string_view sql);
 
     /// True while there is a row.
@@ -57,7 +57,7 @@ class Statement {
     void reset() { sqlite3_reset(handle_.get()); }
     sqlite3_stmt* get() const { return handle_.get(); }
 
-  private:
+private:
     [[noreturn]] void fail(int code);
     struct Finalize {
         void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }

@@ -71,7 +71,8 @@ public:
     bool empty() const { return size() == 0; }
 
     RowId append(const Row& row) {
-        for_each_column([&](const auto& column, auto& values) { values.push_back(row.*column.member); });
+        for_each_column(
+            [&](const auto& column, auto& values) { values.push_back(row.*column.member); });
         return RowId(size() - 1);
     }
 
@@ -126,7 +127,8 @@ private:
 
     template <auto Member, std::size_t I>
     static constexpr bool matches() {
-        if constexpr (std::is_same_v<typename std::tuple_element_t<I, Columns>::Value, ValueOf<Member>>) {
+        if constexpr (std::is_same_v<typename std::tuple_element_t<I, Columns>::Value,
+                                     ValueOf<Member>>) {
             return std::get<I>(kColumns).member == Member;
         } else {
             return false;

@@ -30,22 +30,23 @@ template <typename... Args>
                     "; copy it again or repeat the capture");
 }
 
-class Cancelled : public std::exception {};
+class ReadCancelled : public std::exception {};
 
 /// Tells the caller of read_trace how far it is.
-class Progress {
-  public:
+class ReadProgress {
+public:
     static constexpr std::size_t kInterval = 65536;  // rows
 
-    Progress(const ReadOptions& options, std::size_t total) : options_(options), total_(total) {}
+    ReadProgress(const ReadOptions& options, std::size_t total)
+        : options_(options), total_(total) {}
 
     void add(std::size_t rows) {
         done_ += rows;
         const double share = static_cast<double>(done_) / static_cast<double>(total_ + 1);
-        if (options_.progress && !options_.progress(std::min(share, 1.0))) throw Cancelled();
+        if (options_.progress && !options_.progress(std::min(share, 1.0))) throw ReadCancelled();
     }
 
-  private:
+private:
     const ReadOptions& options_;
     std::size_t total_;
     std::size_t done_ = 0;
@@ -53,7 +54,7 @@ class Progress {
 
 /// Rows of each table, known before any row is read so that ids can be checked while reading.
 class RowCounts {
-  public:
+public:
     explicit RowCounts(sqlite::Snapshot& file) : file_(file) {
         num_strings_ = count("string", 1);
         total_ = num_strings_;
@@ -77,7 +78,7 @@ class RowCounts {
     }
     std::size_t total() const { return total_; }
 
-  private:
+private:
     template <typename Row>
     static std::size_t position() {
         std::size_t found = 0;
@@ -131,7 +132,7 @@ CellFault store_integer(int64_t integer, bool is_null, int64_t limit, T& value) 
 /// Reads one table: from the pages where it can, else through SQLite.
 template <typename Row>
 class TableReader {
-  public:
+public:
     TableReader(sqlite::Snapshot& file, std::string_view name, const RowCounts& counts)
         : file_(file), name_(name), num_rows_(counts.of<Row>()) {
         const Table<Row> table;
@@ -148,15 +149,15 @@ class TableReader {
         });
     }
 
-    void read(Table<Row>& table, Progress& progress) {
+    void read(Table<Row>& table, ReadProgress& progress) {
         table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
         if (num_rows_ == 0) return;
         if (!scan(table, progress)) query(table, progress);
     }
 
-  private:
+private:
     /// From the pages; false when they hold something else than plain rows of this table.
-    bool scan(Table<Row>& table, Progress& progress) {
+    bool scan(Table<Row>& table, ReadProgress& progress) {
         sqlite::PageFile* const pages = file_.pages();
         const auto root = file_.root_page(name_, columns_);
         if (pages == nullptr || root == 0) return false;
@@ -173,7 +174,7 @@ class TableReader {
                 sound &= store_serial(type, bytes, limits_[index++], values[row]);
                 bytes += sqlite::kSerialBytes[type];
             });
-            if (++row % Progress::kInterval == 0) progress.add(Progress::kInterval);
+            if (++row % ReadProgress::kInterval == 0) progress.add(ReadProgress::kInterval);
             return sound;
         };
         return sqlite::TableScan(*pages, columns_.size() + 1, visit).run(root) && row == num_rows_;
@@ -195,7 +196,7 @@ class TableReader {
     }
 
     /// Through SQLite: slower, reads whatever SQLite reads, and says what is wrong with a row.
-    void query(Table<Row>& table, Progress& progress) {
+    void query(Table<Row>& table, ReadProgress& progress) {
         sqlite::Statement statement(file_.database(), select());
         std::size_t row = 0;
         while (statement.step()) {
@@ -207,7 +208,7 @@ class TableReader {
             table.for_each_column([&](const auto&, auto& values) {
                 store_column(statement.get(), index++, row, values[row]);
             });
-            if (++row % Progress::kInterval == 0) progress.add(Progress::kInterval);
+            if (++row % ReadProgress::kInterval == 0) progress.add(ReadProgress::kInterval);
         }
         if (row != num_rows_) {
             damaged("table {} has {} rows where {} were announced", name_, row, num_rows_);

@@ -56,8 +56,8 @@ enum class Role : uint8_t {
     kUnknown
 };
 inline constexpr std::array<std::string_view, 8> kRoleNames{
-    "parameter", "gradient", "optimizer_state", "activation",
-    "temporary", "workspace", "input",          "unknown"};
+    "parameter", "gradient",  "optimizer_state", "activation",
+    "temporary", "workspace", "input",           "unknown"};
 
 enum class DType : uint8_t {
     kFloat32,
@@ -183,10 +183,9 @@ struct HealthNote {
     StringId explanation;  // one sentence: what it means and what to do
 
     static constexpr auto columns() {
-        return std::tuple(Column{"code", &HealthNote::code},
-                          Column{"severity", &HealthNote::severity},
-                          Column{"count", &HealthNote::count},
-                          Column{"explanation", &HealthNote::explanation});
+        return std::tuple(
+            Column{"code", &HealthNote::code}, Column{"severity", &HealthNote::severity},
+            Column{"count", &HealthNote::count}, Column{"explanation", &HealthNote::explanation});
     }
 };
 
@@ -377,7 +376,7 @@ struct AllocatorEvent {
     Id<Stream> stream;
     int64_t pool = 0;  // 0 = default pool; private pools (graph capture) count from 1
     int64_t address = 0;
-    int64_t size_bytes = 0;  // segment bytes; at out of memory the bytes asked for
+    int64_t size_bytes = 0;   // segment bytes; at out of memory the bytes asked for
     int64_t free_bytes = -1;  // at out of memory: what the device still had
 
     static constexpr auto columns() {
@@ -443,15 +442,14 @@ struct Kernel {
     int64_t shared_memory_bytes = 0;  // static and dynamic
 
     static constexpr auto columns() {
-        return std::tuple(
-            Column{"name", &Kernel::name}, Column{"stream", &Kernel::stream},
-            Column{"op", &Kernel::op}, Column{"correlation", &Kernel::correlation},
-            Column{"start_ns", &Kernel::start_ns}, Column{"end_ns", &Kernel::end_ns},
-            Column{"grid_x", &Kernel::grid_x}, Column{"grid_y", &Kernel::grid_y},
-            Column{"grid_z", &Kernel::grid_z}, Column{"block_x", &Kernel::block_x},
-            Column{"block_y", &Kernel::block_y}, Column{"block_z", &Kernel::block_z},
-            Column{"registers_per_thread", &Kernel::registers_per_thread},
-            Column{"shared_memory_bytes", &Kernel::shared_memory_bytes});
+        return std::tuple(Column{"name", &Kernel::name}, Column{"stream", &Kernel::stream},
+                          Column{"op", &Kernel::op}, Column{"correlation", &Kernel::correlation},
+                          Column{"start_ns", &Kernel::start_ns}, Column{"end_ns", &Kernel::end_ns},
+                          Column{"grid_x", &Kernel::grid_x}, Column{"grid_y", &Kernel::grid_y},
+                          Column{"grid_z", &Kernel::grid_z}, Column{"block_x", &Kernel::block_x},
+                          Column{"block_y", &Kernel::block_y}, Column{"block_z", &Kernel::block_z},
+                          Column{"registers_per_thread", &Kernel::registers_per_thread},
+                          Column{"shared_memory_bytes", &Kernel::shared_memory_bytes});
     }
 };
 

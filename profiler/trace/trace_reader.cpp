@@ -74,7 +74,8 @@ void check_schema(Database& db) {
     });
 }
 
-void read_strings(Database& db, std::size_t num_strings, StringTable& strings, Progress& progress) {
+void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
+                  ReadProgress& progress) {
     Statement statement(db, "SELECT id, text FROM string ORDER BY id");
     std::size_t row = 0;
     while (statement.step()) {
@@ -124,7 +125,7 @@ Trace read_tables(Snapshot& file, const ReadOptions& options) {
     check_header(db);
     check_schema(db);
     const RowCounts counts(file);
-    Progress progress(options, counts.total());
+    ReadProgress progress(options, counts.total());
     Trace trace;
     read_strings(db, counts.of<Text>(), trace.strings, progress);
     Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, Table<Row>& table) {
@@ -217,7 +218,7 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         return read_tables(file, options);
     } catch (const FileError& error) {
         return fail("{} cannot be read: {}.", path.string(), error.what());
-    } catch (const Cancelled&) {
+    } catch (const ReadCancelled&) {
         return fail("Reading {} was cancelled.", path.string());
     } catch (const sqlite::Error& error) {
         return cannot_read(path, error);

@@ -28,9 +28,7 @@ namespace {
 
 constexpr int kReaderPatienceMs = 2000;  // how long finish() waits for readers of the .partial
 
-std::string reason_of(int error_number) {
-    return std::generic_category().message(error_number);
-}
+std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
 tl::unexpected<models::Error> cannot_write(const fs::path& path, const sqlite::Error& error) {
     if (error.disk_full()) {
@@ -50,7 +48,7 @@ tl::unexpected<models::Error> held_by_another(const fs::path& partial) {
 }
 
 class FileDescriptor {
-  public:
+public:
     FileDescriptor(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
     ~FileDescriptor() {
         if (fd_ >= 0) close(fd_);
@@ -59,14 +57,14 @@ class FileDescriptor {
     FileDescriptor& operator=(const FileDescriptor&) = delete;
     int get() const { return fd_; }
 
-  private:
+private:
     int fd_;
 };
 
 /// Keeps two captures from creating the same .partial at the same moment. Held for milliseconds;
 /// afterwards SQLite's own lock on the .partial says that it has a writer.
 class FolderLock {
-  public:
+public:
     explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
         // Some network file systems have no such locks: then go on without.
         for (int attempt = 0; attempt < 100 && folder_.get() >= 0; ++attempt) {
@@ -75,7 +73,7 @@ class FolderLock {
         }
     }
 
-  private:
+private:
     FileDescriptor folder_;
 };
 
@@ -172,7 +170,7 @@ struct TableState {
 
 /// A database with the schema of a trace and the statements that fill it.
 class Sink {
-  public:
+public:
     explicit Sink(Database& db) : db_(db) {}
 
     void create_schema() {
@@ -199,7 +197,7 @@ class Sink {
         });
     }
 
-  private:
+private:
     TableState& state(std::size_t index) {
         if (index >= tables_.size()) tables_.resize(index + 1);
         return tables_[index];
@@ -373,9 +371,7 @@ Result<void> TraceWriter::Impl::commit(Trace& trace) {
     return {};
 }
 
-Result<void> TraceWriter::commit(Trace& trace) {
-    return impl_->commit(trace);
-}
+Result<void> TraceWriter::commit(Trace& trace) { return impl_->commit(trace); }
 
 /// Merges the log into the file. A reader that keeps the .partial open makes that impossible: then
 /// the whole trace is written anew, and the reader keeps what it has.

@@ -23,9 +23,7 @@ constexpr std::array<Unit, 7> kBinaryUnits{{{"B", 1},
 constexpr std::array<Unit, 4> kTimeUnits{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 // Three digits: 1.23, 12.3, 123 (and 1023, which binary units can reach).
-int decimals_of(double value) {
-    return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-}
+int decimals_of(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
 
 // The largest unit in which the rounded value is at least 1: 1023.9 KiB reads "1.00 MiB".
 template <std::size_t N>
@@ -83,13 +81,9 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-std::string format_bytes(int64_t bytes) {
-    return format_in_units(bytes, kBinaryUnits);
-}
+std::string format_bytes(int64_t bytes) { return format_in_units(bytes, kBinaryUnits); }
 
-std::string format_exact_bytes(int64_t bytes) {
-    return format_count(bytes) + " B";
-}
+std::string format_exact_bytes(int64_t bytes) { return format_count(bytes) + " B"; }
 
 std::string format_duration(int64_t duration_ns) {
     return format_in_units(duration_ns, kTimeUnits);

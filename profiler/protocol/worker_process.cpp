@@ -1,0 +1,233 @@
+#include "profiler/protocol/worker_process.h"
+
+#include "profiler/protocol/messages.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <thread>
+
+namespace profiler {
+namespace fs = std::filesystem;
+using models::fail;
+using models::Result;
+
+namespace {
+
+std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
+
+/// How often the kernel's out-of-memory killer struck since the machine started.
+int64_t count_oom_kills() {
+    std::ifstream counters("/proc/vmstat");
+    std::string name;
+    int64_t value = 0;
+    while (counters >> name >> value) {
+        if (name == "oom_kill") return value;
+    }
+    return 0;
+}
+
+struct Descriptors {
+    int socket = -1;       // the worker's end
+    int log = -1;          // write end
+    int exec_failed = -1;  // write end; closed by a successful exec
+};
+
+/// Between fork and exec: async-signal-safe calls only, since other threads held locks.
+[[noreturn]] void become_worker(const char* program, const Descriptors& fds, pid_t parent) {
+    // The copies above 9 keep clear of the numbers that are about to be replaced.
+    const int socket = fcntl(fds.socket, F_DUPFD_CLOEXEC, 10);
+    const int log = fcntl(fds.log, F_DUPFD_CLOEXEC, 10);
+    const int failed = fcntl(fds.exec_failed, F_DUPFD_CLOEXEC, 10);
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(null, STDIN_FILENO);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    dup2(socket, kWorkerDescriptor);
+#ifdef SYS_close_range
+    syscall(SYS_close_range, kWorkerDescriptor + 1, ~0u, 4u);  // 4: CLOSE_RANGE_CLOEXEC
+#endif
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent) execl(program, program, static_cast<char*>(nullptr));
+    const int error_number = errno;
+    [[maybe_unused]] const ssize_t written = write(failed, &error_number, sizeof error_number);
+    _exit(127);
+}
+
+}  // namespace
+
+Result<fs::path> find_worker() {
+    std::error_code error;
+    if (const char* path = std::getenv("TEMPOSCOPE_WORKER"); path != nullptr && *path != '\0') {
+        if (access(path, X_OK) == 0 && !fs::is_directory(path, error)) return fs::path(path);
+        return fail("TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset it.",
+                    path);
+    }
+    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+    const fs::path path = folder / "temposcope-worker";
+    if (access(path.c_str(), X_OK) == 0) return path;
+    return fail("{} is missing: build it, or set TEMPOSCOPE_WORKER to where it is.", path.string());
+}
+
+void WorkerLog::append(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    text_ += text;
+    if (text_.size() > kMaxBytes) {
+        const std::size_t line_end = text_.find('\n', text_.size() - kMaxBytes);
+        text_.erase(0, line_end == std::string::npos ? text_.size() - kMaxBytes : line_end + 1);
+    }
+}
+
+std::string WorkerLog::text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+}
+
+std::string WorkerLog::last_line() const {
+    std::string log = text();
+    while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.pop_back();
+    const std::size_t start = log.rfind('\n');
+    return start == std::string::npos ? log : log.substr(start + 1);
+}
+
+Result<WorkerProcess> WorkerProcess::start(const fs::path& program) {
+    std::array<int, 2> sockets{-1, -1}, log{-1, -1}, exec_failed{-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0 ||
+        pipe2(log.data(), O_CLOEXEC) != 0 || pipe2(exec_failed.data(), O_CLOEXEC) != 0) {
+        const int error_number = errno;
+        for (const auto& pair : {sockets, log, exec_failed}) {
+            for (const int descriptor : pair) {
+                if (descriptor >= 0) close(descriptor);
+            }
+        }
+        return fail("Cannot start {}: {}; close other programs and try again.", program.string(),
+                    reason_of(error_number));
+    }
+    WorkerProcess process;
+    process.program_ = program;
+    process.oom_kills_before_ = count_oom_kills();
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+        become_worker(program.c_str(), {sockets[1], log[1], exec_failed[1]}, parent);
+    }
+    const int fork_error = errno;
+    close(sockets[1]);
+    close(log[1]);
+    close(exec_failed[1]);
+    process.pid_ = pid;
+    process.socket_ = sockets[0];
+    process.log_ = log[0];
+    int error_number = 0;
+    const bool failed =
+        pid > 0 && read(exec_failed[0], &error_number, sizeof error_number) == sizeof error_number;
+    close(exec_failed[0]);
+    if (pid < 0 || failed) {
+        return fail("Cannot start {}: {}; build it again, or set TEMPOSCOPE_WORKER to where it is.",
+                    program.string(), reason_of(pid < 0 ? fork_error : error_number));
+    }
+    fcntl(process.log_, F_SETFL, O_NONBLOCK);
+    return process;
+}
+
+WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
+    : program_(std::move(other.program_)),
+      pid_(std::exchange(other.pid_, -1)),
+      socket_(std::exchange(other.socket_, -1)),
+      log_(std::exchange(other.log_, -1)),
+      status_(other.status_),
+      killed_by_us_(other.killed_by_us_),
+      oom_kills_before_(other.oom_kills_before_) {}
+
+WorkerProcess::~WorkerProcess() {
+    if (socket_ >= 0) close(socket_);
+    close_log();
+    if (pid_ > 0 && !status_) {
+        signal(SIGKILL);
+        wait(std::chrono::seconds(5));
+    }
+}
+
+bool WorkerProcess::drain_log(WorkerLog& log) {
+    std::array<char, 4096> bytes;
+    for (;;) {
+        const ssize_t count = read(log_, bytes.data(), bytes.size());
+        if (count > 0) {
+            log.append({bytes.data(), static_cast<std::size_t>(count)});
+        } else if (count == 0) {
+            return false;
+        } else if (errno != EINTR) {
+            return errno == EAGAIN;
+        }
+    }
+}
+
+void WorkerProcess::close_log() {
+    if (log_ >= 0) close(log_);
+    log_ = -1;
+}
+
+void WorkerProcess::signal(int number) {
+    if (pid_ <= 0 || status_) return;
+    killed_by_us_ = true;
+    kill(pid_, number);
+}
+
+bool WorkerProcess::wait(std::chrono::milliseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (pid_ > 0 && !status_) {
+        int status = 0;
+        const pid_t ended = waitpid(pid_, &status, WNOHANG);
+        if (ended == pid_) status_ = status;
+        if (ended < 0 && errno != EINTR) status_ = 0;
+        if (!status_) {
+            if (std::chrono::steady_clock::now() >= deadline) return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+    }
+    return true;
+}
+
+bool WorkerProcess::out_of_memory() const {
+    return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL && !killed_by_us_ &&
+           count_oom_kills() > oom_kills_before_;
+}
+
+std::string WorkerProcess::describe_end(const WorkerLog& log) const {
+    const std::string line = log.last_line();
+    const std::string said = line.empty() ? "" : fmt::format(" Its last line was: {}", line);
+    if (out_of_memory()) {
+        return fmt::format(
+            "The machine ran out of memory and its kernel killed the worker; take a "
+            "smaller batch, or set --memory-limit below what is free.");
+    }
+    if (status_ && WIFSIGNALED(*status_)) {
+        const int number = WTERMSIG(*status_);
+        return fmt::format(
+            "The worker was killed by signal {} ({}); what it had recorded stays in "
+            "the .partial file.{}",
+            number, strsignal(number), said);
+    }
+    return fmt::format(
+        "The worker {} ended with status {} before it answered; run temposcope "
+        "doctor.{}",
+        program_.string(), status_ ? WEXITSTATUS(*status_) : -1, said);
+}
+
+}  // namespace profiler

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <sys/types.h>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// The worker as a process: starting it, its log, its end.
+namespace profiler {
+
+/// `TEMPOSCOPE_WORKER` if it is set, else `temposcope-worker` beside this program.
+models::Result<std::filesystem::path> find_worker();
+
+/// The last part of what the worker wrote to standard output and error. Any thread.
+class WorkerLog {
+public:
+    static constexpr std::size_t kMaxBytes = 64 << 10;
+
+    void append(std::string_view text);
+    std::string text() const;
+    std::string last_line() const;
+
+private:
+    mutable std::mutex mutex_;
+    std::string text_;
+};
+
+class WorkerProcess {
+public:
+    /// Starts `program` with its end of a socket pair on descriptor 3. It gets a process group of
+    /// its own, so that Ctrl-C reaches only us, and is killed when the calling thread ends.
+    static models::Result<WorkerProcess> start(const std::filesystem::path& program);
+    WorkerProcess(WorkerProcess&& other) noexcept;
+    WorkerProcess& operator=(WorkerProcess&&) = delete;
+    ~WorkerProcess();  // kills it if it still runs
+
+    /// Our end of the socket pair; the caller closes it.
+    int release_socket() { return std::exchange(socket_, -1); }
+    int log_descriptor() const { return log_; }
+    const std::filesystem::path& program() const { return program_; }
+
+    /// Moves what the log pipe holds to `log`. False when its writers are gone.
+    bool drain_log(WorkerLog& log);
+    void close_log();
+
+    void signal(int number);
+    /// Waits for the end. False when it still runs after `patience`.
+    bool wait(std::chrono::milliseconds patience);
+    /// One sentence on how it ended; to be called after wait() returned true.
+    std::string describe_end(const WorkerLog& log) const;
+    bool out_of_memory() const;
+
+private:
+    WorkerProcess() = default;
+
+    std::filesystem::path program_;
+    pid_t pid_ = -1;
+    int socket_ = -1;
+    int log_ = -1;
+    std::optional<int> status_;  // of waitpid, once it ended
+    bool killed_by_us_ = false;
+    int64_t oom_kills_before_ = 0;  // the kernel's count when it started
+};
+
+}  // namespace profiler

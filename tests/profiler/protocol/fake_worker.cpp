@@ -1,0 +1,103 @@
+/// A worker without torch whose behaviour the workload of the request chooses: {"act": "echo"}.
+/// TEMPOSCOPE_FAKE_WORKER chooses what it does before any request.
+#include "profiler/protocol/frame.h"
+#include "profiler/protocol/worker_server.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+namespace {
+using namespace profiler;
+using namespace std::chrono_literals;
+
+void write_raw(std::string_view bytes) {
+    if (send(kWorkerDescriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) std::_Exit(9);
+}
+
+void say_hello() {
+    write_raw(encode_frame(to_header(Hello{kProtocolVersion, std::string(build_version())}, 0)));
+}
+
+/// What a broken worker does; does not return when `act` is known.
+void act_before_requests(const std::string& act) {
+    if (act == "other-version") {
+        write_raw(encode_frame(to_header(Hello{kProtocolVersion, "9.9.9"}, 0)));
+        pause();
+    } else if (act == "no-hello") {
+        write_raw(encode_frame(to_header(ResultFrame{"x", {}}, 1)));
+        pause();
+    } else if (act == "oversized") {
+        write_raw(std::string("\xff\xff\xff\xff\0\0\0\0", 8));
+        pause();
+    } else if (act == "broken-json") {
+        say_hello();
+        write_raw(std::string("\5\0\0\0\0\0\0\0{\"a\":", 13));
+        pause();
+    } else if (act == "unknown-kind") {
+        say_hello();
+        write_raw(encode_frame({{"protocol", 1}, {"id", 1}, {"kind", "surprise"}}));
+        pause();
+    } else if (act == "truncated") {
+        say_hello();
+        write_raw(std::string("\x40\0\0\0\0\0\0\0{\"kind\":", 16));
+        std::_Exit(0);
+    } else if (act == "library-missing") {
+        std::fprintf(stderr, "error while loading shared libraries: libtorch_cpu.so\n");
+        std::_Exit(127);
+    } else if (act == "deaf") {
+        say_hello();
+        for (;;) pause();
+    } else if (act == "immortal") {
+        std::signal(SIGTERM, SIG_IGN);
+        say_hello();
+        for (;;) pause();
+    }
+}
+
+WorkerOutcome work_until_cancelled(WorkerServer& server) {
+    for (int64_t step = 1; !server.cancelled(); ++step) {
+        server.send(Progress{"step", step, 0});
+        std::this_thread::sleep_for(5ms);
+    }
+    return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
+}
+
+WorkerOutcome handle(WorkerServer& server, const Request& request) {
+    const auto act = request.workload.is_object() ? request.workload.value("act", "echo") : "echo";
+    if (act == "progress") {
+        for (int64_t i = 1; i <= 3; ++i) server.send(Progress{"step", i, 3});
+        for (int64_t i = 0; i < 1000; ++i) server.send(Sample{i, 2 * i, 3 * i, 1, "forward"});
+    }
+    if (act == "wait") return work_until_cancelled(server);
+    if (act == "hang") std::this_thread::sleep_for(1h);
+    if (act == "segv") raise(SIGSEGV);
+    if (act == "kill") raise(SIGKILL);
+    if (act == "exit") std::_Exit(7);
+    if (act == "throw") throw std::runtime_error("The workload threw.");
+    if (act == "out-of-memory") {
+        return tl::unexpected(ErrorFrame{"The capture ran out of memory.", 3});
+    }
+    if (act == "chatter") {
+        for (int i = 0; i < 20000; ++i) std::printf("line %d\n", i);
+        std::fflush(stdout);
+    }
+    return ResultFrame{request.output_path, to_header(request, 0)};
+}
+
+}  // namespace
+
+int main() {
+    if (!WorkerServer::has_program()) {
+        std::fprintf(stderr, "started by hand\n");
+        return 2;
+    }
+    if (const char* act = std::getenv("TEMPOSCOPE_FAKE_WORKER")) act_before_requests(act);
+    WorkerServer server;
+    std::fprintf(stderr, "fake worker %d\n", getpid());
+    return server.serve([&](const Request& request) { return handle(server, request); });
+}
