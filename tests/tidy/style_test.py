@@ -11,6 +11,8 @@ import repository
 
 MAX_COLUMNS = 100
 MAX_LINES = 450
+# The data model is one list of tables, read from top to bottom.
+MAY_BE_LONG = {"profiler/trace/trace.h"}
 TEXT_SUFFIXES = repository.CPP_SUFFIXES | {".py", ".sh", ".cmake", ".md", ".txt", ".json", ""}
 # Written in parts, so that this file does not report itself.
 UNFINISHED = re.compile(
@@ -101,6 +103,7 @@ class Repository(unittest.TestCase):
                 "which noun wants its own file?"
                 for path, text in self.texts.items()
                 if pathlib.PurePath(path).suffix in repository.CPP_SUFFIXES
+                and path not in MAY_BE_LONG
                 and text.count("\n") > MAX_LINES
             ]
         )
