@@ -1,0 +1,66 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/theme.h"
+#include "profiler/view/timeline_view.h"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// Figures for papers, pull requests and reports: the pictures of the window as files, drawn
+/// without a display.
+///
+///     const CompareView view = build_compare_view(comparison);
+///     write_comparison_chart(view, light_theme(), {.format = ChartFormat::kPdf}, "comparison.pdf");
+///
+/// Text is set in an embedded font, so the output depends neither on installed fonts nor on the
+/// locale, and the same input gives the same bytes. PDF text can be selected; in SVG it is outlines
+/// (the words are in its <title> and <desc>); HTML is one page with the SVG inline and the numbers
+/// as a table. A file is written beside its final name and renamed when complete.
+namespace profiler {
+
+enum class ChartFormat : uint8_t { kSvg, kPdf, kPng, kHtml };
+inline constexpr std::array<std::string_view, 4> kChartFormatNames{"svg", "pdf", "png", "html"};
+
+constexpr std::string_view name_of(ChartFormat f) {
+    return kChartFormatNames[static_cast<std::size_t>(f)];
+}
+/// "svg", "pdf", "png", "html", in any case. Errors: another name; lists these.
+models::Result<ChartFormat> parse_chart_format(std::string_view name);
+/// By the path's extension. Errors: none, or an unknown one.
+models::Result<ChartFormat> chart_format_of(const std::filesystem::path& path);
+
+struct ChartOptions {
+    ChartFormat format = ChartFormat::kSvg;
+    double width = 1200;   // points (1/72 inch in PDF, CSS pixels in SVG), 480 to 8000
+    double height = 0;     // 0: what the content asks for; else at least that
+    double png_scale = 2;  // PNG pixels per point, 0.25 to 8
+    std::string title;     // empty: a default one
+};
+
+/// Memory, maximum batch and throughput side by side: one row per recipe with its peak stacked by
+/// role (kept bytes as a thin bar below), its largest batch, and its throughput against batch. Where
+/// the files hold no sweep the panels say so.
+/// Errors: nothing to compare; sizes out of range; a path that cannot be written.
+models::Result<void> write_comparison_chart(const CompareView& view, const Theme& theme,
+                                            const ChartOptions& options,
+                                            const std::filesystem::path& path);
+
+/// One or two traces above each other on one time axis, and their difference; `view` gives window
+/// and level of detail (build it with about `options.width` columns).
+/// Errors: as above.
+models::Result<void> write_timeline_chart(const TimelineView& view, const Theme& theme,
+                                          const ChartOptions& options,
+                                          const std::filesystem::path& path);
+
+/// The same as bytes.
+models::Result<std::string> render_comparison_chart(const CompareView& view, const Theme& theme,
+                                                    const ChartOptions& options);
+models::Result<std::string> render_timeline_chart(const TimelineView& view, const Theme& theme,
+                                                  const ChartOptions& options);
+
+}  // namespace profiler

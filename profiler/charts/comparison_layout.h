@@ -1,0 +1,46 @@
+#pragma once
+
+#include "profiler/charts/canvas.h"
+#include "profiler/view/compare_view.h"
+
+#include <vector>
+
+/// Where the parts of the comparison figure stand.
+///
+///     title, workload, sentence
+///     legend of roles
+///              Peak memory            Maximum batch      Throughput
+///     name  |#####====//// 3.2 GiB   |##### 12        |      __--o
+///           |== kept 1.2 GiB         |                |  _--
+///     name  |...                     |...             |_/
+///     source, notes
+///
+/// Recipes are rows, shared by the first two panels: names of any length stay readable, and two
+/// recipes or eight fill the same figure.
+namespace profiler {
+
+struct RowLayout {
+    Rect name;
+    Rect memory_bar;             // the whole stack
+    std::vector<Rect> segments;  // of the stack, as CompareColumn::stack
+    Rect kept_bar;               // below it
+    Rect batch_bar;
+    Rect rate_bar;  // throughput of the captured step, where there is no sweep
+};
+
+struct ComparisonLayout {
+    double panel_title_y = 0;  // baseline
+    Rect memory;
+    Rect batch;
+    Rect throughput;
+    std::vector<RowLayout> rows;
+    double memory_end_bytes = 1;  // ends of the axes
+    double batch_end = 1;
+    double rate_end = 1;
+    double bottom = 0;  // below the axis labels
+};
+
+/// `area.y` is where the panels start; `area.height` the least height they fill, or 0.
+ComparisonLayout layout_comparison(Canvas& canvas, const CompareView& view, const Rect& area);
+
+}  // namespace profiler

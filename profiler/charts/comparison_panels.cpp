@@ -1,0 +1,151 @@
+#include "profiler/charts/comparison_panels.h"
+
+#include "profiler/charts/figure.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+constexpr double kValueIndent = 7;
+constexpr int kPixelsPerTick = 74;  // room for "1024 MiB"
+
+int tick_count(double width) { return std::max(2, static_cast<int>(width) / kPixelsPerTick); }
+
+/// Baseline at which text of the common size stands in the middle of a bar.
+double middle_of(const Rect& bar) { return bar.center_y() + kTextSize * 0.36; }
+
+void draw_base_line(Canvas& canvas, const Theme& theme, const Rect& plot) {
+    canvas.line({plot.x, plot.y}, {plot.x, plot.bottom()},
+                {.color = theme.dim_text, .width = 1, .alpha = 0.7});
+}
+
+/// The bytes of a layer, inside it, where they fit.
+void draw_segment_text(Canvas& canvas, Color fill, const Rect& rect, const std::string& text) {
+    const TextStyle style{.size = 10.5, .color = ink_on(fill), .align = 0.5};
+    const double width = canvas.measure(text, style) + 8;
+    if (width + 6 > rect.width || rect.height < 15) return;
+    const Rect plate{rect.center_x() - width / 2, rect.center_y() - 7, width, 14};
+    canvas.fill_rounded(plate, 3, fill);  // covers the hatch
+    canvas.text({rect.center_x(), rect.center_y() + 3.8}, text, style);
+}
+
+void draw_stack(Canvas& canvas, const Theme& theme, const CompareColumn& column,
+                const RowLayout& row) {
+    for (std::size_t i = 0; i < row.segments.size(); ++i) {
+        draw_role_rect(canvas, theme, column.stack[i].role, row.segments[i]);
+        if (i > 0) {  // a hair of paper between layers
+            const Rect gap{row.segments[i].x - 0.4, row.segments[i].y, 0.8, row.segments[i].height};
+            canvas.fill(gap, theme.plot);
+        }
+    }
+    for (std::size_t i = 0; i < row.segments.size(); ++i) {
+        draw_segment_text(canvas, color_of(theme, column.stack[i].role), row.segments[i],
+                          column.stack[i].text);
+    }
+}
+
+void draw_kept(Canvas& canvas, const Theme& theme, const CompareColumn& column,
+               const RowLayout& row) {
+    if (column.kept_bytes <= 0) return;
+    canvas.fill(row.kept_bar, theme.dim_text);
+    const TextStyle style{.size = kLabelSize, .color = theme.dim_text};
+    const Point at{row.kept_bar.right() + 6, row.kept_bar.bottom() + 2};
+    const double width = canvas.text(at, "kept " + column.kept_text, style);
+    const TextStyle toned{.size = kLabelSize, .color = tone_color(theme, column.kept_change.tone)};
+    canvas.text({at.x + width + 5, at.y}, column.kept_change.text, toned);
+}
+
+}  // namespace
+
+void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& view,
+                       const ComparisonLayout& layout) {
+    const TextStyle style{.size = kTextSize, .weight = Weight::kBold, .color = theme.text};
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        const CompareColumn& column = view.columns[i];
+        const Rect& name = layout.rows[i].name;
+        canvas.marker(recipe_marker(column.index), {name.x + 6, name.center_y()}, 4.5,
+                      recipe_color(theme, column.index));
+        const auto lines = wrap_label(column.recipe, name.width - 26, 3, canvas.measurer(style));
+        double y = middle_of(name) - 7.5 * static_cast<double>(lines.size() - 1);
+        for (const std::string& line : lines) {
+            canvas.text({name.x + 18, y}, line, style);
+            y += 15;
+        }
+    }
+}
+
+void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
+                       const ComparisonLayout& layout) {
+    const Rect& plot = layout.memory;
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
+                     "by role, each recipe at its own peak; thin: kept from forward to backward");
+    if (!view.has_peak) {
+        draw_empty_panel(canvas, theme, plot,
+                         "No captured step in these files. `temposcope capture` records one.");
+        return;
+    }
+    const auto ticks =
+        make_ticks(AxisUnit::kBytes, 0, layout.memory_end_bytes, tick_count(plot.width));
+    draw_x_axis(canvas, theme, plot, ticks, 0, layout.memory_end_bytes);
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        const CompareColumn& column = view.columns[i];
+        const RowLayout& row = layout.rows[i];
+        draw_stack(canvas, theme, column, row);
+        draw_value(canvas, theme,
+                   {row.memory_bar.right() + kValueIndent, middle_of(row.memory_bar)},
+                   column.peak_text, column.peak_change);
+        draw_kept(canvas, theme, column, row);
+    }
+    draw_base_line(canvas, theme, plot);
+}
+
+void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
+                      const ComparisonLayout& layout) {
+    const Rect& plot = layout.batch;
+    const std::string remark =
+        view.memory_limit_text.empty() ? "sequences per step" : "within " + view.memory_limit_text;
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Maximum batch",
+                     remark);
+    if (!view.has_max_batch) {
+        draw_empty_panel(canvas, theme, plot, view.no_max_batch_text);
+        return;
+    }
+    const auto ticks =
+        make_ticks(AxisUnit::kCount, 0, layout.batch_end, tick_count(plot.width) + 1);
+    draw_x_axis(canvas, theme, plot, ticks, 0, layout.batch_end);
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        const CompareColumn& column = view.columns[i];
+        const Rect& bar = layout.rows[i].batch_bar;
+        canvas.fill(bar, recipe_color(theme, column.index));
+        draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
+                   column.max_batch_text, column.max_batch_change);
+    }
+    draw_base_line(canvas, theme, plot);
+}
+
+void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
+                     const ComparisonLayout& layout) {
+    const Rect& plot = layout.throughput;
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Throughput",
+                     "sequences/s of the captured steps (no sweep in these files)");
+    const bool has_rates =
+        std::any_of(view.columns.begin(), view.columns.end(),
+                    [](const CompareColumn& c) { return c.sequences_per_s > 0; });
+    if (!has_rates) {
+        draw_empty_panel(canvas, theme, plot, view.no_throughput_text);
+        return;
+    }
+    const auto ticks = make_ticks(AxisUnit::kRate, 0, layout.rate_end, tick_count(plot.width));
+    draw_x_axis(canvas, theme, plot, ticks, 0, layout.rate_end);
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        const CompareColumn& column = view.columns[i];
+        const Rect& bar = layout.rows[i].rate_bar;
+        canvas.fill(bar, recipe_color(theme, column.index));
+        draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
+                   column.throughput_text, column.throughput_change);
+    }
+    draw_base_line(canvas, theme, plot);
+}
+
+}  // namespace profiler

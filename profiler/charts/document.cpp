@@ -1,0 +1,130 @@
+#include "profiler/charts/document.h"
+
+#include "profiler/charts/svg.h"
+
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace profiler {
+namespace {
+
+struct DestroySurface {
+    void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
+};
+struct DestroyContext {
+    void operator()(cairo_t* cairo) const { cairo_destroy(cairo); }
+};
+using Surface = std::unique_ptr<cairo_surface_t, DestroySurface>;
+using Context = std::unique_ptr<cairo_t, DestroyContext>;
+
+cairo_status_t append(void* bytes, const unsigned char* data, unsigned length) {
+    static_cast<std::string*>(bytes)->append(reinterpret_cast<const char*>(data), length);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+Surface create_surface(const Page& page, ChartFormat format, std::string& bytes) {
+    if (format == ChartFormat::kPng) {
+        const auto pixels = [&](double length) {
+            return static_cast<int>(std::lround(std::ceil(length * page.png_scale)));
+        };
+        return Surface(cairo_image_surface_create(CAIRO_FORMAT_RGB24, pixels(page.width),
+                                                  pixels(page.height)));
+    }
+    if (format == ChartFormat::kPdf) {
+        Surface pdf(cairo_pdf_surface_create_for_stream(append, &bytes, page.width, page.height));
+        // Without a date of its own Cairo writes the present one: never the same bytes twice.
+        cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_CREATE_DATE,
+                                       "2000-01-01T00:00:00Z");
+        cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_TITLE, page.title.c_str());
+        cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_SUBJECT,
+                                       page.description.c_str());
+        cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_CREATOR, "temposcope");
+        return pdf;
+    }
+    return Surface(cairo_svg_surface_create_for_stream(append, &bytes, page.width, page.height));
+}
+
+}  // namespace
+
+models::Result<std::string> draw_page(const Page& page, ChartFormat format, const Draw& draw) {
+    std::string bytes;
+    const Surface surface = create_surface(page, format, bytes);
+    {
+        const Context cairo(cairo_create(surface.get()));
+        if (format == ChartFormat::kPng) cairo_scale(cairo.get(), page.png_scale, page.png_scale);
+        Canvas canvas(cairo.get());
+        canvas.fill({0, 0, page.width, page.height}, page.paper);
+        draw(canvas);
+        cairo_show_page(cairo.get());
+        const cairo_status_t status = cairo_status(cairo.get());
+        if (status != CAIRO_STATUS_SUCCESS) {
+            return models::fail("The chart could not be drawn ({}); try a smaller size.",
+                                cairo_status_to_string(status));
+        }
+    }
+    if (format == ChartFormat::kPng) {
+        cairo_surface_write_to_png_stream(surface.get(), append, &bytes);
+    }
+    cairo_surface_finish(surface.get());
+    const cairo_status_t status = cairo_surface_status(surface.get());
+    if (status != CAIRO_STATUS_SUCCESS) {
+        return models::fail("The chart could not be drawn ({}); try a smaller size.",
+                            cairo_status_to_string(status));
+    }
+    if (format == ChartFormat::kPng || format == ChartFormat::kPdf) return bytes;
+    return describe_svg(renumber_svg_ids(bytes), page.title, page.description);
+}
+
+void with_measuring_canvas(const Draw& measure) {
+    const Surface surface(cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, nullptr));
+    const Context cairo(cairo_create(surface.get()));
+    Canvas canvas(cairo.get());
+    measure(canvas);
+}
+
+models::Result<ChartFormat> parse_chart_format(std::string_view name) {
+    const auto lower = [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    };
+    for (std::size_t i = 0; i < kChartFormatNames.size(); ++i) {
+        const std::string_view known = kChartFormatNames[i];
+        if (std::equal(known.begin(), known.end(), name.begin(), name.end(),
+                       [lower](char a, char b) { return a == lower(b); })) {
+            return static_cast<ChartFormat>(i);
+        }
+    }
+    return models::fail("\"{}\" is not a chart format; choose one of {}.", name,
+                        fmt::join(kChartFormatNames, ", "));
+}
+
+models::Result<ChartFormat> chart_format_of(const std::filesystem::path& path) {
+    std::string extension = path.extension().string();
+    if (extension.starts_with('.')) extension.erase(0, 1);
+    if (const auto format = parse_chart_format(extension)) return *format;
+    return models::fail("{} does not say which format it is; end its name in one of .{}.",
+                        path.string(), fmt::join(kChartFormatNames, ", ."));
+}
+
+models::Result<void> check_options(const ChartOptions& options) {
+    if (!(options.width >= 480 && options.width <= 8000)) {
+        return models::fail("A chart cannot be {} wide; choose a width from 480 to 8000.",
+                            options.width);
+    }
+    if (!(options.height >= 0 && options.height <= 8000)) {
+        return models::fail(
+            "A chart cannot be {} high; choose a height up to 8000, or 0 for what "
+            "the content needs.",
+            options.height);
+    }
+    if (!(options.png_scale >= 0.25 && options.png_scale <= 8)) {
+        return models::fail("A PNG scale of {} makes no picture; choose one from 0.25 to 8.",
+                            options.png_scale);
+    }
+    return {};
+}
+
+}  // namespace profiler

@@ -1,0 +1,151 @@
+#include "profiler/charts/figure.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+constexpr double kLegendGap = 18;
+constexpr double kSwatch = 13;
+constexpr double kValueGap = 6;
+
+/// Wrapped text; returns the y of the line below the last.
+double draw_lines(Canvas& canvas, const Flow& flow, std::string_view text, const TextStyle& style,
+                  int max_lines) {
+    double y = flow.y;
+    for (const std::string& line :
+         wrap_label(text, flow.width, max_lines, canvas.measurer(style))) {
+        y += style.size * 1.4;
+        canvas.text({flow.x, y - style.size * 0.35}, line, style);
+    }
+    return y;
+}
+
+TextStyle value_style(Color color) {
+    return {.size = kTextSize, .weight = Weight::kBold, .color = color};
+}
+
+LineStyle grid_style(const Theme& theme) {
+    return {.color = theme.text, .width = 1, .alpha = theme.is_dark ? 0.09 : 0.11};
+}
+
+}  // namespace
+
+double draw_header(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow) {
+    double y = flow.y;
+    const auto add = [&](std::string_view words, const TextStyle& style, int max_lines) {
+        if (!words.empty())
+            y = draw_lines(canvas, {flow.x, y, flow.width}, words, style, max_lines);
+    };
+    add(text.title, {.size = 19, .weight = Weight::kBold, .color = theme.text}, 2);
+    add(text.subtitle, {.size = 13, .color = theme.dim_text}, 2);
+    if (!text.sentence.empty()) {
+        y += 6;
+        add(text.sentence, {.size = 14, .color = theme.text}, 3);
+    }
+    return y;
+}
+
+double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow) {
+    const LineStyle rule{.color = theme.border, .width = 1};
+    canvas.line({flow.x, flow.y}, {flow.x + flow.width, flow.y}, rule);
+    double y = flow.y + 5;
+    const TextStyle style{.size = 10.5, .color = theme.dim_text};
+    for (const std::string& line : text.footer) {
+        y = draw_lines(canvas, {flow.x, y, flow.width}, line, style, 2);
+    }
+    return y;
+}
+
+void draw_role_rect(Canvas& canvas, const Theme& theme, Role role, const Rect& rect) {
+    const Color fill = color_of(theme, role);
+    canvas.fill(rect, fill);
+    canvas.hatch(rect, hatch_of(role), ink_on(fill), 0.28);
+}
+
+double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Role>& roles,
+                        const Flow& flow) {
+    const TextStyle style{.size = kTextSize, .color = theme.text};
+    double x = flow.x;
+    double y = flow.y;
+    for (const Role role : roles) {
+        const double width = kSwatch + 6 + canvas.measure(label_of(role), style);
+        if (x > flow.x && x + width > flow.x + flow.width) {
+            x = flow.x;
+            y += 20;
+        }
+        draw_role_rect(canvas, theme, role, {x, y + 2, kSwatch, kSwatch});
+        canvas.text({x + kSwatch + 6, y + 12.5}, label_of(role), style);
+        x += width + kLegendGap;
+    }
+    return roles.empty() ? flow.y : y + 18;
+}
+
+void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,
+                      std::string_view title, std::string_view remark) {
+    const TextStyle bold{.size = 13, .weight = Weight::kBold, .color = theme.text};
+    const TextStyle dim{.size = kLabelSize, .color = theme.dim_text};
+    canvas.text(baseline, fit_label(title, width, canvas.measurer(bold)), bold);
+    canvas.text({baseline.x, baseline.y + 15}, fit_label(remark, width, canvas.measurer(dim)), dim);
+}
+
+void draw_x_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
+                 const std::vector<Tick>& ticks, double start, double end) {
+    const TextStyle style{.size = kLabelSize, .color = theme.dim_text, .align = 0.5};
+    for (const Tick& tick : ticks) {
+        const double x = plot.x + (tick.value - start) / (end - start) * plot.width;
+        canvas.line({x, plot.y}, {x, plot.bottom()}, grid_style(theme));
+        canvas.text({x, plot.bottom() + 15}, tick.label, style);
+    }
+}
+
+void draw_y_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
+                 const std::vector<Tick>& ticks, double end) {
+    const TextStyle style{.size = kLabelSize, .color = theme.dim_text, .align = 1};
+    for (const Tick& tick : ticks) {
+        const double y = plot.bottom() - tick.value / end * plot.height;
+        canvas.line({plot.x, y}, {plot.right(), y}, grid_style(theme));
+        canvas.text({plot.x - 7, y + 4}, tick.label, style);
+    }
+}
+
+void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std::string_view text) {
+    canvas.fill_rounded(plot, 4, mix(theme.plot, theme.text, 0.03));
+    const TextStyle style{.size = kTextSize, .color = theme.dim_text, .align = 0.5};
+    const auto lines = wrap_label(text, plot.width - 28, 6, canvas.measurer(style));
+    const double leading = style.size * 1.4;
+    double y = plot.center_y() - leading * static_cast<double>(lines.size()) / 2 + style.size;
+    for (const std::string& line : lines) {
+        canvas.text({plot.center_x(), y}, line, style);
+        y += leading;
+    }
+}
+
+Color tone_color(const Theme& theme, Tone tone) {
+    switch (tone) {
+        case Tone::kGood:
+            return theme.good;
+        case Tone::kBad:
+            return theme.bad;
+        case Tone::kNeutral:
+            return theme.dim_text;
+    }
+    return theme.dim_text;
+}
+
+double measure_value(Canvas& canvas, std::string_view value, const Change& change) {
+    const double width = canvas.measure(value, value_style({}));
+    if (change.empty()) return width;
+    return width + kValueGap + canvas.measure(change.text, {.size = kTextSize});
+}
+
+double draw_value(Canvas& canvas, const Theme& theme, Point baseline, std::string_view value,
+                  const Change& change) {
+    const double width = canvas.text(baseline, value, value_style(theme.text));
+    if (change.empty()) return width;
+    const TextStyle style{.size = kTextSize, .color = tone_color(theme, change.tone)};
+    return width + kValueGap +
+           canvas.text({baseline.x + width + kValueGap, baseline.y}, change.text, style);
+}
+
+}  // namespace profiler

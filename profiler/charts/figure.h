@@ -1,0 +1,61 @@
+#pragma once
+
+#include "profiler/charts/canvas.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/theme.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What every figure has around its plots: title, legend, axes, notes. Functions that flow down the
+/// page take the y at which they start and return the y at which they end; drawn on a measuring
+/// canvas they give the height of the page.
+namespace profiler {
+
+inline constexpr double kMargin = 28;
+inline constexpr double kLabelSize = 11;
+inline constexpr double kTextSize = 12;
+
+struct FigureText {
+    std::string title;
+    std::string subtitle;             // the workload
+    std::string sentence;             // what a reader should take away
+    std::vector<std::string> footer;  // source, notes, definitions
+};
+
+struct Flow {
+    double x = 0;
+    double y = 0;
+    double width = 0;
+};
+
+double draw_header(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
+double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
+double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Role>& roles,
+                        const Flow& flow);
+
+/// A role's fill with its hatch.
+void draw_role_rect(Canvas& canvas, const Theme& theme, Role role, const Rect& rect);
+
+/// Bold title and dim remark above a plot; `baseline` is the title's.
+void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,
+                      std::string_view title, std::string_view remark);
+
+/// Vertical grid lines with labels below / horizontal ones with labels to the left.
+void draw_x_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
+                 const std::vector<Tick>& ticks, double start, double end);
+void draw_y_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
+                 const std::vector<Tick>& ticks, double end);
+
+/// Why a panel holds nothing, in its place.
+void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std::string_view text);
+
+Color tone_color(const Theme& theme, Tone tone);
+
+/// "3.20 GiB" in bold and a change behind it; returns the width.
+double draw_value(Canvas& canvas, const Theme& theme, Point baseline, std::string_view value,
+                  const Change& change);
+double measure_value(Canvas& canvas, std::string_view value, const Change& change);
+
+}  // namespace profiler

@@ -1,0 +1,72 @@
+#include "profiler/charts/html.h"
+
+#include "profiler/charts/svg.h"
+
+#include <fmt/format.h>
+
+namespace profiler {
+namespace {
+
+std::string make_style(const Theme& theme) {
+    return fmt::format(
+        "body{{margin:24px auto;max-width:1240px;padding:0 16px;background:{};color:{};"
+        "font:14px/1.5 Roboto,'Helvetica Neue',Arial,sans-serif}}\n"
+        "svg{{display:block;width:100%;height:auto;border-radius:6px}}\n"
+        "div{{overflow-x:auto}}\n"
+        "table{{border-collapse:collapse;margin-top:24px;font-variant-numeric:tabular-nums;"
+        "background:{};width:100%}}\n"
+        "th,td{{padding:6px 12px;border-bottom:1px solid {};text-align:left;white-space:nowrap}}\n"
+        "th{{color:{};font-weight:500}}\n"
+        ".right{{text-align:right}}\n"
+        ".good{{color:{}}}\n.bad{{color:{}}}\n",
+        to_hex(theme.background), to_hex(theme.text), to_hex(theme.panel), to_hex(theme.border),
+        to_hex(theme.dim_text), to_hex(theme.good), to_hex(theme.bad));
+}
+
+std::string_view class_of(Align align) { return align == Align::kRight ? "right" : "left"; }
+
+std::string_view class_of(Tone tone) {
+    switch (tone) {
+        case Tone::kGood:
+            return " good";
+        case Tone::kBad:
+            return " bad";
+        case Tone::kNeutral:
+            return "";
+    }
+    return "";
+}
+
+std::string make_table(const TextTable& table) {
+    std::string html = "<div><table>\n<thead><tr>";
+    for (const TextTable::Column& column : table.columns) {
+        html += fmt::format("<th class=\"{}\" title=\"{}\">{}</th>", class_of(column.align),
+                            escape_xml(column.explanation), escape_xml(column.title));
+    }
+    html += "</tr></thead>\n<tbody>\n";
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+        html += "<tr>";
+        for (std::size_t c = 0; c < table.rows[i].size(); ++c) {
+            html += fmt::format("<td class=\"{}{}\">{}</td>", class_of(table.columns[c].align),
+                                class_of(table.tones[i][c]), escape_xml(table.rows[i][c]));
+        }
+        html += "</tr>\n";
+    }
+    return html + "</tbody>\n</table></div>\n";
+}
+
+}  // namespace
+
+std::string make_html_page(std::string_view svg, const FigureText& text, const TextTable* table,
+                           const Theme& theme) {
+    std::string html = fmt::format(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n"
+        "<style>\n{}</style>\n</head>\n<body>\n",
+        escape_xml(text.title), make_style(theme));
+    html += svg_element(svg);
+    if (table) html += make_table(*table);
+    return html + "</body>\n</html>\n";
+}
+
+}  // namespace profiler

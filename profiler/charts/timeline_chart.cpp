@@ -1,0 +1,242 @@
+#include "profiler/charts/charts.h"
+#include "profiler/charts/document.h"
+#include "profiler/charts/figure.h"
+#include "profiler/charts/html.h"
+#include "profiler/charts/write_file.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+constexpr double kAxisWidth = 66;
+constexpr double kPlotHeight = 190;
+constexpr double kDifferenceHeight = 96;
+constexpr double kPlotTitleHeight = 40;
+
+struct TimeAxis {
+    Rect plot;
+    double start_ns = 0;
+    double end_ns = 1;
+
+    double x(double time_ns) const {
+        const double t = (time_ns - start_ns) / (end_ns - start_ns);
+        return plot.x + std::clamp(t, 0.0, 1.0) * plot.width;
+    }
+};
+
+/// The outline of a step function over the columns, from `base(i)` up to `top(i)`; equal neighbours
+/// are joined, which makes files a fraction as large.
+template <typename Base, typename Top>
+std::vector<Point> step_outline(const TimelineTrace& trace, const TimeAxis& axis, Base base,
+                                Top top) {
+    std::vector<Point> upper;
+    std::vector<Point> lower;
+    const auto add = [](std::vector<Point>& line, double x0, double x1, double y) {
+        if (!line.empty() && line.back().y == y) {
+            line.back().x = x1;
+            return;
+        }
+        line.push_back({x0, y});
+        line.push_back({x1, y});
+    };
+    for (std::size_t i = 0; i < trace.column_count(); ++i) {
+        const double x0 = axis.x(trace.edge_ns[i]);
+        const double x1 = axis.x(trace.edge_ns[i + 1]);
+        add(upper, x0, x1, top(i));
+        add(lower, x0, x1, base(i));
+    }
+    upper.insert(upper.end(), lower.rbegin(), lower.rend());
+    return upper;
+}
+
+void draw_phases(Canvas& canvas, const Theme& theme, const TimelineTrace& trace,
+                 const TimeAxis& axis) {
+    const TextStyle style{.size = kLabelSize, .color = theme.dim_text, .align = 0.5};
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const PhaseBand& band = trace.phases[i];
+        const double x0 = axis.x(band.start_ns);
+        const double x1 = axis.x(band.end_ns);
+        if (static_cast<int>(band.kind) % 2 == 0) {
+            canvas.fill({x0, axis.plot.y, x1 - x0, axis.plot.height}, theme.text, 0.045);
+        }
+        canvas.line({x0, axis.plot.y - 5}, {x0, axis.plot.bottom()},
+                    {.color = theme.text, .width = 0.8, .alpha = 0.18});
+        const std::string label = std::string(name_of(band.kind));
+        if (canvas.measure(label, style) + 6 < x1 - x0) {
+            canvas.text({(x0 + x1) / 2, axis.plot.y - 6}, label, style);
+        }
+    }
+}
+
+void draw_layers(Canvas& canvas, const Theme& theme, const TimelineView& view,
+                 const TimelineTrace& trace, const TimeAxis& axis, double end_bytes) {
+    const auto y = [&](double bytes) {
+        return axis.plot.bottom() - bytes / end_bytes * axis.plot.height;
+    };
+    const std::vector<double>* below = nullptr;
+    for (const Role role : view.roles) {
+        const std::vector<double>& tops = trace.top_bytes[static_cast<std::size_t>(role)];
+        const auto outline = step_outline(
+            trace, axis, [&](std::size_t i) { return y(below ? (*below)[i] : 0); },
+            [&](std::size_t i) { return y(tops[i]); });
+        const Color fill = color_of(theme, role);
+        canvas.polygon(outline, fill);
+        canvas.hatch(std::span<const Point>(outline), hatch_of(role), ink_on(fill), 0.2);
+        below = &tops;
+    }
+    if (!trace.has_reserved) return;
+    std::vector<Point> reserved;
+    for (std::size_t i = 0; i < trace.column_count(); ++i) {
+        reserved.push_back({axis.x(trace.edge_ns[i]), y(trace.reserved_bytes[i])});
+        reserved.push_back({axis.x(trace.edge_ns[i + 1]), y(trace.reserved_bytes[i])});
+    }
+    canvas.polyline(reserved, {.color = theme.text, .width = 1.2, .alpha = 0.8, .dashed = true});
+}
+
+void draw_peak(Canvas& canvas, const Theme& theme, const TimelineTrace& trace, const TimeAxis& axis,
+               double end_bytes) {
+    for (const PeakMarker& peak : trace.peaks) {
+        const Point at{axis.x(peak.time_ns), axis.plot.bottom() - static_cast<double>(peak.bytes) /
+                                                                      end_bytes * axis.plot.height};
+        const TextStyle style{.size = kLabelSize, .weight = Weight::kBold, .color = theme.text};
+        const double width = canvas.measure(peak.text, style) + 12;
+        const bool is_left = at.x + width + 8 > axis.plot.right();
+        const Rect plate{is_left ? at.x - width - 8 : at.x + 8, at.y - 17, width, 17};
+        canvas.fill_rounded(plate, 3, theme.plot, 0.88);
+        canvas.text({plate.x + 6, plate.y + 12.5}, peak.text, style);
+        canvas.ring(at, 3.5, {.color = theme.text, .width = 1.6});
+    }
+}
+
+std::vector<Tick> time_ticks(const TimeAxis& axis) {
+    return make_ticks(AxisUnit::kTime, axis.start_ns, axis.end_ns,
+                      std::max(2, static_cast<int>(axis.plot.width) / 90));
+}
+
+void draw_trace(Canvas& canvas, const Theme& theme, const TimelineView& view,
+                const TimelineTrace& trace, const TimeAxis& axis) {
+    const int ticks = std::max(3, static_cast<int>(axis.plot.height) / 40);
+    const double end_bytes = axis_end(AxisUnit::kBytes, view.max_bytes, 0.12, ticks);
+    const TextStyle bold{.size = 13, .weight = Weight::kBold, .color = theme.text};
+    const double width = canvas.text({axis.plot.x, axis.plot.y - 24}, trace.name, bold);
+    canvas.text({axis.plot.x + width + 10, axis.plot.y - 24}, trace.summary,
+                {.size = kTextSize, .color = theme.dim_text});
+    draw_y_axis(canvas, theme, axis.plot, make_ticks(AxisUnit::kBytes, 0, end_bytes, ticks),
+                end_bytes);
+    draw_x_axis(canvas, theme, axis.plot, time_ticks(axis), axis.start_ns, axis.end_ns);
+    draw_phases(canvas, theme, trace, axis);
+    draw_layers(canvas, theme, view, trace, axis, end_bytes);
+    draw_peak(canvas, theme, trace, axis, end_bytes);
+}
+
+void draw_difference(Canvas& canvas, const Theme& theme, const TimelineView& view,
+                     const TimeAxis& axis) {
+    const double reach = std::max(view.max_difference_bytes * 1.1, 1.0);
+    const auto y = [&](double bytes) {
+        return axis.plot.center_y() - bytes / reach * axis.plot.height / 2;
+    };
+    canvas.text({axis.plot.x, axis.plot.y - 8},
+                fmt::format("Difference: {} minus {}", view.traces[1].name, view.traces[0].name),
+                {.size = 13, .weight = Weight::kBold, .color = theme.text});
+    const TextStyle label{.size = kLabelSize, .color = theme.dim_text, .align = 1};
+    for (const Tick& tick : make_ticks(AxisUnit::kBytes, -reach, reach, 5)) {
+        canvas.line({axis.plot.x, y(tick.value)}, {axis.plot.right(), y(tick.value)},
+                    {.color = theme.text, .alpha = tick.value == 0 ? 0.5 : 0.1});
+        canvas.text({axis.plot.x - 7, y(tick.value) + 4},
+                    tick.value > 0 ? "+" + tick.label : tick.label, label);
+    }
+    const auto fill = [&](auto part, Color color) {
+        const auto outline = step_outline(
+            view.traces[0], axis, [&](std::size_t) { return y(0); },
+            [&](std::size_t i) { return y(part(view.difference_bytes[i])); });
+        canvas.polygon(outline, color, 0.85);
+    };
+    fill([](double bytes) { return std::min(bytes, 0.0); }, theme.good);
+    fill([](double bytes) { return std::max(bytes, 0.0); }, theme.bad);
+    draw_x_axis(canvas, theme, axis.plot, time_ticks(axis), axis.start_ns, axis.end_ns);
+}
+
+FigureText describe(const TimelineView& view, const ChartOptions& options) {
+    FigureText text;
+    text.title = options.title.empty() ? "Memory over one training run" : options.title;
+    for (const TimelineTrace& trace : view.traces) {
+        if (!text.subtitle.empty()) text.subtitle += "; ";
+        text.subtitle += fmt::format("{}: {}", trace.name, trace.summary);
+    }
+    if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
+        text.footer.push_back(
+            fmt::format("Time is that of {}; {} is stretched phase by phase to its phases.",
+                        view.traces[0].name, view.traces[1].name));
+    }
+    if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);
+    text.footer.emplace_back(
+        "Each column shows the instant of its highest total; dashed: reserved by the allocator, "
+        "where "
+        "it differs. Drawn by Temposcope.");
+    return text;
+}
+
+double draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
+                   const FigureText& text, double width, double extra_height) {
+    const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
+    double y = draw_header(canvas, theme, text, flow) + 12;
+    y = draw_role_legend(canvas, theme, view.roles, {flow.x, y, flow.width}) + 8;
+    const std::vector<double>& edges = view.traces[0].edge_ns;
+    TimeAxis axis{
+        {flow.x + kAxisWidth, 0, flow.width - kAxisWidth - 8, 0}, edges.front(), edges.back()};
+    for (const TimelineTrace& trace : view.traces) {
+        axis.plot.y = y + kPlotTitleHeight;
+        axis.plot.height = kPlotHeight + extra_height / static_cast<double>(view.traces.size());
+        draw_trace(canvas, theme, view, trace, axis);
+        y = axis.plot.bottom() + 26;
+    }
+    if (!view.difference_bytes.empty()) {
+        axis.plot.y = y + 20;
+        axis.plot.height = kDifferenceHeight;
+        draw_difference(canvas, theme, view, axis);
+        y = axis.plot.bottom() + 26;
+    }
+    return draw_footer(canvas, theme, text, {flow.x, y + 6, flow.width}) + 16;
+}
+
+}  // namespace
+
+models::Result<std::string> render_timeline_chart(const TimelineView& view, const Theme& theme,
+                                                  const ChartOptions& options) {
+    if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
+    if (view.traces.empty() || view.traces[0].column_count() == 0) {
+        return models::fail("There is nothing to draw: the time window is empty.");
+    }
+    const FigureText text = describe(view, options);
+    double natural_height = 0;
+    with_measuring_canvas([&](Canvas& canvas) {
+        natural_height = draw_figure(canvas, view, theme, text, options.width, 0);
+    });
+    const double height = std::max(natural_height, options.height);
+    const Page page{.width = options.width,
+                    .height = height,
+                    .png_scale = options.png_scale,
+                    .paper = theme.plot,
+                    .title = text.title,
+                    .description = text.subtitle};
+    const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
+        draw_figure(canvas, view, theme, text, options.width, height - natural_height);
+    });
+    if (!drawn || options.format != ChartFormat::kHtml) return drawn;
+    return make_html_page(*drawn, text, nullptr, theme);
+}
+
+models::Result<void> write_timeline_chart(const TimelineView& view, const Theme& theme,
+                                          const ChartOptions& options,
+                                          const std::filesystem::path& path) {
+    const auto bytes = render_timeline_chart(view, theme, options);
+    if (!bytes) return tl::unexpected(bytes.error());
+    return write_file(path, *bytes);
+}
+
+}  // namespace profiler
