@@ -34,7 +34,7 @@ std::string encode_frame(const nlohmann::json& header, std::string_view payload)
     return bytes.append(text).append(payload);
 }
 
-models::Result<std::optional<Frame>> FrameDecoder::next() {
+models::Result<std::optional<WireFrame>> FrameDecoder::next() {
     if (buffer_.size() < kLengthBytes) return std::nullopt;
     const uint32_t header_bytes = read_u32(buffer_);
     const uint32_t payload_bytes = read_u32(std::string_view(buffer_).substr(4));
@@ -44,7 +44,7 @@ models::Result<std::optional<Frame>> FrameDecoder::next() {
     }
     const std::size_t total = kLengthBytes + header_bytes + payload_bytes;
     if (buffer_.size() < total) return std::nullopt;
-    Frame frame;
+    WireFrame frame;
     frame.header = nlohmann::json::parse(buffer_.begin() + kLengthBytes,
                                          buffer_.begin() + kLengthBytes + header_bytes, nullptr,
                                          /*allow_exceptions=*/false);

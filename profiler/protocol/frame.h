@@ -22,7 +22,7 @@ namespace profiler {
 inline constexpr uint32_t kMaxHeaderBytes = 16u << 20;
 inline constexpr uint32_t kMaxPayloadBytes = 1u << 30;
 
-struct Frame {
+struct WireFrame {
     nlohmann::json header;
     std::string payload;  // columns in schema order
 };
@@ -35,7 +35,7 @@ class FrameDecoder {
 public:
     void feed(std::string_view bytes) { buffer_ += bytes; }
     /// The next whole frame, if there is one. After an error the stream is lost.
-    models::Result<std::optional<Frame>> next();
+    models::Result<std::optional<WireFrame>> next();
     bool empty() const { return buffer_.empty(); }
 
 private:

@@ -153,6 +153,7 @@ public:
         table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
         if (num_rows_ == 0) return;
         if (!scan(table, progress)) query(table, progress);
+        progress.add(num_rows_ % ReadProgress::kInterval);
     }
 
 private:

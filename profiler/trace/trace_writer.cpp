@@ -1,20 +1,18 @@
-#include "profiler/trace/schema.h"
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/sqlite.h"
 #include "profiler/trace/trace_file.h"
+#include "profiler/trace/trace_sink.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace profiler {
 namespace fs = std::filesystem;
@@ -22,7 +20,6 @@ using models::fail;
 using models::Result;
 using sqlite::Database;
 using sqlite::side_file;
-using sqlite::Statement;
 
 namespace {
 
@@ -128,121 +125,6 @@ Result<void> publish(const fs::path& from, const fs::path& to) {
     return {};
 }
 
-template <typename T>
-void bind(sqlite3_stmt* statement, int index, T value) {
-    if constexpr (std::is_floating_point_v<T>) {
-        sqlite3_bind_double(statement, index, value);  // NaN becomes NULL
-    } else if constexpr (std::is_enum_v<T>) {
-        sqlite3_bind_int64(statement, index, static_cast<int64_t>(value));
-    } else {
-        int64_t integer = 0;
-        if constexpr (schema::is_id<T>) {
-            integer = value.value;
-        } else {
-            integer = value;
-        }
-        // "None" is NULL in the file, so that SQL's IS NULL, count() and sums do what they say.
-        if (integer == -1) {
-            sqlite3_bind_null(statement, index);
-        } else {
-            sqlite3_bind_int64(statement, index, integer);
-        }
-    }
-}
-
-template <typename Row>
-void put_row(Statement& statement, const Table<Row>& table, std::size_t row) {
-    sqlite3_stmt* const handle = statement.get();
-    int index = 1;
-    sqlite3_bind_int64(handle, index++, static_cast<int64_t>(row));
-    table.for_each_column(
-        [&](const auto&, const auto& values) { bind(handle, index++, values[row]); });
-    statement.step();
-    statement.reset();
-}
-
-/// What one table of the file already holds, and how to add to it.
-struct TableState {
-    std::size_t num_rows = 0;
-    std::optional<Statement> insert;
-    std::optional<Statement> replace;
-};
-
-/// A database with the schema of a trace and the statements that fill it.
-class Sink {
-public:
-    explicit Sink(Database& db) : db_(db) {}
-
-    void create_schema() {
-        db_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};",
-                                schema::kApplicationId, kTraceFormatVersion));
-        db_.execute(schema::create_statements());
-    }
-
-    /// Writes rows that the file lacks or that changed since, inside the caller's transaction.
-    /// The caller confirms with `accept` once the transaction is committed.
-    void put(const Trace& trace) {
-        put_strings(trace.strings);
-        std::size_t index = 0;
-        Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {
-            put_table(name, table, state(index++));
-        });
-    }
-
-    void accept(const Trace& trace) {
-        num_strings_ = trace.strings.size();
-        std::size_t index = 0;
-        Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
-            state(index++).num_rows = table.size();
-        });
-    }
-
-private:
-    TableState& state(std::size_t index) {
-        if (index >= tables_.size()) tables_.resize(index + 1);
-        return tables_[index];
-    }
-
-    void put_strings(const StringTable& strings) {
-        if (!insert_string_) {
-            insert_string_.emplace(db_, schema::insert_statement("INSERT", "string", 1));
-        }
-        for (std::size_t i = num_strings_; i < strings.size(); ++i) {
-            const std::string_view text = strings[StringId(i)];
-            sqlite3_bind_int64(insert_string_->get(), 1, static_cast<int64_t>(i));
-            sqlite3_bind_text64(insert_string_->get(), 2, text.data(), text.size(), SQLITE_STATIC,
-                                SQLITE_UTF8);
-            insert_string_->step();
-            insert_string_->reset();
-        }
-    }
-
-    template <typename Row>
-    void put_table(std::string_view name, const Table<Row>& table, TableState& state) {
-        if (table.empty()) return;
-        if (!state.insert) {
-            std::size_t num_columns = 0;
-            table.for_each_column([&](const auto&, const auto&) { ++num_columns; });
-            state.insert.emplace(db_, schema::insert_statement("INSERT", name, num_columns));
-            state.replace.emplace(db_, schema::insert_statement("REPLACE", name, num_columns));
-        }
-        std::vector<Id<Row>> changed(table.changed().begin(), table.changed().end());
-        std::sort(changed.begin(), changed.end());
-        changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-        for (const Id<Row> row : changed) {
-            if (row.index() < state.num_rows) put_row(*state.replace, table, row.index());
-        }
-        for (std::size_t row = state.num_rows; row < table.size(); ++row) {
-            put_row(*state.insert, table, row);
-        }
-    }
-
-    Database& db_;
-    std::size_t num_strings_ = 0;
-    std::optional<Statement> insert_string_;
-    std::vector<TableState> tables_;
-};
-
 Database create_database(const fs::path& path) {
     return Database(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 }
@@ -276,8 +158,8 @@ Result<void> set_aside(const fs::path& partial) {
 Result<void> write_new_file(const Trace& trace, const fs::path& file) {
     try {
         Database db = create_database(file);
-        db.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
-        Sink sink(db);
+        db.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN");
+        TraceSink sink(db);
         sink.create_schema();
         sink.put(trace);
         db.execute("COMMIT");
@@ -309,7 +191,7 @@ struct TraceWriter::Impl {
     fs::path path;
     fs::path partial;
     std::optional<Database> db;  // none after finish
-    std::optional<Sink> sink;
+    std::optional<TraceSink> sink;
     struct stat identity = {};  // of the .partial, to notice that it was removed or replaced
 
     Result<void> commit(Trace& trace);

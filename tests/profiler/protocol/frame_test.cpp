@@ -14,7 +14,7 @@ TEST(FrameDecoder, ReturnsWhatWasEncodedHoweverTheStreamIsCut) {
         encode_frame({{"kind", "a"}}, payload) + encode_frame({{"kind", "b"}});
     for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
         FrameDecoder decoder;
-        std::vector<Frame> frames;
+        std::vector<WireFrame> frames;
         for (std::size_t at = 0; at < bytes.size(); at += piece) {
             decoder.feed(std::string_view(bytes).substr(at, piece));
             for (;;) {

@@ -1,0 +1,70 @@
+/// A trace of each format version, kept as it was written, beside what it holds.
+/// To write the current version's file anew, after the format changed on purpose (tests/golden/README.md):
+///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='GoldenTrace.*'
+#include "profiler/trace/trace_file.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace profiler {
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::path(TEMPOSCOPE_SOURCE_DIR) / "tests/golden";
+
+template <typename T>
+double as_number(const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+        return static_cast<double>(value);
+    } else {
+        return value.value;
+    }
+}
+
+/// One line a column: table, column, rows, sum of the values, sum weighted by row number.
+std::string summarize(const Trace& trace) {
+    std::string text = fmt::format("string {}\n", trace.strings.size());
+    Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {
+        table.for_each_column([&](const auto& column, const auto& values) {
+            double sum = 0;
+            double weighted = 0;
+            for (std::size_t row = 0; row < values.size(); ++row) {
+                sum += as_number(values[row]);
+                weighted += as_number(values[row]) * static_cast<double>(row % 97);
+            }
+            text +=
+                fmt::format("{} {} {} {} {}\n", name, column.name, values.size(), sum, weighted);
+        });
+    });
+    return text;
+}
+
+std::string read_text(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+TEST(GoldenTrace, VersionOneOpensWithWhatItHeld) {
+    const auto file = kFolder / "trace_v1.tscope";
+    const auto expected = kFolder / "trace_v1.txt";
+    if (std::getenv("TEMPOSCOPE_REGENERATE_GOLDEN") != nullptr && kTraceFormatVersion == 1) {
+        const Trace trace = tests::make_synthetic_trace(
+            {.num_allocations = 500, .num_layers = 2, .batch_size = 2, .seq_len = 128});
+        ASSERT_TRUE(write_trace(trace, file));
+        std::ofstream(expected) << summarize(trace);
+    }
+    const auto trace = read_trace(file);
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(summarize(*trace), read_text(expected));
+    EXPECT_EQ(trace->text(trace->run().model), "synthetic");
+}
+
+}  // namespace
+}  // namespace profiler

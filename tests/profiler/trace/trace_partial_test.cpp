@@ -1,0 +1,222 @@
+/// Captures that are running, were killed, or compete for a name.
+#include "profiler/trace/trace_file.h"
+#include "tests/profiler/trace/temporary_folder.h"
+#include "tests/profiler/trace/trace_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <fstream>
+#include <functional>
+
+namespace profiler {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+using tests::add_step;
+using tests::create;
+using tests::read;
+using tests::TemporaryFolder;
+
+/// The child records two steps, and a third that it never commits, then dies.
+void record_two_steps_and_die(const fs::path& path) {
+    const pid_t child = fork();
+    if (child == 0) {
+        auto writer = TraceWriter::create(path);
+        if (!writer) _exit(1);
+        Trace trace;
+        for (int step = 0; step < 2; ++step) {
+            add_step(trace);
+            if (!writer->commit(trace)) _exit(2);
+        }
+        add_step(trace);
+        raise(SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(PartialTrace, AKilledCaptureOpensWithWhatItCommitted) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    EXPECT_FALSE(fs::exists(folder / "a.tscope"));
+    const auto before = folder.names();
+    const Trace trace = read(folder / "a.tscope.partial");
+    EXPECT_EQ(trace.run().state, RunState::kIncomplete);
+    EXPECT_EQ(trace.steps.size(), 2u);
+    EXPECT_EQ(trace.allocations.size(), 2u);
+    EXPECT_EQ(folder.names(), before) << "reading wrote beside the file";
+}
+
+TEST(PartialTrace, AKilledCaptureOpensFromAFolderThatIsReadOnly) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    // Root may write everywhere: then this shows only what the test above shows.
+    fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+    const auto trace = read_trace(folder / "a.tscope.partial");
+    fs::permissions(folder.path(), fs::perms::owner_all);
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(trace->steps.size(), 2u);
+}
+
+TEST(PartialTrace, AKilledCaptureOpensWithoutTheIndexOfItsLog) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    fs::remove(folder / "a.tscope.partial-shm");  // as after copying the other two elsewhere
+    EXPECT_EQ(read(folder / "a.tscope.partial").steps.size(), 2u);
+    EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope.partial", "a.tscope.partial-wal"));
+}
+
+TEST(PartialTrace, TheNextCaptureSetsAKilledOneAside) {
+    const TemporaryFolder folder;
+    for (int round = 0; round < 2; ++round) record_two_steps_and_die(folder / "a.tscope");
+    Trace trace;
+    for (int step = 0; step < 3; ++step) add_step(trace);
+    TraceWriter writer = create(folder / "a.tscope");
+    ASSERT_TRUE(writer.finish(trace));
+    EXPECT_THAT(folder.names(),
+                UnorderedElementsAre("a.tscope", "a.tscope.partial.1", "a.tscope.partial.2"));
+    EXPECT_EQ(read(folder / "a.tscope.partial.1").steps.size(), 2u);
+    EXPECT_EQ(read(folder / "a.tscope.partial.2").steps.size(), 2u);
+    EXPECT_EQ(read(folder / "a.tscope").steps.size(), 3u);
+}
+
+TEST(PartialTrace, APartialThatIsNoDatabaseIsSetAsideToo) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "a.tscope.partial")
+        << "something else, longer than an SQLite header: " << std::string(200, '.');
+    Trace trace;
+    ASSERT_TRUE(create(folder / "a.tscope").finish(trace));
+    EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope", "a.tscope.partial.1"));
+}
+
+/// A process that answers the same question whenever it is asked. It must start before this one
+/// opens a database: SQLite's locks do not survive a fork.
+class OtherProcess {
+public:
+    explicit OtherProcess(const std::function<bool()>& question) {
+        int to[2], from[2];
+        if (pipe(to) != 0 || pipe(from) != 0) throw std::runtime_error("no pipe");
+        pid_ = fork();
+        if (pid_ == 0) {
+            close(to[1]);
+            close(from[0]);
+            char byte = 0;
+            while (::read(to[0], &byte, 1) == 1) {
+                byte = question() ? 'y' : 'n';
+                if (write(from[1], &byte, 1) != 1) break;
+            }
+            _exit(0);
+        }
+        close(to[0]);
+        close(from[1]);
+        ask_ = to[1];
+        answer_ = from[0];
+    }
+    ~OtherProcess() {
+        close(ask_);
+        close(answer_);
+        waitpid(pid_, nullptr, 0);
+    }
+    bool ask() const {
+        char byte = '?';
+        return write(ask_, &byte, 1) == 1 && ::read(answer_, &byte, 1) == 1 && byte == 'y';
+    }
+
+private:
+    pid_t pid_ = -1;
+    int ask_ = -1;
+    int answer_ = -1;
+};
+
+TEST(PartialTrace, TheSecondWriterIsRefusedWhileTheFirstLives) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "a.tscope";
+    const OtherProcess other([&] {
+        const auto writer = TraceWriter::create(path);
+        return !writer && writer.error().message.find("is being written") != std::string::npos;
+    });
+    Trace trace;
+    add_step(trace);
+    TraceWriter first = create(path);
+    EXPECT_FALSE(TraceWriter::create(path)) << "before the first commit";
+    EXPECT_TRUE(other.ask()) << "before the first commit";
+    ASSERT_TRUE(first.commit(trace));
+    const auto second = TraceWriter::create(path);
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error().message,
+                HasSubstr("a.tscope.partial is being written by another capture"));
+    EXPECT_TRUE(other.ask());
+    add_step(trace);
+    ASSERT_TRUE(first.commit(trace)) << "the refused ones did harm";
+    EXPECT_TRUE(other.ask()) << "the refused one took the lock away";
+    ASSERT_TRUE(first.finish(trace));
+    EXPECT_EQ(read(path).steps.size(), 2u);
+    EXPECT_TRUE(TraceWriter::create(path)) << "a finished capture still holds its name";
+}
+
+TEST(PartialTrace, ALiveCaptureIsReadByAnotherProcessWithoutWritingBesideIt) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "a.tscope";
+    std::size_t expected_steps = 0;
+    const OtherProcess other([&] {
+        const auto seen = read_trace(path.string() + ".partial");
+        return seen && seen->steps.size() == ++expected_steps;
+    });
+    Trace trace;
+    TraceWriter writer = create(path);
+    for (int step = 0; step < 3; ++step) {
+        add_step(trace);
+        ASSERT_TRUE(writer.commit(trace));
+        const auto before = folder.names();
+        EXPECT_TRUE(other.ask());
+        EXPECT_EQ(folder.names(), before);
+    }
+    ASSERT_TRUE(writer.finish(trace));
+}
+
+TEST(PartialTrace, FinishSucceedsThoughAReaderHoldsThePartial) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "a.tscope";
+    Trace trace;
+    add_step(trace);
+    TraceWriter writer = create(path);
+    ASSERT_TRUE(writer.commit(trace));
+    int ready[2], done[2];
+    ASSERT_EQ(pipe(ready), 0);
+    ASSERT_EQ(pipe(done), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        // Someone with a shell of SQLite's in the middle of a query.
+        execlp("python3", "python3", "-c",
+               "import sqlite3,sys,os\n"
+               "db=sqlite3.connect(sys.argv[1]); db.execute('BEGIN'); db.execute('SELECT * FROM "
+               "step').fetchone()\n"
+               "os.write(int(sys.argv[2]), b'x'); os.read(int(sys.argv[3]), 1)",
+               (path.string() + ".partial").c_str(), std::to_string(ready[1]).c_str(),
+               std::to_string(done[0]).c_str(), nullptr);
+        _exit(127);
+    }
+    close(ready[1]);
+    char byte = 0;
+    const bool reading = ::read(ready[0], &byte, 1) == 1;
+    const auto finished = writer.finish(trace);
+    close(ready[0]);
+    (void)!write(done[1], "x", 1);
+    waitpid(child, nullptr, 0);
+    close(done[0]);
+    close(done[1]);
+    ASSERT_TRUE(finished) << finished.error().message;
+    EXPECT_EQ(read(path).run().state, RunState::kComplete);
+    EXPECT_FALSE(fs::exists(path.string() + ".partial"));
+    if (!reading) GTEST_SKIP() << "python3 with sqlite3 is not there: finished without a reader";
+}
+
+}  // namespace
+}  // namespace profiler
