@@ -75,10 +75,16 @@ void describe_storages(Recorder& recorder, const models::Training& training) {
 /// Gradients exist between backward and the end of the optimizer: they are named in between.
 class GradientNamer final : public models::StepListener {
 public:
-    GradientNamer(Recorder& recorder, const models::Training& training)
-        : recorder_(&recorder), training_(&training) {}
+    GradientNamer(Recorder& recorder, const models::Training& training,
+                  const CaptureCallbacks& callbacks)
+        : recorder_(&recorder), training_(&training), callbacks_(&callbacks) {}
 
-    void on_phase_begin(models::TrainingPhase phase) override { recorder_->on_phase_begin(phase); }
+    void on_phase_begin(models::TrainingPhase phase) override {
+        if (callbacks_->phase_begun) {
+            callbacks_->phase_begun(training_->num_steps(), static_cast<PhaseKind>(phase));
+        }
+        recorder_->on_phase_begin(phase);
+    }
     void on_phase_end(models::TrainingPhase phase) override {
         recorder_->on_phase_end(phase);
         if (phase != models::TrainingPhase::kBackward) return;
@@ -92,6 +98,7 @@ public:
 private:
     Recorder* recorder_;
     const models::Training* training_;
+    const CaptureCallbacks* callbacks_;
 };
 
 void record_steps(models::Training& training, const CaptureOptions& options,
@@ -99,7 +106,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     Recorder recorder(trace);
     recorder.start();
     describe_storages(recorder, training);
-    GradientNamer namer(recorder, training);
+    GradientNamer namer(recorder, training, callbacks);
     CancellableListener listener(&namer, callbacks);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);

@@ -16,7 +16,9 @@ namespace profiler {
 struct CaptureCallbacks {
     /// "building the model", "warm-up", "step": done of total.
     std::function<void(std::string_view stage, int64_t done, int64_t total)> progress;
-    /// After each recorded step: the trace so far, with what is new not yet committed.
+    /// At the begin of each phase of a recorded step.
+    std::function<void(int64_t step, PhaseKind phase)> phase_begun;
+    /// After each recorded step or sweep point: the trace so far, with what is new not yet committed.
     std::function<void(Trace&)> step_done;
     /// Asked between phases; true ends the capture with `Cancelled`.
     std::function<bool()> cancelled;

@@ -1,0 +1,189 @@
+#include "app/worker/job.h"
+
+#include "app/worker/live_sampler.h"
+#include "models/config/workload.h"
+#include "profiler/capture/cpu_capture.h"
+#include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/trace_file.h"
+#include "profiler/trace/units.h"
+
+#include <c10/util/Exception.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+namespace app {
+namespace {
+
+using profiler::ErrorFrame;
+using profiler::Request;
+using profiler::ResultFrame;
+using profiler::Trace;
+using profiler::TraceWriter;
+using profiler::WorkerOutcome;
+using profiler::WorkerServer;
+
+constexpr int kExitFailed = 1;
+constexpr int kExitOutOfMemory = 3;
+
+/// A failure on the way of a trace to its file.
+struct FileError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void require(const models::Result<void>& result) {
+    if (!result) throw FileError(result.error().message);
+}
+
+int64_t median(std::vector<int64_t> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+nlohmann::json summarize(const Trace& trace) {
+    std::vector<int64_t> step_times_ns;
+    double loss = 0;
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const profiler::Step step = trace.steps[profiler::Id<profiler::Step>(i)];
+        step_times_ns.push_back(step.end_ns - step.start_ns);
+        loss = step.loss;
+    }
+    nlohmann::json max_batch_size;  // null: no batch of the sweep failed
+    int64_t largest = 0;
+    bool limited = false;
+    for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
+        const profiler::SweepPoint point = trace.sweep_points[profiler::Id<profiler::SweepPoint>(i)];
+        if (point.outcome == profiler::SweepOutcome::kOk) largest = std::max(largest, point.batch_size);
+        limited |= point.outcome == profiler::SweepOutcome::kOutOfMemory;
+    }
+    if (limited) max_batch_size = largest;
+    return {{"steps", trace.steps.size()},
+            {"step_time_ns", median(step_times_ns)},
+            {"loss", loss},
+            {"allocations", trace.allocations.size()},
+            {"max_batch_size", max_batch_size}};
+}
+
+/// One request from its workload to its finished file.
+class Job {
+public:
+    Job(const Request& request, WorkerServer& server)
+        : request_(request), server_(server), sampler_(server) {}
+
+    WorkerOutcome run() {
+        auto workload = models::workload_from_json(request_.workload);
+        if (!workload) return failure(workload.error().message);
+        if (auto ok = models::validate_for_cpu(*workload); !ok) return failure(ok.error().message);
+        auto writer = TraceWriter::create(request_.output_path);
+        if (!writer) return failure(writer.error().message);
+        writer_.emplace(std::move(*writer));
+        WorkerOutcome outcome = run_recording(*workload);
+        writer_.reset();
+        if (!outcome && !keeps_partial_) remove_partial();
+        return outcome;
+    }
+
+private:
+    WorkerOutcome run_recording(const models::Workload& workload) try {
+        record(workload);
+        require(writer_->finish(trace_));
+        return ResultFrame{.path = request_.output_path, .summary = summarize(trace_)};
+    } catch (const profiler::Cancelled&) {
+        return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was kept.",
+                                         .exit_code = kExitFailed,
+                                         .cancelled = true});
+    } catch (const c10::OutOfMemoryError&) {
+        return failure(describe_out_of_memory(workload), kExitOutOfMemory);
+    } catch (const FileError& error) {
+        keeps_partial_ = !trace_.steps.empty();
+        return failure(error.what());
+    } catch (const c10::Error& error) {
+        return failure(fmt::format("torch refused the step: {}.", first_line(error.what_without_backtrace())));
+    } catch (const std::bad_alloc&) {
+        return failure(describe_out_of_memory(workload), kExitOutOfMemory);
+    } catch (const std::exception& error) {
+        return failure(fmt::format("The capture failed: {}.", error.what()));
+    }
+
+    void record(const models::Workload& workload) {
+        const profiler::CaptureOptions options{.warmup_steps = request_.warmup_steps,
+                                               .steps = request_.steps,
+                                               .memory_limit_bytes = request_.memory_limit_bytes,
+                                               .num_threads = static_cast<int>(request_.num_threads)};
+        const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
+        try {
+            profiler::capture_on_cpu(workload, options, callbacks(), trace_);
+        } catch (const c10::OutOfMemoryError&) {
+            // A sweep looks for this: its points tell where the limit is, without a traced step.
+            if (!sweeps || !trace_.steps.empty()) throw;
+            trace_ = Trace{};
+        }
+        if (!sweeps) return;
+        const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
+                                           .warmup_steps = request_.warmup_steps,
+                                           .steps = request_.steps};
+        profiler::sweep_on_cpu(workload, options, sweep, callbacks(), trace_);
+    }
+
+    profiler::CaptureCallbacks callbacks() {
+        return {.progress =
+                    [this](std::string_view stage, int64_t done, int64_t total) {
+                        server_.send(profiler::Progress{std::string(stage), done, total});
+                    },
+                .phase_begun = [this](int64_t step,
+                                      profiler::PhaseKind phase) { sampler_.set_phase(step, phase); },
+                .step_done = [this](Trace& trace) { require(writer_->commit(trace)); },
+                .cancelled = [this] { return server_.cancelled(); }};
+    }
+
+    std::string describe_out_of_memory(const models::Workload& workload) const {
+        const auto failed = profiler::TrackingAllocator::instance().last_out_of_memory();
+        const std::string where =
+            request_.memory_limit_bytes >= 0
+                ? fmt::format("the limit of {}", profiler::format_bytes(request_.memory_limit_bytes))
+                : std::string("the memory of this machine");
+        return fmt::format(
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}: {} were asked for with {} "
+            "free; choose a smaller --batch or another --recipe.",
+            workload.batch_size, workload.model.name, workload.recipe_name, where,
+            profiler::format_bytes(failed.requested_bytes), profiler::format_bytes(failed.free_bytes));
+    }
+
+    static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+    static tl::unexpected<ErrorFrame> failure(std::string message, int exit_code = kExitFailed) {
+        return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
+    }
+    void remove_partial() const {
+        std::error_code ignored;
+        for (const char* suffix : {".partial", ".partial-wal", ".partial-shm"}) {
+            std::filesystem::remove(request_.output_path + suffix, ignored);
+        }
+    }
+
+    const Request& request_;
+    WorkerServer& server_;
+    LiveSampler sampler_;
+    Trace trace_;
+    std::optional<TraceWriter> writer_;
+    bool keeps_partial_ = false;  // a full disk in mid-capture: the committed steps stay
+};
+
+}  // namespace
+
+WorkerOutcome run_job(const Request& request, WorkerServer& server) {
+    switch (request.kind) {
+        case profiler::RequestKind::kCapture:
+        case profiler::RequestKind::kSweep:
+            return Job(request, server).run();
+        case profiler::RequestKind::kHello:
+        case profiler::RequestKind::kDoctor:
+            break;
+    }
+    return tl::unexpected(ErrorFrame{.message = "This worker does not know that request.",
+                                     .exit_code = kExitFailed});
+}
+
+}  // namespace app

@@ -1,0 +1,27 @@
+// temposcope-worker: everything that needs libtorch, in a process of its own, so that a workload
+// cannot take the window or a command down with it.
+
+#include "app/worker/job.h"
+#include "profiler/capture/cpu_capture.h"
+#include "profiler/protocol/worker_server.h"
+
+#include <torch/version.h>
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+int main(int argc, char** argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "--version") {
+        fmt::print("temposcope-worker {}, torch {}\n", profiler::build_version(), TORCH_VERSION);
+        return 0;
+    }
+    if (!profiler::WorkerServer::has_program()) {
+        fmt::print(stderr, "temposcope-worker: this program is started by temposcope; run temposcope capture instead.\n");
+        return 2;
+    }
+    profiler::keep_freed_memory();
+    profiler::WorkerServer server;
+    return server.serve(
+        [&server](const profiler::Request& request) { return app::run_job(request, server); });
+}
