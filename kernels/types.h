@@ -51,9 +51,7 @@ enum class MaskKind : uint8_t {
 };
 
 /// Bytes of `count` bits packed by MaskKind::kBit.
-constexpr int64_t packed_bytes(int64_t count) {
-    return (count + 7) / 8;
-}
+constexpr int64_t packed_bytes(int64_t count) { return (count + 7) / 8; }
 
 /// Bytes that a mask of `count` elements takes.
 constexpr int64_t mask_bytes(MaskKind kind, int64_t count) {

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""Makes kernels/inplace_gelu_constants.h and prints the error that each fit reaches.
+
+    python3 kernels/fit/fit_gelu.py > kernels/inplace_gelu_constants.h      (needs mpmath; half a minute)
+
+Errors go to standard error and into the header. They are absolute, of the fit with its coefficients
+rounded to float, evaluated exactly; the rounding of a float evaluation comes on top and is what
+tests/kernels/inplace_gelu_test.cpp measures.
+
+GELU has a minimum o_min at x*. The variables in which things are smooth, so that low degrees do:
+
+  g(a) = -gelu(-a) = max(a, 0) - gelu(a)   in a = |x|          forward, both signs of x
+  gelu'(x)                                 in s = sqrt(o - o_min), right of x*
+  gelu'(x)                                 in s, left of x*, but singular where o -> 0
+  gelu'(x) / o                             in v = sqrt(log(o_min / o)), all of the left branch: v ~ s near
+                                           x* and v ~ |x| / sqrt(2) in the tail
+"""
+import struct
+import sys
+
+import mpmath as mp
+
+mp.mp.dps = 30
+
+
+class Erf:
+    """gelu(x) = x Phi(x)."""
+    name = "Erf"
+
+    def f(self, x):
+        return x * mp.erfc(-x / mp.sqrt(2)) / 2
+
+    def df(self, x):
+        return mp.erfc(-x / mp.sqrt(2)) / 2 + x * mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+
+
+class Tanh:
+    """gelu(x) = x sigmoid(z(x)), z = 2 sqrt(2/pi) (x + 0.044715 x^3)."""
+    name = "Tanh"
+    k = 2 * mp.sqrt(2 / mp.pi)
+    cubic = mp.mpf("0.044715")
+
+    def f(self, x):
+        return x / (1 + mp.exp(-self.k * (x + self.cubic * x**3)))
+
+    def df(self, x):
+        sigmoid = 1 / (1 + mp.exp(-self.k * (x + self.cubic * x**3)))
+        return sigmoid + x * sigmoid * (1 - sigmoid) * self.k * (1 + 3 * self.cubic * x * x)
+
+
+def to_float(value):
+    return mp.mpf(struct.unpack("f", struct.pack("f", float(value)))[0])
+
+
+def float_at_least(value):
+    """The smallest float not below value (value < 0)."""
+    bits = struct.unpack("I", struct.pack("f", float(value)))[0]
+    candidates = [mp.mpf(struct.unpack("f", struct.pack("I", bits + i))[0]) for i in (1, 0, -1)]
+    return min(c for c in candidates if c >= value)
+
+
+def invert_right(gelu, s):
+    return bisect(lambda x: gelu.f(x) - gelu.o_min > s * s, gelu.x_min, mp.mpf(8))
+
+
+def invert_left(gelu, o):
+    return bisect(lambda x: gelu.f(x) < o, mp.mpf(-60), gelu.x_min)
+
+
+def bisect(above, low, high):
+    for _ in range(90):
+        middle = (low + high) / 2
+        if above(middle):
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def chebyshev_nodes(a, b, count):
+    return [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / count) for i in range(count)]
+
+
+def fit(function, a, b, degree, centre, weight=None, rounds=6):
+    """Coefficients in (t - centre), rounded to float, nearly minimizing max |weight * error| on [a, b].
+
+    Weighted least squares on Chebyshev nodes, its weights multiplied by the error a few times (Lawson).
+    """
+    count = 4 * (degree + 1)
+    t = chebyshev_nodes(a, b, count)
+    y = [function(p) for p in t]
+    w = [weight(p) if weight else mp.mpf(1) for p in t]
+    basis = [[(p - centre)**k for p in t] for k in range(degree + 1)]
+    emphasis = [mp.mpf(1)] * count
+    best_error, best = mp.inf, None
+    for _ in range(rounds):
+        q = [emphasis[i] * w[i]**2 for i in range(count)]
+        normal = mp.matrix(degree + 1, degree + 1)
+        rhs = mp.matrix(degree + 1, 1)
+        for j in range(degree + 1):
+            rhs[j] = mp.fsum(q[i] * basis[j][i] * y[i] for i in range(count))
+            for k in range(degree + 1):
+                normal[j, k] = mp.fsum(q[i] * basis[j][i] * basis[k][i] for i in range(count))
+        c = [to_float(v) for v in mp.lu_solve(normal, rhs)]
+        errors = [abs(w[i] * (mp.fsum(c[k] * basis[k][i] for k in range(degree + 1)) - y[i]))
+                  for i in range(count)]
+        if max(errors) < best_error:
+            best_error, best = max(errors), c
+        total = mp.fsum(emphasis[i] * errors[i] for i in range(count))
+        emphasis = [emphasis[i] * errors[i] / total * count + mp.mpf(10)**-9 for i in range(count)]
+    return best, best_error
+
+
+def almost_exact_centre(function, near):
+    """A float near `near` where the function is almost a float too (Gal's accurate tables): the constant
+    term then has no rounding error, which is what near x* decides the error of the whole method."""
+    ulp = mp.mpf(2)**-22
+    best = None
+    for i in range(-700, 700):
+        c = to_float(near + i * ulp)
+        value = function(c)
+        miss = abs(value - to_float(value))
+        if best is None or miss < best[0]:
+            best = (miss, c)
+    return best[1]
+
+
+def number(value):
+    text = "%.9g" % float(value)
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+def report(gelu, name, what, error):
+    line = "%s %-14s %-58s %s" % (gelu.name, name, what, mp.nstr(error, 2))
+    print(line, file=sys.stderr)
+    return "    // %s: error %s\n" % (what, mp.nstr(error, 2))
+
+
+def rows(values):
+    return ", ".join(number(v) for v in values)
+
+
+def emit_poly(gelu, name, what, function, a, b, degree, weight=None, centre=None):
+    centre = to_float((a + b) / 2) if centre is None else centre
+    c, error = fit(function, a, b, degree, centre, weight)
+    return report(gelu, name, what, error) + "    static constexpr Poly<%d> %s = {%s, {%s}};\n" % (
+        degree, name, number(centre), rows(c))
+
+
+def emit_lanes(gelu, name, what, degree, pieces):
+    """pieces: ((coefficients, error), centre) for each of the eight lanes."""
+    fits = [p[0] for p in pieces]
+    text = report(gelu, name, what, max(e for _, e in fits))
+    text += "    static constexpr LaneTable<%d> %s = {\n" % (degree, name)
+    text += "        {%s},\n        {\n" % rows([p[1] for p in pieces] * 2)
+    for k in range(degree + 1):
+        text += "            {%s},\n" % rows([c[k] for c, _ in fits] * 2)
+    return text + "        }};\n"
+
+
+def forward_lanes(gelu):
+    def g(a):
+        return -gelu.f(-a)
+
+    pieces = []
+    for i in range(1, 8):
+        a = mp.mpf(i) / 2
+        centre = almost_exact_centre(g, a + mp.mpf(1) / 4)
+        pieces.append((fit(g, a, a + mp.mpf(1) / 2, 7, centre), centre))
+    # The first piece has a factor a, so that gelu(0) is 0 and small x keep their relative precision.
+    c, error = fit(lambda a: g(a) / a, mp.mpf("1e-6"), mp.mpf(1) / 2, 6, mp.mpf(0))
+    pieces.insert(0, (([mp.mpf(0)] + c, error / 2), mp.mpf(0)))
+    return emit_lanes(gelu, "kForward", "-gelu(-a) in a - centre, lane int(2 a), a < 4", 7, pieces)
+
+
+def backward_lanes(gelu):
+    def right(s):
+        return gelu.df(invert_right(gelu, s))
+
+    def left(s):
+        return gelu.df(invert_left(gelu, gelu.o_min + s * s))
+
+    half = mp.mpf(1) / 2
+    pieces = []
+    for i in range(5):
+        centre = to_float(i * half + half / 2)
+        pieces.append((fit(right, i * half, (i + 1) * half, 7, centre), centre))
+    limits = [-gelu.o_min, mp.mpf(1) / 8, mp.mpf(1) / 16, mp.mpf(1) / 32]
+    for high, low in zip(limits, limits[1:]):
+        a, b = mp.sqrt(-high - gelu.o_min), mp.sqrt(-low - gelu.o_min)
+        centre = to_float((a + b) / 2)
+        pieces.append((fit(left, a, b, 7, centre), centre))
+    return emit_lanes(gelu, "kBackward",
+                      "gelu' in s - centre; lanes 0-4 right, int(2 s); 5-7 left, by binade of o", 7, pieces)
+
+
+def wide_pieces(gelu):
+    def right(s):
+        return gelu.df(invert_right(gelu, s))
+
+    def left_o(v):
+        return gelu.o_min * mp.exp(-v * v)
+
+    def left(v):
+        return gelu.df(invert_left(gelu, left_o(v))) / left_o(v)
+
+    zero, split, end, tail = mp.mpf(0), mp.mpf(3) / 2, mp.mpf(5) / 2, mp.mpf("4.6")
+    weight = lambda v: abs(left_o(v))
+    text = emit_poly(gelu, "kRightNear", "gelu' in s, right of x*, s < 1.5", right, zero, split, 11)
+    text += emit_poly(gelu, "kRightFar", "gelu' in s, 1.5 <= s < 2.5", right, split, end, 11)
+    text += emit_poly(gelu, "kRightHalf", "gelu' in s, s < 2.5, for 16-bit types", right, zero, end, 16)
+    text += emit_poly(gelu, "kLeft", "gelu' / o in v, left of x* (error times o)", left, zero, tail, 9, weight)
+    text += emit_poly(gelu, "kLeftHalf", "the same for 16-bit types", left, zero, tail, 6, weight)
+    return text
+
+
+def emit_double(gelu, name, what, function, limit, degree):
+    """Interpolation on [-limit, limit], coefficients in double."""
+    t = chebyshev_nodes(-limit, limit, degree + 1)
+    vandermonde = mp.matrix([[p**k for k in range(degree + 1)] for p in t])
+    c = mp.lu_solve(vandermonde, mp.matrix([function(p) for p in t]))
+    check = [limit * (mp.mpf(i) + mp.mpf("0.1")) / 10 for i in range(-10, 10)]
+    error = max(abs(mp.polyval(list(c)[::-1], s) - function(s)) for s in check)
+    return report(gelu, name, what, error) + "    static constexpr Series<%d> %s = {{%s}};\n" % (
+        degree, name, ", ".join("%.17g" % v for v in c))
+
+
+def near_minimum_double(gelu):
+    def derivative(s):
+        o = gelu.o_min + s * s
+        return gelu.df(invert_right(gelu, s) if s > 0 else invert_left(gelu, o))
+
+    def curvature(d):
+        return (gelu.f(gelu.x_min + d) - gelu.o_min) / (d * d)
+
+    text = emit_double(gelu, "kBackwardDouble", "gelu' in signed s, |s| < 0.02, for double", derivative,
+                       mp.mpf("0.02"), 11)
+    return text + emit_double(gelu, "kForwardDouble", "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/32, for double",
+                              curvature, mp.mpf(1) / 32, 9)
+
+
+def forward_near_minimum(gelu):
+    def curvature(d):
+        return (gelu.f(gelu.x_min + d) - gelu.o_min) / (d * d)
+
+    quarter = mp.mpf(1) / 4
+    return emit_poly(gelu, "kNearMinimum", "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2)",
+                     curvature, -quarter, quarter, 6, lambda d: d * d, mp.mpf(0))
+
+
+def erf_tail():
+    def ratio(w):
+        a = 1 / mp.sqrt(w)
+        return a * mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2)
+
+    return emit_poly(Erf(), "kTail", "-gelu(-a) exp(a^2/2) in 1/a^2, a >= 4 (relative error, about)", ratio,
+                     mp.mpf(1) / 225, mp.mpf(1) / 16, 5)
+
+
+def emit_kind(gelu):
+    gelu.x_min = mp.findroot(gelu.df, mp.mpf("-0.752"))
+    gelu.o_min = gelu.f(gelu.x_min)
+    x_double, o_double = mp.mpf(float(gelu.x_min)), mp.mpf(float(gelu.o_min))
+    x_hi, o_hi = to_float(gelu.x_min), to_float(gelu.o_min)
+    text = "struct %sFit {\n" % gelu.name
+    text += "    static constexpr double kXMin = %.17g;\n" % x_double
+    text += "    static constexpr double kXMinRest = %.9g;  // x* = kXMin + kXMinRest\n" % (gelu.x_min - x_double)
+    text += "    static constexpr double kOMin = %.17g;\n" % o_double
+    text += "    static constexpr double kOMinRest = %.9g;  // o_min = kOMin + kOMinRest\n" % (gelu.o_min - o_double)
+    text += "    static constexpr float kBranch = %s;  // smallest float >= x*\n" % number(float_at_least(gelu.x_min))
+    text += "    static constexpr float kXMinHigh = %s, kXMinLow = %s;\n" % (number(x_hi), number(gelu.x_min - x_hi))
+    text += "    static constexpr float kOMinHigh = %s, kOMinLow = %s;\n" % (number(o_hi), number(gelu.o_min - o_hi))
+    text += forward_lanes(gelu) + backward_lanes(gelu) + wide_pieces(gelu)
+    text += forward_near_minimum(gelu) + near_minimum_double(gelu)
+    if gelu.name == "Erf":
+        text += erf_tail()
+    return text + "};\n"
+
+
+HEADER = """#pragma once
+
+// Made by kernels/fit/fit_gelu.py; not edited by hand. Errors are absolute, of the fit with float
+// coefficients, before the rounding of its evaluation.
+// clang-format off
+
+namespace kernels::gelu_fit {
+
+/// sum over k of c[k] (t - centre)^k.
+template <int kDegree>
+struct Poly {
+    float centre;
+    float c[kDegree + 1];
+};
+
+/// sum over k of c[k] t^k, in double.
+template <int kDegree>
+struct Series {
+    double c[kDegree + 1];
+};
+
+/// Eight polynomials, coefficient by coefficient, so that a lane permute fetches each lane's own. The
+/// eight columns stand twice, which fills the sixteen lanes of AVX-512.
+template <int kDegree>
+struct LaneTable {
+    alignas(64) float centre[16];
+    alignas(64) float c[kDegree + 1][16];
+};
+
+"""
+
+
+def main():
+    sys.stdout.write(HEADER + emit_kind(Erf()) + "\n" + emit_kind(Tanh()))
+    sys.stdout.write("\n}  // namespace kernels::gelu_fit\n")
+
+
+if __name__ == "__main__":
+    main()

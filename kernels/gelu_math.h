@@ -1,0 +1,179 @@
+#pragma once
+
+#include "kernels/inplace_gelu.h"
+#include "kernels/inplace_gelu_constants.h"
+#include "kernels/philox.h"  // KERNELS_HOST_DEVICE
+
+#include <cmath>
+
+// GELU and its inverse, one value at a time: the arithmetic of the CUDA kernels, compiled for the host too,
+// so that tests reach it without a GPU; and the double-precision path of the CPU. Equations:
+// inplace_gelu.h. Fit is gelu_fit::ErfFit or gelu_fit::TanhFit.
+
+namespace kernels {
+
+// --- pieces ------------------------------------------------------------------------------------
+
+/// The polynomial in t by Horner's rule. The degree is a constant, so coefficients become immediates.
+template <int kDegree>
+KERNELS_HOST_DEVICE float evaluate(const gelu_fit::Poly<kDegree>& p, float t) {
+    const float d = t - p.centre;
+    float value = p.c[kDegree];
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+    for (int k = kDegree - 1; k >= 0; --k) value = fmaf(value, d, p.c[k]);
+    return value;
+}
+
+template <int kDegree>
+KERNELS_HOST_DEVICE double evaluate(const gelu_fit::Series<kDegree>& p, double t) {
+    double value = p.c[kDegree];
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+    for (int k = kDegree - 1; k >= 0; --k) value = fma(value, t, p.c[k]);
+    return value;
+}
+
+template <class Fit>
+inline constexpr bool kIsErf = false;
+template <>
+inline constexpr bool kIsErf<gelu_fit::ErfFit> = true;
+
+inline constexpr double kSqrtHalf = 0.70710678118654752440;
+inline constexpr double kTanhScale =
+    1.5957691216057307117;  // 2 sqrt(2 / pi): tanh(u) = 2 sigmoid(2u) - 1
+inline constexpr double kTanhCubic = 0.044715;
+inline constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
+
+/// s = 2.5 is o = 6.08, from where gelu' differs from 1 by less than 3e-8.
+inline constexpr float kRightEnd = 2.5f;
+inline constexpr float kRightSplit = 1.5f;
+inline constexpr float kLeftEnd = 4.6f;  // v of o = -1e-10
+
+// --- float -------------------------------------------------------------------------------------
+
+/// gelu(x). Near x* the error of o is multiplied by 1 / sqrt(o - o_min) in backward, so there
+/// o = o_min + d^2 P(d) with o_min in two floats, which leaves only the last rounding.
+template <class Fit>
+KERNELS_HOST_DEVICE float gelu_value(float x) {
+    const float d = (x - Fit::kXMinHigh) - Fit::kXMinLow;
+    if (fabsf(d) < 0.25f) {
+        constexpr auto near = Fit::kNearMinimum;
+        return fmaf(d * d, evaluate(near, d), Fit::kOMinLow) + Fit::kOMinHigh;
+    }
+    if (x < -40.0f) return -0.0f;  // also -inf, where x Phi(x) would be inf * 0
+    if constexpr (kIsErf<Fit>) {
+        return 0.5f * x * erfcf(-x * static_cast<float>(kSqrtHalf));
+    } else {
+        const float z =
+            static_cast<float>(kTanhScale) * x * fmaf(static_cast<float>(kTanhCubic) * x, x, 1.0f);
+        return x / (1.0f + expf(-z));
+    }
+}
+
+/// gelu'(x) from o = gelu(x) and the branch, for float.
+template <class Fit>
+KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, bool right) {
+    const float t = (o - Fit::kOMinHigh) - Fit::kOMinLow;
+    const float above = t < 0.0f ? 0.0f : t;  // a stored o may be rounded below o_min; NaN stays
+    if (right) {
+        constexpr auto near = Fit::kRightNear;
+        constexpr auto far = Fit::kRightFar;
+        const float s = sqrtf(above);
+        if (s >= kRightEnd) return 1.0f;
+        return s < kRightSplit ? evaluate(near, s) : evaluate(far, s);
+    }
+    // v = sqrt(log(o_min / o)) = sqrt(-log1p(-above / |o_min|)): precise near x*, clamped in the far
+    // tail, where the factor o makes any finite value right.
+    constexpr auto left = Fit::kLeft;
+    const float v = sqrtf(-log1pf(above * (1.0f / Fit::kOMinHigh)));
+    return o * evaluate(left, v > kLeftEnd ? kLeftEnd : v);
+}
+
+/// The same to 1e-4, a quarter of fp16's half ulp at 1, for 16-bit types.
+template <class Fit>
+KERNELS_HOST_DEVICE float gelu_derivative_from_output_16bit(float o, bool right) {
+    constexpr auto right_fit = Fit::kRightHalf;
+    constexpr auto left_fit = Fit::kLeftHalf;
+    const float t = o - Fit::kOMinHigh;
+    const float above = t < 0.0f ? 0.0f : t;
+#ifdef __CUDA_ARCH__
+    const float log_ratio = -__logf(o * (1.0f / Fit::kOMinHigh));
+#else
+    const float log_ratio = -std::log(o * (1.0f / Fit::kOMinHigh));
+#endif
+    const float square = right ? above : (log_ratio < 0.0f ? 0.0f : log_ratio);
+    const float s = sqrtf(square);
+    if (right) return s >= kRightEnd ? 1.0f : evaluate(right_fit, s);
+    return o * evaluate(left_fit, s > kLeftEnd ? kLeftEnd : s);
+}
+
+// --- double ------------------------------------------------------------------------------------
+
+template <class Fit>
+KERNELS_HOST_DEVICE double gelu_value(double x) {
+    if (x < -40.0) return -0.0;
+    const double d = (x - Fit::kXMin) - Fit::kXMinRest;
+    if (fabs(d) < 1.0 / 32) {
+        constexpr auto series = Fit::kForwardDouble;
+        return fma(d * d, evaluate(series, d), Fit::kOMinRest) + Fit::kOMin;
+    }
+    if constexpr (kIsErf<Fit>) return 0.5 * x * erfc(-x * kSqrtHalf);
+    return x / (1.0 + exp(-kTanhScale * x * (1.0 + kTanhCubic * x * x)));
+}
+
+template <class Fit>
+KERNELS_HOST_DEVICE double gelu_derivative(double x) {
+    if (x < -40.0) return -0.0;
+    if constexpr (kIsErf<Fit>) {
+        return 0.5 * erfc(-x * kSqrtHalf) + x * kInvSqrtTwoPi * exp(-0.5 * x * x);
+    } else {
+        const double e = exp(-kTanhScale * x * (1.0 + kTanhCubic * x * x));
+        if (e > 1e300) return -0.0;
+        const double sigmoid = 1.0 / (1.0 + e);
+        const double slope = kTanhScale * (1.0 + 3.0 * kTanhCubic * x * x);
+        return sigmoid * (1.0 + x * slope * e * sigmoid);
+    }
+}
+
+/// x with gelu(x) = o on the branch: Newton kept inside a bracket. Left of x* on the logarithm, since o
+/// spans many orders of magnitude there.
+template <class Fit>
+KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
+    double low = right ? Fit::kXMin : -40.0;
+    double high = right ? (o > 0.0 ? o + 1.0 : 1.0) : Fit::kXMin;
+    double x = right ? (o > 1.0 ? o : 0.5) : -2.0;
+    for (int step = 0; step < 200; ++step) {
+        const double value = gelu_value<Fit>(x);
+        const double miss = right ? value - o : log(value / o);
+        const double slope = right ? gelu_derivative<Fit>(x) : gelu_derivative<Fit>(x) / value;
+        // Right of x* gelu rises; left of it |gelu| rises too, and so does log(value / o).
+        (miss > 0.0 ? high : low) = x;
+        double next = x - miss / slope;
+        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        if (fabs(next - x) <= 1e-16 * fabs(x)) return next;
+        x = next;
+    }
+    return x;
+}
+
+/// gelu'(x) from o and the branch, for double. Close to x*, where Newton loses half of the digits, from
+/// the expansion in signed s.
+template <class Fit>
+KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, bool right) {
+    if (o != o) return o;
+    const double above = (o - Fit::kOMin) - Fit::kOMinRest;
+    if (above <= 0.0) return 0.0;
+    if (right && o > 40.0) return 1.0;
+    if (!right && o >= -1e-300) return 0.0;
+    const double s = right ? sqrt(above) : -sqrt(above);
+    if (fabs(s) < 0.02) {
+        constexpr auto series = Fit::kBackwardDouble;
+        return evaluate(series, s);
+    }
+    return gelu_derivative<Fit>(invert_gelu<Fit>(o, right));
+}
+
+}  // namespace kernels

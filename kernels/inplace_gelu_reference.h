@@ -1,0 +1,21 @@
+#pragma once
+
+#include "kernels/inplace_gelu.h"
+
+// GELU and its derivative in double precision, and the exact inversion that In-place GELU approximates:
+// the truth that kernels are tested against. Slow on purpose: bisection, no fit, no Newton.
+
+namespace kernels::reference {
+
+double gelu(GeluKind kind, double x);
+double gelu_derivative(GeluKind kind, double x);
+
+/// x* and gelu(x*), where gelu has its minimum.
+double gelu_minimum_x(GeluKind kind);
+double gelu_minimum(GeluKind kind);
+
+/// gelu'(x) of the x on the branch with gelu(x) = o; 0 for o below the minimum, where a stored output may
+/// have been rounded to.
+double gelu_derivative_from_output(GeluKind kind, double o, bool right);
+
+}  // namespace kernels::reference

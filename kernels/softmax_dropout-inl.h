@@ -1,0 +1,225 @@
+// Softmax with dropout by rows for the vector width being compiled. Included once per Highway target.
+
+#if defined(KERNELS_SOFTMAX_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KERNELS_SOFTMAX_DROPOUT_INL_H_
+#undef KERNELS_SOFTMAX_DROPOUT_INL_H_
+#else
+#define KERNELS_SOFTMAX_DROPOUT_INL_H_
+#endif
+
+#include "kernels/dropout-inl.h"
+#include "kernels/row-inl.h"
+#include "kernels/softmax_dropout.h"
+
+#include <hwy/contrib/math/math-inl.h>
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+/// Longest row whose float values fit the stack buffer (16 KiB, half of L1); longer rows are computed
+/// again instead of buffered.
+inline constexpr int64_t kBufferedRow = 4096;
+
+// --- forward -----------------------------------------------------------------------------------
+
+/// One row: the visible part of it, and a buffer for its values in the compute type (or null).
+template <typename T>
+struct SoftmaxRow {
+    const T* scores;
+    const T* additive;  // or null
+    T* probs;
+    StatOf<T>* buffer;  // or null
+    int64_t visible;    // keys that the query sees; the others get probability 0
+    StatOf<T> scale;
+};
+
+template <typename T, class Access>
+HWY_INLINE hn::Vec<ComputeTag<T>> logit(const SoftmaxRow<T>& row, int64_t j, const Access& access) {
+    const ComputeTag<T> d;
+    const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
+    const auto scaled = hn::Mul(access.load(d, row.scores + j, lowest), hn::Set(d, row.scale));
+    return row.additive ? hn::Add(scaled, access.load(d, row.additive + j, lowest)) : scaled;
+}
+
+/// exp(v), 0 for -inf; hn::Exp alone would turn NaN into 0 and hide it.
+template <class D>
+HWY_INLINE hn::Vec<D> exp_keeping_nan(D d, hn::Vec<D> v) {
+    return hn::IfThenElse(hn::IsNaN(v), v, hn::Exp(d, v));
+}
+
+template <typename T>
+HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
+    const ComputeTag<T> d;
+    const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
+    auto largest = hn::Set(d, lowest);
+    for_each_vector(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+        const auto v = logit(row, j, access);
+        largest = hn::Max(largest, v);
+        if (row.buffer) access.store(d, v, row.buffer + j);
+    });
+    return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+template <typename T>
+HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
+    const ComputeTag<T> d;
+    const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
+    const auto maximum = hn::Set(d, row_maximum(row));
+    const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+        const auto v = row.buffer ? access.load(d, row.buffer + j, lowest) : logit(row, j, access);
+        const auto e = exp_keeping_nan(d, hn::Sub(v, maximum));
+        if (row.buffer) access.store(d, e, row.buffer + j);
+        return e;
+    });
+    const auto inverse = hn::Set(d, 1 / sum);
+    for_each_vector(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+        const auto e = row.buffer ? access.load(d, row.buffer + j, 0)
+                                  : exp_keeping_nan(d, hn::Sub(logit(row, j, access), maximum));
+        access.store(d, hn::Mul(e, inverse), row.probs + j);
+    });
+}
+
+/// Keys that query `row` sees.
+template <typename T>
+HWY_INLINE int64_t visible_keys(const SoftmaxDropoutForwardArgs<T>& args, int64_t row) {
+    if (!args.causal) return args.num_keys;
+    const int64_t query = row % args.num_queries;
+    return std::clamp<int64_t>(query + 1 + args.num_keys - args.num_queries, 0, args.num_keys);
+}
+
+template <typename T>
+HWY_INLINE void softmax_one(const SoftmaxDropoutForwardArgs<T>& args, int64_t row,
+                            StatOf<T>* stack_buffer) {
+    const int64_t size = args.num_keys;
+    SoftmaxRow<T> work = {args.scores + row * size, nullptr,
+                          args.probs + row * size,  nullptr,
+                          visible_keys(args, row),  static_cast<StatOf<T>>(args.scale)};
+    if (args.additive_mask) work.additive = args.additive_mask + row / args.rows_per_mask * size;
+    if constexpr (std::is_same_v<T, StatOf<T>>) {
+        work.buffer = work.probs;  // the output holds the compute type: values wait there
+    } else if (size <= kBufferedRow) {
+        work.buffer = stack_buffer;
+    }
+    softmax_row(work);
+    std::fill(work.probs + work.visible, work.probs + size, T{});
+    if (work.visible == 0) {  // nothing to see: torch's softmax of a row of -inf
+        T nan[1];
+        store_part(ComputeTag<T>(), hn::NaN(ComputeTag<T>()), nan, 1);
+        std::fill(work.probs, work.probs + size, nan[0]);
+    }
+}
+
+/// Rows in groups that end on a multiple of 64 elements: each group's softmax, then, while it is in
+/// cache, its dropout.
+template <typename T>
+void softmax_dropout_forward_range(const SoftmaxDropoutForwardArgs<T>& args, int64_t begin,
+                                   int64_t end) {
+    HWY_ALIGN StatOf<T> buffer[std::is_same_v<T, StatOf<T>> ? 1 : kBufferedRow];
+    const DropoutForwardArgs<T> dropout = {args.probs,     args.dropped,   args.mask,
+                                           args.mask_kind, args.dropout_p, args.key};
+    const int64_t group = row_granularity(args.num_keys);
+    for (int64_t first = begin; first < end; first += group) {
+        const int64_t last = std::min(end, first + group);
+        for (int64_t row = first; row < last; ++row) softmax_one(args, row, buffer);
+        if (args.dropped) {
+            dropout_forward_range(dropout, first * args.num_keys, last * args.num_keys);
+        }
+    }
+}
+
+// --- backward ----------------------------------------------------------------------------------
+
+template <typename T>
+void recompute_dropped_probs_range(const RecomputeDroppedArgs<T>& args, int64_t begin,
+                                   int64_t end) {
+    const DropoutBackwardArgs<T> dropout = {args.probs,     args.dropped,   args.mask,
+                                            args.mask_kind, args.dropout_p, args.key};
+    dropout_backward_range(dropout, begin * args.num_keys, end * args.num_keys);
+}
+
+/// Keep bits of the flat mask from any element on, read forwards: one word of 64 elements is held.
+template <typename T>
+class KeepBits {
+public:
+    HWY_INLINE KeepBits(const SoftmaxDropoutBackwardArgs<T>& args, int64_t end)
+        : args_(args),
+          key_(make_philox_key(args.key)),
+          threshold_(keep_threshold(args.dropout_p)),
+          end_(end) {}
+
+    /// Bit j is element first + j; as many as lanes of a vector are right.
+    HWY_INLINE uint64_t at(int64_t first) {
+        if (args_.dropout_p == 0) return ~uint64_t{0};
+        const int64_t block = first / 64;
+        const int shift = static_cast<int>(first % 64);
+        const uint64_t low = word(block) >> shift;
+        if (shift <= 64 - static_cast<int>(hn::Lanes(ComputeTag<T>()))) return low;
+        return low | word(block + 1) << (64 - shift);
+    }
+
+private:
+    HWY_INLINE uint64_t word(int64_t block) {
+        if (block == block_) return word_;
+        const int64_t count = std::min<int64_t>(64, end_ - block * 64);
+        if (count <= 0) return 0;  // past the last row
+        block_ = block;
+        word_ = args_.mask_kind == MaskKind::kNone
+                    ? keep_bits_64(key_, threshold_, static_cast<uint32_t>(block))
+                    : load_mask(args_.mask_kind, args_.mask, block * 64, count);
+        return word_;
+    }
+
+    const SoftmaxDropoutBackwardArgs<T>& args_;
+    PhiloxKey key_;
+    uint32_t threshold_;
+    int64_t end_;  // elements up to here exist
+    int64_t block_ = -1;
+    uint64_t word_ = 0;
+};
+
+/// dP is kept in the buffer between the two passes, or, in a long row, made twice.
+template <typename T>
+HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t row,
+                             KeepBits<T>& keep, StatOf<T>* buffer) {
+    const ComputeTag<T> d;
+    const int64_t size = args.num_keys;
+    const int64_t offset = row * size;
+    const auto keep_factor =
+        hn::Set(d, static_cast<StatOf<T>>(keep_scale(keep_threshold(args.dropout_p))));
+    const auto dprobs = [&](int64_t j, auto access) HWY_ATTR {
+        const auto kept = lanes_from_bits(d, keep.at(offset + j));
+        const auto dd = access.load(d, args.ddropped + offset + j, 0);
+        return hn::IfThenElseZero(kept, hn::Mul(dd, keep_factor));
+    };
+    const auto sum = sum_row(d, size, [&](int64_t j, auto access) HWY_ATTR {
+        const auto dp = dprobs(j, access);
+        if (buffer) access.store(d, dp, buffer + j);
+        return hn::Mul(dp, access.load(d, args.probs + offset + j, 0));
+    });
+    const auto row_sum = hn::Set(d, sum);
+    const auto scale = hn::Set(d, static_cast<StatOf<T>>(args.scale));
+    for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
+        const auto dp = buffer ? access.load(d, buffer + j, 0) : dprobs(j, access);
+        const auto p = hn::Mul(access.load(d, args.probs + offset + j, 0), scale);
+        access.store(d, hn::Mul(p, hn::Sub(dp, row_sum)), args.dscores + offset + j);
+    });
+}
+
+template <typename T>
+void softmax_dropout_backward_range(const SoftmaxDropoutBackwardArgs<T>& args, int64_t begin,
+                                    int64_t end) {
+    HWY_ALIGN StatOf<T> buffer[kBufferedRow];
+    KeepBits<T> keep(args, end * args.num_keys);
+    StatOf<T>* used = args.num_keys <= kBufferedRow ? buffer : nullptr;
+    for (int64_t row = begin; row < end; ++row) backward_row(args, row, keep, used);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

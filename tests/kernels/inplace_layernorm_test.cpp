@@ -1,0 +1,272 @@
+#include "kernels/inplace_layernorm.h"
+
+#include "kernels/inplace_layernorm_reference.h"
+#include "tests/kernels/kernel_test_support.h"
+
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <limits>
+
+namespace kernels {
+namespace {
+
+template <typename T>
+struct Problem {
+    int64_t num_rows, size;
+    std::vector<T> x, gamma, beta, dy;
+};
+
+template <typename T>
+Problem<T> make_problem(int64_t num_rows, int64_t size, double beta_size = 0.5) {
+    Problem<T> p{num_rows,
+                 size,
+                 test::normal<T>(num_rows * size, 1, 0.3, 2),
+                 test::normal<T>(size, 2, 1, 0.2),
+                 test::normal<T>(size, 3, 0, beta_size),
+                 test::normal<T>(num_rows * size, 4)};
+    for (T& g : p.gamma) g = from_double<T>(std::max(0.25, to_double(g)));
+    return p;
+}
+
+template <typename T>
+struct Forward {
+    std::vector<T> y, normalized;
+    std::vector<StatOf<T>> mean, rstd;
+};
+
+template <typename T>
+Forward<T> forward(const Problem<T>& p, double eps = 1e-5) {
+    const auto rows = static_cast<size_t>(p.num_rows);
+    Forward<T> f{std::vector<T>(p.x.size()), std::vector<T>(p.x.size()),
+                 std::vector<StatOf<T>>(rows), std::vector<StatOf<T>>(rows)};
+    layer_norm_forward<T>({.x = p.x.data(),
+                           .gamma = p.gamma.data(),
+                           .beta = p.beta.data(),
+                           .y = f.y.data(),
+                           .normalized = f.normalized.data(),
+                           .mean = f.mean.data(),
+                           .rstd = f.rstd.data(),
+                           .hidden_size = p.size,
+                           .eps = eps},
+                          0, p.num_rows);
+    return f;
+}
+
+template <typename T>
+struct Gradients {
+    std::vector<T> dx, dgamma, dbeta;
+};
+
+template <typename T>
+Gradients<T> backward(const Problem<T>& p, const Forward<T>& f, LayerNormSave save) {
+    const int64_t num_partials = layer_norm_num_partials(p.num_rows);
+    const auto size = static_cast<size_t>(p.size);
+    std::vector<StatOf<T>> partials(static_cast<size_t>(num_partials) * 2 * size,
+                                    std::numeric_limits<StatOf<T>>::quiet_NaN());
+    Gradients<T> g{std::vector<T>(p.x.size()), std::vector<T>(size), std::vector<T>(size)};
+    const LayerNormBackwardArgs<T> args = {
+        .dy = p.dy.data(),
+        .saved = save == LayerNormSave::kOutput ? f.y.data() : f.normalized.data(),
+        .gamma = p.gamma.data(),
+        .beta = p.beta.data(),
+        .rstd = f.rstd.data(),
+        .dx = g.dx.data(),
+        .partials = partials.data(),
+        .save = save,
+        .hidden_size = p.size};
+    for (int64_t i = num_partials - 1; i >= 0; --i) layer_norm_backward(args, p.num_rows, i, i + 1);
+    layer_norm_reduce_partials<T>(partials.data(), num_partials, p.size, g.dgamma.data(),
+                                  g.dbeta.data(), 0, p.size);
+    return g;
+}
+
+double largest(const std::vector<double>& values) {
+    double size = 0;
+    for (const double v : values) size = std::max(size, std::abs(v));
+    return size;
+}
+
+template <typename T>
+void expect_close(const std::vector<T>& got, const std::vector<double>& expected, double tolerance,
+                  const char* what) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(to_double(got[i]), expected[i], tolerance) << what << " element " << i;
+    }
+}
+
+template <typename T>
+class LayerNormOfType : public testing::Test {};
+using Types = testing::Types<float, double, Half, BFloat16>;
+TYPED_TEST_SUITE(LayerNormOfType, Types);
+
+const std::vector<std::pair<int64_t, int64_t>> kShapes = {
+    {1, 1},  {1, 2},   {3, 7},    {2, 8},   {5, 17},    {4, 31},
+    {9, 64}, {33, 65}, {70, 100}, {6, 768}, {131, 129}, {3, 1025}};
+
+/// Forward: errors of a few roundings in the compute type, grown by the row's size of x over its deviation, and
+/// one rounding to T.
+TYPED_TEST(LayerNormOfType, ForwardEqualsReferenceForEveryShape) {
+    for (const auto& [num_rows, size] : kShapes) {
+        const auto p = make_problem<TypeParam>(num_rows, size);
+        const auto f = forward(p);
+        const auto truth =
+            reference::layer_norm(test::load(p.x), test::load(p.gamma), test::load(p.beta), 1e-5);
+        // A row of one element is all rounding: x - mean is 0 and rstd is 316.
+        const double growth = size <= 2 ? 4000 : 40;
+        const double tolerance = largest(truth.y) * test::kRoundoff<TypeParam> +
+                                 growth * test::kComputeRoundoff<TypeParam>;
+        expect_close(f.y, truth.y, tolerance, "y");
+        expect_close(f.normalized, truth.normalized,
+                     tolerance + largest(truth.normalized) * test::kRoundoff<TypeParam>,
+                     "normalized");
+        expect_close(f.mean, truth.mean, 20 * test::kComputeRoundoff<TypeParam>, "mean");
+        expect_close(f.rstd, truth.rstd,
+                     largest(truth.rstd) * growth * test::kComputeRoundoff<TypeParam>, "rstd");
+    }
+}
+
+/// Backward from the stored output: x̂ is known to u (|y| + |beta|) / |gamma|, u the unit roundoff of T; dx is a
+/// sum of terms of size rstd |g|, dgamma a sum over rows.
+TYPED_TEST(LayerNormOfType, BackwardEqualsReferenceFromOutputAndFromNormalized) {
+    for (const auto& [num_rows, size] : kShapes) {
+        if (size <= 2) continue;  // x̂ is -1, 1 or 0 there and dx a difference of equal numbers
+        const auto p = make_problem<TypeParam>(num_rows, size);
+        const auto f = forward(p);
+        const auto gamma = test::load(p.gamma);
+        const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
+        const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+        const double u = test::kRoundoff<TypeParam>;
+        const double normalized_error =
+            u * largest(truth.y) / 0.25 + 40 * test::kComputeRoundoff<TypeParam>;
+        const double dy_size = largest(test::load(p.dy)), g_size = dy_size * largest(gamma);
+        for (const LayerNormSave save : {LayerNormSave::kOutput, LayerNormSave::kNormalized}) {
+            const auto got = backward(p, f, save);
+            expect_close(
+                got.dx, gradient.dx,
+                u * largest(gradient.dx) + largest(truth.rstd) * g_size * normalized_error * 2,
+                "dx");
+            expect_close(got.dgamma, gradient.dgamma,
+                         u * largest(gradient.dgamma) +
+                             static_cast<double>(num_rows) * dy_size * normalized_error,
+                         "dgamma");
+            expect_close(got.dbeta, gradient.dbeta,
+                         u * largest(gradient.dbeta) + static_cast<double>(num_rows) * dy_size * 4 *
+                                                           test::kComputeRoundoff<TypeParam>,
+                         "dbeta");
+        }
+    }
+}
+
+TYPED_TEST(LayerNormOfType, WorksInPlaceAndWithoutAffineOrWantedOutputs) {
+    auto p = make_problem<TypeParam>(6, 100);
+    for (auto& g : p.gamma) g = from_double<TypeParam>(1);
+    for (auto& b : p.beta) b = from_double<TypeParam>(0);
+    const auto f = forward(p);
+    const auto g = backward(p, f, LayerNormSave::kOutput);
+    auto y = p.x;
+    std::vector<StatOf<TypeParam>> rstd(6);
+    layer_norm_forward<TypeParam>(
+        {.x = y.data(), .y = y.data(), .rstd = rstd.data(), .hidden_size = 100, .eps = 1e-5}, 0, 6);
+    EXPECT_TRUE(test::same_bits(y, f.y));
+    auto dx = p.dy;
+    layer_norm_backward<TypeParam>({.dy = dx.data(),
+                                    .saved = y.data(),
+                                    .rstd = rstd.data(),
+                                    .dx = dx.data(),
+                                    .hidden_size = 100},
+                                   6, 0, 1);
+    EXPECT_TRUE(test::same_bits(dx, g.dx));
+}
+
+TYPED_TEST(LayerNormOfType, GradientsOfParametersDoNotDependOnTheSplit) {
+    const auto p = make_problem<TypeParam>(131, 129);
+    const auto f = forward(p);
+    const auto once = backward(p, f, LayerNormSave::kOutput);
+    EXPECT_TRUE(test::same_bits(once.dgamma, backward(p, f, LayerNormSave::kOutput).dgamma));
+    std::vector<StatOf<TypeParam>> partials(static_cast<size_t>(layer_norm_num_partials(131)) * 2 *
+                                            129);
+    std::vector<TypeParam> dgamma(129);
+    layer_norm_backward<TypeParam>({.dy = p.dy.data(),
+                                    .saved = f.y.data(),
+                                    .gamma = p.gamma.data(),
+                                    .beta = p.beta.data(),
+                                    .rstd = f.rstd.data(),
+                                    .partials = partials.data(),
+                                    .hidden_size = 129},
+                                   131, 0, layer_norm_num_partials(131));
+    layer_norm_reduce_partials<TypeParam>(partials.data(), layer_norm_num_partials(131), 129,
+                                          dgamma.data(), nullptr, 64, 129);
+    layer_norm_reduce_partials<TypeParam>(partials.data(), layer_norm_num_partials(131), 129,
+                                          dgamma.data(), nullptr, 0, 64);
+    EXPECT_TRUE(test::same_bits(once.dgamma, dgamma));
+}
+
+TEST(LayerNorm, LargeMeanDoesNotCancel) {
+    Problem<float> p = make_problem<float>(4, 768);
+    p.x = test::normal<float>(4 * 768, 5, 1000, 1);
+    const auto f = forward(p);
+    const auto truth =
+        reference::layer_norm(test::load(p.x), test::load(p.gamma), test::load(p.beta), 1e-5);
+    expect_close(f.y, truth.y, 2e-4, "y");  // 1000 * 2^-24 per element of x, over a deviation of 1
+}
+
+/// gamma at its bound and beta / gamma at its bound: the promise of kGammaMin and kBetaOverGammaMax.
+TEST(LayerNorm, BackwardHoldsAtTheBoundsOfGammaAndBeta) {
+    auto p = make_problem<float>(40, 256);
+    for (float& g : p.gamma) g = static_cast<float>(kGammaMin);
+    for (float& b : p.beta) b = static_cast<float>(kGammaMin * kBetaOverGammaMax);
+    ASSERT_FALSE(needs_normalized(p.gamma.data(), p.beta.data(), 256));
+    const auto f = forward(p);
+    const auto gamma = test::load(p.gamma);
+    const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
+    const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+    const auto got = backward(p, f, LayerNormSave::kOutput);
+    const double normalized_error = (kBetaOverGammaMax + 6) * 0x1p-24 * 2;
+    expect_close(got.dgamma, gradient.dgamma, 40 * 5 * normalized_error, "dgamma");
+    expect_close(got.dx, gradient.dx, largest(truth.rstd) * kGammaMin * 5 * normalized_error * 4,
+                 "dx");
+}
+
+TEST(LayerNorm, ZeroGammaIsExactFromNormalized) {
+    auto p = make_problem<float>(40, 64);
+    p.gamma[7] = 0;
+    ASSERT_TRUE(needs_normalized(p.gamma.data(), p.beta.data(), 64));
+    const auto f = forward(p);
+    const auto gamma = test::load(p.gamma);
+    const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
+    const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+    const auto got = backward(p, f, LayerNormSave::kNormalized);
+    EXPECT_NEAR(got.dgamma[7], gradient.dgamma[7], 40 * 4 * 40 * 0x1p-24);
+    expect_close(got.dx, gradient.dx, largest(truth.rstd) * 8 * 40 * 0x1p-24, "dx");
+}
+
+TEST(LayerNorm, AsksForNormalizedWhenGammaIsSmallOrBetaLargeOrNan) {
+    std::vector<float> gamma(8, 1.0f), beta(8, 0.0f);
+    EXPECT_FALSE(needs_normalized(gamma.data(), beta.data(), 8));
+    EXPECT_FALSE(needs_normalized<float>(nullptr, nullptr, 8));
+    gamma[3] = -0.5f;
+    EXPECT_FALSE(needs_normalized(gamma.data(), beta.data(), 8));
+    gamma[3] = -0.01f;
+    EXPECT_TRUE(needs_normalized(gamma.data(), beta.data(), 8));
+    gamma[3] = 1.0f;
+    beta[5] = -20.0f;
+    EXPECT_TRUE(needs_normalized(gamma.data(), beta.data(), 8));
+    beta[5] = std::nanf("");
+    EXPECT_TRUE(needs_normalized(gamma.data(), beta.data(), 8));
+}
+
+TEST(LayerNorm, PartialsCoverEveryRowOnce) {
+    for (const int64_t num_rows : {0, 1, 31, 32, 33, 2048, 2049, 100000}) {
+        const int64_t count = layer_norm_num_partials(num_rows);
+        EXPECT_LE(count, 64);
+        EXPECT_EQ(layer_norm_partial_first_row(0, num_rows), 0);
+        EXPECT_EQ(layer_norm_partial_first_row(count, num_rows), num_rows);
+        for (int64_t i = 0; i < count; ++i) {
+            EXPECT_LE(layer_norm_partial_first_row(i, num_rows),
+                      layer_norm_partial_first_row(i + 1, num_rows));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace kernels
