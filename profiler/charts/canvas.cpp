@@ -102,6 +102,12 @@ std::array<Point, 3> triangle(Point center, double radius, double angle) {
     return corners;
 }
 
+/// A number's hyphen becomes a minus sign, as wide as the plus of its neighbours.
+std::string typeset(std::string_view text) {
+    const bool is_negative = text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9';
+    return is_negative ? "−" + std::string(text.substr(1)) : std::string(text);
+}
+
 }  // namespace
 
 Canvas::Canvas(cairo_t* cairo) : cairo_(cairo) {
@@ -238,7 +244,7 @@ void Canvas::set_font(const TextStyle& style) {
 double Canvas::measure(std::string_view text, const TextStyle& style) {
     set_font(style);
     cairo_text_extents_t extents;
-    cairo_text_extents(cairo_, std::string(text).c_str(), &extents);
+    cairo_text_extents(cairo_, typeset(text).c_str(), &extents);
     return extents.x_advance;
 }
 
@@ -251,7 +257,7 @@ double Canvas::text(Point baseline, std::string_view text, const TextStyle& styl
     const double width = measure(text, style);
     set_color(style.color, 1);
     cairo_move_to(cairo_, baseline.x - style.align * width, baseline.y);
-    cairo_show_text(cairo_, std::string(text).c_str());
+    cairo_show_text(cairo_, typeset(text).c_str());
     cairo_new_path(cairo_);
     return width;
 }

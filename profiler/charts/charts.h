@@ -36,7 +36,7 @@ models::Result<ChartFormat> chart_format_of(const std::filesystem::path& path);
 
 struct ChartOptions {
     ChartFormat format = ChartFormat::kSvg;
-    double width = 1200;   // points (1/72 inch in PDF, CSS pixels in SVG), 480 to 8000
+    double width = 1200;   // points (1/72 inch in PDF, CSS pixels in SVG), 640 to 8000
     double height = 0;     // 0: what the content asks for; else at least that
     double png_scale = 2;  // PNG pixels per point, 0.25 to 8
     std::string title;     // empty: a default one

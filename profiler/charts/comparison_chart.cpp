@@ -8,6 +8,7 @@
 #include "profiler/charts/write_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace profiler {
@@ -70,7 +71,7 @@ models::Result<std::string> render_comparison_chart(const CompareView& view, con
         natural_panels =
             layout_comparison(canvas, view, {kMargin, 0, options.width - 2 * kMargin, 0}).bottom;
     });
-    const double height = std::max(natural_height, options.height);
+    const double height = std::ceil(std::max(natural_height, options.height));
     const Page page{.width = options.width,
                     .height = height,
                     .png_scale = options.png_scale,

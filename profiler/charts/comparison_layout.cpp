@@ -28,6 +28,12 @@ double name_width(Canvas& canvas, const CompareView& view, double available) {
     return std::min(width + 2, available) + kNameIndent + 10;
 }
 
+/// The maximum, or the largest batch tried where no limit was met.
+int64_t largest_batch(const CompareColumn& column) {
+    if (column.max_batch_size) return *column.max_batch_size;
+    return column.curve.empty() ? 0 : column.curve.back().batch_size;
+}
+
 struct Bar {
     double value = 0;
     double label_width = 0;
@@ -67,7 +73,7 @@ void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout)
     layout.memory_end_bytes =
         std::max(layout.memory_end_bytes, fit_axis(kept, layout.memory.width));
     const auto batches = collect(view, [&](const CompareColumn& c) {
-        return Bar{bytes(c.max_batch_size.value_or(0)),
+        return Bar{bytes(largest_batch(c)),
                    measure_value(canvas, c.max_batch_text, c.max_batch_change)};
     });
     layout.batch_end = fit_axis(batches, layout.batch.width);
@@ -94,7 +100,7 @@ RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column
             {m.x + memory_x(segment.start_bytes), top, memory_x(segment.size_bytes), bar_height});
     }
     row.kept_bar = {m.x, top + bar_height + 5, memory_x(column.kept_bytes), kKeptHeight};
-    const auto batch = static_cast<double>(column.max_batch_size.value_or(0));
+    const auto batch = static_cast<double>(largest_batch(column));
     row.batch_bar = {layout.batch.x, top, batch / layout.batch_end * layout.batch.width,
                      bar_height};
     row.rate_bar = {layout.throughput.x, top,
@@ -115,8 +121,8 @@ ComparisonLayout layout_comparison(Canvas& canvas, const CompareView& view, cons
     const double y = area.y + kTitleHeight;
 
     layout.panel_title_y = area.y + 13;
-    layout.memory = {area.x + names, y, room * 0.47, plot_height};
-    layout.batch = {layout.memory.right() + kPanelGap, y, room * 0.2, plot_height};
+    layout.memory = {area.x + names, y, room * 0.46, plot_height};
+    layout.batch = {layout.memory.right() + kPanelGap, y, room * 0.21, plot_height};
     layout.throughput = {layout.batch.right() + kPanelGap + y_axis, y, room * 0.33, plot_height};
     layout.bottom = y + plot_height + kAxisHeight;
     fit_axes(canvas, view, layout);

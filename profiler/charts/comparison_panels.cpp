@@ -79,10 +79,11 @@ void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& vi
                        const ComparisonLayout& layout) {
     const Rect& plot = layout.memory;
     draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
-                     "by role, each recipe at its own peak; thin: kept from forward to backward");
+                     {"by role, each recipe at its own peak; thin: kept from forward to backward",
+                      "by role; thin: kept from forward to backward", "by role; thin: kept"});
     if (!view.has_peak) {
         draw_empty_panel(canvas, theme, plot,
-                         "No captured step in these files. `temposcope capture` records one.");
+                         "No captured step in these files; run temposcope capture.");
         return;
     }
     const auto ticks =
@@ -106,7 +107,7 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
     const std::string remark =
         view.memory_limit_text.empty() ? "sequences per step" : "within " + view.memory_limit_text;
     draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Maximum batch",
-                     remark);
+                     {remark});
     if (!view.has_max_batch) {
         draw_empty_panel(canvas, theme, plot, view.no_max_batch_text);
         return;
@@ -117,7 +118,8 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].batch_bar;
-        canvas.fill(bar, recipe_color(theme, column.index));
+        // Pale: the sweep ended before its limit, so the maximum lies somewhere beyond.
+        canvas.fill(bar, recipe_color(theme, column.index), column.max_batch_size ? 1 : 0.35);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.max_batch_text, column.max_batch_change);
     }
@@ -128,7 +130,8 @@ void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view
                      const ComparisonLayout& layout) {
     const Rect& plot = layout.throughput;
     draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Throughput",
-                     "sequences/s of the captured steps (no sweep in these files)");
+                     {"sequences/s of the captured steps (no sweep in these files)",
+                      "sequences/s of the captured steps", "sequences/s"});
     const bool has_rates =
         std::any_of(view.columns.begin(), view.columns.end(),
                     [](const CompareColumn& c) { return c.sequences_per_s > 0; });

@@ -110,8 +110,8 @@ models::Result<ChartFormat> chart_format_of(const std::filesystem::path& path) {
 }
 
 models::Result<void> check_options(const ChartOptions& options) {
-    if (!(options.width >= 480 && options.width <= 8000)) {
-        return models::fail("A chart cannot be {} wide; choose a width from 480 to 8000.",
+    if (!(options.width >= 640 && options.width <= 8000)) {
+        return models::fail("A chart cannot be {} wide; choose a width from 640 to 8000.",
                             options.width);
     }
     if (!(options.height >= 0 && options.height <= 8000)) {

@@ -82,11 +82,15 @@ double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Ro
 }
 
 void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,
-                      std::string_view title, std::string_view remark) {
+                      std::string_view title, std::initializer_list<std::string_view> remarks) {
     const TextStyle bold{.size = 13, .weight = Weight::kBold, .color = theme.text};
     const TextStyle dim{.size = kLabelSize, .color = theme.dim_text};
     canvas.text(baseline, fit_label(title, width, canvas.measurer(bold)), bold);
-    canvas.text({baseline.x, baseline.y + 15}, fit_label(remark, width, canvas.measurer(dim)), dim);
+    for (const std::string_view remark : remarks) {
+        if (canvas.measure(remark, dim) > width) continue;
+        canvas.text({baseline.x, baseline.y + 15}, remark, dim);
+        return;
+    }
 }
 
 void draw_x_axis(Canvas& canvas, const Theme& theme, const Rect& plot,

@@ -4,6 +4,7 @@
 #include "profiler/view/compare_view.h"
 #include "profiler/view/theme.h"
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,9 +39,10 @@ double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Ro
 /// A role's fill with its hatch.
 void draw_role_rect(Canvas& canvas, const Theme& theme, Role role, const Rect& rect);
 
-/// Bold title and dim remark above a plot; `baseline` is the title's.
+/// Bold title and dim remark above a plot; `baseline` is the title's. Of the remarks, from long to
+/// short, the first that fits.
 void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,
-                      std::string_view title, std::string_view remark);
+                      std::string_view title, std::initializer_list<std::string_view> remarks);
 
 /// Vertical grid lines with labels below / horizontal ones with labels to the left.
 void draw_x_axis(Canvas& canvas, const Theme& theme, const Rect& plot,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kInset = 10;  // keeps the first and last marker inside the plot
 constexpr double kLogRatio = 16;
+constexpr std::size_t kMaxLabelled = 3;
 
 /// Batch sizes to x. Logarithmic when they span so much that the small ones would lie on one
 /// another (sweeps double the batch).
@@ -65,6 +66,7 @@ struct Scales {
     Rect plot;
     BatchAxis batch;
     double rate_end = 1;
+    bool has_bands = true;  // of many recipes they would be mud: the bars at the points remain
 
     double y(double rate) const { return plot.bottom() - rate / rate_end * plot.height; }
 };
@@ -78,7 +80,7 @@ void draw_spread(Canvas& canvas, const Scales& scales, const CompareColumn& colu
         outline.push_back(
             {scales.batch.x(point->batch_size), scales.y(point->sequences_per_s_min)});
     }
-    canvas.polygon(outline, color, 0.16);
+    if (scales.has_bands) canvas.polygon(outline, color, 0.16);
     for (const CurvePoint& point : column.curve) {  // also seen where there is one batch only
         const double x = scales.batch.x(point.batch_size);
         canvas.line({x, scales.y(point.sequences_per_s_min)},
@@ -117,19 +119,28 @@ struct BestLabel {
     Point at;  // of the point
     double text_y = 0;
     std::string text;
-    Color color;
 };
+
+/// Few recipes all show their best rate; of many, the baseline and the fastest.
+bool is_labelled(const CompareView& view, const CompareColumn& column) {
+    const auto rate = [](const CompareColumn& c) {
+        return c.best_point ? c.curve[*c.best_point].sequences_per_s : 0;
+    };
+    if (view.columns.size() <= kMaxLabelled || column.is_baseline) return true;
+    return std::all_of(view.columns.begin(), view.columns.end(),
+                       [&](const CompareColumn& other) { return rate(other) <= rate(column); });
+}
 
 /// Labels from the top down; one that would touch another moves down to the next free line, on the
 /// side of its point that has room.
 void draw_best(Canvas& canvas, const Theme& theme, const CompareView& view, const Scales& scales) {
     std::vector<BestLabel> labels;
     for (const CompareColumn& column : view.columns) {
-        if (!column.best_point) continue;
+        if (!column.best_point || !is_labelled(view, column)) continue;
         const CurvePoint& best = column.curve[*column.best_point];
         const Point at{scales.batch.x(best.batch_size), scales.y(best.sequences_per_s)};
         const std::string rate = column.best_text.substr(0, column.best_text.find(' '));
-        labels.push_back({at, at.y - 9, rate, recipe_color(theme, column.index)});
+        labels.push_back({at, at.y - 9, rate});
         canvas.ring(at, 6.5, {.color = recipe_color(theme, column.index), .width = 1.4});
     }
     std::stable_sort(labels.begin(), labels.end(),
@@ -157,11 +168,15 @@ void draw_best(Canvas& canvas, const Theme& theme, const CompareView& view, cons
 void draw_throughput_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                            const ComparisonLayout& layout) {
     const Rect& plot = layout.throughput;
-    draw_panel_title(canvas, theme, {plot.x - 36, layout.panel_title_y}, plot.width + 36,
-                     "Throughput", "sequences/s; band: slowest to fastest step; ring: best");
     const int ticks = std::max(3, static_cast<int>(plot.height) / 46);
     const Scales scales{plot, BatchAxis(view, plot),
-                        axis_end(AxisUnit::kRate, view.max_sequences_per_s, 0.1, ticks)};
+                        axis_end(AxisUnit::kRate, view.max_sequences_per_s, 0.1, ticks),
+                        view.columns.size() <= kMaxLabelled};
+    draw_panel_title(canvas, theme, {plot.x - 36, layout.panel_title_y}, plot.width + 36,
+                     "Throughput",
+                     {scales.has_bands ? "sequences/s; band: slowest to fastest step; ring: best"
+                                       : "sequences/s; bars: slowest to fastest step; ring: best",
+                      "sequences/s; ring: best", "sequences/s"});
     draw_y_axis(canvas, theme, plot, make_ticks(AxisUnit::kRate, 0, scales.rate_end, ticks),
                 scales.rate_end);
     scales.batch.draw(canvas, theme);

@@ -6,6 +6,7 @@
 #include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,15 +137,19 @@ void draw_trace(Canvas& canvas, const Theme& theme, const TimelineView& view,
 
 void draw_difference(Canvas& canvas, const Theme& theme, const TimelineView& view,
                      const TimeAxis& axis) {
-    const double reach = std::max(view.max_difference_bytes * 1.1, 1.0);
+    const auto [least, most] =
+        std::minmax_element(view.difference_bytes.begin(), view.difference_bytes.end());
+    const double margin = std::max(view.max_difference_bytes * 0.12, 1.0);
+    const double low = std::min(*least, 0.0) - margin;
+    const double high = std::max(*most, 0.0) + margin;
     const auto y = [&](double bytes) {
-        return axis.plot.center_y() - bytes / reach * axis.plot.height / 2;
+        return axis.plot.bottom() - (bytes - low) / (high - low) * axis.plot.height;
     };
     canvas.text({axis.plot.x, axis.plot.y - 8},
                 fmt::format("Difference: {} minus {}", view.traces[1].name, view.traces[0].name),
                 {.size = 13, .weight = Weight::kBold, .color = theme.text});
     const TextStyle label{.size = kLabelSize, .color = theme.dim_text, .align = 1};
-    for (const Tick& tick : make_ticks(AxisUnit::kBytes, -reach, reach, 5)) {
+    for (const Tick& tick : make_ticks(AxisUnit::kBytes, low, high, 5)) {
         canvas.line({axis.plot.x, y(tick.value)}, {axis.plot.right(), y(tick.value)},
                     {.color = theme.text, .alpha = tick.value == 0 ? 0.5 : 0.1});
         canvas.text({axis.plot.x - 7, y(tick.value) + 4},
@@ -161,13 +166,19 @@ void draw_difference(Canvas& canvas, const Theme& theme, const TimelineView& vie
     draw_x_axis(canvas, theme, axis.plot, time_ticks(axis), axis.start_ns, axis.end_ns);
 }
 
+/// The figure in words, for search and screen readers.
+std::string summarize(const TimelineView& view) {
+    std::string summary;
+    for (const TimelineTrace& trace : view.traces) {
+        if (!summary.empty()) summary += "; ";
+        summary += fmt::format("{}: {}", trace.name, trace.summary);
+    }
+    return summary;
+}
+
 FigureText describe(const TimelineView& view, const ChartOptions& options) {
     FigureText text;
-    text.title = options.title.empty() ? "Memory over one training run" : options.title;
-    for (const TimelineTrace& trace : view.traces) {
-        if (!text.subtitle.empty()) text.subtitle += "; ";
-        text.subtitle += fmt::format("{}: {}", trace.name, trace.summary);
-    }
+    text.title = options.title.empty() ? "Memory over time" : options.title;
     if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
         text.footer.push_back(
             fmt::format("Time is that of {}; {} is stretched phase by phase to its phases.",
@@ -217,13 +228,13 @@ models::Result<std::string> render_timeline_chart(const TimelineView& view, cons
     with_measuring_canvas([&](Canvas& canvas) {
         natural_height = draw_figure(canvas, view, theme, text, options.width, 0);
     });
-    const double height = std::max(natural_height, options.height);
+    const double height = std::ceil(std::max(natural_height, options.height));
     const Page page{.width = options.width,
                     .height = height,
                     .png_scale = options.png_scale,
                     .paper = theme.plot,
                     .title = text.title,
-                    .description = text.subtitle};
+                    .description = summarize(view)};
     const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
         draw_figure(canvas, view, theme, text, options.width, height - natural_height);
     });

@@ -22,12 +22,8 @@ constexpr std::array<Scale, 6> kByteScales{{{"B", 1},
                                             {"PiB", 0x1p50}}};
 constexpr std::array<Scale, 4> kTimeScales{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
-bool is_decimal(AxisUnit unit) {
-    return unit != AxisUnit::kBytes;
-}
-bool is_whole(AxisUnit unit) {
-    return unit != AxisUnit::kRate;
-}
+bool is_decimal(AxisUnit unit) { return unit != AxisUnit::kBytes; }
+bool is_whole(AxisUnit unit) { return unit != AxisUnit::kRate; }
 
 double next_step(AxisUnit unit, double step) {
     if (!is_decimal(unit)) return step * 2;

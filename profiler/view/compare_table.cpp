@@ -11,9 +11,7 @@ namespace {
 
 constexpr const char* kNothing = "–";
 
-std::string or_nothing(const std::string& text) {
-    return text.empty() ? kNothing : text;
-}
+std::string or_nothing(const std::string& text) { return text.empty() ? kNothing : text; }
 
 TextTable empty_table() {
     const auto number = [](const char* title, const char* explanation) {

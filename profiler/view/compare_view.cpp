@@ -33,11 +33,11 @@ std::string_view source_text(std::string_view source) {
     return source;
 }
 
+/// Three digits, however slow or fast: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s) {
-    const int decimals = sequences_per_s < 10 ? 2 : sequences_per_s < 100 ? 1 : 0;
-    if (sequences_per_s > 0 && sequences_per_s < 0.01)
-        return fmt::format("{:.2g}", sequences_per_s);
-    return fmt::format("{:.{}f}", sequences_per_s, decimals);
+    if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
+    const double digits = sequences_per_s > 0 ? std::floor(std::log10(sequences_per_s)) : 0;
+    return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
 }
 
 std::vector<StackSegment> build_stack(const RoleBytes& by_role) {
@@ -190,13 +190,13 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
         view.memory_limit_text = format_bytes(*limit_bytes);
     }
     if (!view.has_throughput) {
-        view.no_throughput_text = "No sweep in these files. `temposcope sweep` measures it.";
+        view.no_throughput_text = "No sweep in these files; run temposcope sweep.";
     }
     if (view.has_max_batch) return;
     view.no_max_batch_text =
         !view.has_throughput
             ? view.no_throughput_text
-            : fmt::format("Every batch up to {} fitted. Give `temposcope sweep` a --memory-limit.",
+            : fmt::format("Every batch up to {} fitted; sweep with --memory-limit to find the end.",
                           view.max_batch_size);
 }
 

@@ -32,9 +32,7 @@ std::string shorten(std::string_view text, const std::vector<std::size_t>& start
     return result;
 }
 
-bool breaks_after(char c) {
-    return c == ' ' || c == ',' || c == '-' || c == '=' || c == '/';
-}
+bool breaks_after(char c) { return c == ' ' || c == ',' || c == '-' || c == '=' || c == '/'; }
 
 /// The end of the longest start of `text` that fits, at a place to break if there is one.
 std::size_t find_break(std::string_view text, double max_width, const MeasureText& measure) {
