@@ -164,12 +164,12 @@ TEST_F(DamagedTrace, HarmlessChangesByOtherToolsStillOpen) {
         "no error");
     EXPECT_EQ(message_after("ALTER TABLE op ADD COLUMN comment TEXT; UPDATE op SET comment = 'x'"),
               "no error");
-    EXPECT_EQ(first_difference(trace_, *read_trace(path_)), "");
+    EXPECT_EQ(tests::first_difference(trace_, *read_trace(path_)), "");
     EXPECT_EQ(message_after("PRAGMA journal_mode = WAL; UPDATE step SET loss = 2"), "no error");
     EXPECT_EQ(message_after("PRAGMA page_size = 512; VACUUM"), "no error");
-    EXPECT_EQ(first_difference(trace_, *read_trace(path_)), "");
+    EXPECT_EQ(tests::first_difference(trace_, *read_trace(path_)), "");
     EXPECT_EQ(message_after("PRAGMA page_size = 65536; VACUUM"), "no error");
-    EXPECT_EQ(first_difference(trace_, *read_trace(path_)), "");
+    EXPECT_EQ(tests::first_difference(trace_, *read_trace(path_)), "");
 }
 
 TEST_F(DamagedTrace, TruncatedFilesAreRefusedAtEveryLength) {
@@ -178,7 +178,9 @@ TEST_F(DamagedTrace, TruncatedFilesAreRefusedAtEveryLength) {
         write_bytes(whole.substr(0, size));
         const std::string said = message();
         ASSERT_NE(said, "no error") << size;
-        if (size > 4096) ASSERT_THAT(said, HasSubstr("truncated")) << size;
+        if (size > 4096) {
+            ASSERT_THAT(said, HasSubstr("truncated")) << size;
+        }
     }
 }
 
