@@ -4,7 +4,6 @@
 #include "profiler/protocol/messages.h"
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 /// The rows of an SQLite table straight from the pages of its b-tree, several times faster than
