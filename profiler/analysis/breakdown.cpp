@@ -16,7 +16,7 @@ struct Place {
 
 /// Maps scopes, and tensors named after modules, to the layer or the part of the model they lie in.
 class Places {
-  public:
+public:
     explicit Places(const Trace& trace) : trace_(trace), place_of_scope_(trace.scopes.size()) {
         mark_layer_ancestors();
         for (std::size_t i = 0; i < trace.scopes.size(); ++i) {
@@ -47,7 +47,7 @@ class Places {
         return tensor_name.substr(place.name.size() + 1);
     }
 
-  private:
+private:
     Id<Scope> parent_of(std::size_t scope) const {
         const Id<Scope> parent = trace_.scopes.get<&Scope::parent>(Id<Scope>(scope));
         return parent.valid() && parent.index() < scope ? parent : Id<Scope>();  // never a cycle
@@ -117,7 +117,7 @@ struct Group {
 };
 
 class Grouping {
-  public:
+public:
     Grouping(const Trace& trace, GroupBy by)
         : trace_(trace), by_(by), places_(trace), storage_names_(names_of_storages(trace)) {}
 
@@ -141,7 +141,7 @@ class Grouping {
         return {fmt::format("unnamed, {}", op_name(trace_, allocation.op))};
     }
 
-  private:
+private:
     const Trace& trace_;
     GroupBy by_;
     Places places_;

@@ -71,12 +71,8 @@ struct NamedTerm {
     Term term;
 };
 
-constexpr Term elements(Unit unit) {
-    return {unit, Scale::kElement};
-}
-constexpr Term bytes_of(int64_t bytes, Unit unit) {
-    return {unit, Scale::kBytes, bytes};
-}
+constexpr Term elements(Unit unit) { return {unit, Scale::kElement}; }
+constexpr Term bytes_of(int64_t bytes, Unit unit) { return {unit, Scale::kBytes, bytes}; }
 
 /// What is called what in a layer: the names that models/layers gives to the tensors.
 struct LayerNames {
@@ -98,7 +94,7 @@ constexpr LayerNames kPreNormNames{"ln_1_output", "ln_2_output", "hidden_states"
 /// In post-LN the layer's input is the output of the LayerNorm before; with from_output that norm
 /// keeps it first, and this layer's own output takes its place in the sum.
 class LayerRows {
-  public:
+public:
     explicit LayerRows(const Workload& workload)
         : w_(workload),
           pre_norm_(workload.model.family == Family::kGpt2),
@@ -145,7 +141,7 @@ class LayerRows {
         return std::move(rows_);
     }
 
-  private:
+private:
     void add(const char* tensor, Term term) { rows_.push_back({tensor, term}); }
 
     /// Of a dropout: a byte or a bit an element, or drawn again from its counter.

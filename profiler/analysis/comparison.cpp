@@ -101,11 +101,15 @@ void take_sweep(ComparisonColumn& column, const Trace& trace) {
     if (found_limit) column.max_batch_size = largest;  // 0: not even one sequence fitted
 }
 
+/// A sweep visits many batches: the one that it was told to trace does not set it apart from a
+/// capture at another batch.
 bool describes_same_run(const Draft& draft, const NamedTrace& named,
-                        const std::optional<models::Workload>& workload) {
+                        std::optional<models::Workload> workload) {
+    if (!draft.workload || !workload || draft.workload->recipe != workload->recipe) return false;
+    const bool has_sweep = !named.trace->sweep_points.empty();
+    if (draft.has_sweep != has_sweep) workload->batch_size = draft.workload->batch_size;
     const Run run = named.trace->run();
-    return draft.workload && workload && models::comparable(*draft.workload, *workload) &&
-           draft.workload->recipe == workload->recipe &&
+    return models::comparable(*draft.workload, *workload) &&
            draft.column.source == name_of(run.source) &&
            draft.column.device == named.trace->text(run.device_name);
 }
@@ -125,8 +129,11 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
             has_step && (!draft.column.step_trace || (draft.step_is_sweeps && !has_sweep));
         if (!brings_sweep && !brings_step) continue;
         if (brings_sweep) take_sweep(draft.column, trace);
-        if (brings_step) take_step(draft.column, named);
-        if (brings_step) draft.step_is_sweeps = has_sweep;
+        if (brings_step) {
+            take_step(draft.column, named);
+            draft.step_is_sweeps = has_sweep;
+            draft.workload = workload;
+        }
         draft.has_sweep |= has_sweep;
         draft.column.files.push_back(named.file);
         return;

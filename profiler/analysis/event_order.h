@@ -11,7 +11,7 @@ namespace profiler {
 
 /// One allocation or free of the profiled device.
 class MemoryChange {
-  public:
+public:
     MemoryChange() = default;
     MemoryChange(std::size_t allocation, bool is_free)
         : code_(static_cast<uint32_t>(allocation) * 2 + (is_free ? 1 : 0)) {}
@@ -20,7 +20,7 @@ class MemoryChange {
     std::size_t allocation_index() const { return code_ >> 1; }
     bool is_free() const { return (code_ & 1) != 0; }
 
-  private:
+private:
     static constexpr uint32_t kNone = UINT32_MAX;
     uint32_t code_ = kNone;  // 4 bytes: a trace of a million allocations has two million changes
 };
@@ -43,11 +43,11 @@ std::vector<MemoryChange> ordered_changes(const Trace& trace);
 /// Wall time of allocator events: when the first action with a number >= `event` happened, or the
 /// last action of all when there is none. -1 for an empty trace.
 class EventClock {
-  public:
+public:
     explicit EventClock(const Trace& trace);
     int64_t time_of(int64_t event) const;
 
-  private:
+private:
     struct Tick {
         int64_t event;
         int64_t time_ns;

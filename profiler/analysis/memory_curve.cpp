@@ -22,9 +22,7 @@ int64_t split_point(int64_t start, int64_t end, std::size_t index, std::size_t c
     return static_cast<int64_t>(static_cast<uint64_t>(start) + offset);
 }
 
-bool is_segment_change(AllocatorAction action) {
-    return action != AllocatorAction::kOom;
-}
+bool is_segment_change(AllocatorAction action) { return action != AllocatorAction::kOom; }
 
 bool releases_segment(AllocatorAction action) {
     return action == AllocatorAction::kSegmentFree || action == AllocatorAction::kSegmentUnmap;
@@ -218,7 +216,7 @@ std::vector<CurveBin> MemoryCurve::sample(int64_t start_ns, int64_t end_ns, int 
     const double width_ns = (static_cast<double>(end_ns) - static_cast<double>(start_ns)) / count;
     if (width_ns < finest_ns) return sample_exact(start_ns, end_ns, count);
 
-    // A finest bin belongs to the sample that its start lies in: each to one, so no peak shows twice.
+    // A finest bin belongs to the sample that its start lies in, so no peak shows twice.
     const auto finest_at = [&](int64_t time_ns) {
         const double bin = static_cast<double>(time_ns - start_ns_) / finest_ns;
         return static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(kFinestBins)));

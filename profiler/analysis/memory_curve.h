@@ -29,7 +29,7 @@ struct CurveBin {
 /// kCheckpointInterval events): O(width + events in the window). Memory: 16 bytes an event, 12 MB
 /// of bins.
 class MemoryCurve {
-  public:
+public:
     static constexpr int kFinestBins = 1 << 16;
 
     explicit MemoryCurve(const Trace& trace);
@@ -44,7 +44,7 @@ class MemoryCurve {
     /// Live memory at one instant: after the last change at or before `time_ns`.
     CurveBin at(int64_t time_ns) const;
 
-  private:
+private:
     static constexpr std::size_t kCheckpointInterval = 4096;
 
     /// One allocation, free or segment change: bytes with the role (or "reserved") in the low bits,

@@ -16,7 +16,7 @@
 ///     b.begin_step();
 ///     b.begin_phase(PhaseKind::kForward);
 ///     const auto op = b.op("aten::bmm", layer);
-///     const auto probs = b.allocate({.bytes = 4096, .role = Role::kActivation, .op = op, .name = "attention_probs"});
+///     const auto probs = b.allocate({.bytes = 4096, .role = Role::kActivation, .op = op});
 ///     b.save(probs, op);
 ///     ...
 ///     Trace trace = b.finish();
@@ -36,7 +36,7 @@ struct AllocationSpec {
 };
 
 class TraceBuilder {
-  public:
+public:
     static constexpr int64_t kTickNs = 1000;
 
     explicit TraceBuilder(const models::Workload& workload = {}) {
@@ -130,7 +130,7 @@ class TraceBuilder {
 
     Trace finish() { return std::move(trace_); }
 
-  private:
+private:
     int64_t tick() {
         const int64_t ns = now_ns_;
         now_ns_ += kTickNs;

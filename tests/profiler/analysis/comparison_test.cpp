@@ -90,13 +90,15 @@ TEST(Compare, TakesTheMedianStepAndTheLastLoss) {
 
 TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
     const auto capture = make_trace({.bytes = 700});
-    const auto sweep = make_trace({.bytes = 800,
-                                   .step_times_ns = {9'000'000},
-                                   .sweep = {{1, {1'000'000}},
-                                             {4, {2'000'000, 2'200'000, 1'900'000}},
-                                             {6, {}},
-                                             {5, {4'000'000}}},
-                                   .memory_limit_bytes = 1 << 20});
+    const auto sweep =
+        make_trace({.bytes = 800,
+                    .step_times_ns = {9'000'000},
+                    .sweep = {{1, {1'000'000}},
+                              {4, {2'000'000, 2'200'000, 1'900'000}},
+                              {6, {}},
+                              {5, {4'000'000}}},
+                    .batch_size = 1,  // the batch that a sweep traces is its own affair
+                    .memory_limit_bytes = 1 << 20});
     for (const bool sweep_first : {false, true}) {
         std::vector<NamedTrace> files{{"c.tscope", capture}, {"s.tscope", sweep}};
         if (sweep_first) std::swap(files[0], files[1]);
@@ -106,6 +108,7 @@ TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
         EXPECT_EQ(column.recipe, "original");
         EXPECT_EQ(column.peak_allocated_bytes, 700) << "the capture's step, not the sweep's";
         EXPECT_EQ(column.step_trace, capture);
+        EXPECT_EQ(column.batch_size, 8);
         EXPECT_EQ(column.max_batch_size, 5);
         EXPECT_EQ(column.best_batch_size, 4);
         EXPECT_DOUBLE_EQ(column.best_sequences_per_s.value(), 2000);
@@ -175,8 +178,6 @@ TEST(Compare, NotesIncompleteAndUnknownFiles) {
                                               HasSubstr("does not say which workload")));
 }
 
-TEST(Compare, NeedsAFile) {
-    EXPECT_THAT(compare({}).error().message, HasSubstr("no trace"));
-}
+TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }
 
 }  // namespace

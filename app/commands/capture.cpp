@@ -1,0 +1,34 @@
+#include "app/commands/command.h"
+#include "app/commands/help.h"
+#include "app/commands/job_report.h"
+
+#include <memory>
+
+namespace app {
+
+void add_capture_command(CLI::App& program, Chosen& chosen) {
+    auto* command =
+        program.add_subcommand("capture", "Train a few steps and record every allocation");
+    auto options = std::make_shared<WorkloadOptions>();
+    add_workload_options(*command, *options);
+    add_json_option(*command, chosen);
+    command->footer(
+        list_recipes() +
+        "\n"
+        "Each recipe trains in a process of its own and writes one trace. A capture that is "
+        "killed\n"
+        "leaves NAME.tscope.partial, which every command opens.\n\n"
+        "Examples:\n"
+        "  temposcope capture --model bert-large --layers 3 --recipe original,tempo -o out\n"
+        "  temposcope capture --model gpt2 --head lm --batch 2 --seq 256 --precision bf16 -o "
+        "gpt2.tscope\n"
+        "  temposcope capture --model bert-base --recipe gelu=in_place,masks=bit --steps 1 -o "
+        "one.tscope\n");
+    command->callback([options, &chosen] {
+        chosen.run = [options](Output& output) {
+            return run_jobs(*options, JobKind::kCapture, output);
+        };
+    });
+}
+
+}  // namespace app

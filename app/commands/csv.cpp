@@ -1,0 +1,159 @@
+#include "app/commands/csv.h"
+
+#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/ledger.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+/// Builds one line after the other; a cell is quoted when it has to be.
+class CsvWriter {
+public:
+    template <typename... Cells>
+    void row(const Cells&... cells) {
+        bool first = true;
+        (cell(cells, first), ...);
+        text_.push_back('\n');
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    template <typename T>
+    void cell(const T& value, bool& first) {
+        if (!first) text_.push_back(',');
+        first = false;
+        if constexpr (std::is_convertible_v<T, std::string_view>) {
+            quote(value);
+        } else {
+            fmt::format_to(std::back_inserter(text_), "{}", value);
+        }
+    }
+    void quote(std::string_view value) {
+        if (value.find_first_of(",\"\n\r") == std::string_view::npos) {
+            text_.append(value);
+            return;
+        }
+        text_.push_back('"');
+        for (const char c : value) {
+            if (c == '"') text_.push_back('"');
+            text_.push_back(c);
+        }
+        text_.push_back('"');
+    }
+
+    std::string text_;
+};
+
+std::string_view op_name(const Trace& trace, Id<Op> op) {
+    return op.valid() ? trace.text(trace.ops.get<&Op::name>(op)) : std::string_view();
+}
+
+std::string_view scope_of(const Trace& trace, Id<Op> op) {
+    if (!op.valid()) return {};
+    const Id<Scope> scope = trace.ops.get<&Op::scope>(op);
+    return scope.valid() ? trace.text(trace.scopes.get<&Scope::path>(scope)) : std::string_view();
+}
+
+/// The first named tensor of each storage.
+std::vector<StringId> tensor_names(const Trace& trace) {
+    std::vector<StringId> names(trace.storages.size());
+    for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
+        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(Id<Tensor>(i));
+        if (!storage.valid() || !trace.text(names[storage.index()]).empty()) continue;
+        names[storage.index()] = trace.tensors.get<&Tensor::name>(Id<Tensor>(i));
+    }
+    return names;
+}
+
+std::string allocations_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
+            "address", "role", "tensor", "op", "scope", "freeing_op");
+    const std::vector<StringId> names = tensor_names(trace);
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        const bool known = a.storage.valid();
+        const Role role = known ? trace.storages.get<&Storage::role>(a.storage) : Role::kUnknown;
+        csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
+                a.requested_bytes, a.block_bytes, a.address, name_of(role),
+                known ? trace.text(names[a.storage.index()]) : std::string_view(),
+                op_name(trace, a.op), scope_of(trace, a.op), op_name(trace, a.freeing_op));
+    }
+    return csv.take();
+}
+
+std::string ledger_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("scope", "op", "tensor", "shape", "dtype", "role", "size_bytes", "saved_by");
+    for (const LedgerRow& row : build_ledger(trace).rows) {
+        csv.row(row.scope, row.op, row.tensor, row.shape, name_of(row.dtype), name_of(row.role),
+                row.size_bytes, fmt::format("{}", fmt::join(row.saved_by, ";")));
+    }
+    return csv.take();
+}
+
+std::string ops_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("name", "scope", "phase", "step", "start_ns", "end_ns", "flop", "read_words",
+            "written_words", "class");
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        const Phase phase = op.phase.valid() ? trace.phases[op.phase] : Phase{};
+        csv.row(trace.text(op.name), scope_of(trace, Id<Op>(i)),
+                op.phase.valid() ? name_of(phase.kind) : std::string_view(), phase.step.value,
+                op.start_ns, op.end_ns, op.flop, op.read_words, op.written_words,
+                name_of(op.op_class));
+    }
+    return csv.take();
+}
+
+std::string steps_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("step", "start_ns", "end_ns", "step_time_ns", "loss");
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns, step.loss);
+    }
+    return csv.take();
+}
+
+std::string sweep_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("batch_size", "outcome", "peak_allocated_bytes", "step_time_ns", "step_time_min_ns",
+            "step_time_max_ns", "throughput_sequences_per_s");
+    const auto comparison = compare({{"", std::make_shared<const Trace>(trace)}});
+    for (const ThroughputPoint& point : comparison->columns.front().curve) {
+        csv.row(point.batch_size,
+                name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk),
+                point.peak_allocated_bytes, point.step_time_ns, point.step_time_min_ns,
+                point.step_time_max_ns, point.sequences_per_s);
+    }
+    return csv.take();
+}
+
+}  // namespace
+
+std::string to_csv(const Trace& trace, CsvTable table) {
+    switch (table) {
+        case CsvTable::kAllocations:
+            return allocations_csv(trace);
+        case CsvTable::kLedger:
+            return ledger_csv(trace);
+        case CsvTable::kOps:
+            return ops_csv(trace);
+        case CsvTable::kSteps:
+            return steps_csv(trace);
+        case CsvTable::kSweep:
+            return sweep_csv(trace);
+    }
+    return {};
+}
+
+}  // namespace app

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// A table of a trace as comma-separated values (RFC 4180, UTF-8, a header line, "\n" line ends):
+/// texts instead of ids, exact integers, the point as decimal sign in every locale.
+namespace app {
+
+enum class CsvTable : uint8_t { kAllocations, kLedger, kOps, kSteps, kSweep };
+inline constexpr std::array<std::string_view, 5> kCsvTableNames{"allocations", "ledger", "ops",
+                                                                "steps", "sweep"};
+
+std::string to_csv(const profiler::Trace& trace, CsvTable table);
+
+}  // namespace app

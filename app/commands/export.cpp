@@ -1,0 +1,90 @@
+#include "app/commands/chart_files.h"
+#include "app/commands/command.h"
+#include "app/commands/csv.h"
+#include "app/commands/terminal.h"
+#include "app/commands/trace_files.h"
+#include "profiler/charts/write_file.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace app {
+namespace {
+
+struct ExportOptions {
+    std::vector<std::string> files;
+    std::string format;
+    std::string table = "allocations";
+    std::string output;
+};
+
+CsvTable csv_table(const std::string& name) {
+    for (std::size_t i = 0; i < kCsvTableNames.size(); ++i) {
+        if (kCsvTableNames[i] == name) return static_cast<CsvTable>(i);
+    }
+    return CsvTable::kAllocations;
+}
+
+models::Result<void> write(const ExportOptions& options,
+                           const std::vector<profiler::NamedTrace>& traces) {
+    if (options.format != "csv") return write_timeline(traces, options.format, options.output);
+    return profiler::write_file(options.output, to_csv(*traces[0].trace, csv_table(options.table)));
+}
+
+Outcome run_export(const ExportOptions& options, Output& output) {
+    if (options.format == "csv" && options.files.size() > 1) {
+        return fail_with(ExitCode::kUsage, "--to csv takes one trace, not {}.",
+                         options.files.size());
+    }
+    std::vector<profiler::NamedTrace> traces;
+    for (const std::string& file : options.files) {
+        auto named = open_trace(file);
+        if (!named) return failed(named.error());
+        traces.push_back(std::move(*named));
+    }
+    const auto written = write(options, traces);
+    if (!written) return failed(written.error());
+    output.document(
+        {{"files", options.files}, {"format", options.format}, {"output", options.output}});
+    output.line("wrote " + options.output);
+    return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& program, Chosen& chosen) {
+    auto* command =
+        program.add_subcommand("export", "A trace as a chart or as a table for other tools");
+    auto options = std::make_shared<ExportOptions>();
+    command
+        ->add_option("FILE", options->files, "trace; two for a chart of both, one above the other")
+        ->required()
+        ->expected(1, 2);
+    command->add_option("--to", options->format, "svg, png, pdf or html (memory over time), or csv")
+        ->type_name("FORMAT")
+        ->required()
+        ->check(CLI::IsMember({"svg", "png", "pdf", "html", "csv"}));
+    command
+        ->add_option("--table", options->table,
+                     "with --to csv: allocations, ledger, ops, steps or sweep")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"allocations", "ledger", "ops", "steps", "sweep"}))
+        ->capture_default_str();
+    command->add_option("-o,--output", options->output, "file to write")
+        ->type_name("FILE")
+        ->required();
+    add_json_option(*command, chosen);
+    command->footer(
+        "Recipes side by side: temposcope compare ... --charts DIR.\n\n"
+        "Examples:\n"
+        "  temposcope export out/tempo.tscope --to svg -o tempo.svg\n"
+        "  temposcope export out/original.tscope out/tempo.tscope --to pdf -o both.pdf\n"
+        "  temposcope export out/tempo.tscope --to csv --table ledger -o ledger.csv\n");
+    command->callback([options, &chosen] {
+        chosen.run = [options](Output& output) { return run_export(*options, output); };
+    });
+}
+
+}  // namespace app

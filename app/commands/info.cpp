@@ -1,0 +1,106 @@
+#include "app/commands/command.h"
+#include "app/commands/reports.h"
+#include "app/commands/trace_files.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace app {
+namespace {
+
+struct InfoOptions {
+    std::string file;
+    bool ledger = false;
+    bool peak = false;
+    bool health = false;
+    bool all = false;
+    std::string scope;
+    std::string by = "class";
+    bool json = false;
+};
+
+profiler::GroupBy group_by(const std::string& name) {
+    for (std::size_t i = 0; i < profiler::kGroupByNames.size(); ++i) {
+        if (profiler::kGroupByNames[i] == name) return static_cast<profiler::GroupBy>(i);
+    }
+    return profiler::GroupBy::kClass;
+}
+
+/// One report is the document itself; several stand in it by their names.
+void write_json(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
+    nlohmann::json reports = nlohmann::json::object();
+    if (options.ledger) {
+        reports["ledger"] =
+            ledger_json(named, {.include_all = options.all, .scope = options.scope});
+    }
+    if (options.peak) reports["peak"] = peak_json(named, group_by(options.by));
+    if (options.health) reports["health"] = health_json(named);
+    if (reports.empty()) {
+        output.document(overview_json(named));
+    } else {
+        output.document(reports.size() == 1 ? reports.begin().value() : reports);
+    }
+}
+
+void write_text(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
+    if (!options.ledger && !options.peak && !options.health) print_overview(output, named);
+    if (options.ledger) {
+        print_ledger(output, named, {.include_all = options.all, .scope = options.scope});
+    }
+    if (options.ledger && options.peak) output.line();
+    if (options.peak) print_peak(output, named, group_by(options.by));
+    if ((options.ledger || options.peak) && options.health) output.line();
+    if (options.health) print_health(output, named);
+}
+
+Outcome run_info(const InfoOptions& options, Output& output) {
+    const auto named = open_trace(options.file);
+    if (!named) return failed(named.error());
+    if (options.json) {
+        write_json(options, *named, output);
+    } else {
+        write_text(options, *named, output);
+    }
+    return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& program, Chosen& chosen) {
+    auto* command =
+        program.add_subcommand("info", "What a trace holds: peak, kept tensors, health");
+    auto options = std::make_shared<InfoOptions>();
+    command
+        ->add_option("FILE", options->file,
+                     "trace (.tscope, or the .partial of a capture that was killed)")
+        ->required();
+    command->add_flag("--ledger", options->ledger,
+                      "every tensor kept for backward: who keeps it, shape, bytes, closed form");
+    command->add_flag("--peak", options->peak, "what lives when most memory is in use");
+    command->add_flag("--health", options->health,
+                      "what the capture could not see, and what to do");
+    command->add_flag("--all", options->all,
+                      "with --ledger: parameters, gradients, optimizer state and inputs too");
+    command
+        ->add_option("--scope", options->scope, "with --ledger: only this module and what is in it")
+        ->type_name("MODULE");
+    command->add_option("--by", options->by, "with --peak: class, layer, op or tensor")
+        ->type_name("GROUP")
+        ->check(CLI::IsMember({"class", "layer", "op", "tensor"}))
+        ->capture_default_str();
+    add_json_option(*command, chosen);
+    command->footer(
+        "Without --ledger, --peak or --health: an overview.\n\n"
+        "Examples:\n"
+        "  temposcope info out/tempo.tscope\n"
+        "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"
+        "  temposcope info out/tempo.tscope --peak --by layer --json\n");
+    command->callback([options, &chosen] {
+        options->json = chosen.json;
+        chosen.run = [options](Output& output) { return run_info(*options, output); };
+    });
+}
+
+}  // namespace app

@@ -1,0 +1,23 @@
+#include "app/commands/command.h"
+#include "app/commands/window.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace app {
+
+void add_open_command(CLI::App& program, Chosen& chosen) {
+    auto* command = program.add_subcommand("open", "Open traces in the window");
+    auto files = std::make_shared<std::vector<std::string>>();
+    command->add_option("FILE", *files, "traces, or folders of traces")->required();
+    command->footer(
+        "Without a command, temposcope opens the window with the files of the last time at "
+        "hand.\n\n"
+        "Example:\n"
+        "  temposcope open out/original.tscope out/tempo.tscope\n");
+    command->callback(
+        [files, &chosen] { chosen.run = [files](Output&) { return open_window(*files); }; });
+}
+
+}  // namespace app

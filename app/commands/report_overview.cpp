@@ -1,0 +1,135 @@
+#include "app/commands/reports.h"
+#include "app/commands/trace_files.h"
+#include "profiler/analysis/health.h"
+#include "profiler/trace/units.h"
+
+#include <nlohmann/json.hpp>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+/// compare() of one trace gives its figures.
+ComparisonColumn column_of(const NamedTrace& named) {
+    auto comparison = compare({named});
+    return std::move(comparison.value().columns.front());
+}
+
+/// "in step 3, backward, at aten::bmm".
+std::string describe_peak_place(const Trace& trace, const PeakReport& peak) {
+    std::string text;
+    if (peak.step.valid()) text += fmt::format("in step {}", peak.step.index() + 1);
+    if (peak.phase.valid()) {
+        text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                            name_of(trace.phases.get<&Phase::kind>(peak.phase)));
+    }
+    if (peak.op.valid()) {
+        text += fmt::format("{}at {}", text.empty() ? "" : ", ",
+                            trace.text(trace.ops.get<&Op::name>(peak.op)));
+    }
+    return text;
+}
+
+void print_sweep(Output& output, const ComparisonColumn& column) {
+    if (column.curve.empty()) return;
+    output.heading("Batch sizes of the sweep");
+    TextTable table;
+    table.columns = {{"batch", Align::kRight, {}},     {"peak", Align::kRight, {}},
+                     {"step time", Align::kRight, {}}, {"fastest", Align::kRight, {}},
+                     {"slowest", Align::kRight, {}},   {"sequences/s", Align::kRight, {}},
+                     {"outcome", Align::kLeft, {}}};
+    for (const ThroughputPoint& point : column.curve) {
+        if (point.out_of_memory) {
+            table.rows.push_back(
+                {format_count(point.batch_size), "–", "–", "–", "–", "–", "out of memory"});
+            continue;
+        }
+        table.rows.push_back(
+            {format_count(point.batch_size), format_bytes(point.peak_allocated_bytes),
+             format_duration(point.step_time_ns), format_duration(point.step_time_min_ns),
+             format_duration(point.step_time_max_ns), fmt::format("{:.2f}", point.sequences_per_s),
+             "trained"});
+    }
+    output.table(table);
+    if (column.max_batch_size) {
+        output.line(fmt::format("The largest batch that trained is {}{}.", *column.max_batch_size,
+                                column.memory_limit_bytes > 0
+                                    ? " within " + format_bytes(column.memory_limit_bytes)
+                                    : std::string()));
+    }
+}
+
+}  // namespace
+
+void print_overview(Output& output, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const ComparisonColumn column = column_of(named);
+    const PeakReport peak = find_peak(trace);
+    const bool incomplete = trace.run().state == RunState::kIncomplete;
+
+    output.line(output.styled(named.file, Style::kBold));
+    output.line(
+        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line(describe_source(trace));
+    if (incomplete) {
+        output.line(output.styled(
+            fmt::format("incomplete, {} {}", column.steps, column.steps == 1 ? "step" : "steps"),
+            Style::kWarning));
+    }
+    TextTable figures;
+    figures.columns = {{"", Align::kLeft, {}}, {"", Align::kRight, {}}, {"", Align::kLeft, {}}};
+    const auto add = [&](std::string name, std::string value, std::string detail) {
+        figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
+    };
+    add("peak memory", format_bytes(peak.allocated_bytes), describe_peak_place(trace, peak));
+    if (peak.reserved_bytes != peak.allocated_bytes) {
+        add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
+    }
+    add("kept for backward", format_bytes(column.kept_bytes), "from forward to backward: --ledger");
+    if (column.steps > 0) {
+        add("step time", format_duration(column.step_time_ns),
+            fmt::format("median of {}", column.steps));
+        add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
+        add("loss", fmt::format("{:.6g}", column.loss), "of the last step");
+    }
+    output.table(figures);
+    if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
+
+    output.heading("At the peak");
+    output.table(breakdown_table(break_down(trace, peak, GroupBy::kClass), "class", 8));
+    print_sweep(output, column);
+
+    const auto items = report_health(trace);
+    output.line();
+    output.line(items.empty() ? "Health: nothing to report."
+                              : fmt::format("Health: {} {}, see --health.", items.size(),
+                                            items.size() == 1 ? "note" : "notes"));
+}
+
+nlohmann::json overview_json(const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const ComparisonColumn column = column_of(named);
+    nlohmann::json json = describe_trace(named);
+    json["num_threads"] = trace.run().num_threads;
+    json["seed"] = trace.run().seed;
+    json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
+    json["peak_allocated_bytes"] = column.peak_allocated_bytes;
+    json["peak_reserved_bytes"] = column.peak_reserved_bytes;
+    json["kept_bytes"] = column.kept_bytes;
+    json["step_time_ns"] = column.step_time_ns;
+    json["throughput_sequences_per_s"] = column.sequences_per_s;
+    json["loss"] = column.loss;
+    json["max_batch_size"] =
+        column.max_batch_size ? nlohmann::json(*column.max_batch_size) : nullptr;
+    json["closed_form"] = closed_form_json(trace);
+    json["health_notes"] = report_health(trace).size();
+    json["rows"] = nlohmann::json::array();
+    for (const BreakdownRow& row : break_down(trace, find_peak(trace), GroupBy::kClass)) {
+        json["rows"].push_back(
+            {{"name", row.name}, {"size_bytes", row.size_bytes}, {"count", row.count}});
+    }
+    return json;
+}
+
+}  // namespace app

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/view/compare_view.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+
+/// What a command writes on standard output, and how it looks there.
+namespace app {
+
+enum class Style : uint8_t { kPlain, kBold, kDim, kGood, kBad, kWarning };
+
+/// Collects the output of a command and writes it in one piece at its end, so that a command that
+/// fails has written nothing.
+class Output {
+public:
+    /// `json`: the command was asked for JSON; text written is then dropped.
+    explicit Output(bool json);
+
+    bool json() const { return json_; }
+    /// The text with an escape sequence around it, on a terminal that shows colours and unless
+    /// NO_COLOR is set.
+    std::string styled(std::string_view text, Style style) const;
+
+    void line(std::string_view text = {});
+    void heading(std::string_view text);
+    /// Columns aligned, numbers to the right, titles dim; empty and all-dash columns are left out.
+    void table(const profiler::TextTable& table);
+    void document(const nlohmann::json& document);
+
+    /// Errors: standard output is closed, full or gone.
+    models::Result<void> flush();
+
+private:
+    std::string text_;
+    bool json_ = false;
+    bool colour_ = false;
+};
+
+/// Columns on a terminal: code points, not bytes.
+std::size_t display_width(std::string_view text);
+
+/// One sentence on standard error: "temposcope: ...".
+void print_error(std::string_view sentence);
+
+}  // namespace app

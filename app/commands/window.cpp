@@ -1,0 +1,22 @@
+#include "app/commands/window.h"
+
+#include "app/window/run_window.h"
+
+#include <filesystem>
+
+namespace app {
+
+Outcome open_window(const std::vector<std::string>& files) {
+    WindowOptions options;
+    for (const std::string& file : files) {
+        std::error_code error;
+        if (!std::filesystem::exists(file, error)) {
+            return fail_with(ExitCode::kFailed, "{} does not exist: check the name.", file);
+        }
+        options.files.emplace_back(file);
+    }
+    // The window says on standard error itself why it cannot open.
+    return run_window(options) == 0 ? ExitCode::kOk : ExitCode::kFailed;
+}
+
+}  // namespace app

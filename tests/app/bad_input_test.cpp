@@ -1,0 +1,103 @@
+#include "profiler/trace/trace_file.h"
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+/// Files that cannot be read and places that cannot be written: one sentence, exit code 1, nothing
+/// on standard output, nothing half-written.
+namespace {
+
+using namespace tests;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void expect_failure(const Ran& ran, const std::string& part) {
+    EXPECT_EQ(ran.exit_code, 1) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, AllOf(StartsWith("temposcope: "), HasSubstr(part)));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_THAT(ran.err, testing::EndsWith(".\n"));
+}
+
+void write(const std::string& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST(BadInput, EveryReaderNamesAFileThatIsNotThere) {
+    const TemporaryFolder folder;
+    const std::string missing = folder / "missing.tscope";
+    for (const auto& arguments : std::vector<std::vector<std::string>>{
+             {"info", missing},
+             {"info", missing, "--json"},
+             {"info", missing, "--ledger", "--json"},
+             {"compare", missing, "--json"},
+             {"open", missing},
+             {"export", missing, "--to", "csv", "-o", folder / "x.csv"}}) {
+        expect_failure(run(arguments), missing);
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder / "x.csv"));
+}
+
+TEST(BadInput, AFileOfAnotherKindIsRefused) {
+    const TemporaryFolder folder;
+    write(folder / "text.tscope", "Dear diary,\n");
+    expect_failure(run({"info", folder / "text.tscope"}), "text.tscope");
+    write(folder / "empty.tscope", "");
+    expect_failure(run({"info", folder / "empty.tscope"}), "empty.tscope");
+}
+
+TEST(BadInput, ATruncatedFileIsRefusedWhereverItEnds) {
+    const TemporaryFolder folder;
+    const std::string whole = write_sample(folder, "whole.tscope");
+    const auto size = std::filesystem::file_size(whole);
+    for (const auto part : {size / 10, size / 2, size - 1}) {
+        const std::string cut = folder / "cut.tscope";
+        std::filesystem::copy_file(whole, cut, std::filesystem::copy_options::overwrite_existing);
+        std::filesystem::resize_file(cut, part);
+        expect_failure(run({"info", cut, "--json"}), "cut.tscope");
+    }
+}
+
+TEST(BadInput, OneBadFileAmongManyStopsTheComparison) {
+    const TemporaryFolder folder;
+    const std::string good = write_sample(folder, "good.tscope");
+    write(folder / "bad.tscope", "no");
+    expect_failure(run({"compare", good, folder / "bad.tscope", "--json"}), "bad.tscope");
+}
+
+TEST(BadInput, AFolderWithoutTracesSaysSo) {
+    const TemporaryFolder folder;
+    expect_failure(run({"compare", folder.path().string()}), "holds no .tscope file");
+}
+
+TEST(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "sample.tscope");
+    expect_failure(run({"export", sample, "--to", "csv", "-o", folder / "no/such/folder/x.csv"}),
+                   "x.csv");
+    expect_failure(run({"export", sample, "--to", "csv", "-o", folder.path().string()}),
+                   folder.path().string());
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1)
+        << "only the sample";
+}
+
+TEST(BadInput, AFullDiskUnderStandardOutputIsAFailure) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "sample.tscope");
+    const Ran ran = run({"info", sample, "--json"}, {.out_file = "/dev/full"});
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("could not be written"));
+}
+
+TEST(BadInput, ACaptureIntoAFileNamedLikeItsFolderIsRefused) {
+    const TemporaryFolder folder;
+    write(folder / "taken", "");
+    expect_failure(run({"capture", "--model", "bert-base", "-o", folder / "taken"}), "taken");
+}
+
+}  // namespace

@@ -1,0 +1,178 @@
+#include "profiler/trace/trace_file.h"
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+/// `capture` and `sweep` around the worker, with one that has no torch: files and their names,
+/// results, exit codes, Ctrl-C.
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+Surroundings with_worker(const std::string& act) {
+    return {.environment = {"TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
+                            "/tests/fake_worker_for_commands",
+                            "TEMPOSCOPE_FAKE=" + act}};
+}
+
+std::vector<std::string> small(const std::string& command, const std::string& output,
+                               const std::string& recipes = "original") {
+    return {command, "--model", "bert-base", "--layers", "1", "--recipe", recipes, "-o", output};
+}
+
+TEST(Capture, WritesOneFileARecipeIntoAFolderThatItMakes) {
+    const TemporaryFolder folder;
+    const Ran ran =
+        run(small("capture", folder / "new/out", "original,tempo-packed,gelu=in_place,masks=bit"),
+            with_worker("ok"));
+    // "gelu=..." belongs to the recipe before it.
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_TRUE(std::filesystem::exists(folder / "new/out/original.tscope"));
+    EXPECT_TRUE(
+        std::filesystem::exists(folder / "new/out/tempo-packed,gelu=in_place,masks=bit.tscope"));
+    EXPECT_THAT(ran.out, HasSubstr("wrote "));
+    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.err, HasSubstr("original (1 of 2): warm-up 1 of 1"));
+}
+
+TEST(Capture, WritesOneFileUnderAGivenName) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("ok"));
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    const auto trace = profiler::read_trace(folder / "one.tscope");
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(trace->steps.size(), 3u);
+}
+
+TEST(Capture, PassesTheWholeWorkloadOn) {
+    const TemporaryFolder folder;
+    auto arguments = small("capture", folder / "one.tscope", "tempo,masks=bit");
+    for (const char* more :
+         {"--hidden",  "128",    "--heads",     "4",     "--batch", "3",   "--seq",   "32",
+          "--dropout", "0.2",    "--precision", "bf16",  "--seed",  "7",   "--steps", "2",
+          "--padding", "random", "--head",      "squad", "--vocab", "1000"}) {
+        arguments.emplace_back(more);
+    }
+    const Ran ran = run(arguments, with_worker("ok"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto trace = profiler::read_trace(folder / "one.tscope").value();
+    const auto workload = nlohmann::json::parse(trace.text(trace.run().workload));
+    EXPECT_EQ(trace.steps.size(), 2u);
+    EXPECT_EQ(workload["model"]["hidden_size"], 128);
+    EXPECT_EQ(workload["model"]["intermediate_size"], 512) << "four times the hidden size";
+    EXPECT_EQ(workload["model"]["vocab_size"], 1000);
+    EXPECT_EQ(workload["model"]["hidden_dropout_p"], 0.2);
+    EXPECT_EQ(workload["model"]["attention_dropout_p"], 0.2) << "not given on its own";
+    EXPECT_EQ(workload["recipe_name"], "tempo,masks=bit");
+    EXPECT_EQ(workload["batch_size"], 3);
+    EXPECT_EQ(workload["seq_len"], 32);
+    EXPECT_EQ(workload["precision"], "bf16");
+    EXPECT_EQ(workload["padding"], "random");
+    EXPECT_EQ(workload["head"], "squad");
+    EXPECT_EQ(workload["seed"], 7);
+}
+
+TEST(Capture, JsonHasARowARecipe) {
+    const TemporaryFolder folder;
+    auto arguments = small("capture", folder / "out", "original,tempo");
+    arguments.emplace_back("--json");
+    const auto rows = run(arguments, with_worker("ok")).json()["rows"];
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0]["recipe"], "original");
+    EXPECT_EQ(rows[1]["file"], folder / "out/tempo.tscope");
+    EXPECT_EQ(rows[1]["peak_allocated_bytes"], 8000);
+    EXPECT_EQ(rows[1]["loss"], 0.5);
+}
+
+TEST(Capture, OutOfMemoryHasItsOwnExitCode) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("out-of-memory"));
+    EXPECT_EQ(ran.exit_code, 3);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: Out of memory: batch 8 does not fit.\n"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
+}
+
+TEST(Capture, AWorkerThatDiesIsOneSentence) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("dies"));
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: "));
+    EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
+}
+
+TEST(Capture, AMissingWorkerIsOneSentence) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "one.tscope"),
+                        {.environment = {"TEMPOSCOPE_WORKER=/nonexistent/worker"}});
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("/nonexistent/worker"));
+}
+
+TEST(Capture, SaysWhenTheLossIsNotANumber) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("nan"));
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_THAT(ran.err, HasSubstr("is not a finite number from step 1 on"));
+}
+
+TEST(Capture, EndsOnCtrlCWithNothingUnderTheFinalName) {
+    const TemporaryFolder folder;
+    std::thread interrupter;
+    const Ran ran =
+        run(small("capture", folder / "one.tscope"), with_worker("slow"), [&](pid_t pid) {
+            interrupter = std::thread([pid] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                kill(pid, SIGINT);
+            });
+        });
+    interrupter.join();
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr("cancelled"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
+}
+
+TEST(Sweep, ReportsTheLargestBatchThatTrained) {
+    const TemporaryFolder folder;
+    auto arguments = small("sweep", folder / "sweep", "original,tempo");
+    const Ran ran = run(arguments, with_worker("ok"));
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("maximum batch"));
+    arguments.emplace_back("--json");
+    const auto rows = run(arguments, with_worker("ok")).json()["rows"];
+    EXPECT_EQ(rows[0]["max_batch_size"], 1);
+}
+
+TEST(Doctor, ListsWhatTheWorkerFound) {
+    const Ran table = run({"doctor"}, with_worker("ok"));
+    EXPECT_EQ(table.exit_code, 0);
+    EXPECT_THAT(table.out, HasSubstr("Captures on the CPU can run here."));
+    const auto json = run({"doctor", "--json"}, with_worker("ok")).json();
+    EXPECT_EQ(json["can_capture"], true);
+    bool found = false;
+    for (const auto& row : json["rows"]) {
+        if (row["name"] != "driver") continue;
+        found = true;
+        EXPECT_EQ(row["status"], "missing");
+        EXPECT_EQ(row["remedy"], "Install one to measure on a GPU.");
+    }
+    EXPECT_TRUE(found);
+}
+
+TEST(Doctor, SaysHowToGetAMissingWorker) {
+    const Surroundings none{.environment = {"TEMPOSCOPE_WORKER=/nonexistent/worker"}};
+    const auto json = run({"doctor", "--json"}, none).json();
+    EXPECT_EQ(json["can_capture"], false);
+    EXPECT_THAT(run({"doctor"}, none).out, HasSubstr("TEMPOSCOPE_WORKER"));
+}
+
+}  // namespace

@@ -1,0 +1,91 @@
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(CompareCommand, PutsRecipesSideBySide) {
+    const TemporaryFolder folder;
+    write_sample(folder, "original.tscope");
+    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const Ran ran = run({"compare", folder.path().string()});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("tempo trains the same step in "));
+    const auto rows = run({"compare", folder.path().string(), "--json"}).json()["rows"];
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0]["recipe"], "original");
+    EXPECT_EQ(rows[1]["recipe"], "tempo");
+    EXPECT_LT(rows[1]["kept_bytes"], rows[0]["kept_bytes"]);
+}
+
+TEST(CompareCommand, BreaksPeaksDown) {
+    const TemporaryFolder folder;
+    write_sample(folder, "original.tscope");
+    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const std::string path = folder.path().string();
+    EXPECT_THAT(run({"compare", path, "--by", "layer"}).out, HasSubstr("encoder.layer.2"));
+    for (const char* by : {"class", "layer", "op", "tensor"}) {
+        for (const auto& row : run({"compare", path, "--by", by, "--json"}).json()["rows"]) {
+            int64_t total = 0;
+            for (const auto& group : row["groups"]) total += group["size_bytes"].get<int64_t>();
+            EXPECT_EQ(total, row["peak_allocated_bytes"]) << by;
+        }
+    }
+}
+
+TEST(CompareCommand, JoinsACaptureAndItsSweep) {
+    const TemporaryFolder folder;
+    const std::string capture = write_sample(folder, "capture.tscope");
+    const std::string sweep =
+        write_sample(folder, "sweep.tscope", {.sweep = {{4, {2'000'000}}, {5, {}}}});
+    const auto rows = run({"compare", capture, sweep, "--json"}).json()["rows"];
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0]["max_batch_size"], 4);
+    EXPECT_EQ(rows[0]["best_throughput_sequences_per_s"], 2000);
+    EXPECT_EQ(rows[0]["curve"][1]["outcome"], "out_of_memory");
+    EXPECT_EQ(rows[0]["files"].size(), 2u);
+}
+
+TEST(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
+    const TemporaryFolder folder;
+    const std::string before = write_sample(folder, "before.tscope");
+    const std::string after = write_sample(folder, "after.tscope", {.scale = 2});
+    const Ran grown = run({"compare", before, after, "--fail-if-peak-grows", "2%", "--json"});
+    EXPECT_EQ(grown.exit_code, 4);
+    EXPECT_THAT(grown.err, StartsWith("temposcope: the peak of original (after) is "));
+    EXPECT_EQ(grown.json()["rows"].size(), 2u) << "the comparison is printed all the same";
+    EXPECT_EQ(run({"compare", before, after, "--fail-if-peak-grows", "200 %"}).exit_code, 0);
+    EXPECT_EQ(run({"compare", after, before, "--fail-if-peak-grows", "0"}).exit_code, 0);
+    EXPECT_EQ(run({"compare", before, before, "--fail-if-peak-grows", "0%"}).exit_code, 0);
+}
+
+/// The check is against the file given first, also where `original` is shown first.
+TEST(CompareCommand, ChecksGrowthAgainstTheFirstFile) {
+    const TemporaryFolder folder;
+    const std::string tempo = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const std::string original = write_sample(folder, "original.tscope");
+    EXPECT_EQ(run({"compare", tempo, original, "--fail-if-peak-grows", "2%"}).exit_code, 4);
+    EXPECT_EQ(run({"compare", original, tempo, "--fail-if-peak-grows", "2%"}).exit_code, 0);
+}
+
+TEST(CompareCommand, WritesChartsInEachFormat) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "original.tscope");
+    const Ran ran = run({"compare", sample, "--charts", folder / "charts/deep", "--format",
+                         "svg,png,pdf", "--json"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto charts = ran.json()["charts"];
+    ASSERT_EQ(charts.size(), 3u);
+    for (const auto& chart : charts) {
+        EXPECT_GT(std::filesystem::file_size(chart.get<std::string>()), 1000u) << chart;
+    }
+    EXPECT_TRUE(std::filesystem::exists(folder / "charts/deep/comparison.pdf"));
+}
+
+}  // namespace

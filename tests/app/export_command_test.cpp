@@ -1,0 +1,80 @@
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
+}
+
+TEST(ExportCommand, WritesEachTableAsCsv) {
+    const TemporaryFolder folder;
+    const std::string sample =
+        write_sample(folder, "s.tscope", {.sweep = {{4, {2'000'000}}, {5, {}}}});
+    const auto csv = [&](const std::string& table) {
+        const Ran ran =
+            run({"export", sample, "--to", "csv", "--table", table, "-o", folder / "x.csv"});
+        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        return read(folder / "x.csv");
+    };
+    const auto lines = [](const std::string& text) {
+        return std::count(text.begin(), text.end(), '\n');
+    };
+    const profiler::Trace trace = make_sample();
+    EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
+    EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
+    EXPECT_EQ(lines(csv("steps")), 3);
+    EXPECT_EQ(
+        csv("sweep"),
+        "batch_size,outcome,peak_allocated_bytes,step_time_ns,step_time_min_ns,step_time_max_ns,"
+        "throughput_sequences_per_s\n"
+        "4,ok,4000,2000000,2000000,2000000,2000\n"
+        "5,out_of_memory,5000,0,0,0,0\n");
+    EXPECT_THAT(
+        csv("ledger"),
+        StartsWith(
+            "scope,op,tensor,shape,dtype,role,size_bytes,saved_by\n"
+            "encoder.layer.0,aten::addmm,hidden_states,\"[2, 16, 64]\",float32,activation,8192,"
+            "aten::addmm\n"));
+}
+
+TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+    const std::vector<std::pair<std::string, std::string>> magic{
+        {"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF-"}};
+    for (const auto& [format, start] : magic) {
+        for (const auto& files : std::vector<std::vector<std::string>>{{a}, {a, b}}) {
+            std::vector<std::string> arguments{"export"};
+            arguments.insert(arguments.end(), files.begin(), files.end());
+            const std::string out = folder / ("chart." + format);
+            arguments.insert(arguments.end(), {"--to", format, "-o", out});
+            const Ran ran = run(arguments);
+            EXPECT_EQ(ran.exit_code, 0) << ran.err;
+            EXPECT_THAT(read(out), StartsWith(start));
+        }
+    }
+}
+
+TEST(ExportCommand, TakesOneTraceForATable) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const Ran ran = run({"export", a, a, "--to", "csv", "-o", folder / "x.csv"});
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("one trace"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "x.csv"));
+}
+
+}  // namespace

@@ -1,0 +1,69 @@
+/// A worker without torch: TEMPOSCOPE_FAKE says what becomes of each capture.
+#include "profiler/protocol/worker_server.h"
+#include "profiler/trace/trace_file.h"
+#include "tests/support/trace_builder.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace tests;
+using namespace std::chrono_literals;
+
+tl::unexpected<ErrorFrame> error(std::string message, int exit_code = 1) {
+    return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
+}
+
+WorkerOutcome write_steps(const Request& request, double loss) {
+    const auto workload = models::workload_from_json(request.workload);
+    if (!workload) return error(workload.error().message);
+    TraceBuilder b(*workload);
+    for (int64_t step = 0; step < request.steps; ++step) {
+        b.begin_step();
+        b.free(b.allocate({.bytes = 1000 * workload->batch_size, .op = b.op("aten::addmm")}));
+        b.wait(1'000'000);
+        b.end_step(loss);
+    }
+    if (request.kind == RequestKind::kSweep) {
+        const auto point = b.trace().sweep_points.append({.batch_size = 1});
+        b.trace().sweep_samples.append({.point = point, .step_time_ns = 1'000'000});
+        b.trace().sweep_points.append({.batch_size = 2, .outcome = SweepOutcome::kOutOfMemory});
+    }
+    const auto written = write_trace(b.finish(), request.output_path);
+    if (!written) return error(written.error().message);
+    return ResultFrame{.path = request.output_path, .summary = nlohmann::json::object()};
+}
+
+WorkerOutcome answer(const Request& request, WorkerServer& server) {
+    if (request.kind == RequestKind::kDoctor) {
+        return ResultFrame{.path = "",
+                           .summary = {{"facts",
+                                        {{{"name", "torch"}, {"state", "ok"}, {"detail", "2.11.0"}},
+                                         {{"name", "driver"},
+                                          {"state", "missing"},
+                                          {"detail", "no NVIDIA driver"},
+                                          {"remedy", "Install one to measure on a GPU."}}}}}};
+    }
+    const char* variable = std::getenv("TEMPOSCOPE_FAKE");
+    const std::string act = variable == nullptr ? "" : variable;
+    server.send(profiler::Progress{"warm-up", 1, 1});
+    server.send(profiler::Sample{.allocated_bytes = 1 << 20, .peak_bytes = 1 << 21});
+    if (act == "out-of-memory") return error("Out of memory: batch 8 does not fit.", 3);
+    if (act == "slow") {
+        while (!server.cancelled()) std::this_thread::sleep_for(10ms);
+        return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was kept.",
+                                         .cancelled = true});
+    }
+    if (act == "dies") std::abort();
+    return write_steps(request, act == "nan" ? std::nan("") : 0.5);
+}
+
+}  // namespace
+
+int main() {
+    WorkerServer server;
+    return server.serve([&](const Request& request) { return answer(request, server); });
+}

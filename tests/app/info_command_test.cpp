@@ -1,0 +1,107 @@
+#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/peak.h"
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Info, OverviewSaysWhatAPersonLooksFor) {
+    const TemporaryFolder folder;
+    const Ran ran = run({"info", write_sample(folder, "sample.tscope")});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out,
+                HasSubstr("bert-base, 3 layers, layers head, B=2 S=16, fp32, recipe original"));
+    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
+    EXPECT_THAT(ran.out, HasSubstr("Health: nothing to report."));
+    EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << "no colours in a file";
+    EXPECT_EQ(ran.err, "");
+}
+
+TEST(Info, JsonHasTheNumbersOfTheAnalysis) {
+    const TemporaryFolder folder;
+    const std::string path = write_sample(folder, "sample.tscope");
+    const profiler::Trace trace = make_sample();
+    const auto overview = run({"info", path, "--json"}).json();
+    EXPECT_EQ(overview["peak_allocated_bytes"], profiler::find_peak(trace).allocated_bytes);
+    EXPECT_EQ(overview["kept_bytes"], profiler::build_ledger(trace).total_bytes);
+    EXPECT_EQ(overview["closed_form"]["equal"], true);
+    EXPECT_EQ(overview["loss"], 0.25);
+    const auto peak = run({"info", path, "--peak", "--by", "layer", "--json"}).json();
+    int64_t total = 0;
+    for (const auto& row : peak["rows"]) total += row["size_bytes"].get<int64_t>();
+    EXPECT_EQ(total, overview["peak_allocated_bytes"]);
+}
+
+TEST(Info, LedgerListsEachKeptTensorWithItsClosedForm) {
+    const TemporaryFolder folder;
+    const std::string path = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const Ran table = run({"info", path, "--ledger", "--scope", "encoder.layer.1"});
+    EXPECT_THAT(table.out, HasSubstr("gelu_output"));
+    EXPECT_THAT(table.out, HasSubstr("4en"));
+    EXPECT_THAT(table.out, Not(HasSubstr("encoder.layer.0 ")));
+
+    const auto json = run({"info", path, "--ledger", "--json"}).json();
+    EXPECT_EQ(json["rows"].size(), 3 * 15u);
+    const auto& row = json["rows"][0];
+    EXPECT_EQ(row["scope"], "encoder.layer.0");
+    EXPECT_EQ(row["tensor"], "hidden_states");
+    EXPECT_EQ(row["shape"], (std::vector<int>{2, 16, 64}));
+    EXPECT_EQ(row["dtype"], "float32");
+    EXPECT_EQ(row["size_bytes"], 2 * 16 * 64 * 4);
+    EXPECT_EQ(row["saved_by"], (std::vector<std::string>{"aten::addmm"}));
+}
+
+TEST(Info, SeveralReportsStandInOneDocument) {
+    const TemporaryFolder folder;
+    const auto json =
+        run({"info", write_sample(folder, "s.tscope"), "--ledger", "--peak", "--health", "--json"})
+            .json();
+    for (const char* report : {"ledger", "peak", "health"})
+        EXPECT_TRUE(json[report]["rows"].is_array());
+}
+
+TEST(Info, OpensThePartialOfAKilledCapture) {
+    const TemporaryFolder folder;
+    const std::string partial = folder / "killed.tscope.partial";
+    std::filesystem::rename(write_sample(folder, "killed.tscope", {.complete = false}), partial);
+    const Ran ran = run({"info", partial});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("incomplete, 2 steps"));
+    const auto health = run({"info", partial, "--health", "--json"}).json();
+    EXPECT_EQ(health["rows"][0]["code"], "incomplete_capture");
+}
+
+TEST(Info, WarnsWhenALayerDiffersFromItsClosedForm) {
+    const TemporaryFolder folder;
+    const Ran ran = run({"info", write_sample(folder, "twice.tscope", {.scale = 2}), "--health"});
+    EXPECT_THAT(ran.out, HasSubstr("closed_form_differs"));
+}
+
+/// Numbers look the same whatever the language of the machine.
+TEST(Info, DoesNotDependOnTheLocale) {
+    const TemporaryFolder folder;
+    const std::string path =
+        write_sample(folder, "sample.tscope", {.sweep = {{1, {1'500'000}}, {2, {}}}});
+    const Ran plain = run({"info", path}, {.environment = {"LC_ALL=C"}});
+    for (const char* locale : {"LC_ALL=de_DE.UTF-8", "LC_ALL=C.UTF-8", "LC_ALL=no_SUCH"}) {
+        EXPECT_EQ(run({"info", path}, {.environment = {locale}}).out, plain.out);
+    }
+    EXPECT_THAT(plain.out, HasSubstr("666.67")) << "sequences/s with a point";
+}
+
+TEST(Info, PrintsTheBatchesOfASweep) {
+    const TemporaryFolder folder;
+    const Ran ran =
+        run({"info", write_sample(folder, "s.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}})});
+    EXPECT_THAT(ran.out, HasSubstr("out of memory"));
+    EXPECT_THAT(ran.out, HasSubstr("The largest batch that trained is 1."));
+}
+
+}  // namespace

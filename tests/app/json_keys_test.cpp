@@ -1,0 +1,116 @@
+#include "tests/app/program.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+/// The JSON keys of every command are those that docs/commands.md lists: others rely on them.
+namespace {
+
+using namespace tests;
+using Keys = std::set<std::string>;
+
+/// Lines "**name**: `a, b, c`" of the document.
+std::map<std::string, Keys> documented_keys() {
+    std::ifstream file(TEMPOSCOPE_SOURCE_DIR "/docs/commands.md");
+    const std::regex list(R"(^\*\*([a-z ]+)\*\*: `([a-z0-9_, ]+)`.*)");
+    std::map<std::string, Keys> documented;
+    for (std::string line; std::getline(file, line);) {
+        std::smatch match;
+        if (!std::regex_match(line, match, list)) continue;
+        std::istringstream words(match[2]);
+        for (std::string word; std::getline(words >> std::ws, word, ',');) {
+            documented[match[1]].insert(word);
+        }
+    }
+    return documented;
+}
+
+Keys keys_of(const nlohmann::json& object) {
+    Keys keys;
+    for (const auto& item : object.items()) keys.insert(item.key());
+    return keys;
+}
+
+Keys documented(const std::string& name) {
+    static const auto all = documented_keys();
+    const auto found = all.find(name);
+    EXPECT_NE(found, all.end()) << name << " is not in docs/commands.md";
+    return found == all.end() ? Keys() : found->second;
+}
+
+Keys with_trace(const std::string& name) {
+    Keys keys = documented(name);
+    keys.merge(documented("trace"));
+    return keys;
+}
+
+class JsonKeys : public testing::Test {
+protected:
+    nlohmann::json info(const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{"info", sample_, "--json"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run(arguments).json();
+    }
+
+    TemporaryFolder folder_;
+    std::string sample_ = write_sample(folder_, "s.tscope",
+                                       {.sweep = {{1, {1'000'000}}, {2, {}}}, .complete = false});
+};
+
+TEST_F(JsonKeys, OfInfo) {
+    const auto overview = info({});
+    EXPECT_EQ(keys_of(overview), with_trace("info"));
+    EXPECT_EQ(keys_of(overview["rows"][0]), documented("info row"));
+    EXPECT_EQ(keys_of(overview["closed_form"]), documented("closed form"));
+}
+
+TEST_F(JsonKeys, OfTheReports) {
+    const auto ledger = info({"--ledger"});
+    EXPECT_EQ(keys_of(ledger), with_trace("ledger"));
+    EXPECT_EQ(keys_of(ledger["rows"][0]), documented("ledger row"));
+    const auto peak = info({"--peak"});
+    EXPECT_EQ(keys_of(peak), with_trace("peak"));
+    EXPECT_EQ(keys_of(peak["rows"][0]), documented("peak row"));
+    EXPECT_EQ(keys_of(peak["rows"][0]["by_class"]), documented("classes"));
+    const auto health = info({"--health"});
+    EXPECT_EQ(keys_of(health), with_trace("health"));
+    EXPECT_EQ(keys_of(health["rows"][0]), documented("health row"));
+}
+
+TEST_F(JsonKeys, OfCompare) {
+    const auto comparison = run({"compare", sample_, "--json"}).json();
+    EXPECT_EQ(keys_of(comparison), documented("compare"));
+    EXPECT_EQ(keys_of(comparison["rows"][0]), documented("compare row"));
+    EXPECT_EQ(keys_of(comparison["rows"][0]["peak_by_class"]), documented("classes"));
+    EXPECT_EQ(keys_of(comparison["rows"][0]["curve"][0]), documented("curve point"));
+    const auto by = run({"compare", sample_, "--by", "op", "--json"}).json();
+    EXPECT_EQ(keys_of(by["rows"][0]["groups"][0]), documented("info row"));
+}
+
+TEST_F(JsonKeys, OfExport) {
+    const auto json =
+        run({"export", sample_, "--to", "csv", "-o", folder_ / "x.csv", "--json"}).json();
+    EXPECT_EQ(keys_of(json), documented("export"));
+}
+
+TEST_F(JsonKeys, OfDoctor) {
+    const auto json = run({"doctor", "--json"}).json();
+    EXPECT_EQ(keys_of(json), documented("doctor"));
+    ASSERT_FALSE(json["rows"].empty());
+    for (const auto& row : json["rows"]) EXPECT_EQ(keys_of(row), documented("doctor row"));
+}
+
+TEST_F(JsonKeys, AreSnakeCase) {
+    for (const auto& [name, keys] : documented_keys()) {
+        for (const auto& key : keys) {
+            EXPECT_TRUE(std::regex_match(key, std::regex("[a-z][a-z0-9]*(_[a-z0-9]+)*"))) << key;
+        }
+    }
+}
+
+}  // namespace

@@ -1,0 +1,151 @@
+#include "tests/app/program.h"
+
+#include "profiler/analysis/closed_form.h"
+#include "profiler/trace/trace_file.h"
+#include "tests/support/trace_builder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+extern char** environ;
+
+namespace tests {
+namespace {
+
+std::string read_file(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return std::move(text).str();
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+}
+
+}  // namespace
+
+nlohmann::json Ran::json() const {
+    auto parsed = nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(parsed.is_discarded()) << out << err;
+    return parsed.is_discarded() ? nlohmann::json() : parsed;
+}
+
+Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings,
+        const std::function<void(pid_t)>& started) {
+    const TemporaryFolder folder;
+    std::vector<std::string> words{TEMPOSCOPE_BINARY_DIR "/temposcope"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<std::string> environment = surroundings.environment;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+        environment.emplace_back(*variable);
+    const bool redirected = !surroundings.out_file.empty();
+    const std::string out = redirected ? surroundings.out_file : folder / "out";
+    const std::string err = folder / "err";
+
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT,
+                                     0600);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT,
+                                     0600);
+    pid_t pid = 0;
+    const int error = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(),
+                                  pointers(environment).data());
+    posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(error, 0) << words[0] << " does not start";
+    if (error == 0 && started) started(pid);
+    int status = 0;
+    if (error != 0 || waitpid(pid, &status, 0) != pid) return {};
+    return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            .out = redirected ? std::string() : read_file(out),
+            .err = read_file(err)};
+}
+
+TemporaryFolder::TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "temposcope-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
+    std::filesystem::remove_all(path_, ignored);
+}
+
+profiler::Trace make_sample(const SampleSpec& spec) {
+    models::Workload w;
+    w.model = models::find_model("bert-base").value();
+    w.model.num_layers = 3;
+    w.model.hidden_size = 64;
+    w.model.num_heads = 2;
+    w.model.intermediate_size = 256;
+    w.recipe_name = spec.recipe;
+    w.recipe = models::parse_recipe(spec.recipe).value();
+    w.batch_size = 2;
+    w.seq_len = 16;
+    TraceBuilder b(w);
+    std::vector<Id<Scope>> layers;
+    for (int64_t i = 0; i < 3; ++i)
+        layers.push_back(b.scope("encoder.layer." + std::to_string(i), i));
+    b.allocate(
+        {.bytes = 4096, .role = Role::kParameter, .name = "encoder.layer.0.output.dense.weight"});
+    const ClosedForm form = closed_form_of_layer(w, /*on_cpu=*/true).value();
+    for (int step = 0; step < 2; ++step) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        std::vector<std::pair<Id<Allocation>, Id<Save>>> kept;
+        for (const Id<Scope> layer : layers) {
+            for (const ClosedFormRow& row : form.rows) {
+                const auto op = b.op("aten::addmm", layer);
+                const auto allocation = b.allocate({.bytes = row.size_bytes * spec.scale,
+                                                    .role = Role::kActivation,
+                                                    .op = op,
+                                                    .name = row.tensor,
+                                                    .shape = "[2, 16, 64]"});
+                kept.emplace_back(allocation, b.save(allocation, op));
+            }
+        }
+        b.end_phase();
+        b.begin_phase(PhaseKind::kBackward);
+        for (auto [allocation, save] : kept) {
+            b.release(save);
+            b.free(allocation);
+        }
+        b.end_phase();
+        b.end_step(0.25);
+    }
+    for (const auto& [batch_size, times_ns] : spec.sweep) {
+        const auto point = b.trace().sweep_points.append(
+            {.batch_size = batch_size,
+             .outcome = times_ns.empty() ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk,
+             .peak_allocated_bytes = 1000 * batch_size});
+        for (const int64_t ns : times_ns)
+            b.trace().sweep_samples.append({.point = point, .step_time_ns = ns});
+    }
+    if (!spec.complete) {
+        b.trace().runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
+    }
+    return b.finish();
+}
+
+std::string write_sample(const TemporaryFolder& folder, const std::string& name,
+                         const SampleSpec& spec) {
+    const std::string path = folder / name;
+    const auto written = profiler::write_trace(make_sample(spec), path);
+    EXPECT_TRUE(written) << written.error().message;
+    return path;
+}
+
+}  // namespace tests

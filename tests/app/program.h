@@ -1,0 +1,60 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Runs the built `temposcope` and keeps what it said.
+namespace tests {
+
+struct Ran {
+    int exit_code = -1;
+    std::string out;
+    std::string err;
+
+    nlohmann::json json() const;  // of standard output; null and a test failure when it is none
+};
+
+struct Surroundings {
+    std::vector<std::string> environment;  // "LC_ALL=de_DE.UTF-8", beside the test's own
+    std::string out_file;                  // standard output goes here, "/dev/full"
+};
+
+/// `started` is called with the process while it runs.
+Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
+        const std::function<void(pid_t)>& started = {});
+
+/// A folder that is gone after the test.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// A small BERT step of three layers, written as a file; `scale` multiplies what is kept.
+struct SampleSpec {
+    std::string recipe = "original";
+    int64_t scale = 1;
+    std::vector<std::pair<int64_t, std::vector<int64_t>>> sweep;  // batch, step times; none: OOM
+    bool complete = true;
+};
+profiler::Trace make_sample(const SampleSpec& spec = {});
+std::string write_sample(const TemporaryFolder& folder, const std::string& name,
+                         const SampleSpec& spec = {});
+
+}  // namespace tests

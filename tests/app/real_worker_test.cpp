@@ -1,0 +1,98 @@
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+/// The whole way once: commands, worker, libtorch, file, reports. Small shapes: seconds in all.
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+
+class RealWorker : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(TEMPOSCOPE_BINARY_DIR "/temposcope-worker")) {
+            GTEST_SKIP() << "temposcope-worker is not built";
+        }
+    }
+    std::vector<std::string> small(const std::string& command, const std::string& output,
+                                   const std::vector<std::string>& more) const {
+        std::vector<std::string> arguments{command,    "--model", "bert-base", "--layers", "3",
+                                           "--hidden", "64",      "--heads",   "2",        "--seq",
+                                           "37",       "--steps", "2",         "-o",       output};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return arguments;
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
+    const std::string out = folder_ / "out";
+    const Ran ran =
+        run(small("capture", out, {"--recipe", "original,tempo,tempo-packed", "--batch", "3"}));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    for (const char* recipe : {"original", "tempo", "tempo-packed"}) {
+        const std::string file = out + "/" + recipe + ".tscope";
+        const auto json =
+            run({"info", file, "--ledger", "--scope", "encoder.layer.1", "--json"}).json();
+        EXPECT_EQ(json["closed_form"]["equal"], true) << recipe << json["closed_form"];
+        EXPECT_EQ(json["total_bytes"], json["closed_form"]["closed_form_bytes"]) << recipe;
+        int64_t total = 0;
+        for (const auto& row : json["rows"]) total += row["size_bytes"].get<int64_t>();
+        EXPECT_EQ(total, json["total_bytes"]) << recipe;
+    }
+    const Ran table =
+        run({"info", out + "/tempo.tscope", "--ledger", "--scope", "encoder.layer.1"});
+    for (const char* tensor :
+         {"hidden_states", "query", "attention_probs", "keep_mask", "branch_mask"}) {
+        EXPECT_THAT(table.out, HasSubstr(tensor));
+    }
+    const auto comparison = run({"compare", out, "--json"}).json();
+    EXPECT_EQ(comparison["rows"].size(), 3u);
+    EXPECT_EQ(comparison["notes"].size(), 0u) << comparison["notes"];
+    EXPECT_LT(comparison["rows"][2]["kept_bytes"], comparison["rows"][1]["kept_bytes"]);
+    EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
+}
+
+TEST_F(RealWorker, ASweepFindsTheLargestBatchUnderALimit) {
+    const std::string out = folder_ / "sweep.tscope";
+    const Ran ran = run(small("sweep", out, {"--batch", "1", "--memory-limit", "24MiB", "--json"}));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto row = ran.json()["rows"][0];
+    ASSERT_TRUE(row["max_batch_size"].is_number()) << row;
+    EXPECT_GE(row["max_batch_size"], 1);
+    const auto curve = run({"compare", out, "--json"}).json()["rows"][0]["curve"];
+    for (const auto& point : curve) {
+        const bool fits = point["batch_size"] <= row["max_batch_size"];
+        EXPECT_EQ(point["outcome"], fits ? "ok" : "out_of_memory") << point;
+        if (fits) EXPECT_LE(point["peak_allocated_bytes"], 24 << 20) << point;
+    }
+}
+
+TEST_F(RealWorker, ACaptureOverItsLimitIsOutOfMemory) {
+    const std::string out = folder_ / "one.tscope";
+    const Ran ran = run(small("capture", out, {"--batch", "64", "--memory-limit", "20MiB"}));
+    EXPECT_EQ(ran.exit_code, 3) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("20.0 MiB"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing is left behind";
+}
+
+TEST_F(RealWorker, ARefusedWriteNamesThePlace) {
+    const Ran ran = run(small("capture", "/proc/one.tscope", {}));
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("/proc/one.tscope"));
+}
+
+TEST_F(RealWorker, SameSeedSameNumbers) {
+    std::vector<nlohmann::json> rows;
+    for (const char* name : {"a.tscope", "b.tscope"}) {
+        auto arguments =
+            small("capture", folder_ / name, {"--recipe", "tempo", "--batch", "2", "--json"});
+        rows.push_back(run(arguments).json()["rows"][0]);
+    }
+    EXPECT_EQ(rows[0]["loss"], rows[1]["loss"]);
+    EXPECT_EQ(rows[0]["peak_allocated_bytes"], rows[1]["peak_allocated_bytes"]);
+}
+
+}  // namespace

@@ -1,0 +1,107 @@
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+/// The command line itself: help, version, and what is wrong with it, in one sentence and with
+/// exit code 2.
+namespace {
+
+using namespace tests;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const std::vector<std::string> kCommands{"capture", "sweep", "info",  "compare",
+                                         "export",  "open",  "doctor"};
+
+std::vector<std::string> capture(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "capture", "--model", "bert-base", "--layers", "1", "-o", "/nonexistent/never-written"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+}
+
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& part) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, AllOf(StartsWith("temposcope: "), HasSubstr(part)));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_THAT(ran.err, testing::EndsWith(".\n"));
+}
+
+TEST(Usage, HelpIsOnStandardOutputAndListsTheCommands) {
+    const Ran ran = run({"--help"});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_EQ(ran.err, "");
+    for (const auto& command : kCommands) EXPECT_THAT(ran.out, HasSubstr("\n  " + command));
+    EXPECT_THAT(ran.out, HasSubstr("Exit codes: 0 ok"));
+}
+
+TEST(Usage, EachCommandHasHelpWithAnExample) {
+    for (const auto& command : kCommands) {
+        const Ran ran = run({command, "--help"});
+        EXPECT_EQ(ran.exit_code, 0) << command;
+        EXPECT_THAT(ran.out, HasSubstr("temposcope " + command + " ")) << "an example";
+    }
+}
+
+TEST(Usage, VersionIsOneLine) {
+    const Ran ran = run({"--version"});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_THAT(ran.out, testing::MatchesRegex("temposcope [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
+    expect_usage_error({"frobnicate"}, "frobnicate");
+    expect_usage_error({"info", "x.tscope", "--ledgre"}, "--ledgre");
+    expect_usage_error({"info"}, "FILE is required");
+    expect_usage_error({"compare", "x.tscope", "--by", "colour"}, "colour");
+    expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
+}
+
+TEST(Usage, UnknownNamesSayWhatThereIs) {
+    expect_usage_error({"capture", "--model", "bert-huge", "-o", "x"}, "bert-large");
+    expect_usage_error(capture({"--recipe", "temop"}), "tempo");
+    expect_usage_error(capture({"--recipe", "gelu=in_plaice"}), "in_place");
+    expect_usage_error(capture({"--recipe", "gleu=in_place"}), "gelu");
+    expect_usage_error(capture({"--precision", "fp8"}), "bf16");
+    expect_usage_error(capture({"--head", "tail"}), "squad");
+    expect_usage_error(capture({"--device", "tpu"}), "cpu");
+    expect_usage_error(capture({"--device", "cuda"}), "--device cpu");
+    expect_usage_error(capture({"--padding", "left"}), "random");
+}
+
+TEST(Usage, ImpossibleShapesAreRefusedBeforeAnythingRuns) {
+    expect_usage_error(capture({"--heads", "7"}), "heads");
+    expect_usage_error(capture({"--batch", "0"}), "batch");
+    expect_usage_error(capture({"--batch", "-3"}), "batch");
+    expect_usage_error(capture({"--layers", "0"}), "layers");
+    expect_usage_error(capture({"--seq", "100000", "--batch", "1000"}), "2^31");
+    expect_usage_error(capture({"--head", "mlm", "--seq", "513"}), "512");
+    expect_usage_error(capture({"--dropout", "1.5"}), "1.5");
+    expect_usage_error(capture({"--steps", "0"}), "--steps");
+    expect_usage_error(capture({"--warmup", "-1"}), "--warmup");
+    expect_usage_error(capture({"--batch", "eight"}), "eight");
+    expect_usage_error(capture({"--batch", "99999999999999999999"}), "99999999999999999999");
+    expect_usage_error(capture({"--memory-limit", "16 bananas"}), "bananas");
+    expect_usage_error(capture({"--memory-limit", "0"}), "--memory-limit");
+    expect_usage_error(capture({"--recipe", "flash"}), "--attention-dropout 0");
+    expect_usage_error(capture({"--recipe", "attention=cudnn"}), "CUDA");
+}
+
+TEST(Usage, OneFileTakesOneRecipe) {
+    expect_usage_error(
+        {"capture", "--model", "bert-base", "--recipe", "original,tempo", "-o", "x.tscope"},
+        "x.tscope");
+    expect_usage_error(capture({"--recipe", "tempo,tempo"}), "twice");
+}
+
+TEST(Usage, PercentagesAreChecked) {
+    expect_usage_error({"compare", "x.tscope", "--fail-if-peak-grows", "two"}, "2%");
+    expect_usage_error({"compare", "x.tscope", "--fail-if-peak-grows", "-1%"}, "2%");
+}
+
+}  // namespace
