@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <limits>
 
-// Storage types to and from double, one value at a time: exact to_double, and from_double with a single
-// rounding to nearest even. For references and tests; kernels convert whole vectors (simd-inl.h).
+// Storage types to and from double, one value at a time: exact to_double, and from_double with a
+// single rounding to nearest even. For references and tests; kernels convert whole vectors
+// (simd-inl.h).
 
 namespace kernels {
 
@@ -32,7 +33,8 @@ inline double to_double(Half value) {
     return sign ? -size : size;
 }
 
-/// |value| rounded to a multiple of 2^(its exponent - fraction_bits), or of 2^min_exponent when tiny.
+/// |value| rounded to a multiple of 2^(its exponent - fraction_bits), or of 2^min_exponent when
+/// tiny.
 inline double round_to_grid(double value, int fraction_bits, int min_exponent) {
     if (value == 0 || !std::isfinite(value)) return value;
     const int grid = std::max(std::ilogb(value) - fraction_bits, min_exponent);

@@ -2,9 +2,11 @@
 
 #include "kernels/types.h"
 
-// Defining a function template of a public header by Highway's run-time dispatch, for the four types.
+// Defining a function template of a public header by Highway's run-time dispatch, for the four
+// types.
 //
-//   per target, in kernels::HWY_NAMESPACE   KERNELS_TARGET_FUNCTIONS(dropout_forward, DropoutForwardArgs)
+//   per target, in kernels::HWY_NAMESPACE   KERNELS_TARGET_FUNCTIONS(dropout_forward,
+//   DropoutForwardArgs)
 //       needs a template dropout_forward_range(args, begin, end)
 //   once, in kernels                        KERNELS_DISPATCH(dropout_forward, DropoutForwardArgs)
 // Highway's table holds plain functions, hence one name per type.

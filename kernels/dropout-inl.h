@@ -1,4 +1,5 @@
-// Dropout of a range of elements for the vector width being compiled; softmax_dropout.cpp uses it too.
+// Dropout of a range of elements for the vector width being compiled; softmax_dropout.cpp uses it
+// too.
 // Included once per Highway target.
 
 #if defined(KERNELS_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -41,12 +42,12 @@ HWY_INLINE void scale_kept(const T* from, T* to, int64_t count, uint64_t bits, S
 
 template <typename T>
 void dropout_forward_range(const DropoutForwardArgs<T>& args, int64_t begin, int64_t end) {
-    const PhiloxKey key = make_philox_key(args.key);
+    const PhiloxSchedule schedule = make_philox_schedule(args.key);
     const uint32_t threshold = keep_threshold(args.dropout_p);
     const auto scale = static_cast<StatOf<T>>(keep_scale(threshold));
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
-        const uint64_t bits = keep_bits_64(key, threshold, static_cast<uint32_t>(i / 64));
+        const uint64_t bits = keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64));
         store_mask(args.mask_kind, args.mask, i, count, bits);
         scale_kept(args.x + i, args.y + i, count, bits, scale);
     }
@@ -54,13 +55,13 @@ void dropout_forward_range(const DropoutForwardArgs<T>& args, int64_t begin, int
 
 template <typename T>
 void dropout_backward_range(const DropoutBackwardArgs<T>& args, int64_t begin, int64_t end) {
-    const PhiloxKey key = make_philox_key(args.key);
+    const PhiloxSchedule schedule = make_philox_schedule(args.key);
     const uint32_t threshold = keep_threshold(args.dropout_p);
     const auto scale = static_cast<StatOf<T>>(keep_scale(threshold));
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
         const uint64_t bits = args.mask_kind == MaskKind::kNone
-                                  ? keep_bits_64(key, threshold, static_cast<uint32_t>(i / 64))
+                                  ? keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64))
                                   : load_mask(args.mask_kind, args.mask, i, count);
         scale_kept(args.dy + i, args.dx + i, count, bits, scale);
     }

@@ -6,20 +6,21 @@
 
 #include <cmath>
 
-// GELU and its inverse, one value at a time: the arithmetic of the CUDA kernels, compiled for the host too,
-// so that tests reach it without a GPU; and the double-precision path of the CPU. Equations:
-// inplace_gelu.h. Fit is gelu_fit::ErfFit or gelu_fit::TanhFit.
+// GELU and its inverse, one value at a time: the arithmetic of the CUDA kernels, compiled for the
+// host too, so that tests reach it without a GPU; and the double-precision path of the CPU.
+// Equations: inplace_gelu.h. Fit is gelu_fit::ErfFit or gelu_fit::TanhFit.
 
 namespace kernels {
 
 // --- pieces ------------------------------------------------------------------------------------
 
-/// The polynomial in t by Horner's rule. The degree is a constant, so coefficients become immediates.
+/// The polynomial in t by Horner's rule. The degree is a constant, so coefficients become
+/// immediates.
 template <int kDegree>
 KERNELS_HOST_DEVICE float evaluate(const gelu_fit::Poly<kDegree>& p, float t) {
     const float d = t - p.centre;
     float value = p.c[kDegree];
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
     for (int k = kDegree - 1; k >= 0; --k) value = fmaf(value, d, p.c[k]);
@@ -29,7 +30,7 @@ KERNELS_HOST_DEVICE float evaluate(const gelu_fit::Poly<kDegree>& p, float t) {
 template <int kDegree>
 KERNELS_HOST_DEVICE double evaluate(const gelu_fit::Series<kDegree>& p, double t) {
     double value = p.c[kDegree];
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
     for (int k = kDegree - 1; k >= 0; --k) value = fma(value, t, p.c[k]);
@@ -85,8 +86,8 @@ KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, bool right) {
         if (s >= kRightEnd) return 1.0f;
         return s < kRightSplit ? evaluate(near, s) : evaluate(far, s);
     }
-    // v = sqrt(log(o_min / o)) = sqrt(-log1p(-above / |o_min|)): precise near x*, clamped in the far
-    // tail, where the factor o makes any finite value right.
+    // v = sqrt(log(o_min / o)) = sqrt(-log1p(-above / |o_min|)): precise near x*, clamped in the
+    // far tail, where the factor o makes any finite value right.
     constexpr auto left = Fit::kLeft;
     const float v = sqrtf(-log1pf(above * (1.0f / Fit::kOMinHigh)));
     return o * evaluate(left, v > kLeftEnd ? kLeftEnd : v);
@@ -138,8 +139,8 @@ KERNELS_HOST_DEVICE double gelu_derivative(double x) {
     }
 }
 
-/// x with gelu(x) = o on the branch: Newton kept inside a bracket. Left of x* on the logarithm, since o
-/// spans many orders of magnitude there.
+/// x with gelu(x) = o on the branch: Newton kept inside a bracket. Left of x* on the logarithm,
+/// since o spans many orders of magnitude there.
 template <class Fit>
 KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
     double low = right ? Fit::kXMin : -40.0;
@@ -159,8 +160,8 @@ KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
     return x;
 }
 
-/// gelu'(x) from o and the branch, for double. Close to x*, where Newton loses half of the digits, from
-/// the expansion in signed s.
+/// gelu'(x) from o and the branch, for double. Close to x*, where Newton loses half of the digits,
+/// from the expansion in signed s.
 template <class Fit>
 KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, bool right) {
     if (o != o) return o;

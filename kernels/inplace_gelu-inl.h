@@ -1,4 +1,5 @@
-// In-place GELU for vectors of float, for the vector width being compiled. Included once per Highway target.
+// In-place GELU for vectors of float, for the vector width being compiled. Included once per
+// Highway target.
 
 #if defined(KERNELS_INPLACE_GELU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KERNELS_INPLACE_GELU_INL_H_
@@ -48,7 +49,8 @@ HWY_INLINE hn::Vec<D> evaluate_poly(D d, const gelu_fit::Poly<kDegree>& p, hn::V
     return value;
 }
 
-/// -gelu(-a) for a >= 4 with a small relative error, where the table's error is only small in itself.
+/// -gelu(-a) for a >= 4 with a small relative error, where the table's error is only small in
+/// itself.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> negative_tail(D d, hn::Vec<D> a) {
     const auto one = hn::Set(d, 1.0f);
@@ -88,8 +90,9 @@ HWY_INLINE hn::Vec<D> left_tail_derivative(D d, hn::Vec<D> o) {
     return hn::Mul(o, evaluate_poly(d, Fit::kLeft, hn::Min(v, hn::Set(d, kLeftEnd))));
 }
 
-/// gelu'(x) from o = gelu(x) and the branch. Lane of the table: right of x* int(2 s); left of it by the
-/// binade of o, (1/8, 1/4) -> 5, (1/16, 1/8) -> 6, (1/32, 1/16) -> 7; smaller |o| take the tail.
+/// gelu'(x) from o = gelu(x) and the branch. Lane of the table: right of x* int(2 s); left of it by
+/// the binade of o, (1/8, 1/4) -> 5, (1/16, 1/8) -> 6, (1/32, 1/16) -> 7; smaller |o| take the
+/// tail.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> gelu_derivative_vector(D d, hn::Vec<D> o, hn::Mask<D> right) {
     const hn::RebindToSigned<D> di;

@@ -1,5 +1,5 @@
-// In-place GELU on the CPU. Bytes per element: forward e read, e + m written; backward 2e + m read, e
-// written (e = size of T, m = 1 or 1/8). Arithmetic per vector of floats: 9 permutes and 7 fused
+// In-place GELU on the CPU. Bytes per element: forward e read, e + m written; backward 2e + m read,
+// e written (e = size of T, m = 1 or 1/8). Arithmetic per vector of floats: 9 permutes and 7 fused
 // multiply-adds either way, and a square root in backward; that hides behind memory from the L3 on.
 
 #undef HWY_TARGET_INCLUDE

@@ -2,8 +2,9 @@
 
 #include "kernels/inplace_gelu.h"
 
-// GELU and its derivative in double precision, and the exact inversion that In-place GELU approximates:
-// the truth that kernels are tested against. Slow on purpose: bisection, no fit, no Newton.
+// GELU and its derivative in double precision, and the exact inversion that In-place GELU
+// approximates: the truth that kernels are tested against. Slow on purpose: bisection, no fit, no
+// Newton.
 
 namespace kernels::reference {
 
@@ -14,8 +15,8 @@ double gelu_derivative(GeluKind kind, double x);
 double gelu_minimum_x(GeluKind kind);
 double gelu_minimum(GeluKind kind);
 
-/// gelu'(x) of the x on the branch with gelu(x) = o; 0 for o below the minimum, where a stored output may
-/// have been rounded to.
+/// gelu'(x) of the x on the branch with gelu(x) = o; 0 for o below the minimum, where a stored
+/// output may have been rounded to.
 double gelu_derivative_from_output(GeluKind kind, double o, bool right);
 
 }  // namespace kernels::reference

@@ -24,17 +24,17 @@ struct RowStatistics {
     StatOf<T> mean, rstd;
 };
 
-/// Two passes, the second from cache: sum of squares minus squared mean would cancel when |mean| is large.
+/// Two passes, the second from cache: sum of squares minus squared mean would cancel when |mean| is
+/// large.
 template <typename T>
 HWY_INLINE RowStatistics<T> row_statistics(const T* x, int64_t size, double eps) {
     const ComputeTag<T> d;
     using S = StatOf<T>;
-    const S mean =
-        sum_row(d, size,
-                [&](int64_t j, auto access) HWY_ATTR { return access.load(d, x + j, S{0}); }) /
-        static_cast<S>(size);
+    const auto value = [&](int64_t j, auto access)
+                           KERNELS_INLINE_LAMBDA { return access.load(d, x + j, S{0}); };
+    const S mean = sum_row(d, size, value) / static_cast<S>(size);
     const auto centre = hn::Set(d, mean);
-    const S squares = sum_row(d, size, [&](int64_t j, auto access) HWY_ATTR {
+    const S squares = sum_row(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto difference = hn::Sub(access.load(d, x + j, mean), centre);
         return hn::Mul(difference, difference);
     });
@@ -53,7 +53,7 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
         args.rstd[row] = stats.rstd;
         const auto mean = hn::Set(d, stats.mean);
         const auto rstd = hn::Set(d, stats.rstd);
-        for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
+        for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
             const auto normalized = hn::Mul(hn::Sub(access.load(d, x + j, 0), mean), rstd);
             const auto gamma = load_channel(access, d, args.gamma, j, 1);
             const auto beta = load_channel(access, d, args.beta, j, 0);
@@ -64,8 +64,8 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
 }
 
 // --- backward ----------------------------------------------------------------------------------
-// With c = saved - beta (kOutput) or c = saved (kNormalized), division by gamma is needed once per channel
-// and block of rows only:
+// With c = saved - beta (kOutput) or c = saved (kNormalized), division by gamma is needed once per
+// channel and block of rows only:
 //                    x̂            g x̂            dgamma
 //   kOutput          c / gamma    dy c           (sum dy c) / gamma
 //   kNormalized      c            dy gamma c     sum dy c
@@ -89,7 +89,8 @@ struct RowMeans {
     StatOf<T> g_normalized[kRows];  // mean_H(g x̂)
 };
 
-/// First pass: both means of each row, and the partial sums of dgamma (before the division) and dbeta.
+/// First pass: both means of each row, and the partial sums of dgamma (before the division) and
+/// dbeta.
 template <LayerNormSave kSave, int kRows, typename T>
 HWY_INLINE RowMeans<T, kRows> backward_sums(const LayerNormBackwardArgs<T>& args,
                                             const BackwardRows<T>& rows) {
@@ -98,7 +99,7 @@ HWY_INLINE RowMeans<T, kRows> backward_sums(const LayerNormBackwardArgs<T>& args
     const int64_t size = args.hidden_size;
     V g_sum[kRows], gx_sum[kRows];
     for (int r = 0; r < kRows; ++r) g_sum[r] = gx_sum[r] = hn::Zero(d);
-    for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
+    for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto gamma = load_channel(access, d, args.gamma, j, 1);
         const auto beta = kSave == LayerNormSave::kOutput ? load_channel(access, d, args.beta, j, 0)
                                                           : hn::Zero(d);
@@ -133,7 +134,7 @@ HWY_INLINE void backward_dx(const LayerNormBackwardArgs<T>& args, const Backward
                             const RowMeans<T, kRows>& means) {
     const ComputeTag<T> d;
     const int64_t size = args.hidden_size;
-    for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
+    for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto gamma = load_channel(access, d, args.gamma, j, 1);
         auto beta = hn::Zero(d);
         auto inverse_gamma = hn::Set(d, StatOf<T>{1});
@@ -178,7 +179,7 @@ void backward_partial(const LayerNormBackwardArgs<T>& args, int64_t row_begin, i
     if constexpr (kSave == LayerNormSave::kOutput) {
         const ComputeTag<T> d;
         if (dgamma == nullptr || args.gamma == nullptr) return;
-        for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
+        for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
             const auto sum = access.load(d, dgamma + j, 0);
             access.store(d, hn::Div(sum, access.load(d, args.gamma + j, 1)), dgamma + j);
         });
@@ -206,8 +207,8 @@ void layer_norm_backward_job_range(const LayerNormBackwardJob<T>& job, int64_t b
 template <typename T>
 void layer_norm_reduce_job_range(const LayerNormReduceJob<T>& job, int64_t begin, int64_t end) {
     const ComputeTag<T> d;
-    const auto reduce = [&](int64_t offset, T* to) HWY_ATTR {
-        for_each_vector(d, end - begin, [&](int64_t j, auto access) HWY_ATTR {
+    const auto reduce = [&](int64_t offset, T* to) KERNELS_INLINE_LAMBDA {
+        for_each_vector(d, end - begin, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
             auto sum = hn::Zero(d);
             for (int64_t p = 0; p < job.num_partials; ++p) {
                 const auto* from = job.partials + p * 2 * job.hidden_size + offset + begin + j;

@@ -35,7 +35,8 @@ inline constexpr double kGammaMin = 1.0 / 64;
 /// Largest |beta / gamma|: it multiplies the rounding error of y, so 16 costs 4 bits of x̂.
 inline constexpr double kBetaOverGammaMax = 16;
 
-/// Whether some channel forbids recovering x̂ from the output. Either pointer may be null (1 and 0).
+/// Whether some channel forbids recovering x̂ from the output. Either pointer may be null (1 and
+/// 0).
 /// One pass over 2 H values; to be asked once per optimizer step, not per call. NaN asks for
 /// kNormalized.
 template <typename T>

@@ -2,7 +2,8 @@
 
 #include "kernels/inplace_layernorm.h"
 
-// The calls of inplace_layernorm.h in the form that kernels/dispatch.h dispatches: one struct and a range.
+// The calls of inplace_layernorm.h in the form that kernels/dispatch.h dispatches: one struct and a
+// range.
 
 namespace kernels {
 

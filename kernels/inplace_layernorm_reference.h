@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-// LayerNorm in plain loops and double precision, backward from the input as the textbook has it: the
-// truth that kernels are tested against.
+// LayerNorm in plain loops and double precision, backward from the input as the textbook has it:
+// the truth that kernels are tested against.
 
 namespace kernels::reference {
 

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011, §4.3),
-// one counter at a time. CPU tails, references and CUDA kernels use these functions; philox-inl.h is the
-// vectorized twin. Known answers of the paper's library are in tests/kernels/philox_test.cpp.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011,
+// §4.3), one counter at a time. CPU tails, references and CUDA kernels use these functions;
+// philox-inl.h is the vectorized twin. Known answers of the paper's library are in
+// tests/kernels/philox_test.cpp.
 
 #ifdef __CUDACC__
 #define KERNELS_HOST_DEVICE __host__ __device__ __forceinline__
@@ -38,9 +39,25 @@ KERNELS_HOST_DEVICE PhiloxKey make_philox_key(const DropoutKey& key) {
             key.step, key.layer, key.site};
 }
 
+/// The round keys too, each in the low half of a 64-bit lane, for vectors.
+struct PhiloxSchedule {
+    PhiloxKey key;
+    uint64_t k0[kPhiloxRounds];
+    uint64_t k1[kPhiloxRounds];
+};
+
+inline PhiloxSchedule make_philox_schedule(const DropoutKey& dropout_key) {
+    PhiloxSchedule schedule = {make_philox_key(dropout_key), {}, {}};
+    for (uint32_t round = 0; round < kPhiloxRounds; ++round) {
+        schedule.k0[round] = static_cast<uint32_t>(schedule.key.k0 + round * kPhiloxW0);
+        schedule.k1[round] = static_cast<uint32_t>(schedule.key.k1 + round * kPhiloxW1);
+    }
+    return schedule;
+}
+
 KERNELS_HOST_DEVICE PhiloxWords philox4x32_10(PhiloxKey key, uint32_t c0) {
     PhiloxWords s = {c0, key.c1, key.c2, key.c3};
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
     for (int round = 0; round < kPhiloxRounds; ++round) {

@@ -1,5 +1,5 @@
-// Dropout, residual and LayerNorm on the CPU: the three steps on a few rows at a time, which stay in L1
-// (forward) or L2 (backward) between them, so memory sees each tensor once.
+// Dropout, residual and LayerNorm on the CPU: the three steps on a few rows at a time, which stay
+// in L1 (forward) or L2 (backward) between them, so memory sees each tensor once.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/residual_layernorm.cpp"
@@ -12,8 +12,8 @@
 #include "kernels/residual_layernorm.h"
 #include "kernels/residual_layernorm_job.h"
 
-#include <algorithm>
 #include <hwy/highway.h>
+#include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 template <typename T>
 HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
     const ComputeTag<T> d;
-    for_each_vector(d, count, [&](int64_t j, auto access) HWY_ATTR {
+    for_each_vector(d, count, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto total = hn::Add(access.load(d, to + j, 0), access.load(d, from + j, 0));
         access.store(d, total, to + j);
     });
@@ -32,12 +32,12 @@ HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
 /// to = residual + dropout(x), by way of a scratch block, since `to` may be x or the residual.
 template <typename T>
 void sum_rows(const ResidualLayerNormForwardArgs<T>& a, int64_t begin, int64_t end, T* to) {
-    const PhiloxKey key = make_philox_key(a.key);
+    const PhiloxSchedule schedule = make_philox_schedule(a.key);
     const uint32_t threshold = keep_threshold(a.dropout_p);
     const auto scale = static_cast<StatOf<T>>(keep_scale(threshold));
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
-        const uint64_t bits = keep_bits_64(key, threshold, static_cast<uint32_t>(i / 64));
+        const uint64_t bits = keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64));
         store_mask(a.mask_kind, a.mask, i, count, bits);
         T scratch[64];
         scale_kept(a.x + i, scratch, count, bits, scale);
@@ -50,9 +50,14 @@ template <typename T>
 void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a, int64_t begin,
                                        int64_t end) {
     T* sum = a.sum ? a.sum : a.y;  // LayerNorm works in place
-    const LayerNormForwardArgs<T> norm = {.x = sum, .gamma = a.gamma, .beta = a.beta, .y = a.y,
-                                          .normalized = a.normalized, .mean = nullptr,
-                                          .rstd = a.rstd, .hidden_size = a.hidden_size,
+    const LayerNormForwardArgs<T> norm = {.x = sum,
+                                          .gamma = a.gamma,
+                                          .beta = a.beta,
+                                          .y = a.y,
+                                          .normalized = a.normalized,
+                                          .mean = nullptr,
+                                          .rstd = a.rstd,
+                                          .hidden_size = a.hidden_size,
                                           .eps = a.eps};
     const int64_t group = row_granularity(a.hidden_size);
     for (int64_t first = begin; first < end; first += group) {
@@ -67,16 +72,27 @@ template <typename T>
 void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T>& job,
                                             int64_t begin, int64_t end) {
     const ResidualLayerNormBackwardArgs<T>& a = job.args;
-    const LayerNormBackwardJob<T> norm = {
-        {.dy = a.dy, .saved = a.saved, .gamma = a.gamma, .beta = a.beta, .rstd = a.rstd, .dx = a.dx,
-         .partials = a.partials, .save = a.save, .hidden_size = a.hidden_size}, job.num_rows};
-    const DropoutBackwardArgs<T> dropout = {.dy = a.dx, .dx = a.dx, .mask = a.mask,
-                                            .mask_kind = a.mask_kind, .dropout_p = a.dropout_p,
+    const LayerNormBackwardJob<T> norm = {{.dy = a.dy,
+                                           .saved = a.saved,
+                                           .gamma = a.gamma,
+                                           .beta = a.beta,
+                                           .rstd = a.rstd,
+                                           .dx = a.dx,
+                                           .partials = a.partials,
+                                           .save = a.save,
+                                           .hidden_size = a.hidden_size},
+                                          job.num_rows};
+    const DropoutBackwardArgs<T> dropout = {.dy = a.dx,
+                                            .dx = a.dx,
+                                            .mask = a.mask,
+                                            .mask_kind = a.mask_kind,
+                                            .dropout_p = a.dropout_p,
                                             .key = a.key};
     for (int64_t partial = begin; partial < end; ++partial) {
         layer_norm_backward_job_range(norm, partial, partial + 1);
         const int64_t first = layer_norm_partial_first_row(partial, job.num_rows) * a.hidden_size;
-        const int64_t last = layer_norm_partial_first_row(partial + 1, job.num_rows) * a.hidden_size;
+        const int64_t last =
+            layer_norm_partial_first_row(partial + 1, job.num_rows) * a.hidden_size;
         if (a.dsum) add_to(a.dx + first, a.dsum + first, last - first);
         std::copy(a.dx + first, a.dx + last, a.dresidual + first);
         dropout_backward_range(dropout, first, last);
@@ -102,9 +118,9 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
     residual_layer_norm_backward_job<T>({args, num_rows}, partial_begin, partial_end);
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                     \
-    template void residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, int64_t, \
-                                                  int64_t, int64_t);
+#define KERNELS_INSTANTIATE(T)                                                             \
+    template void residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
+                                                  int64_t, int64_t, int64_t);
 KERNELS_INSTANTIATE(float)
 KERNELS_INSTANTIATE(double)
 KERNELS_INSTANTIATE(Half)

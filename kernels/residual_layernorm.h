@@ -10,15 +10,17 @@
 //
 //     sum = residual + dropout(x),   y = LayerNorm(sum)
 //   backward, from y (or x̂), rstd and the dropout mask (or its key):
-//     dsum_total = dLayerNorm(dy) + dsum,   dresidual = dsum_total,   dx = dropout's gradient of dsum_total
+//     dsum_total = dLayerNorm(dy) + dsum,   dresidual = dsum_total,   dx = dropout's gradient of
+//     dsum_total
 //
-// Post-LN layers (BERT) use y alone: sum is null and x, dropout's output and sum are never kept. Pre-LN layers
-// (GPT-2) also want sum, the residual stream, and get its gradient dsum.
+// Post-LN layers (BERT) use y alone: sum is null and x, dropout's output and sum are never kept.
+// Pre-LN layers (GPT-2) also want sum, the residual stream, and get its gradient dsum.
 // Results equal dropout.h, an addition and inplace_layernorm.h called one after another, each
 // intermediate rounded to T.
 //
-// Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with sum);
-// backward 2e + m read (3e + m with dsum), 2e written. Apart: forward 5e + m read, 3e written.
+// Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with
+// sum); backward 2e + m read (3e + m with dsum), 2e written. Apart: forward 5e + m read, 3e
+// written.
 
 namespace kernels {
 
@@ -75,7 +77,8 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
 
 /// The same on CUDA for all rows, partials [layer_norm_cuda_num_partials(num_rows), 2, H].
 /// Requires  hidden_size a multiple of 8, at most kMaxFusedHiddenSize.
-/// Errors    std::invalid_argument for another hidden_size, std::runtime_error when the launch fails.
+/// Errors    std::invalid_argument for another hidden_size, std::runtime_error when the launch
+///           fails.
 template <typename T>
 void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args,
                                         int64_t num_rows, CudaStream stream);

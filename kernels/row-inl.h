@@ -10,12 +10,17 @@
 
 #include "kernels/simd-inl.h"
 
+// After a lambda's parameters: compiled for the target, and inlined at each of its several uses.
+// Undefined and defined again, since this file is included once per target.
+#undef KERNELS_INLINE_LAMBDA
+#define KERNELS_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// How a step of the walk reads and writes: a whole vector, or the first `count` lanes of one. `fill` is what
-/// the missing lanes hold.
+/// How a step of the walk reads and writes: a whole vector, or the first `count` lanes of one.
+/// `fill` is what the missing lanes hold.
 struct WholeVector {
     template <class D, typename T>
     HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> /*fill*/) const {
@@ -55,8 +60,8 @@ HWY_INLINE void for_each_vector(D d, int64_t size, const Body& body) {
     if (j < size) body(j, PartVector{size - j});
 }
 
-/// Sum over the row of what value(j, access) returns; missing lanes must give 0. Four sums run side by
-/// side: one chain of additions would wait for each.
+/// Sum over the row of what value(j, access) returns; missing lanes must give 0. Four sums run side
+/// by side: one chain of additions would wait for each.
 template <class D, class Value>
 HWY_INLINE hn::TFromD<D> sum_row(D d, int64_t size, const Value& value) {
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));

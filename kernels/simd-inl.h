@@ -1,5 +1,5 @@
-// Loads, stores and masks that every CPU kernel needs, for the vector width being compiled. Included once
-// per Highway target (hwy/foreach_target.h), hence no #pragma once.
+// Loads, stores and masks that every CPU kernel needs, for the vector width being compiled.
+// Included once per Highway target (hwy/foreach_target.h), hence no #pragma once.
 
 #if defined(KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KERNELS_SIMD_INL_H_
@@ -50,8 +50,8 @@ HWY_INLINE void store_as(D d, hn::Vec<D> v, hn::TFromD<D>* to) {
     hn::StoreU(v, d, to);
 }
 
-/// Round to nearest even: add half an ulp less one, plus one when the kept part is odd. NaN would turn
-/// into another number that way.
+/// Round to nearest even: add half an ulp less one, plus one when the kept part is odd. NaN would
+/// turn into another number that way.
 template <class D>
 HWY_INLINE void store_as(D /*d*/, hn::Vec<D> v, BFloat16* to) {
     const hn::RebindToUnsigned<D> du;

@@ -1,4 +1,5 @@
-// Softmax with dropout by rows for the vector width being compiled. Included once per Highway target.
+// Softmax with dropout by rows for the vector width being compiled. Included once per Highway
+// target.
 
 #if defined(KERNELS_SOFTMAX_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KERNELS_SOFTMAX_DROPOUT_INL_H_
@@ -20,8 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// Longest row whose float values fit the stack buffer (16 KiB, half of L1); longer rows are computed
-/// again instead of buffered.
+/// Longest row whose float values fit the stack buffer (16 KiB, half of L1); longer rows are
+/// computed again instead of buffered.
 inline constexpr int64_t kBufferedRow = 4096;
 
 // --- forward -----------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
     auto largest = hn::Set(d, lowest);
-    for_each_vector(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+    for_each_vector(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto v = logit(row, j, access);
         largest = hn::Max(largest, v);
         if (row.buffer) access.store(d, v, row.buffer + j);
@@ -69,14 +70,14 @@ HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
     const auto maximum = hn::Set(d, row_maximum(row));
-    const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+    const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto v = row.buffer ? access.load(d, row.buffer + j, lowest) : logit(row, j, access);
         const auto e = exp_keeping_nan(d, hn::Sub(v, maximum));
         if (row.buffer) access.store(d, e, row.buffer + j);
         return e;
     });
     const auto inverse = hn::Set(d, 1 / sum);
-    for_each_vector(d, row.visible, [&](int64_t j, auto access) HWY_ATTR {
+    for_each_vector(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto e = row.buffer ? access.load(d, row.buffer + j, 0)
                                   : exp_keeping_nan(d, hn::Sub(logit(row, j, access), maximum));
         access.store(d, hn::Mul(e, inverse), row.probs + j);
@@ -147,17 +148,17 @@ class KeepBits {
 public:
     HWY_INLINE KeepBits(const SoftmaxDropoutBackwardArgs<T>& args, int64_t end)
         : args_(args),
-          key_(make_philox_key(args.key)),
+          schedule_(make_philox_schedule(args.key)),
           threshold_(keep_threshold(args.dropout_p)),
           end_(end) {}
 
-    /// Bit j is element first + j; as many as lanes of a vector are right.
-    HWY_INLINE uint64_t at(int64_t first) {
+    /// Bit j is element first + j, for j < count <= 64.
+    HWY_INLINE uint64_t at(int64_t first, int64_t count) {
         if (args_.dropout_p == 0) return ~uint64_t{0};
         const int64_t block = first / 64;
-        const int shift = static_cast<int>(first % 64);
+        const int64_t shift = first % 64;
         const uint64_t low = word(block) >> shift;
-        if (shift <= 64 - static_cast<int>(hn::Lanes(ComputeTag<T>()))) return low;
+        if (shift + count <= 64) return low;
         return low | word(block + 1) << (64 - shift);
     }
 
@@ -168,44 +169,59 @@ private:
         if (count <= 0) return 0;  // past the last row
         block_ = block;
         word_ = args_.mask_kind == MaskKind::kNone
-                    ? keep_bits_64(key_, threshold_, static_cast<uint32_t>(block))
+                    ? keep_bits_64(schedule_, threshold_, static_cast<uint32_t>(block))
                     : load_mask(args_.mask_kind, args_.mask, block * 64, count);
         return word_;
     }
 
     const SoftmaxDropoutBackwardArgs<T>& args_;
-    PhiloxKey key_;
+    PhiloxSchedule schedule_;
     uint32_t threshold_;
     int64_t end_;  // elements up to here exist
     int64_t block_ = -1;
     uint64_t word_ = 0;
 };
 
+/// body(j, access, dP) for each vector of the row that starts at element `offset`.
+template <typename T, class Body>
+HWY_INLINE void for_each_dprob(const SoftmaxDropoutBackwardArgs<T>& args, int64_t offset,
+                               KeepBits<T>& keep, const Body& body) {
+    const ComputeTag<T> d;
+    const double factor = keep_scale(keep_threshold(args.dropout_p));
+    const auto keep_factor = hn::Set(d, static_cast<StatOf<T>>(factor));
+    for (int64_t first = 0; first < args.num_keys; first += 64) {
+        const int64_t count = std::min<int64_t>(64, args.num_keys - first);
+        const uint64_t bits = keep.at(offset + first, count);
+        for_each_vector(d, count, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
+            const auto kept = lanes_from_bits(d, bits >> k);
+            const auto dd = access.load(d, args.ddropped + offset + first + k, 0);
+            body(first + k, access, hn::IfThenElseZero(kept, hn::Mul(dd, keep_factor)));
+        });
+    }
+}
+
 /// dP is kept in the buffer between the two passes, or, in a long row, made twice.
 template <typename T>
 HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t row,
                              KeepBits<T>& keep, StatOf<T>* buffer) {
     const ComputeTag<T> d;
-    const int64_t size = args.num_keys;
-    const int64_t offset = row * size;
-    const auto keep_factor =
-        hn::Set(d, static_cast<StatOf<T>>(keep_scale(keep_threshold(args.dropout_p))));
-    const auto dprobs = [&](int64_t j, auto access) HWY_ATTR {
-        const auto kept = lanes_from_bits(d, keep.at(offset + j));
-        const auto dd = access.load(d, args.ddropped + offset + j, 0);
-        return hn::IfThenElseZero(kept, hn::Mul(dd, keep_factor));
-    };
-    const auto sum = sum_row(d, size, [&](int64_t j, auto access) HWY_ATTR {
-        const auto dp = dprobs(j, access);
+    using V = hn::Vec<ComputeTag<T>>;
+    const int64_t offset = row * args.num_keys;
+    const T* probs = args.probs + offset;
+    auto sum = hn::Zero(d);
+    for_each_dprob(args, offset, keep, [&](int64_t j, auto access, V dp) KERNELS_INLINE_LAMBDA {
         if (buffer) access.store(d, dp, buffer + j);
-        return hn::Mul(dp, access.load(d, args.probs + offset + j, 0));
+        sum = hn::MulAdd(dp, access.load(d, probs + j, 0), sum);
     });
-    const auto row_sum = hn::Set(d, sum);
+    const auto row_sum = hn::SumOfLanes(d, sum);
     const auto scale = hn::Set(d, static_cast<StatOf<T>>(args.scale));
-    for_each_vector(d, size, [&](int64_t j, auto access) HWY_ATTR {
-        const auto dp = buffer ? access.load(d, buffer + j, 0) : dprobs(j, access);
-        const auto p = hn::Mul(access.load(d, args.probs + offset + j, 0), scale);
+    const auto finish = [&](int64_t j, auto access, V dp) KERNELS_INLINE_LAMBDA {
+        const auto p = hn::Mul(access.load(d, probs + j, 0), scale);
         access.store(d, hn::Mul(p, hn::Sub(dp, row_sum)), args.dscores + offset + j);
+    };
+    if (buffer == nullptr) return for_each_dprob(args, offset, keep, finish);
+    for_each_vector(d, args.num_keys, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+        finish(j, access, access.load(d, buffer + j, 0));
     });
 }
 

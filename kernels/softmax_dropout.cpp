@@ -1,6 +1,6 @@
-// Softmax and dropout of attention on the CPU. Bytes per element (e = size of T, m = mask): forward e
-// read, 2e + m written; D' e + m read, e written; backward 2e + m read, e written. A row stays in cache between
-// its passes.
+// Softmax and dropout of attention on the CPU. Bytes per element (e = size of T, m = mask): forward
+// e read, 2e + m written; D' e + m read, e written; backward 2e + m read, e written. A row stays in
+// cache between its passes.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax_dropout.cpp"

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-// Softmax with dropout in plain loops and double precision: the truth that kernels are tested against.
+// Softmax with dropout in plain loops and double precision: the truth that kernels are tested
+// against.
 
 namespace kernels::reference {
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes kernels/inplace_gelu_constants.h and prints the error that each fit reaches.
 
-    python3 kernels/fit/fit_gelu.py > kernels/inplace_gelu_constants.h      (needs mpmath; half a minute)
+    python3 kernels/fit/fit_gelu.py > kernels/inplace_gelu_constants.h      (needs mpmath)
 
 Errors go to standard error and into the header. They are absolute, of the fit with its coefficients
 rounded to float, evaluated exactly; the rounding of a float evaluation comes on top and is what
@@ -12,11 +12,12 @@ GELU has a minimum o_min at x*. The variables in which things are smooth, so tha
   g(a) = -gelu(-a) = max(a, 0) - gelu(a)   in a = |x|          forward, both signs of x
   gelu'(x)                                 in s = sqrt(o - o_min), right of x*
   gelu'(x)                                 in s, left of x*, but singular where o -> 0
-  gelu'(x) / o                             in v = sqrt(log(o_min / o)), all of the left branch: v ~ s near
-                                           x* and v ~ |x| / sqrt(2) in the tail
+  gelu'(x) / o                             in v = sqrt(log(o_min / o)), all of the left branch:
+                                           v ~ s near x* and v ~ |x| / sqrt(2) in the tail
 """
 import struct
 import sys
+import textwrap
 
 import mpmath as mp
 
@@ -78,13 +79,15 @@ def bisect(above, low, high):
 
 
 def chebyshev_nodes(a, b, count):
-    return [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / count) for i in range(count)]
+    middle, radius = (a + b) / 2, (b - a) / 2
+    return [middle - radius * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / count) for i in range(count)]
 
 
 def fit(function, a, b, degree, centre, weight=None, rounds=6):
-    """Coefficients in (t - centre), rounded to float, nearly minimizing max |weight * error| on [a, b].
+    """Coefficients in (t - centre), rounded to float, that nearly minimize max |weight * error|.
 
-    Weighted least squares on Chebyshev nodes, its weights multiplied by the error a few times (Lawson).
+    Weighted least squares on Chebyshev nodes of [a, b], its weights multiplied by the error a few
+    times (Lawson).
     """
     count = 4 * (degree + 1)
     t = chebyshev_nodes(a, b, count)
@@ -102,18 +105,20 @@ def fit(function, a, b, degree, centre, weight=None, rounds=6):
             for k in range(degree + 1):
                 normal[j, k] = mp.fsum(q[i] * basis[j][i] * basis[k][i] for i in range(count))
         c = [to_float(v) for v in mp.lu_solve(normal, rhs)]
-        errors = [abs(w[i] * (mp.fsum(c[k] * basis[k][i] for k in range(degree + 1)) - y[i]))
-                  for i in range(count)]
+        values = [mp.fsum(c[k] * basis[k][i] for k in range(degree + 1)) for i in range(count)]
+        errors = [abs(w[i] * (values[i] - y[i])) for i in range(count)]
         if max(errors) < best_error:
             best_error, best = max(errors), c
         total = mp.fsum(emphasis[i] * errors[i] for i in range(count))
-        emphasis = [emphasis[i] * errors[i] / total * count + mp.mpf(10)**-9 for i in range(count)]
+        emphasis = [e * m / total * count + mp.mpf(10)**-9 for e, m in zip(emphasis, errors)]
     return best, best_error
 
 
 def almost_exact_centre(function, near):
-    """A float near `near` where the function is almost a float too (Gal's accurate tables): the constant
-    term then has no rounding error, which is what near x* decides the error of the whole method."""
+    """A float near `near` where the function is almost a float too (Gal's accurate tables).
+
+    The constant term then has no rounding error, which near x* decides the error of the method.
+    """
     ulp = mp.mpf(2)**-22
     best = None
     for i in range(-700, 700):
@@ -136,26 +141,34 @@ def report(gelu, name, what, error):
     return "    // %s: error %s\n" % (what, mp.nstr(error, 2))
 
 
-def rows(values):
-    return ", ".join(number(v) for v in values)
+def braces(values):
+    return "{" + ", ".join(values) + "}"
+
+
+def declare(kind, name, value):
+    """A member of the fit, wrapped at 100 columns."""
+    text = "static constexpr %s %s = %s;" % (kind, name, value)
+    return textwrap.fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8) + "\n"
 
 
 def emit_poly(gelu, name, what, function, a, b, degree, weight=None, centre=None):
     centre = to_float((a + b) / 2) if centre is None else centre
     c, error = fit(function, a, b, degree, centre, weight)
-    return report(gelu, name, what, error) + "    static constexpr Poly<%d> %s = {%s, {%s}};\n" % (
-        degree, name, number(centre), rows(c))
+    value = braces([number(centre), braces(number(v) for v in c)])
+    return report(gelu, name, what, error) + declare("Poly<%d>" % degree, name, value)
 
 
 def emit_lanes(gelu, name, what, degree, pieces):
     """pieces: ((coefficients, error), centre) for each of the eight lanes."""
     fits = [p[0] for p in pieces]
+
+    def row(values):
+        return braces([number(v) for v in values] * 2)
+
+    coefficients = braces(row(c[k] for c, _ in fits) for k in range(degree + 1))
+    value = braces([row(p[1] for p in pieces), coefficients])
     text = report(gelu, name, what, max(e for _, e in fits))
-    text += "    static constexpr LaneTable<%d> %s = {\n" % (degree, name)
-    text += "        {%s},\n        {\n" % rows([p[1] for p in pieces] * 2)
-    for k in range(degree + 1):
-        text += "            {%s},\n" % rows([c[k] for c, _ in fits] * 2)
-    return text + "        }};\n"
+    return text + declare("LaneTable<%d>" % degree, name, value)
 
 
 def forward_lanes(gelu):
@@ -167,7 +180,7 @@ def forward_lanes(gelu):
         a = mp.mpf(i) / 2
         centre = almost_exact_centre(g, a + mp.mpf(1) / 4)
         pieces.append((fit(g, a, a + mp.mpf(1) / 2, 7, centre), centre))
-    # The first piece has a factor a, so that gelu(0) is 0 and small x keep their relative precision.
+    # The first piece has a factor a: gelu(0) is 0 and small x keep their relative precision.
     c, error = fit(lambda a: g(a) / a, mp.mpf("1e-6"), mp.mpf(1) / 2, 6, mp.mpf(0))
     pieces.insert(0, (([mp.mpf(0)] + c, error / 2), mp.mpf(0)))
     return emit_lanes(gelu, "kForward", "-gelu(-a) in a - centre, lane int(2 a), a < 4", 7, pieces)
@@ -190,8 +203,8 @@ def backward_lanes(gelu):
         a, b = mp.sqrt(-high - gelu.o_min), mp.sqrt(-low - gelu.o_min)
         centre = to_float((a + b) / 2)
         pieces.append((fit(left, a, b, 7, centre), centre))
-    return emit_lanes(gelu, "kBackward",
-                      "gelu' in s - centre; lanes 0-4 right, int(2 s); 5-7 left, by binade of o", 7, pieces)
+    what = "gelu' in s - centre; lanes 0-4 right, int(2 s); 5-7 left, by binade of o"
+    return emit_lanes(gelu, "kBackward", what, 7, pieces)
 
 
 def wide_pieces(gelu):
@@ -204,13 +217,18 @@ def wide_pieces(gelu):
     def left(v):
         return gelu.df(invert_left(gelu, left_o(v))) / left_o(v)
 
+    def size(v):
+        return abs(left_o(v))
+
     zero, split, end, tail = mp.mpf(0), mp.mpf(3) / 2, mp.mpf(5) / 2, mp.mpf("4.6")
-    weight = lambda v: abs(left_o(v))
-    text = emit_poly(gelu, "kRightNear", "gelu' in s, right of x*, s < 1.5", right, zero, split, 11)
-    text += emit_poly(gelu, "kRightFar", "gelu' in s, 1.5 <= s < 2.5", right, split, end, 11)
-    text += emit_poly(gelu, "kRightHalf", "gelu' in s, s < 2.5, for 16-bit types", right, zero, end, 16)
-    text += emit_poly(gelu, "kLeft", "gelu' / o in v, left of x* (error times o)", left, zero, tail, 9, weight)
-    text += emit_poly(gelu, "kLeftHalf", "the same for 16-bit types", left, zero, tail, 6, weight)
+    what = "gelu' in s, right of x*"
+    text = emit_poly(gelu, "kRightNear", what + ", s < 1.5", right, zero, split, 11)
+    text += emit_poly(gelu, "kRightFar", what + ", 1.5 <= s < 2.5", right, split, end, 11)
+    what_half = what + ", s < 2.5, for 16-bit types"
+    text += emit_poly(gelu, "kRightHalf", what_half, right, zero, end, 16)
+    what = "gelu' / o in v, left of x*"
+    text += emit_poly(gelu, "kLeft", what + " (error times o)", left, zero, tail, 9, size)
+    text += emit_poly(gelu, "kLeftHalf", what + ", for 16-bit types", left, zero, tail, 6, size)
     return text
 
 
@@ -221,8 +239,8 @@ def emit_double(gelu, name, what, function, limit, degree):
     c = mp.lu_solve(vandermonde, mp.matrix([function(p) for p in t]))
     check = [limit * (mp.mpf(i) + mp.mpf("0.1")) / 10 for i in range(-10, 10)]
     error = max(abs(mp.polyval(list(c)[::-1], s) - function(s)) for s in check)
-    return report(gelu, name, what, error) + "    static constexpr Series<%d> %s = {{%s}};\n" % (
-        degree, name, ", ".join("%.17g" % v for v in c))
+    value = braces([braces("%.17g" % v for v in c)])
+    return report(gelu, name, what, error) + declare("Series<%d>" % degree, name, value)
 
 
 def near_minimum_double(gelu):
@@ -233,19 +251,21 @@ def near_minimum_double(gelu):
     def curvature(d):
         return (gelu.f(gelu.x_min + d) - gelu.o_min) / (d * d)
 
-    text = emit_double(gelu, "kBackwardDouble", "gelu' in signed s, |s| < 0.02, for double", derivative,
-                       mp.mpf("0.02"), 11)
-    return text + emit_double(gelu, "kForwardDouble", "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/32, for double",
-                              curvature, mp.mpf(1) / 32, 9)
+    what = "gelu' in signed s, |s| < 0.02"
+    text = emit_double(gelu, "kBackwardDouble", what, derivative, mp.mpf("0.02"), 11)
+    what = "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/32"
+    return text + emit_double(gelu, "kForwardDouble", what, curvature, mp.mpf(1) / 32, 9)
 
 
 def forward_near_minimum(gelu):
     def curvature(d):
         return (gelu.f(gelu.x_min + d) - gelu.o_min) / (d * d)
 
-    quarter = mp.mpf(1) / 4
-    return emit_poly(gelu, "kNearMinimum", "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2)",
-                     curvature, -quarter, quarter, 6, lambda d: d * d, mp.mpf(0))
+    def square(d):
+        return d * d
+
+    limit, what = mp.mpf(1) / 4, "(gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2)"
+    return emit_poly(gelu, "kNearMinimum", what, curvature, -limit, limit, 6, square, mp.mpf(0))
 
 
 def erf_tail():
@@ -253,8 +273,8 @@ def erf_tail():
         a = 1 / mp.sqrt(w)
         return a * mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2)
 
-    return emit_poly(Erf(), "kTail", "-gelu(-a) exp(a^2/2) in 1/a^2, a >= 4 (relative error, about)", ratio,
-                     mp.mpf(1) / 225, mp.mpf(1) / 16, 5)
+    what = "-gelu(-a) exp(a^2/2) in 1/a^2, a >= 4"
+    return emit_poly(Erf(), "kTail", what, ratio, mp.mpf(1) / 225, mp.mpf(1) / 16, 5)
 
 
 def emit_kind(gelu):
@@ -263,13 +283,17 @@ def emit_kind(gelu):
     x_double, o_double = mp.mpf(float(gelu.x_min)), mp.mpf(float(gelu.o_min))
     x_hi, o_hi = to_float(gelu.x_min), to_float(gelu.o_min)
     text = "struct %sFit {\n" % gelu.name
-    text += "    static constexpr double kXMin = %.17g;\n" % x_double
-    text += "    static constexpr double kXMinRest = %.9g;  // x* = kXMin + kXMinRest\n" % (gelu.x_min - x_double)
-    text += "    static constexpr double kOMin = %.17g;\n" % o_double
-    text += "    static constexpr double kOMinRest = %.9g;  // o_min = kOMin + kOMinRest\n" % (gelu.o_min - o_double)
-    text += "    static constexpr float kBranch = %s;  // smallest float >= x*\n" % number(float_at_least(gelu.x_min))
-    text += "    static constexpr float kXMinHigh = %s, kXMinLow = %s;\n" % (number(x_hi), number(gelu.x_min - x_hi))
-    text += "    static constexpr float kOMinHigh = %s, kOMinLow = %s;\n" % (number(o_hi), number(gelu.o_min - o_hi))
+    text += "    // x* = kXMin + kXMinRest = kXMinHigh + kXMinLow, o_min likewise\n"
+    text += declare("double", "kXMin", "%.17g" % x_double)
+    text += declare("double", "kXMinRest", "%.9g" % (gelu.x_min - x_double))
+    text += declare("double", "kOMin", "%.17g" % o_double)
+    text += declare("double", "kOMinRest", "%.9g" % (gelu.o_min - o_double))
+    text += declare("float", "kXMinHigh", number(x_hi))
+    text += declare("float", "kXMinLow", number(gelu.x_min - x_hi))
+    text += declare("float", "kOMinHigh", number(o_hi))
+    text += declare("float", "kOMinLow", number(gelu.o_min - o_hi))
+    text += "    // Smallest float >= x*: the branch is right from here on.\n"
+    text += declare("float", "kBranch", number(float_at_least(gelu.x_min)))
     text += forward_lanes(gelu) + backward_lanes(gelu) + wide_pieces(gelu)
     text += forward_near_minimum(gelu) + near_minimum_double(gelu)
     if gelu.name == "Erf":
@@ -298,8 +322,8 @@ struct Series {
     double c[kDegree + 1];
 };
 
-/// Eight polynomials, coefficient by coefficient, so that a lane permute fetches each lane's own. The
-/// eight columns stand twice, which fills the sixteen lanes of AVX-512.
+/// Eight polynomials, coefficient by coefficient, so that a lane permute fetches each lane's own.
+/// The eight columns stand twice, which fills the sixteen lanes of AVX-512.
 template <int kDegree>
 struct LaneTable {
     alignas(64) float centre[16];

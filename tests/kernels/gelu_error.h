@@ -11,10 +11,10 @@
 
 // How wrong a GELU backward is that sees the stored output only, and how wrong it must be.
 //
-// Storing o = gelu(x) in T loses information, most near x*, where gelu' moves like sqrt(o - o_min). The
-// floor is what a perfect inversion would still get wrong: max over x of
-// |gelu'(invert(round_T(gelu(x)))) - gelu'(x)|. A backward is judged against 1.05 times that floor plus half
-// an ulp of its result.
+// Storing o = gelu(x) in T loses information, most near x*, where gelu' moves like sqrt(o - o_min).
+// The floor is what a perfect inversion would still get wrong: max over x of
+// |gelu'(invert(round_T(gelu(x)))) - gelu'(x)|. A backward is judged against 1.05 times that floor
+// plus half an ulp of its result.
 
 namespace kernels::test {
 
@@ -33,8 +33,8 @@ double half_ulp(double value) {
     return std::max(std::ldexp(kRoundoff<T>, std::ilogb(value)), kTiny<T> / 2);
 }
 
-/// Every x that decides: all finite values of a 16-bit type up to 30, else a grid on [-8, 8] and numbers
-/// approaching x* from both sides down to neighbours.
+/// Every x that decides: all finite values of a 16-bit type up to 30, else a grid on [-8, 8] and
+/// numbers approaching x* from both sides down to neighbours.
 template <typename T>
 std::vector<T> gelu_points(GeluKind kind) {
     std::vector<T> points;

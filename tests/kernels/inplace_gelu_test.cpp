@@ -1,5 +1,5 @@
-// Goal: In-place GELU's derivative is as good as its stored output allows, over the whole range, for every
-// type, by the CPU kernels and by the arithmetic of the CUDA kernels (gelu_math.h).
+// Goal: In-place GELU's derivative is as good as its stored output allows, over the whole range,
+// for every type, by the CPU kernels and by the arithmetic of the CUDA kernels (gelu_math.h).
 
 #include "kernels/inplace_gelu.h"
 
@@ -116,7 +116,8 @@ TYPED_TEST(InplaceGeluOfType, DerivativeIsAsGoodAsTheStoredOutputAllows) {
     }
 }
 
-/// Forward: the fit and float evaluation cost about one ulp of max(x, 0) and 2e-9; then one rounding.
+/// Forward: the fit and float evaluation cost about one ulp of max(x, 0) and 2e-9; then one
+/// rounding.
 TYPED_TEST(InplaceGeluOfType, OutputEqualsReferenceAndBranchIsExact) {
     for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
         const auto x = test::gelu_points<TypeParam>(kind);
@@ -222,9 +223,9 @@ TEST(InplaceGelu, StoredOutputsBelowTheMinimumHaveDerivativeZero) {
     }
 }
 
-/// The 2022 release evaluates its polynomial for outputs in (0.977, 3.0) at o + knot where the other pieces
-/// take o - knot. The same slip in a polynomial of our own shows what it does; the measured
-/// error of the release itself is -0.12 near x = 1.45.
+/// The 2022 release evaluates its polynomial for outputs in (0.977, 3.0) at o + knot where the
+/// other pieces take o - knot. The same slip in a polynomial of our own shows what it does; the
+/// measured error of the release itself is -0.12 near x = 1.45.
 TEST(InplaceGelu, AWrongSignOfTheKnotWouldFailTheErrorTest) {
     const double low = 0.9774, high = 3.0;
     const int degree = 12;

@@ -103,8 +103,8 @@ const std::vector<std::pair<int64_t, int64_t>> kShapes = {
     {1, 1},  {1, 2},   {3, 7},    {2, 8},   {5, 17},    {4, 31},
     {9, 64}, {33, 65}, {70, 100}, {6, 768}, {131, 129}, {3, 1025}};
 
-/// Forward: errors of a few roundings in the compute type, grown by the row's size of x over its deviation, and
-/// one rounding to T.
+/// Forward: errors of a few roundings in the compute type, grown by the row's size of x over its
+/// deviation, and one rounding to T.
 TYPED_TEST(LayerNormOfType, ForwardEqualsReferenceForEveryShape) {
     for (const auto& [num_rows, size] : kShapes) {
         const auto p = make_problem<TypeParam>(num_rows, size);
@@ -125,8 +125,8 @@ TYPED_TEST(LayerNormOfType, ForwardEqualsReferenceForEveryShape) {
     }
 }
 
-/// Backward from the stored output: x̂ is known to u (|y| + |beta|) / |gamma|, u the unit roundoff of T; dx is a
-/// sum of terms of size rstd |g|, dgamma a sum over rows.
+/// Backward from the stored output: x̂ is known to u (|y| + |beta|) / |gamma|, u the unit roundoff
+/// of T; dx is a sum of terms of size rstd |g|, dgamma a sum over rows.
 TYPED_TEST(LayerNormOfType, BackwardEqualsReferenceFromOutputAndFromNormalized) {
     for (const auto& [num_rows, size] : kShapes) {
         if (size <= 2) continue;  // x̂ is -1, 1 or 0 there and dx a difference of equal numbers
@@ -210,7 +210,8 @@ TEST(LayerNorm, LargeMeanDoesNotCancel) {
     expect_close(f.y, truth.y, 2e-4, "y");  // 1000 * 2^-24 per element of x, over a deviation of 1
 }
 
-/// gamma at its bound and beta / gamma at its bound: the promise of kGammaMin and kBetaOverGammaMax.
+/// gamma at its bound and beta / gamma at its bound: the promise of kGammaMin and
+/// kBetaOverGammaMax.
 TEST(LayerNorm, BackwardHoldsAtTheBoundsOfGammaAndBeta) {
     auto p = make_problem<float>(40, 256);
     for (float& g : p.gamma) g = static_cast<float>(kGammaMin);

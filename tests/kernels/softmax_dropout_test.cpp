@@ -64,7 +64,8 @@ class SoftmaxDropoutOfType : public testing::Test {};
 using Types = testing::Types<float, double, Half, BFloat16>;
 TYPED_TEST_SUITE(SoftmaxDropoutOfType, Types);
 
-/// P: exp's error is relative, the logit's rounding (|logit| up to 20) enters its exponent; then one rounding.
+/// P: exp's error is relative, the logit's rounding (|logit| up to 20) enters its exponent; then
+/// one rounding.
 template <typename T>
 double probability_tolerance(double p) {
     return p * (test::kRoundoff<T> + 60 * test::kComputeRoundoff<T>)+test::kTiny<T> + 1e-38;

@@ -1,0 +1,235 @@
+#pragma once
+
+#include "kernels/philox.h"
+#include "kernels/types.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <stdexcept>
+#include <string>
+
+// How CUDA kernels here read and write: a warp owns a tile of 256 consecutive elements, every lane
+// eight of them in packs of 16 bytes, so that each memory instruction of the warp touches 512
+// consecutive bytes.
+//
+//   V = 16 / sizeof(T) elements a pack, 8 / V packs a lane
+//   element j of pack k of a lane:  tile + 32 V k + V lane + j          register and mask bit k V +
+//   j
+//
+// Eight consecutive elements are one Philox counter and one byte of a bit mask: a "unit". Lane u of
+// the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
+
+namespace kernels::cuda {
+
+inline constexpr int kTile = 256;
+inline constexpr int kBlockThreads = 256;
+inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
+
+template <typename T>
+inline constexpr int kPackSize = 16 / static_cast<int>(sizeof(T));
+template <typename T>
+inline constexpr int kPacks = 8 / kPackSize<T>;
+
+// --- T in memory, StatOf<T> in registers ---------------------------------------------------------
+
+__device__ __forceinline__ float to_compute(float v) { return v; }
+__device__ __forceinline__ double to_compute(double v) { return v; }
+__device__ __forceinline__ float to_compute(Half v) {
+    return __half2float(__ushort_as_half(v.bits));
+}
+__device__ __forceinline__ float to_compute(BFloat16 v) {
+    return __bfloat162float(__ushort_as_bfloat16(v.bits));
+}
+
+template <typename T>
+__device__ __forceinline__ T from_compute(StatOf<T> v) {
+    if constexpr (sizeof(T) != 2) {
+        return v;
+    } else if constexpr (std::is_same_v<T, Half>) {
+        return Half{__half_as_ushort(__float2half_rn(v))};
+    } else {
+        return BFloat16{__bfloat16_as_ushort(__float2bfloat16_rn(v))};
+    }
+}
+
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+    T v[kCount];
+};
+
+// --- tiles -------------------------------------------------------------------------------------
+
+/// A warp's tile: where it starts in the tensor, where the tensor (or row) ends, and whether the
+/// base pointers are aligned for packs.
+struct Tile {
+    int64_t begin;
+    int64_t end;
+    int lane;
+    bool vectors;
+
+    template <typename T>
+    __device__ __forceinline__ int64_t pack_begin(int k) const {
+        return begin + 32 * kPackSize<T> * k + kPackSize<T> * lane;
+    }
+};
+
+/// This lane's eight elements; `fill` beyond the end.
+template <typename T>
+__device__ __forceinline__ void load_tile(const T* from, const Tile& tile, StatOf<T> fill,
+                                          StatOf<T> (&out)[8]) {
+    constexpr int V = kPackSize<T>;
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        const int64_t i = tile.pack_begin<T>(k);
+        if (tile.vectors && i + V <= tile.end) {
+            const auto pack = *reinterpret_cast<const Pack<T, V>*>(from + i);
+#pragma unroll
+            for (int j = 0; j < V; ++j) out[k * V + j] = to_compute(pack.v[j]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < V; ++j) {
+                out[k * V + j] = i + j < tile.end ? to_compute(from[i + j]) : fill;
+            }
+        }
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf<T> (&values)[8]) {
+    constexpr int V = kPackSize<T>;
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        const int64_t i = tile.pack_begin<T>(k);
+        if (tile.vectors && i + V <= tile.end) {
+            Pack<T, V> pack;
+#pragma unroll
+            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(values[k * V + j]);
+            *reinterpret_cast<Pack<T, V>*>(to + i) = pack;
+        } else {
+#pragma unroll
+            for (int j = 0; j < V; ++j) {
+                if (i + j < tile.end) to[i + j] = from_compute<T>(values[k * V + j]);
+            }
+        }
+    }
+}
+
+// --- masks of a tile: bit k V + j of `bits` belongs to register k V + j -------------------------
+
+/// Lane u holds the byte of unit u; the result holds this lane's own elements.
+template <typename T>
+__device__ __forceinline__ uint32_t own_bits(uint32_t unit_byte, int lane) {
+    constexpr int V = kPackSize<T>;
+    if constexpr (V == 8) return unit_byte;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        const uint32_t byte = __shfl_sync(kWholeWarp, unit_byte, 4 * V * k + V * lane / 8);
+        bits |= (byte >> (V * lane % 8) & ((1u << V) - 1)) << (V * k);
+    }
+    return bits;
+}
+
+/// What a kernel needs to draw dropout's bits and to scale what is kept.
+template <typename S>
+struct Drawing {
+    PhiloxKey key;
+    uint32_t threshold;
+    S scale;
+};
+
+template <typename S>
+Drawing<S> make_drawing(const DropoutKey& key, double dropout_p) {
+    const uint32_t threshold = keep_threshold(dropout_p);
+    return {make_philox_key(key), threshold, static_cast<S>(keep_scale(threshold))};
+}
+
+/// Keep bits of this lane's elements. The tile must begin at a multiple of eight elements.
+template <typename T>
+__device__ __forceinline__ uint32_t draw_bits(const Drawing<StatOf<T>>& drawing, const Tile& tile) {
+    const auto unit = static_cast<uint32_t>(tile.begin / 8) + static_cast<uint32_t>(tile.lane);
+    return own_bits<T>(keep_bits_8(philox4x32_10(drawing.key, unit), drawing.threshold), tile.lane);
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask,
+                                              const Tile& tile) {
+    constexpr int V = kPackSize<T>;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        const int64_t i = tile.pack_begin<T>(k);
+        if (i >= tile.end) continue;
+        if (kind == MaskKind::kBit) {
+            bits |= (mask[i / 8] >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
+        } else if (tile.vectors && i + V <= tile.end) {
+            const auto pack = *reinterpret_cast<const Pack<uint8_t, V>*>(mask + i);
+#pragma unroll
+            for (int j = 0; j < V; ++j) bits |= (pack.v[j] != 0 ? 1u : 0u) << (V * k + j);
+        } else {
+            for (int j = 0; j < V && i + j < tile.end; ++j) {
+                bits |= (mask[i + j] != 0 ? 1u : 0u) << (V * k + j);
+            }
+        }
+    }
+    return bits;
+}
+
+/// All lanes of the warp call it. Bits beyond the end are written as 0.
+template <typename T>
+__device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const Tile& tile,
+                                           uint32_t bits) {
+    constexpr int V = kPackSize<T>;
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        const int64_t i = tile.pack_begin<T>(k);
+        uint32_t field = bits >> (V * k) & ((1u << V) - 1);
+        if (i + V > tile.end) field &= i < tile.end ? (1u << (tile.end - i)) - 1 : 0;
+        if (kind == MaskKind::kBit) {
+            uint32_t byte = field << (V * tile.lane % 8);
+#pragma unroll
+            for (int distance = 1; distance < 8 / V; distance *= 2) {
+                byte |= __shfl_xor_sync(kWholeWarp, byte, distance);
+            }
+            if (V * tile.lane % 8 == 0 && i < tile.end) mask[i / 8] = static_cast<uint8_t>(byte);
+        } else if (tile.vectors && i + V <= tile.end) {
+            Pack<uint8_t, V> pack;
+#pragma unroll
+            for (int j = 0; j < V; ++j) pack.v[j] = field >> j & 1;
+            *reinterpret_cast<Pack<uint8_t, V>*>(mask + i) = pack;
+        } else {
+            for (int j = 0; j < V && i + j < tile.end; ++j) mask[i + j] = field >> j & 1;
+        }
+    }
+}
+
+// --- host side ---------------------------------------------------------------------------------
+
+template <typename... Pointers>
+bool aligned_to_packs(const Pointers*... pointers) {
+    return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+/// Blocks that give every tile of `count` elements a warp.
+inline unsigned blocks_for(int64_t count) {
+    constexpr int64_t kPerBlock = int64_t{kTile} * (kBlockThreads / 32);
+    const int64_t blocks = (count + kPerBlock - 1) / kPerBlock;
+    if (blocks > 0x7FFFFFFF) throw std::runtime_error("tensor too large for one CUDA launch");
+    return static_cast<unsigned>(blocks);
+}
+
+inline void check_launch(const char* kernel) {
+    const cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) return;
+    throw std::runtime_error(std::string("CUDA kernel ") + kernel +
+                             " could not be launched: " + cudaGetErrorString(error));
+}
+
+/// The tile of this warp in a flat tensor of `count` elements.
+__device__ __forceinline__ Tile flat_tile(int64_t count, bool vectors) {
+    const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
+    return {warp * kTile, count, static_cast<int>(threadIdx.x % 32), vectors};
+}
+
+}  // namespace kernels::cuda

@@ -1,0 +1,226 @@
+// LayerNorm on CUDA. Bytes per element: forward e read, e written; backward 2e read, e written (e =
+// size of T), plus 16 H bytes of partial sums per partial. Bound: those bytes over the bandwidth.
+// A row is held by ceil(H / 8) threads, eight elements each, in registers: one read of every
+// tensor, no scratch. Rows longer than 8192 walk in chunks and read twice.
+
+#include "kernels/cuda_tile.cuh"
+#include "kernels/inplace_layernorm.h"
+#include "kernels/layernorm_rows.cuh"
+
+#include <algorithm>
+
+namespace kernels {
+namespace {
+
+using namespace cuda;
+
+inline constexpr int64_t kMaxPartials = 256;
+
+// --- forward -----------------------------------------------------------------------------------
+
+/// One row per threadIdx.y.
+template <typename T>
+__global__ void __launch_bounds__(kMaxRowThreads)
+    layer_norm_forward_kernel(LayerNormForwardArgs<T> a, int64_t num_rows, bool vectors) {
+    using S = StatOf<T>;
+    __shared__ Pair<S> shared[kMaxRowThreads];
+    const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+    S x[8];
+    load_tile(a.x, tile, S{0}, x);
+    const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared);
+    if (row >= num_rows) return;
+    if (threadIdx.x == 0) {
+        if (a.mean) a.mean[row] = stats.a;
+        a.rstd[row] = stats.b;
+    }
+    if (a.normalized) store_tile(a.normalized, tile, x);
+    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size, vectors), x);
+}
+
+/// Rows too long for registers: one block per row, x read three times (twice from L2).
+template <typename T>
+__global__ void __launch_bounds__(kMaxRowThreads)
+    layer_norm_forward_long_kernel(LayerNormForwardArgs<T> a) {
+    using S = StatOf<T>;
+    __shared__ Pair<S> shared[kMaxRowThreads];
+    const int64_t row = blockIdx.x;
+    const int64_t size = a.hidden_size;
+    const T* x = a.x + row * size;
+    S sum = 0;
+    for (int64_t h = threadIdx.x; h < size; h += blockDim.x) sum += to_compute(x[h]);
+    const S mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    S squares = 0;
+    for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
+        const S difference = to_compute(x[h]) - mean;
+        squares += difference * difference;
+    }
+    const S variance = sum_over_row<S>({squares, 0}, shared).a / static_cast<S>(size);
+    const S rstd = S{1} / sqrt(variance + static_cast<S>(a.eps));
+    if (threadIdx.x == 0) {
+        if (a.mean) a.mean[row] = mean;
+        a.rstd[row] = rstd;
+    }
+    for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
+        const S normalized = (to_compute(x[h]) - mean) * rstd;
+        const S gamma = a.gamma ? to_compute(a.gamma[h]) : S{1};
+        const S beta = a.beta ? to_compute(a.beta[h]) : S{0};
+        if (a.normalized) a.normalized[row * size + h] = from_compute<T>(normalized);
+        a.y[row * size + h] = from_compute<T>(normalized * gamma + beta);
+    }
+}
+
+// --- backward ----------------------------------------------------------------------------------
+
+/// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
+/// the sums of its columns in registers and writes partial p.
+template <typename T, LayerNormSave kSave>
+__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
+    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows, bool vectors) {
+    using S = StatOf<T>;
+    __shared__ Pair<S> shared[kMaxRowThreads];
+    const Tile channels = channel_tile(a.hidden_size, vectors);
+    ChannelSums<S> sums;
+    for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < num_rows;
+         first += int64_t{gridDim.x} * blockDim.y) {
+        const int64_t row = first + threadIdx.y;
+        const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+        S gradient[8];
+        backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
+        if (a.dx) store_tile(a.dx, tile, gradient);
+    }
+    if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
+}
+
+/// Rows too long for registers: block p takes rows p, p + P, ... and adds to its partial in memory.
+template <typename T, LayerNormSave kSave>
+__global__ void __launch_bounds__(kMaxRowThreads)
+    layer_norm_backward_long_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
+    using S = StatOf<T>;
+    __shared__ Pair<S> shared[kMaxRowThreads];
+    const int64_t size = a.hidden_size;
+    S* partial = a.partials ? a.partials + int64_t{blockIdx.x} * 2 * size : nullptr;
+    for (int64_t h = threadIdx.x; partial && h < 2 * size; h += blockDim.x) partial[h] = S{0};
+    __syncthreads();
+    const auto gamma_at = [&](int64_t h) { return a.gamma ? to_compute(a.gamma[h]) : S{1}; };
+    const auto normalized_at = [&](int64_t row, int64_t h) {
+        const S saved = to_compute(a.saved[row * size + h]);
+        if (kSave == LayerNormSave::kNormalized) return saved;
+        return (saved - (a.beta ? to_compute(a.beta[h]) : S{0})) / gamma_at(h);
+    };
+    for (int64_t row = blockIdx.x; row < num_rows; row += gridDim.x) {
+        Pair<S> sums = {0, 0};
+        for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
+            const S dy = to_compute(a.dy[row * size + h]);
+            const S normalized = normalized_at(row, h);
+            sums.a += dy * gamma_at(h);
+            sums.b += dy * gamma_at(h) * normalized;
+            if (partial) {
+                partial[h] += dy * normalized;
+                partial[size + h] += dy;
+            }
+        }
+        sums = sum_over_row(sums, shared);
+        for (int64_t h = threadIdx.x; a.dx && h < size; h += blockDim.x) {
+            const S g = to_compute(a.dy[row * size + h]) * gamma_at(h);
+            const S inner = g - (sums.a + normalized_at(row, h) * sums.b) / static_cast<S>(size);
+            a.dx[row * size + h] = from_compute<T>(a.rstd[row] * inner);
+        }
+    }
+}
+
+/// 32 columns and 8 shares of the partials per block; the shares are added in a fixed order.
+template <typename T>
+__global__ void layer_norm_reduce_kernel(const StatOf<T>* partials, int64_t num_partials,
+                                         int64_t size, T* dgamma, T* dbeta) {
+    using S = StatOf<T>;
+    __shared__ S shares[2][8][33];
+    const int64_t h = int64_t{blockIdx.x} * 32 + threadIdx.x;
+    S sums[2] = {};
+    for (int64_t p = threadIdx.y; h < size && p < num_partials; p += 8) {
+        sums[0] += partials[p * 2 * size + h];
+        sums[1] += partials[p * 2 * size + size + h];
+    }
+    shares[0][threadIdx.y][threadIdx.x] = sums[0];
+    shares[1][threadIdx.y][threadIdx.x] = sums[1];
+    __syncthreads();
+    if (threadIdx.y > 1 || h >= size) return;
+    S sum = 0;
+    for (int share = 0; share < 8; ++share) sum += shares[threadIdx.y][share][threadIdx.x];
+    T* to = threadIdx.y == 0 ? dgamma : dbeta;
+    if (to) to[h] = from_compute<T>(sum);
+}
+
+template <typename T, LayerNormSave kSave>
+void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
+    const auto partials = static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows));
+    if (a.hidden_size > kMaxRegisterRow) {
+        layer_norm_backward_long_kernel<T, kSave>
+            <<<partials, kMaxRowThreads, 0, stream>>>(a, num_rows);
+        return;
+    }
+    const dim3 block = block_of_rows(a.hidden_size, kMaxRowThreads);
+    const bool vectors =
+        a.hidden_size % kPackSize<T> == 0 && aligned_to_packs(a.dy, a.saved, a.gamma, a.beta, a.dx);
+    layer_norm_backward_kernel<T, kSave><<<partials, block, 0, stream>>>(a, num_rows, vectors);
+}
+
+}  // namespace
+
+int64_t layer_norm_cuda_num_partials(int64_t num_rows) {
+    return std::clamp<int64_t>(num_rows, 1, kMaxPartials);
+}
+
+template <typename T>
+void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_rows,
+                               CudaStream stream) {
+    if (num_rows == 0) return;
+    if (args.hidden_size > kMaxRegisterRow) {
+        layer_norm_forward_long_kernel<<<static_cast<unsigned>(num_rows), kMaxRowThreads, 0,
+                                         stream>>>(args);
+        return check_launch("layer_norm_forward_long");
+    }
+    // Blocks of about 128 threads: few warps wait for each other in __syncthreads.
+    const dim3 block = block_of_rows(args.hidden_size, 128);
+    const auto blocks = static_cast<unsigned>((num_rows + block.y - 1) / block.y);
+    const bool vectors = args.hidden_size % kPackSize<T> == 0 &&
+                         aligned_to_packs(args.x, args.gamma, args.beta, args.y, args.normalized);
+    layer_norm_forward_kernel<T><<<blocks, block, 0, stream>>>(args, num_rows, vectors);
+    check_launch("layer_norm_forward");
+}
+
+template <typename T>
+void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
+                                CudaStream stream) {
+    if (args.save == LayerNormSave::kOutput) {
+        launch_backward<T, LayerNormSave::kOutput>(args, num_rows, stream);
+    } else {
+        launch_backward<T, LayerNormSave::kNormalized>(args, num_rows, stream);
+    }
+    check_launch("layer_norm_backward");
+}
+
+template <typename T>
+void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
+                                       int64_t hidden_size, T* dgamma, T* dbeta,
+                                       CudaStream stream) {
+    const auto blocks = static_cast<unsigned>((hidden_size + 31) / 32);
+    layer_norm_reduce_kernel<T>
+        <<<blocks, dim3(32, 8), 0, stream>>>(partials, num_partials, hidden_size, dgamma, dbeta);
+    check_launch("layer_norm_reduce");
+}
+
+#define KERNELS_INSTANTIATE(T)                                                                     \
+    template void launch_layer_norm_forward<T>(const LayerNormForwardArgs<T>&, int64_t,            \
+                                               CudaStream);                                        \
+    template void launch_layer_norm_backward<T>(const LayerNormBackwardArgs<T>&, int64_t,          \
+                                                CudaStream);                                       \
+    template void launch_layer_norm_reduce_partials<T>(const StatOf<T>*, int64_t, int64_t, T*, T*, \
+                                                       CudaStream);
+KERNELS_INSTANTIATE(float)
+KERNELS_INSTANTIATE(double)
+KERNELS_INSTANTIATE(Half)
+KERNELS_INSTANTIATE(BFloat16)
+#undef KERNELS_INSTANTIATE
+
+}  // namespace kernels

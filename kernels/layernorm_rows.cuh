@@ -1,0 +1,204 @@
+#pragma once
+
+#include "kernels/cuda_tile.cuh"
+#include "kernels/inplace_layernorm.h"
+
+// Rows of LayerNorm in registers: a row is held by ceil(H / 256) warps, eight elements a thread, so
+// every tensor is read once. Threads (x) belong to one row, y counts the rows that a block works on
+// at once.
+// Used by inplace_layernorm.cu and residual_layernorm.cu.
+
+namespace kernels::cuda {
+
+inline constexpr int kMaxRowThreads = 512;
+// Blocks of backward that an SM holds at once: 2 bound registers to 64 a thread (double has no
+// need).
+template <typename T>
+inline constexpr int kBackwardBlocks = sizeof(T) == 8 ? 1 : 2;
+inline constexpr int64_t kMaxRegisterRow = 8 * kMaxRowThreads;
+
+/// Threads of one row: whole warps, eight elements each.
+inline int threads_per_row(int64_t size) {
+    return static_cast<int>((size + kTile - 1) / kTile) * 32;
+}
+
+/// A block of about `threads` threads, of whole rows.
+inline dim3 block_of_rows(int64_t size, int threads) {
+    const int row_threads = threads_per_row(size);
+    const int rows = threads > row_threads ? threads / row_threads : 1;
+    return {static_cast<unsigned>(row_threads), static_cast<unsigned>(rows), 1};
+}
+
+/// This thread's elements of a row: a warp holds one tile of it. Empty for rows past the last,
+/// whose threads stay for __syncthreads.
+__device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size,
+                                         bool vectors) {
+    const int64_t offset = int64_t{threadIdx.x / 32} * kTile;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    if (row >= num_rows) return {0, 0, lane, vectors};
+    return {row * size + offset, (row + 1) * size, lane, vectors};
+}
+
+/// The same elements of a vector of channels.
+__device__ __forceinline__ Tile channel_tile(int64_t size, bool vectors) {
+    return row_tile(0, 1, size, vectors);
+}
+
+template <typename T>
+__device__ __forceinline__ void load_channels(const T* from, const Tile& tile, StatOf<T> absent,
+                                              StatOf<T> (&out)[8]) {
+    if (from) return load_tile(from, tile, absent, out);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) out[j] = absent;
+}
+
+/// Whether register j of this lane lies inside the row.
+template <typename T>
+__device__ __forceinline__ bool inside(const Tile& tile, int j) {
+    return tile.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T> < tile.end;
+}
+
+/// c / gamma to 2 ulp in two instructions; the exact division calls a subroutine.
+__device__ __forceinline__ float quotient(float c, float gamma) { return __fdividef(c, gamma); }
+__device__ __forceinline__ double quotient(double c, double gamma) { return c / gamma; }
+
+template <typename S>
+struct Pair {
+    S a, b;
+};
+
+/// Sum of both over the threads (x) of a row. All threads of the block call it; `shared` has 32
+/// entries for each row.
+template <typename S>
+__device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value.a += __shfl_xor_sync(kWholeWarp, value.a, distance);
+        value.b += __shfl_xor_sync(kWholeWarp, value.b, distance);
+    }
+    const int warps = static_cast<int>(blockDim.x / 32);
+    if (warps == 1) return value;
+    Pair<S>* row = shared + threadIdx.y * 32;
+    __syncthreads();  // the previous sum has been read
+    if (threadIdx.x % 32 == 0) row[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = row[0];
+    for (int warp = 1; warp < warps; ++warp) {
+        value.a += row[warp].a;
+        value.b += row[warp].b;
+    }
+    return value;
+}
+
+/// x becomes x̂; mean first, then the squares around it, both from registers.
+template <typename T>
+__device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], const Tile& tile,
+                                                         int64_t size, double eps,
+                                                         Pair<StatOf<T>>* shared) {
+    using S = StatOf<T>;
+    S sum = 0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum += x[j];
+    const S mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    S squares = 0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        x[j] -= mean;
+        squares += inside<T>(tile, j) ? x[j] * x[j] : S{0};
+    }
+    const S variance = sum_over_row<S>({squares, 0}, shared).a / static_cast<S>(size);
+    const S rstd = S{1} / sqrt(variance + static_cast<S>(eps));
+#pragma unroll
+    for (int j = 0; j < 8; ++j) x[j] *= rstd;
+    return {mean, rstd};
+}
+
+/// y = gamma x̂ + beta.
+template <typename T>
+__device__ __forceinline__ void store_affine(const T* gamma, const T* beta, T* y, const Tile& tile,
+                                             const Tile& channels,
+                                             const StatOf<T> (&normalized)[8]) {
+    using S = StatOf<T>;
+    S g[8], b[8];
+    load_channels(gamma, channels, S{1}, g);
+    load_channels(beta, channels, S{0}, b);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) g[j] = normalized[j] * g[j] + b[j];
+    store_tile(y, tile, g);
+}
+
+/// dgamma and dbeta of this thread's channels, over the rows it has seen.
+template <typename S>
+struct ChannelSums {
+    S dgamma[8] = {};
+    S dbeta[8] = {};
+};
+
+/// dy becomes dx. `args` has dy, saved, gamma, beta and rstd.
+template <LayerNormSave kSave, typename T, class Args>
+__device__ __forceinline__ void backward_row(const Args& args, int64_t row, int64_t num_rows,
+                                             const Tile& tile, const Tile& channels,
+                                             StatOf<T> (&dy)[8], ChannelSums<StatOf<T>>& sums,
+                                             Pair<StatOf<T>>* shared) {
+    using S = StatOf<T>;
+    const auto size = static_cast<S>(args.hidden_size);
+    S normalized[8], gamma[8];
+    load_tile(args.dy, tile, S{0}, dy);
+    load_tile(args.saved, tile, S{0}, normalized);
+    load_channels(args.gamma, channels, S{1}, gamma);
+    if constexpr (kSave == LayerNormSave::kOutput) {
+        S beta[8];
+        load_channels(args.beta, channels, S{0}, beta);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) normalized[j] = quotient(normalized[j] - beta[j], gamma[j]);
+    }
+    Pair<S> means = {0, 0};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {  // dy is 0 outside the row
+        sums.dgamma[j] += dy[j] * normalized[j];
+        sums.dbeta[j] += dy[j];
+        dy[j] *= gamma[j];
+        means.a += dy[j];
+        means.b += dy[j] * normalized[j];
+    }
+    means = sum_over_row(means, shared);
+    const S rstd = row < num_rows ? args.rstd[row] : S{0};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        dy[j] = rstd * (dy[j] - means.a / size - normalized[j] * (means.b / size));
+    }
+}
+
+/// Partial of this block: rows y = 1, 2, ... hand their sums to y = 0, one after another, a fixed
+/// order.
+template <typename T>
+__device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
+                                              ChannelSums<StatOf<T>>& sums) {
+    __shared__ Pair<StatOf<T>> handed[kMaxRowThreads];
+    for (int y = 1; y < static_cast<int>(blockDim.y); ++y) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            __syncthreads();
+            if (static_cast<int>(threadIdx.y) == y) {
+                handed[threadIdx.x] = {sums.dgamma[j], sums.dbeta[j]};
+            }
+            __syncthreads();
+            if (threadIdx.y == 0) {
+                sums.dgamma[j] += handed[threadIdx.x].a;
+                sums.dbeta[j] += handed[threadIdx.x].b;
+            }
+        }
+    }
+    if (threadIdx.y != 0) return;
+    const Tile channels = channel_tile(size, false);
+    StatOf<T>* to = partials + int64_t{blockIdx.x} * 2 * size;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        const int64_t h = channels.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T>;
+        if (h >= size) continue;
+        to[h] = sums.dgamma[j];
+        to[size + h] = sums.dbeta[j];
+    }
+}
+
+}  // namespace kernels::cuda

@@ -1,0 +1,345 @@
+// Softmax and dropout of attention on CUDA. Bytes per element (e = size of T, m = mask): forward e
+// read, 2e + m written; D' e + m read, e written; backward 2e + m read, e written. Bounds: those
+// bytes over the bandwidth, and Philox as in dropout.cu.
+// Rows of up to 2048 elements, a multiple of eight: one warp per row, which it holds in registers
+// as tiles (cuda_tile.cuh). Other rows: one block per row, values read again from cache, and
+// dropout as a flat pass.
+
+#include "kernels/cuda_tile.cuh"
+#include "kernels/softmax_dropout.h"
+
+#include <limits>
+
+namespace kernels {
+namespace {
+
+using namespace cuda;
+
+inline constexpr int kWarpsPerBlock = 4;
+inline constexpr int kMaxTiles = 8;
+inline constexpr int64_t kMaxWarpRow = int64_t{kMaxTiles} * kTile;
+
+__device__ __forceinline__ float exp_of(float v) { return expf(v); }
+__device__ __forceinline__ double exp_of(double v) { return exp(v); }
+
+template <typename S>
+__device__ __forceinline__ S warp_sum(S value) {
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) value += __shfl_xor_sync(kWholeWarp, value, d);
+    return value;
+}
+
+template <typename S>
+__device__ __forceinline__ S warp_max(S value) {
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) {
+        const S other = __shfl_xor_sync(kWholeWarp, value, d);
+        value = other > value || other != other ? other : value;  // NaN wins
+    }
+    return value;
+}
+
+template <typename S>
+__device__ __forceinline__ S lowest() {
+    return -static_cast<S>(INFINITY);
+}
+
+/// Keys that query `row` sees.
+template <typename T>
+__device__ __forceinline__ int64_t visible_keys(const SoftmaxDropoutForwardArgs<T>& a,
+                                                int64_t row) {
+    if (!a.causal) return a.num_keys;
+    const int64_t last = row % a.num_queries + 1 + a.num_keys - a.num_queries;
+    return last < 0 ? 0 : (last > a.num_keys ? a.num_keys : last);
+}
+
+/// Tile number t of a row that starts at element `begin` and has `size`.
+__device__ __forceinline__ Tile row_tile(int64_t begin, int64_t size, int t, bool vectors) {
+    return {begin + int64_t{t} * kTile, begin + size, static_cast<int>(threadIdx.x % 32), vectors};
+}
+
+template <typename T>
+__device__ __forceinline__ int64_t column(const Tile& tile, int64_t begin, int j) {
+    return tile.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T> - begin;
+}
+
+__device__ __forceinline__ int64_t row_of_warp() {
+    return int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / 32;
+}
+
+// --- one warp per row ---------------------------------------------------------------------------
+
+/// scale * scores + mask of one tile; -inf where the query does not see.
+template <typename T>
+__device__ __forceinline__ void load_logits(const SoftmaxDropoutForwardArgs<T>& a, int64_t row,
+                                            int t, bool vectors, StatOf<T> (&v)[8]) {
+    using S = StatOf<T>;
+    const int64_t begin = row * a.num_keys;
+    const Tile tile = row_tile(begin, a.num_keys, t, vectors);
+    load_tile(a.scores, tile, lowest<S>(), v);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] *= static_cast<S>(a.scale);
+    if (a.additive_mask) {
+        const int64_t mask_begin = row / a.rows_per_mask * a.num_keys;
+        S added[8];
+        load_tile(a.additive_mask, row_tile(mask_begin, a.num_keys, t, vectors), S{0}, added);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) v[j] += added[j];
+    }
+    if (a.causal) {
+        const int64_t visible = visible_keys(a, row);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            if (column<T>(tile, begin, j) >= visible) v[j] = lowest<S>();
+        }
+    }
+}
+
+/// Probability as it is stored, so that D is made from what backward will read.
+template <typename T>
+__device__ __forceinline__ StatOf<T> as_stored(StatOf<T> p) {
+    return to_compute(from_compute<T>(p));
+}
+
+template <typename T, int kTiles>
+__global__ void __launch_bounds__(kWarpsPerBlock * 32)
+    softmax_dropout_forward_kernel(SoftmaxDropoutForwardArgs<T> a, Drawing<StatOf<T>> drawing,
+                                   int64_t num_rows, bool vectors) {
+    using S = StatOf<T>;
+    const int64_t row = row_of_warp();
+    if (row >= num_rows) return;
+    S v[kTiles][8];
+    S maximum = lowest<S>();
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        load_logits(a, row, t, vectors, v[t]);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) maximum = v[t][j] > maximum ? v[t][j] : maximum;
+    }
+    maximum = warp_max(maximum);
+    S sum = 0;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sum += v[t][j] = exp_of(v[t][j] - maximum);
+    }
+    // Lanes beyond the row hold exp(-inf) = 0, or NaN in a row that sees nothing, as it should be.
+    const S inverse = S{1} / warp_sum(sum);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) v[t][j] = as_stored<T>(v[t][j] * inverse);
+        store_tile(a.probs, tile, v[t]);
+        if (a.dropped == nullptr) continue;
+        const uint32_t bits = draw_bits<T>(drawing, tile);
+        if (a.mask_kind != MaskKind::kNone) store_bits<T>(a.mask_kind, a.mask, tile, bits);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) v[t][j] = bits >> j & 1 ? v[t][j] * drawing.scale : S{0};
+        store_tile(a.dropped, tile, v[t]);
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t kept_bits(const SoftmaxDropoutBackwardArgs<T>& a,
+                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
+    if (a.dropout_p == 0) return 0xFF;
+    if (a.mask_kind == MaskKind::kNone) return draw_bits<T>(drawing, tile);
+    return load_bits<T>(a.mask_kind, a.mask, tile);
+}
+
+template <typename T, int kTiles>
+__global__ void __launch_bounds__(kWarpsPerBlock * 32)
+    softmax_dropout_backward_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing,
+                                    int64_t num_rows, bool vectors) {
+    using S = StatOf<T>;
+    const int64_t row = row_of_warp();
+    if (row >= num_rows) return;
+    S dp[kTiles][8], p[kTiles][8];
+    S sum = 0;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
+        load_tile(a.ddropped, tile, S{0}, dp[t]);
+        load_tile(a.probs, tile, S{0}, p[t]);
+        const uint32_t bits = kept_bits(a, drawing, tile);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            dp[t][j] = bits >> j & 1 ? dp[t][j] * drawing.scale : S{0};
+            sum += dp[t][j] * p[t][j];
+        }
+    }
+    sum = warp_sum(sum);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            dp[t][j] = static_cast<S>(a.scale) * p[t][j] * (dp[t][j] - sum);
+        }
+        store_tile(a.dscores, tile, dp[t]);
+    }
+}
+
+// --- one block per row: any length
+// ----------------------------------------------------------------
+
+/// All threads of the block call it. `identity` changes nothing when combined.
+template <typename S, class Combine>
+__device__ __forceinline__ S block_reduce(S value, S identity, Combine combine) {
+    constexpr int kWarps = kBlockThreads / 32;
+    __shared__ S shared[kWarps];
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    value = combine(value);
+    __syncthreads();  // the previous result has been read
+    if (lane == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    return combine(lane < kWarps ? shared[lane] : identity);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads)
+    softmax_any_row_kernel(SoftmaxDropoutForwardArgs<T> a) {
+    using S = StatOf<T>;
+    const int64_t row = blockIdx.x;
+    const int64_t size = a.num_keys;
+    const int64_t visible = visible_keys(a, row);
+    const T* scores = a.scores + row * size;
+    const T* added = a.additive_mask ? a.additive_mask + row / a.rows_per_mask * size : nullptr;
+    const auto logit = [&](int64_t key) {
+        const S v = to_compute(scores[key]) * static_cast<S>(a.scale);
+        return added ? v + to_compute(added[key]) : v;
+    };
+    S maximum = lowest<S>();
+    for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {
+        const S v = logit(key);
+        maximum = v > maximum ? v : maximum;
+    }
+    maximum = block_reduce(maximum, lowest<S>(), [](S v) { return warp_max(v); });
+    S sum = 0;
+    for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {
+        sum += exp_of(logit(key) - maximum);
+    }
+    const S inverse = S{1} / block_reduce(sum, S{0}, [](S v) { return warp_sum(v); });
+    for (int64_t key = threadIdx.x; key < size; key += kBlockThreads) {
+        const S p = key < visible ? exp_of(logit(key) - maximum) * inverse : S{0} * inverse;
+        a.probs[row * size + key] = from_compute<T>(p);
+    }
+}
+
+/// Keep bit of one element of the flat tensor.
+template <typename T>
+__device__ __forceinline__ bool kept(const SoftmaxDropoutBackwardArgs<T>& a,
+                                     const Drawing<StatOf<T>>& drawing, int64_t i) {
+    if (a.dropout_p == 0) return true;
+    if (a.mask_kind == MaskKind::kByte) return a.mask[i] != 0;
+    if (a.mask_kind == MaskKind::kBit) return a.mask[i / 8] >> (i % 8) & 1;
+    const PhiloxWords words = philox4x32_10(drawing.key, static_cast<uint32_t>(i / 8));
+    return keep_bits_8(words, drawing.threshold) >> (i % 8) & 1;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads)
+    softmax_backward_any_row_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing) {
+    using S = StatOf<T>;
+    const int64_t begin = int64_t{blockIdx.x} * a.num_keys;
+    const int64_t end = begin + a.num_keys;
+    const auto dprob = [&](int64_t i) {
+        return kept(a, drawing, i) ? to_compute(a.ddropped[i]) * drawing.scale : S{0};
+    };
+    S sum = 0;
+    for (int64_t i = begin + threadIdx.x; i < end; i += kBlockThreads) {
+        sum += dprob(i) * to_compute(a.probs[i]);
+    }
+    sum = block_reduce(sum, S{0}, [](S v) { return warp_sum(v); });
+    for (int64_t i = begin + threadIdx.x; i < end; i += kBlockThreads) {
+        const S scaled = static_cast<S>(a.scale) * to_compute(a.probs[i]);
+        a.dscores[i] = from_compute<T>(scaled * (dprob(i) - sum));
+    }
+}
+
+// --- launchers ---------------------------------------------------------------------------------
+
+bool fits_a_warp(int64_t num_keys) { return num_keys % 8 == 0 && num_keys <= kMaxWarpRow; }
+
+/// Tiles of a row, rounded up to what is compiled: 1, 2, 4 or 8.
+template <class Launch>
+void with_tiles(int64_t num_keys, const Launch& launch) {
+    if (num_keys <= kTile) return launch(std::integral_constant<int, 1>());
+    if (num_keys <= 2 * kTile) return launch(std::integral_constant<int, 2>());
+    if (num_keys <= 4 * kTile) return launch(std::integral_constant<int, 4>());
+    return launch(std::integral_constant<int, kMaxTiles>());
+}
+
+unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
+    const int64_t blocks = (num_rows + rows_per_block - 1) / rows_per_block;
+    if (blocks > 0x7FFFFFFF) throw std::runtime_error("too many rows for one CUDA launch");
+    return static_cast<unsigned>(blocks);
+}
+
+}  // namespace
+
+template <typename T>
+void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
+                                    CudaStream stream) {
+    if (num_rows == 0 || args.num_keys == 0) return;
+    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
+    if (fits_a_warp(args.num_keys)) {
+        const bool vectors =
+            aligned_to_packs(args.scores, args.additive_mask, args.probs, args.dropped, args.mask);
+        with_tiles(args.num_keys, [&](auto tiles) {
+            softmax_dropout_forward_kernel<T, decltype(tiles)::value>
+                <<<blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, 0, stream>>>(
+                    args, drawing, num_rows, vectors);
+        });
+        return check_launch("softmax_dropout_forward");
+    }
+    softmax_any_row_kernel<T><<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args);
+    check_launch("softmax_any_row");
+    if (args.dropped == nullptr) return;
+    launch_dropout_forward<T>(
+        {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
+        num_rows * args.num_keys, stream);
+}
+
+template <typename T>
+void launch_recompute_dropped_probs(const RecomputeDroppedArgs<T>& args, int64_t num_rows,
+                                    CudaStream stream) {
+    launch_dropout_backward<T>(
+        {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
+        num_rows * args.num_keys, stream);
+}
+
+template <typename T>
+void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
+                                     CudaStream stream) {
+    if (num_rows == 0 || args.num_keys == 0) return;
+    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
+    if (fits_a_warp(args.num_keys)) {
+        const bool vectors = aligned_to_packs(args.ddropped, args.probs, args.mask, args.dscores);
+        with_tiles(args.num_keys, [&](auto tiles) {
+            softmax_dropout_backward_kernel<T, decltype(tiles)::value>
+                <<<blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, 0, stream>>>(
+                    args, drawing, num_rows, vectors);
+        });
+        return check_launch("softmax_dropout_backward");
+    }
+    softmax_backward_any_row_kernel<T>
+        <<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args, drawing);
+    check_launch("softmax_backward_any_row");
+}
+
+#define KERNELS_INSTANTIATE(T)                                                                    \
+    template void launch_softmax_dropout_forward<T>(const SoftmaxDropoutForwardArgs<T>&, int64_t, \
+                                                    CudaStream);                                  \
+    template void launch_recompute_dropped_probs<T>(const RecomputeDroppedArgs<T>&, int64_t,      \
+                                                    CudaStream);                                  \
+    template void launch_softmax_dropout_backward<T>(const SoftmaxDropoutBackwardArgs<T>&,        \
+                                                     int64_t, CudaStream);
+KERNELS_INSTANTIATE(float)
+KERNELS_INSTANTIATE(double)
+KERNELS_INSTANTIATE(Half)
+KERNELS_INSTANTIATE(BFloat16)
+#undef KERNELS_INSTANTIATE
+
+}  // namespace kernels

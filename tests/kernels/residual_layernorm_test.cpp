@@ -1,0 +1,176 @@
+// Goal: the fused op gives, bit for bit, what dropout, an addition and LayerNorm give one after
+// another; those are tested against double precision in files of their own.
+
+#include "kernels/residual_layernorm.h"
+
+#include "tests/kernels/kernel_test_support.h"
+
+#include <gtest/gtest.h>
+
+namespace kernels {
+namespace {
+
+const DropoutKey kKey = {.seed = 5, .rank = 0, .step = 2, .layer = 4, .site = 3};
+const std::vector<std::pair<int64_t, int64_t>> kShapes = {{1, 1},   {2, 7},     {70, 33}, {65, 64},
+                                                          {5, 768}, {130, 100}, {200, 17}};
+
+/// a + b as T stores it.
+template <typename T>
+std::vector<T> add(const std::vector<T>& a, const std::vector<T>& b) {
+    std::vector<T> sum(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+        // float first: the kernels add in float, which for 16-bit types rounds twice.
+        const auto total =
+            static_cast<StatOf<T>>(to_double(a[i])) + static_cast<StatOf<T>>(to_double(b[i]));
+        sum[i] = from_double<T>(total);
+    }
+    return sum;
+}
+
+template <typename T>
+class ResidualLayerNormOfType : public testing::Test {};
+using Types = testing::Types<float, double, Half, BFloat16>;
+TYPED_TEST_SUITE(ResidualLayerNormOfType, Types);
+
+template <typename T>
+struct Problem {
+    int64_t num_rows, size;
+    std::vector<T> x, residual, gamma, beta, dy, dsum;
+    std::vector<uint8_t> mask;
+    std::vector<StatOf<T>> rstd;
+    std::vector<T> y, sum;
+
+    Problem(int64_t rows, int64_t h, MaskKind kind)
+        : num_rows(rows),
+          size(h),
+          x(test::normal<T>(rows * h, 1)),
+          residual(test::normal<T>(rows * h, 2)),
+          gamma(test::normal<T>(h, 3, 1, 0.1)),
+          beta(test::normal<T>(h, 4, 0, 0.2)),
+          dy(test::normal<T>(rows * h, 5)),
+          dsum(test::normal<T>(rows * h, 6)),
+          mask(static_cast<size_t>(mask_bytes(kind, rows * h))),
+          rstd(static_cast<size_t>(rows)),
+          y(x.size()),
+          sum(x.size()) {}
+
+    ResidualLayerNormForwardArgs<T> forward_args(MaskKind kind) {
+        return {.x = x.data(),
+                .residual = residual.data(),
+                .gamma = gamma.data(),
+                .beta = beta.data(),
+                .y = y.data(),
+                .sum = sum.data(),
+                .rstd = rstd.data(),
+                .mask = mask.data(),
+                .mask_kind = kind,
+                .dropout_p = 0.2,
+                .key = kKey,
+                .hidden_size = size,
+                .eps = 1e-5};
+    }
+};
+
+TYPED_TEST(ResidualLayerNormOfType, ForwardEqualsTheStepsBitForBit) {
+    using T = TypeParam;
+    for (const auto& [num_rows, size] : kShapes) {
+        for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
+            Problem<T> p(num_rows, size, kind);
+            residual_layer_norm_forward(p.forward_args(kind), 0, num_rows);
+            std::vector<T> dropped(p.x.size()), y(p.x.size());
+            std::vector<uint8_t> mask(p.mask.size());
+            dropout_forward<T>({.x = p.x.data(),
+                                .y = dropped.data(),
+                                .mask = mask.data(),
+                                .mask_kind = kind,
+                                .dropout_p = 0.2,
+                                .key = kKey},
+                               0, num_rows * size);
+            const auto sum = add(p.residual, dropped);
+            auto rstd = p.rstd;
+            layer_norm_forward<T>({.x = sum.data(),
+                                   .gamma = p.gamma.data(),
+                                   .beta = p.beta.data(),
+                                   .y = y.data(),
+                                   .rstd = rstd.data(),
+                                   .hidden_size = size,
+                                   .eps = 1e-5},
+                                  0, num_rows);
+            EXPECT_TRUE(test::same_bits(p.sum, sum)) << num_rows << " x " << size;
+            EXPECT_TRUE(test::same_bits(p.y, y)) << num_rows << " x " << size;
+            EXPECT_TRUE(test::same_bits(p.rstd, rstd));
+            EXPECT_EQ(p.mask, mask);
+        }
+    }
+}
+
+TYPED_TEST(ResidualLayerNormOfType, ForwardWorksInPlaceAndByRanges) {
+    using T = TypeParam;
+    Problem<T> p(70, 33, MaskKind::kBit);
+    residual_layer_norm_forward(p.forward_args(MaskKind::kBit), 0, 70);
+    Problem<T> q(70, 33, MaskKind::kBit);
+    auto args = q.forward_args(MaskKind::kBit);
+    args.y = q.residual.data();
+    args.sum = nullptr;
+    ASSERT_EQ(row_granularity(33), 64);
+    residual_layer_norm_forward(args, 64, 70);
+    residual_layer_norm_forward(args, 0, 64);
+    EXPECT_TRUE(test::same_bits(q.residual, p.y));
+    EXPECT_EQ(q.mask, p.mask);
+}
+
+TYPED_TEST(ResidualLayerNormOfType, BackwardEqualsTheStepsBitForBit) {
+    using T = TypeParam;
+    for (const auto& [num_rows, size] : kShapes) {
+        for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
+            for (const bool with_dsum : {false, true}) {
+                Problem<T> p(num_rows, size, kind);
+                residual_layer_norm_forward(p.forward_args(kind), 0, num_rows);
+                const int64_t num_partials = layer_norm_num_partials(num_rows);
+                std::vector<StatOf<T>> partials(static_cast<size_t>(num_partials * 2 * size)),
+                    expected_partials(partials.size());
+                auto dx = p.dy;           // in place over dy
+                auto dresidual = p.dsum;  // in place over dsum
+                residual_layer_norm_backward<T>({.dy = dx.data(),
+                                                 .dsum = with_dsum ? dresidual.data() : nullptr,
+                                                 .saved = p.y.data(),
+                                                 .gamma = p.gamma.data(),
+                                                 .beta = p.beta.data(),
+                                                 .rstd = p.rstd.data(),
+                                                 .mask = p.mask.data(),
+                                                 .dx = dx.data(),
+                                                 .dresidual = dresidual.data(),
+                                                 .partials = partials.data(),
+                                                 .mask_kind = kind,
+                                                 .dropout_p = 0.2,
+                                                 .key = kKey,
+                                                 .hidden_size = size},
+                                                num_rows, 0, num_partials);
+                std::vector<T> expected(p.x.size()), expected_dx(p.x.size());
+                layer_norm_backward<T>({.dy = p.dy.data(),
+                                        .saved = p.y.data(),
+                                        .gamma = p.gamma.data(),
+                                        .beta = p.beta.data(),
+                                        .rstd = p.rstd.data(),
+                                        .dx = expected.data(),
+                                        .partials = expected_partials.data(),
+                                        .hidden_size = size},
+                                       num_rows, 0, num_partials);
+                if (with_dsum) expected = add(expected, p.dsum);
+                dropout_backward<T>({.dy = expected.data(),
+                                     .dx = expected_dx.data(),
+                                     .mask = p.mask.data(),
+                                     .mask_kind = kind,
+                                     .dropout_p = 0.2,
+                                     .key = kKey},
+                                    0, num_rows * size);
+                EXPECT_TRUE(test::same_bits(dresidual, expected)) << num_rows << " x " << size;
+                EXPECT_TRUE(test::same_bits(dx, expected_dx)) << num_rows << " x " << size;
+                EXPECT_TRUE(test::same_bits(partials, expected_partials));
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace kernels
