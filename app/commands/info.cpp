@@ -76,20 +76,26 @@ void add_info_command(CLI::App& program, Chosen& chosen) {
         ->add_option("FILE", options->file,
                      "trace (.tscope, or the .partial of a capture that was killed)")
         ->required();
-    command->add_flag("--ledger", options->ledger,
-                      "every tensor kept for backward: who keeps it, shape, bytes, closed form");
-    command->add_flag("--peak", options->peak, "what lives when most memory is in use");
+    auto* ledger = command->add_flag(
+        "--ledger", options->ledger,
+        "every tensor kept for backward: who keeps it, shape, bytes, closed form");
+    auto* peak =
+        command->add_flag("--peak", options->peak, "what lives when most memory is in use");
     command->add_flag("--health", options->health,
                       "what the capture could not see, and what to do");
-    command->add_flag("--all", options->all,
-                      "with --ledger: parameters, gradients, optimizer state and inputs too");
+    command
+        ->add_flag("--all", options->all,
+                   "with --ledger: parameters, gradients, optimizer state and inputs too")
+        ->needs(ledger);
     command
         ->add_option("--scope", options->scope, "with --ledger: only this module and what is in it")
-        ->type_name("MODULE");
+        ->type_name("MODULE")
+        ->needs(ledger);
     command->add_option("--by", options->by, "with --peak: class, layer, op or tensor")
         ->type_name("GROUP")
         ->check(CLI::IsMember({"class", "layer", "op", "tensor"}))
-        ->capture_default_str();
+        ->capture_default_str()
+        ->needs(peak);
     add_json_option(*command, chosen);
     command->footer(
         "Without --ledger, --peak or --health: an overview.\n\n"

@@ -31,6 +31,31 @@ std::string describe_peak_place(const Trace& trace, const PeakReport& peak) {
     return text;
 }
 
+void print_step(Output& output, const Trace& trace, const ComparisonColumn& column) {
+    const PeakReport peak = find_peak(trace);
+    TextTable figures;
+    figures.columns = {{"", Align::kLeft, {}}, {"", Align::kRight, {}}, {"", Align::kLeft, {}}};
+    const auto add = [&](std::string name, std::string value, std::string detail) {
+        figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
+    };
+    add("peak memory", format_bytes(peak.allocated_bytes), describe_peak_place(trace, peak));
+    if (peak.reserved_bytes != peak.allocated_bytes) {
+        add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
+    }
+    add("kept for backward", format_bytes(column.kept_bytes), "from forward to backward: --ledger");
+    if (column.steps > 0) {
+        add("step time", format_duration(column.step_time_ns),
+            fmt::format("median of {}", column.steps));
+        add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
+        add("loss", fmt::format("{:.6g}", column.loss), "of the last step");
+    }
+    output.table(figures);
+    if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
+
+    output.heading("At the peak");
+    output.table(breakdown_table(break_down(trace, peak, GroupBy::kClass), "class", 8));
+}
+
 void print_sweep(Output& output, const ComparisonColumn& column) {
     if (column.curve.empty()) return;
     output.heading("Batch sizes of the sweep");
@@ -65,7 +90,6 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
 void print_overview(Output& output, const NamedTrace& named) {
     const Trace& trace = *named.trace;
     const ComparisonColumn column = column_of(named);
-    const PeakReport peak = find_peak(trace);
     const bool incomplete = trace.run().state == RunState::kIncomplete;
 
     output.line(output.styled(named.file, Style::kBold));
@@ -77,27 +101,8 @@ void print_overview(Output& output, const NamedTrace& named) {
             fmt::format("incomplete, {} {}", column.steps, column.steps == 1 ? "step" : "steps"),
             Style::kWarning));
     }
-    TextTable figures;
-    figures.columns = {{"", Align::kLeft, {}}, {"", Align::kRight, {}}, {"", Align::kLeft, {}}};
-    const auto add = [&](std::string name, std::string value, std::string detail) {
-        figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
-    };
-    add("peak memory", format_bytes(peak.allocated_bytes), describe_peak_place(trace, peak));
-    if (peak.reserved_bytes != peak.allocated_bytes) {
-        add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
-    }
-    add("kept for backward", format_bytes(column.kept_bytes), "from forward to backward: --ledger");
-    if (column.steps > 0) {
-        add("step time", format_duration(column.step_time_ns),
-            fmt::format("median of {}", column.steps));
-        add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
-        add("loss", fmt::format("{:.6g}", column.loss), "of the last step");
-    }
-    output.table(figures);
-    if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
-
-    output.heading("At the peak");
-    output.table(breakdown_table(break_down(trace, peak, GroupBy::kClass), "class", 8));
+    // A sweep whose own batch did not fit has points, but no step to look into.
+    if (column.step_trace) print_step(output, trace, column);
     print_sweep(output, column);
 
     const auto items = report_health(trace);

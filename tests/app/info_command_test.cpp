@@ -96,6 +96,18 @@ TEST(Info, DoesNotDependOnTheLocale) {
     EXPECT_THAT(plain.out, HasSubstr("666.67")) << "sequences/s with a point";
 }
 
+/// The batch that a sweep was to trace did not fit: there are points and no step.
+TEST(Info, OfASweepWithoutAStepShowsItsBatches) {
+    const TemporaryFolder folder;
+    const std::string path =
+        write_sample(folder, "s.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}, .steps = 0});
+    const Ran ran = run({"info", path});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, Not(HasSubstr("peak memory")));
+    EXPECT_THAT(ran.out, HasSubstr("The largest batch that trained is 1."));
+    EXPECT_EQ(run({"info", path, "--json"}).json()["max_batch_size"], 1);
+}
+
 TEST(Info, PrintsTheBatchesOfASweep) {
     const TemporaryFolder folder;
     const Ran ran =

@@ -102,7 +102,7 @@ profiler::Trace make_sample(const SampleSpec& spec) {
     b.allocate(
         {.bytes = 4096, .role = Role::kParameter, .name = "encoder.layer.0.output.dense.weight"});
     const ClosedForm form = closed_form_of_layer(w, /*on_cpu=*/true).value();
-    for (int step = 0; step < 2; ++step) {
+    for (int step = 0; step < spec.steps; ++step) {
         b.begin_step();
         b.begin_phase(PhaseKind::kForward);
         std::vector<std::pair<Id<Allocation>, Id<Save>>> kept;

@@ -52,6 +52,7 @@ struct SampleSpec {
     int64_t scale = 1;
     std::vector<std::pair<int64_t, std::vector<int64_t>>> sweep;  // batch, step times; none: OOM
     bool complete = true;
+    int steps = 2;
 };
 profiler::Trace make_sample(const SampleSpec& spec = {});
 std::string write_sample(const TemporaryFolder& folder, const std::string& name,

@@ -58,6 +58,9 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"frobnicate"}, "frobnicate");
     expect_usage_error({"info", "x.tscope", "--ledgre"}, "--ledgre");
     expect_usage_error({"info"}, "FILE is required");
+    expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
+    expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
+    expect_usage_error({"inof", "x.tscope"}, "did you mean info");
     expect_usage_error({"compare", "x.tscope", "--by", "colour"}, "colour");
     expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
 }

@@ -1,0 +1,53 @@
+/// What opening a large trace costs in analysis: milliseconds for a million allocations.
+///     build/bin/analysis_bench [allocations]
+#include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/peak.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+
+namespace {
+
+template <typename Work>
+void report(const char* what, Work&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    const int64_t result = work();
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - start;
+    fmt::print("{:<40} {:9.1f} ms   {}\n", what, elapsed.count(), result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    using namespace profiler;
+    const int64_t allocations = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = allocations});
+    PeakReport peak;
+    report("find_peak", [&] {
+        peak = find_peak(trace);
+        return peak.allocated_bytes;
+    });
+    report("break_down by layer",
+           [&] { return static_cast<int64_t>(break_down(trace, peak, GroupBy::kLayer).size()); });
+    report("break_down by tensor",
+           [&] { return static_cast<int64_t>(break_down(trace, peak, GroupBy::kTensor).size()); });
+    report("build_ledger", [&] { return build_ledger(trace).total_bytes; });
+    report("MemoryCurve", [&] { return MemoryCurve(trace).end_ns(); });
+    const MemoryCurve curve(trace);
+    const int64_t middle_ns = (curve.start_ns() + curve.end_ns()) / 2;
+    const int64_t width_ns = curve.end_ns() - curve.start_ns();
+    for (const int64_t zoom : {1, 16, 1024, 1 << 20}) {
+        const std::string what = fmt::format("sample 1920 columns, zoom {}", zoom);
+        report(what.c_str(), [&] {
+            const int64_t half_ns = std::max<int64_t>(width_ns / zoom / 2, 1000);
+            const auto bins = curve.sample(middle_ns - half_ns, middle_ns + half_ns, 1920);
+            return static_cast<int64_t>(bins.size());
+        });
+    }
+}
