@@ -101,9 +101,6 @@ std::vector<std::string> derived_columns(std::string_view table) {
     if (table == "op") {
         return {std::string(kDuration), "(SELECT layer FROM scope WHERE id = t.scope) AS layer"};
     }
-    if (table == "storage") {
-        return {"(SELECT count(*) FROM save WHERE storage = t.id) AS num_saves"};
-    }
     if (table == "tensor") {
         return {storage("size_bytes", "t.storage") + " AS storage_bytes",
                 storage(role, "t.storage") + " AS role"};

@@ -5,10 +5,28 @@
 
 namespace profiler::sqlite {
 
+namespace {
+
+/// errno of the call that failed. SQLite drops it when a COMMIT fails, but its files remember.
+int last_errno(sqlite3* db) {
+    if (const int number = sqlite3_system_errno(db); number != 0) return number;
+    int number = 0;
+    sqlite3_file* log = nullptr;
+    sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (log != nullptr && log->pMethods != nullptr) {
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+    }
+    if (number == 0) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+    return number;
+}
+
+}  // namespace
+
 Error::Error(sqlite3* db, int code)
-    : std::runtime_error(db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code)),
-      code_(code),
-      system_errno_(db != nullptr ? sqlite3_system_errno(db) : 0) {}
+    : std::runtime_error(db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code)), code_(code) {
+    const bool of_system = primary_code() == SQLITE_IOERR || primary_code() == SQLITE_CANTOPEN;
+    if (db != nullptr && of_system) system_errno_ = last_errno(db);
+}
 
 bool Error::disk_full() const {
     if (primary_code() == SQLITE_FULL) return true;

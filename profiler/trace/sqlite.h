@@ -23,7 +23,7 @@ public:
 
 private:
     int code_;
-    int system_errno_;
+    int system_errno_ = 0;
 };
 
 class Database {

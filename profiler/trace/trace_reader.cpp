@@ -136,20 +136,29 @@ Trace read_tables(Snapshot& file, const ReadOptions& options) {
     return trace;
 }
 
-/// Bytes that the file's own header promises; 0 when the header is not SQLite's.
-/// SQLite file format, 1.3: page size at offset 16, size of the database in pages at offset 28.
-int64_t promised_bytes(const fs::path& path) {
+/// Refuses a file without a log that is shorter than its own header says.
+/// SQLite file format, 1.3: page size at offset 16, number of pages at 28, which counts when the
+/// change counter at 24 equals the one at 92.
+Result<void> check_length(const fs::path& path) {
+    if (fs::exists(sqlite::side_file(path, "-wal"))) return {};
     std::array<unsigned char, 100> header{};
     std::ifstream file(path, std::ios::binary);
     file.read(reinterpret_cast<char*>(header.data()), header.size());
-    if (!file || std::string_view(reinterpret_cast<const char*>(header.data()), 16) !=
-                     std::string_view("SQLite format 3\0", 16)) {
-        return 0;
-    }
     const auto byte = [&](std::size_t offset) { return static_cast<int64_t>(header[offset]); };
+    const auto word = [&](std::size_t offset) {
+        return byte(offset) << 24 | byte(offset + 1) << 16 | byte(offset + 2) << 8 |
+               byte(offset + 3);
+    };
+    constexpr std::string_view kMagic("SQLite format 3\0", 16);
+    const std::string_view magic(reinterpret_cast<const char*>(header.data()), kMagic.size());
+    if (!file || magic != kMagic || word(24) != word(92)) return {};  // left to SQLite
     const int64_t page_bytes = byte(16) << 8 | byte(17);
-    const int64_t pages = byte(28) << 24 | byte(29) << 16 | byte(30) << 8 | byte(31);
-    return pages * (page_bytes == 1 ? 65536 : page_bytes);
+    const int64_t promised_bytes = word(28) * (page_bytes == 1 ? 65536 : page_bytes);
+    const auto size_bytes = static_cast<int64_t>(fs::file_size(path));
+    if (size_bytes >= promised_bytes) return {};
+    return fail(
+        "{} is truncated: {} of its {} bytes are there; copy it again or repeat the capture.",
+        path.string(), size_bytes, promised_bytes);
 }
 
 tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Error& error) {
@@ -174,13 +183,6 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
                 path.string());
         default:
             break;
-    }
-    std::error_code ignored;
-    const auto size = static_cast<int64_t>(fs::file_size(path, ignored));
-    if (!fs::exists(sqlite::side_file(path, "-wal")) && size < promised_bytes(path)) {
-        return fail(
-            "{} is truncated: {} of its {} bytes are there; copy it again or repeat the capture.",
-            path.string(), size, promised_bytes(path));
     }
     return fail("{} is damaged: {}; copy it again or repeat the capture.", path.string(),
                 error.what());
@@ -214,6 +216,7 @@ Result<void> check_path(const fs::path& path) {
 Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
     if (auto found = check_path(path); !found) return tl::unexpected(found.error());
     try {
+        if (auto whole = check_length(path); !whole) return tl::unexpected(whole.error());
         Snapshot file(path);
         return read_tables(file, options);
     } catch (const FileError& error) {

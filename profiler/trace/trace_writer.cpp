@@ -155,7 +155,8 @@ Result<void> set_aside(const fs::path& partial) {
     return {};
 }
 
-Result<void> write_new_file(const Trace& trace, const fs::path& file) {
+/// `path` is the name that messages show.
+Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::path& path) {
     try {
         Database db = create_database(file);
         db.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN");
@@ -165,7 +166,7 @@ Result<void> write_new_file(const Trace& trace, const fs::path& file) {
         db.execute("COMMIT");
         return {};
     } catch (const sqlite::Error& error) {
-        return cannot_write(file, error);
+        return cannot_write(path, error);
     }
 }
 
@@ -176,7 +177,7 @@ Result<void> write_trace(const Trace& trace, const fs::path& path) {
     static std::atomic<int> counter = 0;
     const fs::path unfinished =
         fmt::format("{}.writing-{}-{}", path.string(), getpid(), counter.fetch_add(1));
-    auto written = write_new_file(trace, unfinished);
+    auto written = write_new_file(trace, unfinished, path);
     if (written) written = publish(unfinished, path);
     if (!written) remove_with_side_files(unfinished);
     return written;
