@@ -71,9 +71,6 @@ MAY_USE = {
         "models/config",
     ],
 }
-# The worker's main program lies beside the program's, and is the one place where both worlds meet.
-BELONGS_TO = {"app/worker_main.cpp": "app/worker"}
-
 # Headers from outside -> folders that may include them, and the reason.
 OUTSIDE = [
     (
@@ -108,8 +105,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def folder_of(path: str) -> str | None:
-    if path in BELONGS_TO:
-        return BELONGS_TO[path]
     matching = [folder for folder in MAY_USE if path.startswith(folder + "/")]
     return max(matching, key=len, default=None)
 
@@ -189,7 +184,7 @@ class Checks(unittest.TestCase):
             ("profiler/analysis/a.cpp", '#include "models/config/recipe.h"'),
             ("profiler/capture/a.cpp", "#include <ATen/core/Tensor.h>"),
             ("profiler/capture/cuda/a.cpp", "#include <cupti.h>"),
-            ("app/worker_main.cpp", '#include "profiler/capture/cpu_source.h"'),
+            ("app/worker/worker_main.cpp", '#include "profiler/capture/cpu_source.h"'),
             ("app/window/fonts.cpp", '#include "embedded/temposcope_fonts.h"'),
             ("app/panels/a.cpp", "#include <implot.h>"),
         ]:
