@@ -112,6 +112,11 @@ void Workspace::take_loaded() {
     }
 }
 
+void Workspace::take_captured() {
+    open(capture_.take_finished());
+    if (const auto end = capture_.take_end()) notify(end->severity, end->text);
+}
+
 void Workspace::notify(profiler::Severity severity, std::string text) {
     notices_.push_back({severity, std::move(text)});
 }
@@ -171,9 +176,9 @@ void Workspace::choose_defaults() {
     }
     if (!selection_.a) selection_.a = std::exchange(selection_.b, nullptr);
     if (!selection_.b && !selection_.chosen) {
-        const auto other = std::find_if(
-            documents_.begin(), documents_.end(),
-            [&](const DocumentPtr& d) { return with_step(d) && d != selection_.a; });
+        const auto other =
+            std::find_if(documents_.begin(), documents_.end(),
+                         [&](const DocumentPtr& d) { return with_step(d) && d != selection_.a; });
         if (other != documents_.end()) selection_.b = *other;
     }
 }
@@ -197,6 +202,15 @@ void Workspace::selection_changed() {
     fit_time();
 }
 
+profiler::TimeMap Workspace::map_of_b() const {
+    const profiler::Trace& a = *selection_.a->trace;
+    const profiler::Trace& b = *selection_.b->trace;
+    std::string note;
+    return time_window_.alignment == profiler::TimeAlignment::kPhases
+               ? profiler::align_phases(a, b, note)
+               : profiler::align_starts(a, b);
+}
+
 void Workspace::select_row(const profiler::LedgerViewRow& row) {
     const bool in_b = row.presence == profiler::Presence::kAdded;
     const DocumentPtr& document = in_b ? selection_.b : selection_.a;
@@ -207,8 +221,12 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
                           .in_b = in_b};
     if (row.allocation.valid()) {
         const auto& allocations = document->trace->allocations;
-        tensor.alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
-        tensor.free_ns = allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
+        const auto alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
+        const auto free_ns =
+            allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
+        const profiler::TimeMap map = in_b ? map_of_b() : profiler::TimeMap();
+        tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
+        if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
     }
     selection_.tensor = tensor;
 }
@@ -269,18 +287,19 @@ void Workspace::start_stale_views() {
     }
     if (selection_.a && std::exchange(ledger_stale_, false)) {
         ledger_task_.start([a = selection_.a, b = selection_.b, query = ledger_query_] {
-            return std::make_shared<const profiler::LedgerView>(profiler::build_ledger_view(
-                {.first = ledger_source(a),
-                 .second = ledger_source(query.compare ? b : nullptr),
-                 .filter = query.filter,
-                 .sort_by = query.sort_by,
-                 .descending = query.descending,
-                 .only_differences = query.only_differences}));
+            return std::make_shared<const profiler::LedgerView>(
+                profiler::build_ledger_view({.first = ledger_source(a),
+                                             .second = ledger_source(query.compare ? b : nullptr),
+                                             .filter = query.filter,
+                                             .sort_by = query.sort_by,
+                                             .descending = query.descending,
+                                             .only_differences = query.only_differences}));
         });
     }
 }
 
 void Workspace::update() {
+    take_captured();
     take_loaded();
     take_views();
     start_stale_views();
@@ -288,7 +307,8 @@ void Workspace::update() {
 
 bool Workspace::settled() const {
     const bool stale =
-        compare_stale_ || (selection_.a && (ledger_stale_ || (timeline_stale_ && time_window_.width_px > 0)));
+        compare_stale_ ||
+        (selection_.a && (ledger_stale_ || (timeline_stale_ && time_window_.width_px > 0)));
     return !stale && !loader_.progress() && !compare_task_.busy() && !timeline_task_.busy() &&
            !ledger_task_.busy() && !export_task_.busy();
 }
@@ -332,6 +352,12 @@ void Workspace::apply(const PanelEvents& events) {
     if (events.cancel_loading) cancel_loading();
     if (!events.open.empty()) open(events.open);
     if (events.close) close(events.close);
+    if (events.cancel_capture) capture_.cancel();
+    if (events.start_capture) {
+        if (const auto started = capture_.start(*events.start_capture); !started) {
+            notify(profiler::Severity::kError, started.error().message);
+        }
+    }
     if (events.set_a || events.set_b || events.column) selection_.chosen = true;
     if (events.set_a) set_a(*events.set_a);
     if (events.set_b) set_b(*events.set_b);

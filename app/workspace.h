@@ -2,12 +2,14 @@
 
 #include "app/panels/panel_events.h"
 #include "app/widgets/toasts.h"
+#include "app/window/capture_session.h"
 #include "app/window/document.h"
 #include "app/window/document_loader.h"
 #include "app/window/latest_task.h"
 #include "profiler/charts/charts.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/ledger_view.h"
+#include "profiler/view/time_map.h"
 #include "profiler/view/timeline_view.h"
 
 #include <filesystem>
@@ -36,6 +38,9 @@ public:
     void cancel_loading() { loader_.cancel(); }
     const std::vector<DocumentPtr>& documents() const { return documents_; }
     std::optional<DocumentLoader::Progress> loading() const { return loader_.progress(); }
+
+    // ---- captures ------------------------------------------------------------------------
+    const CaptureSession& capture() const { return capture_; }
 
     // ---- selection ------------------------------------------------------------------------
     const Selection& selection() const { return selection_; }
@@ -83,11 +88,14 @@ private:
     };
 
     void take_loaded();
+    void take_captured();
     void take_views();
     void start_stale_views();
     void documents_changed();
     void selection_changed();
     void choose_defaults();
+    /// From the clock of B to the shared time axis, that of A.
+    profiler::TimeMap map_of_b() const;
     void select_row(const profiler::LedgerViewRow& row);
     profiler::TimelineRequest timeline_request() const;
     void start_export(std::filesystem::path file,
@@ -108,6 +116,7 @@ private:
     std::shared_ptr<const profiler::TimelineView> timeline_view_;
     std::shared_ptr<const profiler::LedgerView> ledger_view_;
 
+    CaptureSession capture_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
 

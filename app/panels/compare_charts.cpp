@@ -31,9 +31,7 @@ void chart_title(std::string_view title, std::string_view subtitle) {
     dim_text(profiler::fit_label(subtitle, ImGui::GetContentRegionAvail().x, measure));
 }
 
-ImVec2 below_title(ImVec2 size) {
-    return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()};
-}
+ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
 
 /// In place of a chart that has nothing to draw: why, and what to run.
 void chart_note(const char* id, std::string_view note, ImVec2 size) {
@@ -149,7 +147,8 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
                                 with_alpha(role_color(segment.role), faded ? 0.22F : 0.95F));
             // A hair of the plot's ground between layers.
             if (lower.y - upper.y > 3) {
-                draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
+                draw->AddRectFilled(upper, {lower.x, upper.y + 1},
+                                    with_alpha(palette().plot, 0.5F));
             }
         }
         if (lower.y - upper.y > ImGui::GetTextLineHeight() + px(4) && !faded) {
@@ -178,7 +177,8 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
     ImGui::BeginGroup();
     chart_title("Memory at the peak", "allocated, by class");
     if (!view.has_peak) {
-        chart_note("##no_memory", "These files hold sweeps only; `temposcope capture` records a step.",
+        chart_note("##no_memory",
+                   "These files hold sweeps only; `temposcope capture` records a step.",
                    below_title(size));
     } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
                               static_cast<double>(view.max_peak_bytes))) {
@@ -238,14 +238,22 @@ namespace {
 
 ImPlotMarker plot_marker(size_t index) {
     switch (profiler::recipe_marker(index)) {
-        case profiler::Marker::kCircle: return ImPlotMarker_Circle;
-        case profiler::Marker::kSquare: return ImPlotMarker_Square;
-        case profiler::Marker::kDiamond: return ImPlotMarker_Diamond;
-        case profiler::Marker::kUp: return ImPlotMarker_Up;
-        case profiler::Marker::kDown: return ImPlotMarker_Down;
-        case profiler::Marker::kCross: return ImPlotMarker_Cross;
-        case profiler::Marker::kPlus: return ImPlotMarker_Plus;
-        case profiler::Marker::kLeft: return ImPlotMarker_Left;
+        case profiler::Marker::kCircle:
+            return ImPlotMarker_Circle;
+        case profiler::Marker::kSquare:
+            return ImPlotMarker_Square;
+        case profiler::Marker::kDiamond:
+            return ImPlotMarker_Diamond;
+        case profiler::Marker::kUp:
+            return ImPlotMarker_Up;
+        case profiler::Marker::kDown:
+            return ImPlotMarker_Down;
+        case profiler::Marker::kCross:
+            return ImPlotMarker_Cross;
+        case profiler::Marker::kPlus:
+            return ImPlotMarker_Plus;
+        case profiler::Marker::kLeft:
+            return ImPlotMarker_Left;
     }
     return ImPlotMarker_Circle;
 }

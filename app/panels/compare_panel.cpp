@@ -1,6 +1,7 @@
 #include "app/panels/compare_panel.h"
 
 #include "app/panels/compare_charts.h"
+#include "app/widgets/loading.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/welcome.h"
@@ -104,8 +105,8 @@ void draw_table_row(const CompareInput& input, size_t row, PanelEvents& events) 
 
 void draw_table(const CompareInput& input, PanelEvents& events) {
     const TextTable& table = input.view->table;
-    const ImGuiTableFlags flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
-                                  ImGuiTableFlags_SizingStretchProp;
+    const ImGuiTableFlags flags =
+        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp;
     if (!ImGui::BeginTable("##recipes", static_cast<int>(table.columns.size()), flags)) return;
     for (const TextTable::Column& column : table.columns) {
         ImGui::TableSetupColumn(column.title.c_str());
@@ -139,11 +140,20 @@ void draw_filled(const CompareInput& input, PanelEvents& events) {
     draw_role_legend(view, *input.selection, events);
     ImGui::Dummy({0, px(1)});
     // The charts take what the table leaves; with little room the panel scrolls.
-    const float space = ImGui::GetContentRegionAvail().y - table_height(view) -
-                        2 * ImGui::GetStyle().ItemSpacing.y;
+    const float space =
+        ImGui::GetContentRegionAvail().y - table_height(view) - 2 * ImGui::GetStyle().ItemSpacing.y;
     draw_charts(view, *input.selection, std::max(em(12), std::floor(space)), events);
     draw_table(input, events);
     draw_notes(view);
+}
+
+void draw_reading(const DocumentLoader::Progress& progress, PanelEvents& events) {
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    const float width = std::min(space.x, em(26));
+    ImGui::SetCursorPos(ImGui::GetCursorPos() +
+                        ImVec2((space.x - width) / 2, std::max(0.0F, space.y / 2 - em(2))));
+    const ScopedChild card("##reading", {width, em(4)});
+    events.cancel_loading = draw_loading(progress);
 }
 
 }  // namespace
@@ -152,13 +162,15 @@ PanelEvents draw_compare_panel(const CompareInput& input, CompareState&) {
     PanelEvents events;
     if (input.view && !input.view->columns.empty()) {
         draw_filled(input, events);
-    } else if (input.working) {
-        working_line("Reading traces ...");
-    } else {
+    } else if (input.loading) {
+        draw_reading(*input.loading, events);
+    } else if (!input.documents_open) {
         const WelcomeEvents welcome = draw_welcome(*input.recent_files);
         events.ask_for_files = welcome.open_files;
         events.show_capture = welcome.capture;
         if (welcome.recent) events.open.push_back(*welcome.recent);
+    } else {
+        working_line("Comparing ...");
     }
     return events;
 }

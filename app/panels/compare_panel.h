@@ -1,9 +1,11 @@
 #pragma once
 
 #include "app/panels/panel_events.h"
+#include "app/window/document_loader.h"
 #include "profiler/view/compare_view.h"
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 /// Recipes side by side: memory at the peak, maximum batch, throughput; the table below, and the
@@ -18,7 +20,8 @@ struct CompareInput {
     const profiler::CompareView* view = nullptr;  // null: nothing to show yet
     const Selection* selection = nullptr;
     std::vector<DocumentPtr> documents;  // by column; null where a column is a sweep alone
-    bool working = false;                // files are being read
+    std::optional<DocumentLoader::Progress> loading;
+    bool documents_open = false;
     const std::vector<std::filesystem::path>* recent_files = nullptr;
 };
 

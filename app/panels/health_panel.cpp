@@ -19,7 +19,9 @@ void draw_item(const profiler::HealthItem& item) {
         case profiler::Severity::kWarning:
             colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
             break;
-        case profiler::Severity::kInfo: colored_text(palette().dim, ICON_CIRCLE_INFO); break;
+        case profiler::Severity::kInfo:
+            colored_text(palette().dim, ICON_CIRCLE_INFO);
+            break;
     }
     ImGui::SameLine(0, px(7));
     ImGui::PushTextWrapPos(0);

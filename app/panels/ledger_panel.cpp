@@ -5,6 +5,7 @@
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
+#include "profiler/trace/units.h"
 #include "profiler/view/axis.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ struct ColumnSetup {
     LedgerColumn column;
     float width_em;  // 0 = takes what is left
     bool right_aligned = false;
-    bool shown = true;       // by default; the header's menu shows the rest
+    bool shown = true;  // by default; the header's menu shows the rest
     bool needs_other = false;
     const char* explanation = nullptr;
 };
@@ -69,8 +70,7 @@ void draw_toolbar(Frame& frame) {
     const bool two = frame.input.selection->b != nullptr;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
-    ImGui::SetNextItemWidth(
-        std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
+    ImGui::SetNextItemWidth(std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
     if (ImGui::InputTextWithHint("##filter", ICON_FILTER "  Filter by tensor, module, op or shape",
                                  &frame.state.filter)) {
         query.filter = frame.state.filter;
@@ -111,8 +111,8 @@ void fitted_text(const std::string& content, ImU32 color) {
     const float width = ImGui::GetContentRegionAvail().x;
     if (text_width(content) <= width) return colored_text(color, content);
     colored_text(color, profiler::fit_label(content, width, [](std::string_view t) {
-        return static_cast<double>(text_width(t));
-    }));
+                     return static_cast<double>(text_width(t));
+                 }));
     ImGui::SetItemTooltip("%s", content.c_str());
 }
 
@@ -130,6 +130,20 @@ void draw_size(const LedgerViewRow& row) {
     if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
 }
 
+/// The formula where its figure is the ledger's; where it is not, the figure.
+void draw_closed_form(const LedgerViewRow& row) {
+    if (!row.closed_form_bytes) return;
+    const std::string formula = row.closed_form_text.substr(0, row.closed_form_text.find(" = "));
+    if (row.differs_from_closed_form) {
+        const ScopedColor color(ImGuiCol_Text, palette().warn);
+        right_text(profiler::format_bytes(*row.closed_form_bytes));
+    } else {
+        const ScopedColor color(ImGuiCol_Text, palette().dim);
+        right_text(formula + "  " ICON_CHECK);
+    }
+    ImGui::SetItemTooltip("%s", row.closed_form_text.c_str());
+}
+
 ImU32 difference_color(const LedgerViewRow& row) {
     if (row.difference_bytes < 0) return palette().good;
     return row.difference_bytes > 0 ? palette().bad : palette().dim;
@@ -145,21 +159,28 @@ void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column
             swatch(faded ? with_alpha(role_color(row.role), 0.4F) : role_color(row.role));
             return fitted_text(row.tensor, color);
         }
-        case LedgerColumn::kScope: return fitted_text(row.scope, palette().dim);
-        case LedgerColumn::kOp: return fitted_text(row.op, color);
-        case LedgerColumn::kShape: return fitted_text(row.shape, color);
-        case LedgerColumn::kDType: return fitted_text(row.dtype, palette().dim);
-        case LedgerColumn::kRole: return fitted_text(std::string(profiler::label_of(row.role)), color);
-        case LedgerColumn::kSize: return draw_size(row);
-        case LedgerColumn::kShare: return right_text(row.share_text);
-        case LedgerColumn::kLifetime: return right_text(row.lifetime_text);
-        case LedgerColumn::kSavedBy: return fitted_text(row.saved_by, color);
-        case LedgerColumn::kClosedForm: {
-            const ScopedColor scoped(ImGuiCol_Text, row.differs_from_closed_form ? palette().warn
-                                                                                 : palette().dim);
-            return right_text(row.closed_form_text);
-        }
-        case LedgerColumn::kOtherSize: return right_text(row.other_text);
+        case LedgerColumn::kScope:
+            return fitted_text(row.scope, palette().dim);
+        case LedgerColumn::kOp:
+            return fitted_text(row.op, color);
+        case LedgerColumn::kShape:
+            return fitted_text(row.shape, color);
+        case LedgerColumn::kDType:
+            return fitted_text(row.dtype, palette().dim);
+        case LedgerColumn::kRole:
+            return fitted_text(std::string(profiler::label_of(row.role)), color);
+        case LedgerColumn::kSize:
+            return draw_size(row);
+        case LedgerColumn::kShare:
+            return right_text(row.share_text);
+        case LedgerColumn::kLifetime:
+            return right_text(row.lifetime_text);
+        case LedgerColumn::kSavedBy:
+            return fitted_text(row.saved_by, color);
+        case LedgerColumn::kClosedForm:
+            return draw_closed_form(row);
+        case LedgerColumn::kOtherSize:
+            return right_text(row.other_text);
         case LedgerColumn::kDifference: {
             const ScopedColor scoped(ImGuiCol_Text, difference_color(row));
             return right_text(row.difference_text);
@@ -175,8 +196,8 @@ bool applies(const Frame& frame, const ColumnSetup& column) {
 void setup_columns(const Frame& frame) {
     for (const ColumnSetup& setup : kColumns) {
         const bool is_default = setup.column == LedgerColumn::kSize;
-        ImGuiTableColumnFlags flags =
-            setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
+        ImGuiTableColumnFlags flags = setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed
+                                                         : ImGuiTableColumnFlags_WidthStretch;
         if (!setup.shown) flags |= ImGuiTableColumnFlags_DefaultHide;
         if (is_default) flags |= ImGuiTableColumnFlags_DefaultSort;
         if (setup.right_aligned) flags |= ImGuiTableColumnFlags_PreferSortDescending;
@@ -225,8 +246,9 @@ void draw_row(Frame& frame, size_t index) {
     ImGui::TableNextColumn();
     const bool picked = frame.state.row == index;
     const ImVec2 start = ImGui::GetCursorPos();
-    if (ImGui::Selectable("##row", picked,
-                          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap)) {
+    if (ImGui::Selectable(
+            "##row", picked,
+            ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap)) {
         frame.state.row = picked ? std::nullopt : std::optional(index);
         if (picked) {
             frame.events.clear_tensor = true;
@@ -238,7 +260,8 @@ void draw_row(Frame& frame, size_t index) {
     ImGui::SetCursorPos(start);
     draw_cell(frame, row, LedgerColumn::kTensor);
     for (size_t i = 1; i < kColumns.size(); ++i) {
-        if (ImGui::TableSetColumnIndex(static_cast<int>(i))) draw_cell(frame, row, kColumns[i].column);
+        if (ImGui::TableSetColumnIndex(static_cast<int>(i)))
+            draw_cell(frame, row, kColumns[i].column);
     }
 }
 

@@ -11,9 +11,9 @@ namespace app {
 
 struct LedgerState {
     bool open = true;
-    std::string filter;           // as typed
-    std::optional<size_t> row;    // picked, in the view's order
-    bool focus_filter = false;    // set by Ctrl+F
+    std::string filter;         // as typed
+    std::optional<size_t> row;  // picked, in the view's order
+    bool focus_filter = false;  // set by Ctrl+F
 };
 
 struct LedgerInput {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/capture_session.h"
 #include "app/window/document.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
@@ -18,15 +19,15 @@ struct SelectedTensor {
     std::string name;
     std::string scope;
     int64_t size_bytes = 0;
-    bool in_b = false;  // kept by B only
-    int64_t alloc_ns = -1;
-    int64_t free_ns = -1;  // -1: never
+    bool in_b = false;               // kept by B only
+    std::optional<double> alloc_ns;  // on the shared time axis
+    std::optional<double> free_ns;   // none: lives to the end
 };
 
 /// One for the whole window: selecting anywhere highlights everywhere.
 struct Selection {
-    DocumentPtr a;  // the trace looked at; null when none is open
-    DocumentPtr b;  // beside it; null: none
+    DocumentPtr a;        // the trace looked at; null when none is open
+    DocumentPtr b;        // beside it; null: none
     bool chosen = false;  // by the user, not by default: later files do not change it
     std::optional<profiler::Role> role;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, that of A
@@ -63,8 +64,8 @@ struct PanelEvents {
     // selection; a null document clears
     std::optional<DocumentPtr> set_a;
     std::optional<DocumentPtr> set_b;
-    std::optional<size_t> column;             // of the comparison: becomes B, the baseline A
-    std::optional<profiler::Role> role;       // toggles
+    std::optional<size_t> column;        // of the comparison: becomes B, the baseline A
+    std::optional<profiler::Role> role;  // toggles
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<profiler::LedgerViewRow> tensor;
     bool clear_tensor = false;
@@ -72,6 +73,9 @@ struct PanelEvents {
     std::optional<TimeWindow> time_window;
     bool fit_time = false;
     std::optional<LedgerQuery> ledger_query;
+    // capture
+    std::optional<CaptureForm> start_capture;
+    bool cancel_capture = false;
     // panels
     bool show_capture = false;
 };

@@ -20,7 +20,8 @@ PanelEvents draw_traces(Ui& ui) {
 PanelEvents draw_compare(Ui& ui) {
     CompareInput input{.view = ui.workspace.compare_view(),
                        .selection = &ui.workspace.selection(),
-                       .working = ui.workspace.loading() || !ui.workspace.documents().empty(),
+                       .loading = ui.workspace.loading(),
+                       .documents_open = !ui.workspace.documents().empty(),
                        .recent_files = &ui.settings.recent_files};
     const size_t columns = input.view ? input.view->columns.size() : 0;
     for (size_t i = 0; i < columns; ++i) {
@@ -31,14 +32,14 @@ PanelEvents draw_compare(Ui& ui) {
 
 PanelEvents draw_timeline(Ui& ui) {
     const Workspace& workspace = ui.workspace;
-    return draw_timeline_panel({.view = workspace.timeline_view(),
-                                .selection = &workspace.selection(),
-                                .limits = workspace.time_limits(),
-                                .window = workspace.time_window(),
-                                .read = [&](size_t source, double time_ns) {
-                                    return workspace.read_timeline(source, time_ns);
-                                }},
-                               ui.panels.timeline);
+    return draw_timeline_panel(
+        {.view = workspace.timeline_view(),
+         .selection = &workspace.selection(),
+         .limits = workspace.time_limits(),
+         .window = workspace.time_window(),
+         .read = [&](size_t source,
+                     double time_ns) { return workspace.read_timeline(source, time_ns); }},
+        ui.panels.timeline);
 }
 
 PanelEvents draw_ledger(Ui& ui) {
@@ -46,6 +47,10 @@ PanelEvents draw_ledger(Ui& ui) {
                               .selection = &ui.workspace.selection(),
                               .query = ui.workspace.ledger_query()},
                              ui.panels.ledger);
+}
+
+PanelEvents draw_capture(Ui& ui) {
+    return draw_capture_panel(ui.workspace.capture().status(), ui.panels.capture);
 }
 
 PanelEvents draw_health(Ui& ui) {
@@ -61,13 +66,15 @@ const std::array kPanels{
     PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
              [](PanelStates& p) -> bool& { return p.compare.open; }, draw_compare},
     PanelRow{"Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
-             ImGuiMod_Ctrl | ImGuiKey_3,
-             [](PanelStates& p) -> bool& { return p.timeline.open; }, draw_timeline, kNoScroll},
+             ImGuiMod_Ctrl | ImGuiKey_3, [](PanelStates& p) -> bool& { return p.timeline.open; },
+             draw_timeline, kNoScroll},
     PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
              [](PanelStates& p) -> bool& { return p.ledger.open; }, draw_ledger, kNoScroll},
+    PanelRow{"Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
+             [](PanelStates& p) -> bool& { return p.capture.open; }, draw_capture},
     PanelRow{"Health", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
-             ImGuiMod_Ctrl | ImGuiKey_6,
-             [](PanelStates& p) -> bool& { return p.health.open; }, draw_health},
+             ImGuiMod_Ctrl | ImGuiKey_6, [](PanelStates& p) -> bool& { return p.health.open; },
+             draw_health},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
 #include "app/panels/health_panel.h"
 #include "app/panels/ledger_panel.h"
@@ -22,6 +23,7 @@ struct PanelStates {
     CompareState compare;
     TimelineState timeline;
     LedgerState ledger;
+    CaptureState capture;
     HealthState health;
 };
 

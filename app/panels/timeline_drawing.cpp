@@ -96,7 +96,8 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
         draw->AddRectFilled({left, y}, {std::round(map.x(trace.edge_ns[i + 1])), y + px(1)}, color);
         if (i == first) continue;
         const float before = std::round(map.y(trace.reserved_bytes[i - 1]));
-        draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)}, color);
+        draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)},
+                            color);
     }
 }
 
@@ -120,7 +121,8 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
     const float strip = with_names ? phase_strip_height() : 0;
     const float top = map.corner.y;
     for (const profiler::PhaseBand& phase : trace.phases) {
-        const float left = std::round(map.x(phase.start_ns)), right = std::round(map.x(phase.end_ns));
+        const float left = std::round(map.x(phase.start_ns)),
+                    right = std::round(map.x(phase.end_ns));
         // Every second phase is a little lighter: forward and backward.
         const bool lit = static_cast<int>(phase.kind) % 2 == 0;
         if (lit) {
@@ -137,7 +139,8 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
     }
     for (const profiler::StepBand& step : trace.steps) {
         const float left = std::round(map.x(step.start_ns));
-        draw->AddRectFilled({left, top}, {left + 1, map.bottom()}, with_alpha(palette().text, 0.3F));
+        draw->AddRectFilled({left, top}, {left + 1, map.bottom()},
+                            with_alpha(palette().text, 0.3F));
     }
 }
 
@@ -171,10 +174,10 @@ void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange&
 }
 
 void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
-    if (tensor.alloc_ns < 0) return;
+    if (!tensor.alloc_ns) return;
     const ScopedFont font(fonts().text, kSmallSize);
-    const float left = map.x(static_cast<double>(tensor.alloc_ns));
-    const float right = tensor.free_ns < 0 ? map.right() : map.x(static_cast<double>(tensor.free_ns));
+    const float left = map.x(*tensor.alloc_ns);
+    const float right = tensor.free_ns ? map.x(*tensor.free_ns) : map.right();
     const float top = map.corner.y + phase_strip_height() + px(3), height = px(18);
     draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
                         with_alpha(palette().accent, 0.10F));

@@ -105,6 +105,11 @@ void handle_mouse(Frame& frame) {
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
     if (hovered) frame.cursor_ns = time_ns;
+    // ImPlot knows no data to fit to: the stairs are drawn past it.
+    if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) &&
+        ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+        frame.events.fit_time = true;
+    }
     if (hovered && ImGui::GetIO().KeyShift && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
         state.range_anchor_ns = time_ns;
     }
@@ -175,7 +180,8 @@ void draw_readout(const Frame& frame) {
         }
         return "–";
     };
-    if (ImGui::BeginTable("##readout", static_cast<int>(count) + 1, ImGuiTableFlags_SizingFixedFit)) {
+    if (ImGui::BeginTable("##readout", static_cast<int>(count) + 1,
+                          ImGuiTableFlags_SizingFixedFit)) {
         const auto row = [&](auto&& first, auto&& cell) {
             ImGui::TableNextRow();
             ImGui::TableNextColumn();
@@ -190,8 +196,8 @@ void draw_readout(const Frame& frame) {
         };
         row([&] { dim_text(readouts[0].time_text); },
             [&](size_t i) { right_text(fmt::format("{}", letter(i))); });
-        for (auto role = profiler::kRoleStackOrder.rbegin(); role != profiler::kRoleStackOrder.rend();
-             ++role) {
+        for (auto role = profiler::kRoleStackOrder.rbegin();
+             role != profiler::kRoleStackOrder.rend(); ++role) {
             const bool shown = std::any_of(readouts.begin(), readouts.end(), [&](const auto& r) {
                 return std::any_of(r.rows.begin(), r.rows.end(),
                                    [&](const auto& cell) { return cell.role == *role; });
@@ -222,7 +228,8 @@ void draw_plots(Frame& frame) {
                         ImGui::GetStyle().ItemSpacing.y * static_cast<float>(count);
     const float difference_height = difference ? std::floor(space * 0.22F) : 0;
     const float height = std::max(
-        em(5), std::floor((space - difference_height) / static_cast<float>(std::max<size_t>(count, 1))));
+        em(5),
+        std::floor((space - difference_height) / static_cast<float>(std::max<size_t>(count, 1))));
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;
     for (size_t i = 0; i < count; ++i) {
         const bool last = i + 1 == count && !difference;

@@ -1,5 +1,6 @@
 #include "app/panels/traces_panel.h"
 
+#include "app/widgets/loading.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/window/fonts.h"
@@ -35,9 +36,9 @@ void draw_tooltip(const Document& document) {
     if (!ImGui::BeginItemTooltip()) return;
     bold_text(document.recipe);
     text(document.workload);
-    dim_text(fmt::format("{}  ·  {} allocations", document.source,
-                         profiler::format_count(
-                             static_cast<int64_t>(document.trace->allocations.size()))));
+    dim_text(fmt::format(
+        "{}  ·  {} allocations", document.source,
+        profiler::format_count(static_cast<int64_t>(document.trace->allocations.size()))));
     dim_text(document.file.string());
     ImGui::EndTooltip();
 }
@@ -95,26 +96,13 @@ void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
     ImGui::Dummy({});
 }
 
-void draw_loading(const DocumentLoader::Progress& progress, PanelEvents& events) {
-    dim_text(progress.waiting > 0 ? fmt::format("Reading {} and {} more",
-                                                progress.file.filename().string(), progress.waiting)
-                                  : fmt::format("Reading {}", progress.file.filename().string()));
-    const float button = em(1.9F);
-    const ScopedStyle thin(ImGuiStyleVar_FramePadding, {px(4), px(2)});
-    ImGui::ProgressBar(static_cast<float>(progress.share),
-                       {ImGui::GetContentRegionAvail().x - button - px(6), px(6)}, "");
-    ImGui::SameLine(0, px(6));
-    if (ImGui::SmallButton(ICON_XMARK "##cancel_loading")) events.cancel_loading = true;
-    ImGui::SetItemTooltip("Stop reading");
-}
-
 }  // namespace
 
 PanelEvents draw_traces_panel(const TracesInput& input, TracesState&) {
     PanelEvents events;
     for (size_t i = 0; i < input.documents->size(); ++i) draw_trace(input, i, events);
     if (input.loading) {
-        draw_loading(*input.loading, events);
+        events.cancel_loading = draw_loading(*input.loading);
     } else if (input.documents->empty()) {
         empty_state(ICON_LAYERS, "No traces", "Open files, or drop them on the window.");
     }

@@ -88,7 +88,8 @@ void draw_command_palette(PaletteState& state,
     }
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
     ImGui::SetNextWindowPos(
-        {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + em(2)}, 0, {0.5F, 0});
+        {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + em(2)}, 0,
+        {0.5F, 0});
     ImGui::SetNextWindowSize({std::min(viewport->WorkSize.x - em(2), em(34)), 0});
     if (!ImGui::BeginPopup(kName, ImGuiWindowFlags_NoMove)) return;
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
@@ -101,8 +102,10 @@ void draw_command_palette(PaletteState& state,
     std::function<void()> chosen;
     if (!found.empty() && ImGui::IsKeyPressed(ImGuiKey_Enter)) chosen = found[state.picked].run;
     {
-        const ScopedChild list("##list", {0, std::min(em(20), em(1.8F) * static_cast<float>(
-                                                                    std::max<size_t>(found.size(), 1)))});
+        const ScopedChild list(
+            "##list",
+            {0,
+             std::min(em(20), em(1.8F) * static_cast<float>(std::max<size_t>(found.size(), 1)))});
         for (size_t i = 0; i < found.size(); ++i) {
             if (draw_entry(found[i], i == state.picked, static_cast<int>(i))) chosen = found[i].run;
         }

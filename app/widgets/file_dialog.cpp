@@ -77,9 +77,9 @@ bool draw_entries(const FileDialogOptions& options, FileDialogState& state) {
         const std::string name = entry.path.filename().string();
         const ScopedId id(name.c_str());
         const ImVec2 start = ImGui::GetCursorPos();
-        if (ImGui::Selectable("##entry", state.picked.contains(entry.path),
-                              ImGuiSelectableFlags_AllowDoubleClick |
-                                  ImGuiSelectableFlags_NoAutoClosePopups)) {
+        if (ImGui::Selectable(
+                "##entry", state.picked.contains(entry.path),
+                ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_NoAutoClosePopups)) {
             const bool twice = ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
             if (entry.is_folder && twice) {
                 enter = entry.path;

@@ -128,8 +128,8 @@ void empty_state(const char* icon, std::string_view title, std::string_view advi
     const float width = std::min(ImGui::GetContentRegionAvail().x - em(1), em(30));
     const ImVec2 size =
         ImGui::CalcTextSize(advice.data(), advice.data() + advice.size(), false, width);
-    const float left = ImGui::GetCursorPosX() +
-                       std::max(0.0F, (ImGui::GetContentRegionAvail().x - size.x) / 2);
+    const float left =
+        ImGui::GetCursorPosX() + std::max(0.0F, (ImGui::GetContentRegionAvail().x - size.x) / 2);
     ImGui::SetCursorPosX(left);
     ImGui::PushTextWrapPos(left + width);
     text(advice);

@@ -21,9 +21,12 @@ struct Look {
 
 Look look_of(profiler::Severity severity) {
     switch (severity) {
-        case profiler::Severity::kError: return {ICON_TRIANGLE_EXCLAMATION, palette().bad};
-        case profiler::Severity::kWarning: return {ICON_TRIANGLE_EXCLAMATION, palette().warn};
-        case profiler::Severity::kInfo: break;
+        case profiler::Severity::kError:
+            return {ICON_TRIANGLE_EXCLAMATION, palette().bad};
+        case profiler::Severity::kWarning:
+            return {ICON_TRIANGLE_EXCLAMATION, palette().warn};
+        case profiler::Severity::kInfo:
+            break;
     }
     return {ICON_CHECK, palette().good};
 }
@@ -48,8 +51,8 @@ bool draw_toast(ToastState::Toast& toast, float& bottom) {
                                       ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
         const ImVec2 corner = ImGui::GetWindowPos();
         const float height = ImGui::GetWindowHeight();
-        ImGui::GetWindowDrawList()->AddRectFilled(
-            corner, {corner.x + em(0.2F), corner.y + height}, look.color, em(0.2F));
+        ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + em(0.2F), corner.y + height},
+                                                  look.color, em(0.2F));
         {
             const ScopedColor color(ImGuiCol_Text, look.color);
             ImGui::TextUnformatted(look.icon);

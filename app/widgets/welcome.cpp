@@ -47,8 +47,9 @@ WelcomeEvents draw_welcome(const std::vector<std::filesystem::path>& recent_file
         text("Where does the memory of a training step go?");
     }
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
-    dim_text("Open traces of one step under several recipes to compare them, or capture them now. "
-             "Files can also be dropped on the window.");
+    dim_text(
+        "Open traces of one step under several recipes to compare them, or capture them now. "
+        "Files can also be dropped on the window.");
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, px(6)});
     {

@@ -122,21 +122,19 @@ void add_view_actions(std::vector<Action>& actions) {
                        .checked = [](const Ui& ui) { return !ui.settings.dark; }});
     bool first = true;
     for (const PanelRow& row : panel_rows()) {
-        actions.push_back({.menu = Menu::kView,
-                           .title = row.title,
-                           .icon = row.icon,
-                           .shortcut = row.shortcut,
-                           .run =
-                               [&row](Ui& ui) {
-                                   bool& open = row.open(ui.panels);
-                                   open = !open;
-                                   if (open) ui.focus_panel = row.id;
-                               },
-                           .checked =
-                               [&row](const Ui& ui) {
-                                   return row.open(const_cast<Ui&>(ui).panels);
-                               },
-                           .separated = std::exchange(first, false)});
+        actions.push_back(
+            {.menu = Menu::kView,
+             .title = row.title,
+             .icon = row.icon,
+             .shortcut = row.shortcut,
+             .run =
+                 [&row](Ui& ui) {
+                     bool& open = row.open(ui.panels);
+                     open = !open;
+                     if (open) ui.focus_queue.emplace_back(row.id);
+                 },
+             .checked = [&row](const Ui& ui) { return row.open(const_cast<Ui&>(ui).panels); },
+             .separated = std::exchange(first, false)});
     }
     actions.push_back({.menu = Menu::kView,
                        .title = "Reset layout",

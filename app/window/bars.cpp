@@ -145,9 +145,9 @@ void draw_menu_bar(Ui& ui) {
         ImGui::EndMenu();
     }
     if (const DocumentPtr& a = ui.workspace.selection().a) {
-        const std::string about = fmt::format(
-            "{}  ·  {} allocations", a->workload,
-            profiler::format_count(static_cast<int64_t>(a->trace->allocations.size())));
+        const std::string about =
+            fmt::format("{}  ·  {} allocations", a->workload,
+                        profiler::format_count(static_cast<int64_t>(a->trace->allocations.size())));
         const float left = ImGui::GetWindowWidth() - text_width(about) - px(14);
         if (left > ImGui::GetCursorPosX()) {
             ImGui::SameLine(left);

@@ -22,10 +22,14 @@ std::string describe_workload(const Trace& trace) {
 
 std::string_view describe_source(profiler::Source source) {
     switch (source) {
-        case profiler::Source::kMeasuredCpu: return "measured on the CPU";
-        case profiler::Source::kMeasuredCuda: return "measured on the GPU";
-        case profiler::Source::kPredicted: return "predicted";
-        case profiler::Source::kImported: return "imported";
+        case profiler::Source::kMeasuredCpu:
+            return "measured on the CPU";
+        case profiler::Source::kMeasuredCuda:
+            return "measured on the GPU";
+        case profiler::Source::kPredicted:
+            return "predicted";
+        case profiler::Source::kImported:
+            return "imported";
     }
     return "";
 }
@@ -52,8 +56,7 @@ std::optional<profiler::ClosedForm> closed_form_of(const Trace& trace) {
     if (json.is_discarded()) return std::nullopt;
     const auto workload = models::workload_from_json(json);
     if (!workload) return std::nullopt;
-    return profiler::closed_form_of_layer(*workload,
-                                          run.source == profiler::Source::kMeasuredCpu);
+    return profiler::closed_form_of_layer(*workload, run.source == profiler::Source::kMeasuredCpu);
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ struct Document {
     profiler::Ledger ledger;                          // borrows text from `trace`
     std::optional<profiler::ClosedForm> closed_form;  // of a middle layer
 
-    std::string recipe;    // "tempo"
-    std::string workload;  // "bert-large, 3 layers, B=8 S=512, fp32"
-    std::string source;    // "measured on the CPU"
-    std::string state;     // "3 steps", "incomplete, 2 steps", "sweep of 6 batch sizes"
+    std::string recipe;     // "tempo"
+    std::string workload;   // "bert-large, 3 layers, B=8 S=512, fp32"
+    std::string source;     // "measured on the CPU"
+    std::string state;      // "3 steps", "incomplete, 2 steps", "sweep of 6 batch sizes"
     bool has_step = false;  // false: only a sweep
     std::vector<profiler::HealthItem> health;  // errors first
 };

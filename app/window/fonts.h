@@ -7,7 +7,7 @@ struct ImFont;
 /// code.
 namespace app {
 
-inline constexpr float kTextSize = 15.0F;   // at scale 1
+inline constexpr float kTextSize = 15.0F;  // at scale 1
 inline constexpr float kSmallSize = 13.0F;
 inline constexpr float kTitleSize = 19.0F;
 

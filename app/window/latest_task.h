@@ -24,7 +24,8 @@ public:
     void start(Job job) {
         std::scoped_lock lock(mutex_);
         waiting_ = std::move(job);
-        if (!thread_.joinable()) thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+        if (!thread_.joinable())
+            thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
         changed_.notify_one();
     }
 

@@ -17,7 +17,8 @@ std::vector<uint32_t> read_pixels(const PixelRect& rect) {
     GLint viewport[4] = {};
     glGetIntegerv(GL_VIEWPORT, viewport);
     const auto width = static_cast<std::ptrdiff_t>(rect.width);
-    std::vector<uint32_t> pixels(static_cast<size_t>(rect.width) * static_cast<size_t>(rect.height));
+    std::vector<uint32_t> pixels(static_cast<size_t>(rect.width) *
+                                 static_cast<size_t>(rect.height));
     glPixelStorei(GL_PACK_ALIGNMENT, 1);
     glReadPixels(rect.x, viewport[3] - rect.y - rect.height, rect.width, rect.height, GL_RGBA,
                  GL_UNSIGNED_BYTE, pixels.data());

@@ -155,8 +155,7 @@ void Shell::run() {
             --frames_due;
         } else {
             const double before_s = glfwGetTime();
-            const double sleep_s =
-                std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
+            const double sleep_s = std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
             glfwWaitEventsTimeout(sleep_s);
             const bool event = glfwGetTime() - before_s < sleep_s;
             if (event) frames_due = kFramesAfterEvent;

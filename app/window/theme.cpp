@@ -137,9 +137,9 @@ void set_plot_style(ImPlotStyle& style, const Palette& p, float scale) {
     style.AnnotationPadding = {5, 2};
     style.FitPadding = {0, 0.06F};
     // ImPlot has no ScaleAllSizes.
-    for (ImVec2* size : {&style.MajorTickLen, &style.PlotPadding, &style.LabelPadding,
-                         &style.LegendPadding, &style.LegendInnerPadding, &style.LegendSpacing,
-                         &style.AnnotationPadding}) {
+    for (ImVec2* size :
+         {&style.MajorTickLen, &style.PlotPadding, &style.LabelPadding, &style.LegendPadding,
+          &style.LegendInnerPadding, &style.LegendSpacing, &style.AnnotationPadding}) {
         *size *= scale;
     }
     ImVec4* c = style.Colors;
@@ -179,17 +179,18 @@ void apply_theme(bool dark, float scale) {
 
 const Palette& palette() { return current(); }
 
-ImU32 role_color(profiler::Role role) {
-    return to_u32(profiler::color_of(theme_in_use(), role));
-}
+ImU32 role_color(profiler::Role role) { return to_u32(profiler::color_of(theme_in_use(), role)); }
 
 ImU32 recipe_color(size_t index) { return to_u32(profiler::recipe_color(theme_in_use(), index)); }
 
 ImU32 tone_color(profiler::Tone tone) {
     switch (tone) {
-        case profiler::Tone::kGood: return palette().good;
-        case profiler::Tone::kBad: return palette().bad;
-        case profiler::Tone::kNeutral: break;
+        case profiler::Tone::kGood:
+            return palette().good;
+        case profiler::Tone::kBad:
+            return palette().bad;
+        case profiler::Tone::kNeutral:
+            break;
     }
     return palette().text;
 }

@@ -6,6 +6,7 @@
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
+#include "app/window/wake.h"
 
 #include <fmt/format.h>
 
@@ -27,15 +28,19 @@ void draw_panels(Ui& ui) {
         for (const PanelRow& row : panel_rows()) row.open(ui.panels) = true;
         ui.reset_layout = false;
     }
+    // Of panels that share a place the first is in front at first; the comparison has the focus.
+    if (rebuilt) ui.focus_queue = {"", "ledger", "traces", "compare"};
+    std::string front;
+    if (!ui.focus_queue.empty()) {
+        front = ui.focus_queue.front();
+        ui.focus_queue.erase(ui.focus_queue.begin());
+        wake_window();
+    }
     std::vector<PanelEvents> events;
     for (const PanelRow& row : panel_rows()) {
         bool& open = row.open(ui.panels);
         if (!open) continue;
-        // Of panels that share a place, the first is in front at first.
-        if (ui.focus_panel && std::strcmp(ui.focus_panel, row.id) == 0 && !rebuilt) {
-            ImGui::SetNextWindowFocus();
-            ui.focus_panel = nullptr;
-        }
+        if (row.id == front) ImGui::SetNextWindowFocus();
         const std::string name = window_name(row);
         if (const ScopedWindow window(name.c_str(), &open, row.flags); window) {
             events.push_back(row.draw(ui));
@@ -79,7 +84,9 @@ void draw_dialogs(Ui& ui) {
     const auto file = draw_file_dialog(save_options(ui.save_what), ui.save_dialog);
     if (!file) return;
     switch (ui.save_what) {
-        case SaveWhat::kPicture: ui.picture = file->front(); break;
+        case SaveWhat::kPicture:
+            ui.picture = file->front();
+            break;
         case SaveWhat::kComparison:
             ui.workspace.export_comparison(file->front(), ui.settings.dark);
             break;
@@ -93,13 +100,13 @@ std::vector<PaletteEntry> palette_entries(Ui& ui) {
     std::vector<PaletteEntry> entries;
     for (const Action& action : ui.actions) {
         if (!is_enabled(ui, action)) continue;
-        entries.push_back({action.title, action.icon, shortcut_text(action),
-                           [&ui, &action] { action.run(ui); }});
+        entries.push_back(
+            {action.title, action.icon, shortcut_text(action), [&ui, &action] { action.run(ui); }});
     }
     for (const auto& file : ui.settings.recent_files) {
         const std::filesystem::path name = file.parent_path().filename() / file.filename();
-        entries.push_back({"Open " + name.string(), ICON_FILE, "",
-                           [&ui, file] { ui.workspace.open({file}); }});
+        entries.push_back(
+            {"Open " + name.string(), ICON_FILE, "", [&ui, file] { ui.workspace.open({file}); }});
     }
     return entries;
 }
@@ -114,6 +121,7 @@ void take_news(Ui& ui) {
 void set_up(Ui& ui, Settings settings) {
     ui.settings = std::move(settings);
     ui.actions = make_actions();
+    ui.panels.capture.form = form_from_fields(ui.settings.capture_form);
     for (const PanelRow& row : panel_rows()) {
         const auto shown = ui.settings.shown_panels.find(row.id);
         if (shown != ui.settings.shown_panels.end()) row.open(ui.panels) = shown->second;
@@ -122,6 +130,7 @@ void set_up(Ui& ui, Settings settings) {
 
 Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
+    settings.capture_form = to_fields(ui.panels.capture.form);
     for (const PanelRow& row : panel_rows()) {
         settings.shown_panels[row.id] = row.open(const_cast<Ui&>(ui).panels);
     }
@@ -132,7 +141,7 @@ void show_panel(Ui& ui, const char* id) {
     for (const PanelRow& row : panel_rows()) {
         if (std::strcmp(row.id, id) != 0) continue;
         row.open(ui.panels) = true;
-        ui.focus_panel = row.id;
+        ui.focus_queue.emplace_back(row.id);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// What stands in the window, and what one frame of it draws.
@@ -33,7 +34,7 @@ struct Ui {
     bool show_keys = false;
     bool show_metrics = false;
     bool quit = false;
-    const char* focus_panel = nullptr;  // id of the panel to bring to the front
+    std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one a frame
     /// A picture of the window, to be written after the frame that is being drawn.
     std::optional<std::filesystem::path> picture;
 };

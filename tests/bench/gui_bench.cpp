@@ -54,8 +54,8 @@ void measure(app::Shell& shell, const char* what, int frames,
         ms.push_back(shell.ui_ms());
     }
     std::sort(ms.begin(), ms.end());
-    std::printf("%-28s median %5.2f ms   95 %% %5.2f ms   worst %5.2f ms\n", what, ms[ms.size() / 2],
-                ms[ms.size() * 95 / 100], ms.back());
+    std::printf("%-28s median %5.2f ms   95 %% %5.2f ms   worst %5.2f ms\n", what,
+                ms[ms.size() / 2], ms[ms.size() * 95 / 100], ms.back());
 }
 
 void measure_frames(app::Shell& shell) {
@@ -78,16 +78,16 @@ void measure_frames(app::Shell& shell) {
     }
     for (const double zoom : {4.0, 256.0}) {
         const std::string name = "panning, zoom " + std::to_string(static_cast<int>(zoom));
-        measure(shell, name.c_str(), 240, [&](int i) {
-            show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom);
-        });
+        measure(shell, name.c_str(), 240,
+                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
     }
     settle(shell);
     measure(shell, "hovering the timeline", 120, [&](int i) {
         int width = 0, height = 0;
         glfwGetWindowSize(shell.window(), &width, &height);
-        ImGui::GetIO().AddMousePosEvent(static_cast<float>(width) * (0.25F + 0.002F * static_cast<float>(i)),
-                                        static_cast<float>(height) * 0.68F);
+        ImGui::GetIO().AddMousePosEvent(
+            static_cast<float>(width) * (0.25F + 0.002F * static_cast<float>(i)),
+            static_cast<float>(height) * 0.68F);
     });
 }
 

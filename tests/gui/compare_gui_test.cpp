@@ -33,8 +33,7 @@ void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
     window().open(c, {"original", "tempo"});
     IM_CHECK(!window().workspace().selection().role);
     const auto role = window().workspace().compare_view()->roles.front();
-    const std::string item =
-        "//###compare/$$" + std::to_string(static_cast<int>(role)) + "/##role";
+    const std::string item = "//###compare/$$" + std::to_string(static_cast<int>(role)) + "/##role";
     c->ItemClick(item.c_str());
     c->Yield(2);
     IM_CHECK(window().workspace().selection().role == role);
@@ -45,7 +44,9 @@ void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
 
 void welcomes_when_nothing_is_open(ImGuiTestContext* c) {
     window().reset(c);
-    c->ItemClick("//###compare/" "\xef\x81\xbc  Open traces");
+    c->ItemClick(
+        "//###compare/"
+        "\xef\x81\xbc  Open traces");
     c->Yield(2);
     IM_CHECK(c->WindowInfo("Open traces").Window != nullptr);
     c->KeyPress(ImGuiKey_Escape);

@@ -26,7 +26,9 @@ void opens_files_through_the_dialog(ImGuiTestContext* c) {
 void picks_files_from_the_list(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().open_dialog.folder = window().folder();
-    c->ItemClick("//##toolbar/**/" "\xef\x81\xbc  Open");
+    c->ItemClick(
+        "//##toolbar/**/"
+        "\xef\x81\xbc  Open");
     c->Yield(2);
     c->SetRef("Open traces");
     c->ItemClick("**/tempo.tscope/##entry");

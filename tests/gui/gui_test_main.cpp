@@ -7,11 +7,11 @@
 #include <imgui_te_ui.h>
 #include <imgui_te_utils.h>
 
+#include <unistd.h>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <unistd.h>
 
 namespace {
 
@@ -35,6 +35,7 @@ void configure(ImGuiTestEngineIO& io) {
 }
 
 void register_all(ImGuiTestEngine* engine) {
+    tests::register_capture_tests(engine);
     tests::register_files_tests(engine);
     tests::register_compare_tests(engine);
     tests::register_timeline_tests(engine);

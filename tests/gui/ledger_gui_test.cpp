@@ -18,8 +18,9 @@ void lists_what_backward_keeps_largest_first(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().ledger_view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
     IM_CHECK(view().has_other);
-    IM_CHECK(std::is_sorted(view().rows.begin(), view().rows.end(),
-                            [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; }));
+    IM_CHECK(
+        std::is_sorted(view().rows.begin(), view().rows.end(),
+                       [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; }));
 }
 
 void a_click_on_a_title_sorts(ImGuiTestContext* c) {
@@ -59,7 +60,7 @@ void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
     IM_CHECK_STR_EQ(tensor->name.c_str(), view().rows[1].tensor.c_str());
-    IM_CHECK_GE(static_cast<double>(tensor->alloc_ns), 0.0);
+    IM_CHECK(tensor->alloc_ns.has_value());
     c->KeyPress(ImGuiKey_Escape);
     c->Yield(2);
     IM_CHECK(!window().workspace().selection().tensor.has_value());
@@ -67,7 +68,9 @@ void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
 
 void copies_rows_as_text(ImGuiTestContext* c) {
     open_two(c);
-    c->ItemClick("//###ledger/" "\xef\x83\x85##copy");
+    c->ItemClick(
+        "//###ledger/"
+        "\xef\x83\x85##copy");
     c->Yield(2);
     const std::string copied = ImGui::GetClipboardText();
     const auto lines = static_cast<size_t>(std::count(copied.begin(), copied.end(), '\n'));

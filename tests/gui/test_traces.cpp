@@ -16,8 +16,6 @@ using namespace profiler;
 void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
     constexpr int64_t kLimit_bytes = int64_t{8} << 30;
     constexpr int64_t kFixed_bytes = int64_t{1} << 30;
-    Run run = trace.run();
-    run.memory_limit_bytes = kLimit_bytes;
     trace.runs.set<&Run::memory_limit_bytes>(Id<Run>(0), kLimit_bytes);
     for (const int64_t batch : {1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20}) {
         const auto peak_bytes =
@@ -31,8 +29,7 @@ void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
              .requested_bytes = fits ? -1 : int64_t{64} << 20,
              .free_bytes = fits ? -1 : int64_t{12} << 20});
         if (!fits) break;
-        const double step_ms =
-            step_factor * (90.0 + 46.0 * static_cast<double>(batch));
+        const double step_ms = step_factor * (90.0 + 46.0 * static_cast<double>(batch));
         for (const double noise : {0.98, 1.0, 1.03}) {
             trace.sweep_samples.append(
                 {.point = point, .step_time_ns = static_cast<int64_t>(step_ms * noise * 1e6)});
@@ -42,7 +39,7 @@ void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
 
 void write(const std::filesystem::path& folder, const std::string& recipe, bool in_place,
            double bytes_per_sequence, double step_factor) {
-    Trace trace = make_synthetic_trace({.num_allocations = 24'000, .in_place = in_place});
+    Trace trace = make_synthetic_trace({.num_allocations = 5'000, .in_place = in_place});
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
     add_sweep(trace, bytes_per_sequence, step_factor);
     const auto written = write_trace(trace, folder / (recipe + ".tscope"));

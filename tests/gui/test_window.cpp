@@ -30,7 +30,6 @@ void TestWindow::reset(ImGuiTestContext* context) {
     ui().toasts = {};
     ui().settings.dark = true;
     ui().reset_layout = true;
-    ui().focus_panel = nullptr;
     settle(context);
 }
 
@@ -45,6 +44,10 @@ void TestWindow::open(ImGuiTestContext* context, const std::vector<std::string>&
 void TestWindow::take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse) {
     if (!keep_mouse) context->MouseTeleportToPos({2, 2});
     settle(context);
+    take_running_picture(context, name);
+}
+
+void TestWindow::take_running_picture(ImGuiTestContext* context, const std::string& name) {
     ui().toasts = {};
     ui().picture = pictures_ / (name + ".png");
     std::filesystem::create_directories(pictures_);

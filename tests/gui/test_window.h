@@ -12,7 +12,7 @@
 namespace tests {
 
 class TestWindow {
-  public:
+public:
     TestWindow(app::Shell& shell, std::filesystem::path pictures, std::filesystem::path traces)
         : shell_(shell), pictures_(std::move(pictures)), traces_(std::move(traces)) {}
 
@@ -33,12 +33,14 @@ class TestWindow {
     void open(ImGuiTestContext* context, const std::vector<std::string>& recipes);
     /// Writes a picture of the whole window, mouse out of the way unless `keep_mouse`.
     void take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse = false);
+    /// The same without waiting until nothing moves.
+    void take_running_picture(ImGuiTestContext* context, const std::string& name);
     void resize(ImGuiTestContext* context, int width, int height);
 
     /// A point inside a window, by shares of its size.
     ImVec2 point_in(ImGuiTestContext* context, const char* window, float x, float y);
 
-  private:
+private:
     app::Shell& shell_;
     std::filesystem::path pictures_;
     std::filesystem::path traces_;
@@ -48,6 +50,7 @@ class TestWindow {
 TestWindow& window();
 void set_window(TestWindow& window);
 
+void register_capture_tests(ImGuiTestEngine* engine);
 void register_files_tests(ImGuiTestEngine* engine);
 void register_compare_tests(ImGuiTestEngine* engine);
 void register_timeline_tests(ImGuiTestEngine* engine);

@@ -1,0 +1,221 @@
+#include "app/panels/capture_panel.h"
+
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+#include "models/config/model_config.h"
+#include "models/config/precision.h"
+#include "models/config/recipe.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <misc/cpp/imgui_stdlib.h>
+
+#include <algorithm>
+#include <array>
+
+namespace app {
+namespace {
+
+constexpr float kFormWidth_em = 19;
+
+/// A label in a column of its own, the field beside it.
+void field(const char* label) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::AlignTextToFramePadding();
+    dim_text(label);
+    ImGui::TableNextColumn();
+    ImGui::SetNextItemWidth(-1);
+}
+
+template <typename Names>
+void choice(const char* label, const char* id, std::string& value, const Names& names) {
+    field(label);
+    if (!ImGui::BeginCombo(id, value.c_str())) return;
+    for (const auto& name : names) {
+        const std::string text(name);
+        if (ImGui::Selectable(text.c_str(), text == value)) value = text;
+    }
+    ImGui::EndCombo();
+}
+
+void number(const char* label, const char* id, int64_t& value, int64_t least) {
+    field(label);
+    const int64_t step = 1;
+    ImGui::InputScalar(id, ImGuiDataType_S64, &value, &step);
+    value = std::max(value, least);
+}
+
+void recipes(std::vector<std::string>& chosen) {
+    field("Recipes");
+    const std::string preview =
+        chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
+    if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        if (!preset.runs_on_cpu) continue;
+        const std::string name(preset.name);
+        const auto at = std::find(chosen.begin(), chosen.end(), name);
+        bool on = at != chosen.end();
+        if (ImGui::Checkbox(name.c_str(), &on)) {
+            on ? void(chosen.push_back(name)) : void(chosen.erase(at));
+        }
+        ImGui::SetItemTooltip("%.*s", static_cast<int>(preset.summary.size()),
+                              preset.summary.data());
+    }
+    ImGui::EndCombo();
+}
+
+std::vector<std::string> model_names() {
+    std::vector<std::string> names;
+    for (const models::ModelConfig& model : models::model_presets()) names.push_back(model.name);
+    return names;
+}
+
+void draw_form(CaptureForm& form) {
+    if (!ImGui::BeginTable("##form", 2, ImGuiTableFlags_SizingFixedFit)) return;
+    ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, em(6));
+    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    choice("Model", "##model", form.model, model_names());
+    number("Layers", "##layers", form.num_layers, 0);
+    ImGui::SetItemTooltip("0: as many as the model has");
+    choice("Head", "##head", form.head, models::kHeadNames);
+    recipes(form.recipes);
+    number("Batch", "##batch", form.batch_size, 1);
+    number("Sequence", "##seq", form.seq_len, 1);
+    choice("Precision", "##precision", form.precision, models::kPrecisionNames);
+    number("Steps", "##steps", form.steps, 1);
+    field("Memory limit");
+    ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
+    field("Folder");
+    ImGui::InputText("##folder", &form.folder);
+    ImGui::EndTable();
+}
+
+void draw_buttons(const CaptureStatus& status, const CaptureState& state, PanelEvents& events) {
+    if (status.running) {
+        const ScopedDisabled ending(status.cancelling);
+        if (ImGui::Button(status.cancelling ? "Cancelling###cancel" : ICON_STOP "  Cancel###cancel",
+                          {em(9), 0})) {
+            events.cancel_capture = true;
+        }
+        return;
+    }
+    const ScopedColor button(ImGuiCol_Button, with_alpha(palette().accent, 0.85F));
+    const ScopedColor hovered(ImGuiCol_ButtonHovered, palette().accent);
+    const ScopedColor label(ImGuiCol_Text, palette().dark ? palette().plot : palette().panel);
+    const ScopedFont bold(fonts().bold);
+    if (ImGui::Button(ICON_PLAY "  Start###start", {em(9), 0})) events.start_capture = state.form;
+}
+
+void draw_progress(const CaptureStatus& status) {
+    const size_t current = status.curves.size();
+    if (status.running && current > 0) {
+        bold_text(status.curves.back().recipe);
+        ImGui::SameLine(0, px(8));
+        std::string what = status.stage;
+        if (!status.phase.empty()) what += "  ·  " + status.phase;
+        if (status.recipe_count > 1) {
+            what += fmt::format("  ·  recipe {} of {}", current, status.recipe_count);
+        }
+        dim_text(what);
+    } else if (!status.error.empty()) {
+        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
+        ImGui::SameLine(0, px(6));
+        note_text(status.error);
+    } else {
+        bold_text("Finished");
+    }
+    ImGui::ProgressBar(static_cast<float>(status.share), {-1, px(6)}, "");
+}
+
+void draw_live_curve(const CaptureStatus& status, float height) {
+    double end_ns = 1e9, peak = 1;
+    for (const CaptureStatus::Curve& curve : status.curves) {
+        if (!curve.time_ns.empty()) end_ns = std::max(end_ns, curve.time_ns.back());
+        peak = std::max(peak, static_cast<double>(curve.peak_bytes));
+    }
+    if (!ImPlot::BeginPlot("##live", {-1, height}, kPlainPlot | ImPlotFlags_NoInputs)) return;
+    ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
+    const float width = ImGui::GetContentRegionAvail().x;
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, 0, end_ns, width);
+    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, 0, peak * 1.1, height);
+    ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, peak * 1.1, ImPlotCond_Always);
+    for (size_t i = 0; i < status.curves.size(); ++i) {
+        const CaptureStatus::Curve& curve = status.curves[i];
+        ImPlotSpec line;
+        line.LineColor = to_vec4(recipe_color(i));
+        line.LineWeight = px(1.75F);
+        line.FillColor = to_vec4(recipe_color(i));
+        line.FillAlpha = 0.14F;
+        const auto count = static_cast<int>(curve.time_ns.size());
+        ImPlot::PlotShaded(curve.recipe.c_str(), curve.time_ns.data(), curve.allocated_bytes.data(),
+                           count, 0, line);
+        ImPlot::PlotLine(curve.recipe.c_str(), curve.time_ns.data(), curve.allocated_bytes.data(),
+                         count, line);
+    }
+    ImPlot::EndPlot();
+}
+
+void draw_curve_legend(const CaptureStatus& status) {
+    for (size_t i = 0; i < status.curves.size(); ++i) {
+        const CaptureStatus::Curve& curve = status.curves[i];
+        if (i > 0) ImGui::SameLine(0, px(14));
+        swatch(recipe_color(i));
+        text(curve.recipe);
+        ImGui::SameLine(0, px(6));
+        dim_text("peak " + profiler::format_bytes(curve.peak_bytes));
+        if (!curve.finished) continue;
+        ImGui::SameLine(0, px(6));
+        colored_text(palette().good, ICON_CHECK);
+    }
+}
+
+void draw_log(const CaptureStatus& status, CaptureState& state) {
+    ImGui::Checkbox("Log of the worker", &state.show_log);
+    if (!state.show_log) return;
+    const ScopedColor ground(ImGuiCol_ChildBg, palette().plot);
+    const ScopedChild child("##log", {0, em(8)}, ImGuiChildFlags_Borders);
+    const ScopedFont mono(fonts().mono, 13.5F);
+    text(status.log.empty() ? "The worker has written nothing." : status.log);
+}
+
+void draw_live(const CaptureStatus& status, CaptureState& state) {
+    if (status.curves.empty()) {
+        empty_state(ICON_RECORD, "No capture yet",
+                    "Each recipe trains in a process of its own; its memory is drawn here while it "
+                    "runs, and its trace opens when it is finished.");
+        return;
+    }
+    draw_progress(status);
+    draw_curve_legend(status);
+    const float log = ImGui::GetFrameHeightWithSpacing() + (state.show_log ? em(8.6F) : 0);
+    draw_live_curve(status, std::max(em(8), ImGui::GetContentRegionAvail().y - log));
+    draw_log(status, state);
+}
+
+}  // namespace
+
+PanelEvents draw_capture_panel(const CaptureStatus& status, CaptureState& state) {
+    PanelEvents events;
+    const bool wide = ImGui::GetContentRegionAvail().x > em(kFormWidth_em + 17);
+    {
+        const ScopedChild form("##form_side", {wide ? em(kFormWidth_em) : 0, 0},
+                               wide ? 0 : ImGuiChildFlags_AutoResizeY);
+        {
+            const ScopedDisabled running(status.running);
+            draw_form(state.form);
+        }
+        draw_buttons(status, state, events);
+    }
+    if (wide) ImGui::SameLine(0, px(18));
+    const ScopedChild live("##live_side", {0, wide ? 0 : em(18)});
+    draw_live(status, state);
+    return events;
+}
+
+}  // namespace app

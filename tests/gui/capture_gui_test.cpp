@@ -1,0 +1,93 @@
+#include "tests/gui/test_window.h"
+
+#include <functional>
+
+namespace tests {
+namespace {
+
+app::CaptureStatus status() { return window().workspace().capture().status(); }
+
+void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
+    window().reset(c);
+    app::CaptureForm form;
+    form.folder = (window().folder() / "captured").string();
+    form.batch_size = batch_size;
+    window().ui().panels.capture.form = form;
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_5);
+    if (!window().ui().panels.capture.open) c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_5);
+    app::show_panel(window().ui(), "capture");
+    c->Yield(4);
+}
+
+void wait_until(ImGuiTestContext* c, const std::function<bool()>& holds) {
+    for (int i = 0; i < 1500 && !holds(); ++i) c->SleepNoSkip(0.01F, 0.01F);
+    IM_CHECK(holds());
+}
+
+void captures_and_opens_the_traces(ImGuiTestContext* c) {
+    show_capture_panel(c, 8);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 8; });
+    IM_CHECK(status().running);
+    IM_CHECK_GT(status().share, 0.0);
+    window().take_running_picture(c, "capture_running");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
+    IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
+}
+
+void cancels_a_capture(ImGuiTestContext* c) {
+    show_capture_panel(c, 8);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().curves.empty() && !status().curves[0].time_ns.empty(); });
+    c->ItemClick("//###capture/**/###cancel");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK(window().workspace().documents().empty());
+    IM_CHECK(status().error.find("cancelled") != std::string::npos);
+}
+
+void says_why_a_capture_failed(ImGuiTestContext* c) {
+    show_capture_panel(c, 99);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    c->Yield(3);
+    IM_CHECK(status().error.find("Not enough memory") != std::string::npos);
+    IM_CHECK(!window().ui().toasts.toasts.empty());
+}
+
+void survives_a_worker_that_dies(ImGuiTestContext* c) {
+    show_capture_panel(c, 98);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    c->Yield(3);
+    IM_CHECK(!status().error.empty());
+    IM_CHECK(window().workspace().documents().empty());
+}
+
+void refuses_what_cannot_run(ImGuiTestContext* c) {
+    show_capture_panel(c, 8);
+    window().ui().panels.capture.form.seq_len = 100'000;
+    c->ItemClick("//###capture/**/###start");
+    c->Yield(3);
+    IM_CHECK(!status().running);
+    IM_CHECK(!window().ui().toasts.toasts.empty());
+}
+
+}  // namespace
+
+void register_capture_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "capture", name)->TestFunc = run;
+    };
+    add("captures_and_opens_the_traces", captures_and_opens_the_traces);
+    add("cancels_a_capture", cancels_a_capture);
+    add("says_why_a_capture_failed", says_why_a_capture_failed);
+    add("survives_a_worker_that_dies", survives_a_worker_that_dies);
+    add("refuses_what_cannot_run", refuses_what_cannot_run);
+}
+
+}  // namespace tests

@@ -1,0 +1,56 @@
+// Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, about
+// a second of work that can be cancelled. A batch of 99 makes it fail, one of 98 makes it die.
+#include "profiler/protocol/worker_server.h"
+#include "profiler/trace/trace_file.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace profiler;
+
+constexpr int kTicks = 60;
+
+WorkerOutcome capture(WorkerServer& server, const Request& request) {
+    const int64_t batch = request.workload.value("batch_size", int64_t{0});
+    std::printf("fake worker: batch %lld\n", static_cast<long long>(batch));
+    std::fflush(stdout);
+    if (batch == 99) {
+        return tl::unexpected(
+            ErrorFrame{"Not enough memory for this batch; use a smaller one.", 3});
+    }
+    if (batch == 98) std::abort();
+    const double peak = 2.2e9 * static_cast<double>(batch) / 8;
+    for (int tick = 0; tick < kTicks; ++tick) {
+        if (server.cancelled()) return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
+        const double x = static_cast<double>(tick) / kTicks;
+        const double wave = std::abs(std::sin(x * 3.14159 * 3));
+        server.send(Progress{"step", tick * 3 / kTicks + 1, 3});
+        server.send(Sample{.time_ns = static_cast<int64_t>(x * 1.4e9),
+                           .allocated_bytes = static_cast<int64_t>(peak * (0.35 + 0.65 * wave)),
+                           .peak_bytes = static_cast<int64_t>(peak),
+                           .step = tick * 3 / kTicks,
+                           .phase = wave > 0.5 ? "backward" : "forward"});
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const std::string recipe = request.workload.value("recipe_name", "original");
+    Trace trace =
+        tests::make_synthetic_trace({.num_allocations = 6000, .in_place = recipe != "original"});
+    trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
+    const auto written = write_trace(trace, request.output_path);
+    if (!written) return tl::unexpected(ErrorFrame{written.error().message, 1});
+    return ResultFrame{request.output_path, {}};
+}
+
+}  // namespace
+
+int main() {
+    WorkerServer server;
+    return server.serve([&](const Request& request) { return capture(server, request); });
+}
