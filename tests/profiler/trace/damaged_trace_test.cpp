@@ -205,7 +205,7 @@ TEST_F(DamagedTrace, MutatedFilesAreErrorsOrSoundTraces) {
     const std::string whole = bytes();
     std::mt19937 random(20261121);
     int accepted = 0;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 2000; ++round) {
         std::string mutant = whole;
         const int changes = 1 + static_cast<int>(random() % 8);
         for (int i = 0; i < changes; ++i) {
