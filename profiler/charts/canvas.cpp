@@ -1,5 +1,7 @@
 #include "profiler/charts/canvas.h"
 
+#include <cairo.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

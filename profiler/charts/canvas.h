@@ -4,11 +4,11 @@
 #include "profiler/view/axis.h"
 #include "profiler/view/theme.h"
 
-#include <cairo.h>
-
 #include <span>
 #include <string>
 #include <string_view>
+
+typedef struct _cairo cairo_t;  // as in cairo.h
 
 /// What the charts draw with: rectangles, lines, text, hatches and markers in points, y downwards.
 namespace profiler {

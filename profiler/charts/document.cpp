@@ -45,7 +45,9 @@ Surface create_surface(const Page& page, ChartFormat format, std::string& bytes)
         cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_CREATOR, "temposcope");
         return pdf;
     }
-    return Surface(cairo_svg_surface_create_for_stream(append, &bytes, page.width, page.height));
+    Surface svg(cairo_svg_surface_create_for_stream(append, &bytes, page.width, page.height));
+    cairo_svg_surface_set_document_unit(svg.get(), CAIRO_SVG_UNIT_PX);
+    return svg;
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ models::Result<std::string> draw_page(const Page& page, ChartFormat format, cons
         const Context cairo(cairo_create(surface.get()));
         if (format == ChartFormat::kPng) cairo_scale(cairo.get(), page.png_scale, page.png_scale);
         Canvas canvas(cairo.get());
-        canvas.fill({0, 0, page.width, page.height}, page.paper);
+        // Beyond the page: a PNG's last row and column of pixels may reach over its edge.
+        canvas.fill({0, 0, page.width + 4, page.height + 4}, page.paper);
         draw(canvas);
         cairo_show_page(cairo.get());
         const cairo_status_t status = cairo_status(cairo.get());

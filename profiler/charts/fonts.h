@@ -1,8 +1,9 @@
 #pragma once
 
-#include <cairo.h>
-
 #include <cstdint>
+
+// As cairo.h declares it, which users of the charts need not have.
+typedef struct _cairo_font_face cairo_font_face_t;
 
 /// The embedded fonts as Cairo knows them.
 namespace profiler {

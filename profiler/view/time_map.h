@@ -15,7 +15,7 @@
 namespace profiler {
 
 class TimeMap {
-  public:
+public:
     struct Point {
         double shared_ns = 0;
         double own_ns = 0;
@@ -31,7 +31,7 @@ class TimeMap {
     bool is_identity() const { return points_.empty(); }
     const std::vector<Point>& points() const { return points_; }
 
-  private:
+private:
     std::vector<Point> points_;
 };
 
