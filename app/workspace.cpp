@@ -228,7 +228,18 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
         tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
         if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
     }
+    reveal(tensor);
     selection_.tensor = tensor;
+}
+
+void Workspace::reveal(const SelectedTensor& tensor) {
+    if (!tensor.alloc_ns) return;
+    const double end_ns = tensor.free_ns.value_or(time_limits_.end_ns);
+    if (*tensor.alloc_ns < time_window_.end_ns && end_ns > time_window_.start_ns) return;
+    const double shown_ns = time_window_.end_ns - time_window_.start_ns;
+    time_window_.start_ns = (*tensor.alloc_ns + end_ns - shown_ns) / 2;
+    time_window_.end_ns = time_window_.start_ns + shown_ns;
+    timeline_stale_ = true;
 }
 
 // ---- views ----------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ private:
     void choose_defaults();
     /// From the clock of B to the shared time axis, that of A.
     profiler::TimeMap map_of_b() const;
+    /// Moves the time window to a tensor that lives outside of it.
+    void reveal(const SelectedTensor& tensor);
     void select_row(const profiler::LedgerViewRow& row);
     profiler::TimelineRequest timeline_request() const;
     void start_export(std::filesystem::path file,

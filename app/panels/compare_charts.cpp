@@ -60,8 +60,9 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(positions.size()),
                            labels.data());
     // Room above the highest bar for its value and its change.
-    const double headroom = 2.4 * ImGui::GetTextLineHeight() / std::max(60.0F, size.y - em(3));
-    const double end = std::max(max_value * (1 + headroom), 1e-9);
+    const double inside = std::max(em(6), size.y - em(2.4F));
+    const double text_room = 2 * ImGui::GetTextLineHeight() + px(8);
+    const double end = std::max(max_value / (1 - std::min(0.6, text_room / inside)), 1e-9);
     setup_ticks(ImAxis_Y1, unit, 0, end, size.y);
     ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, count - 0.4, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0, end, ImPlotCond_Always);
@@ -292,26 +293,48 @@ void draw_curve(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-/// A dim vertical cross where memory ran out.
+void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
+    const float r = px(4);
+    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(2));
+    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, color, px(2));
+}
+
+/// Where memory ran out, at the height of the last batch that trained.
 void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     if (!column.out_of_memory_batch || column.curve.empty()) return;
     const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
                                            column.curve.back().sequences_per_s);
-    const float r = px(4);
-    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, palette().bad, px(2));
-    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, palette().bad, px(2));
-    if (mouse_in({at.x - 2 * r, at.y - 2 * r}, {at.x + 2 * r, at.y + 2 * r})) {
+    draw_cross(draw, at, recipe_color(column.index));
+    const ImVec2 reach{px(8), px(8)};
+    if (mouse_in(at - reach, at + reach)) {
         ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
                           static_cast<long long>(*column.out_of_memory_batch));
     }
 }
 
-void recipe_legend(const CompareView& view) {
+/// In the lower right corner, where throughput curves seldom go: name and colour of each curve.
+void curve_legend(ImDrawList* draw, const CompareView& view) {
+    const ImVec2 corner = ImPlot::GetPlotPos() + ImPlot::GetPlotSize();
+    const float line = ImGui::GetTextLineHeight() + px(3);
+    bool out_of_memory = false;
+    float width = text_width("out of memory"), y = corner.y - px(8);
     for (const CompareColumn& column : view.columns) {
-        if (column.curve.empty()) continue;
-        ImGui::SameLine(0, px(12));
-        swatch(recipe_color(column.index));
-        text(column.recipe);
+        width = std::max(width, text_width(column.recipe));
+        out_of_memory |= column.out_of_memory_batch.has_value();
+    }
+    const float left = corner.x - width - px(12);
+    if (out_of_memory) {
+        y -= line;
+        draw_cross(draw, {left - px(12), y + line / 2 - px(1)}, palette().dim);
+        draw->AddText({left, y}, palette().dim, "out of memory");
+    }
+    for (auto column = view.columns.rbegin(); column != view.columns.rend(); ++column) {
+        if (column->curve.empty()) continue;
+        y -= line;
+        const float middle = std::round(y + line / 2) - px(1);
+        draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
+                            recipe_color(column->index));
+        draw->AddText({left, y}, palette().text, column->recipe.c_str());
     }
 }
 
@@ -320,7 +343,6 @@ void recipe_legend(const CompareView& view) {
 void draw_throughput_chart(const CompareView& view, ImVec2 size) {
     ImGui::BeginGroup();
     chart_title("Throughput", view.has_throughput ? "sequences/s by batch" : "");
-    if (view.has_throughput) recipe_legend(view);
     if (!view.has_throughput) {
         chart_note("##no_throughput", view.no_throughput_text, below_title(size));
     } else if (ImPlot::BeginPlot("##throughput", below_title(size),
@@ -344,6 +366,7 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size) {
             draw_curve(draw, column);
             draw_out_of_memory(draw, column);
         }
+        curve_legend(draw, view);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }

@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace app {
 namespace {
@@ -19,18 +22,14 @@ using profiler::CompareView;
 using profiler::TextTable;
 
 void draw_sentence(const CompareView& view) {
-    {
+    if (!view.sentence.empty()) {
         const ScopedFont bold(fonts().bold, 17);
         ImGui::PushTextWrapPos(0);
         text(view.sentence);
         ImGui::PopTextWrapPos();
     }
-    dim_text(view.workload);
-    if (view.source.empty()) return;
-    ImGui::SameLine(0, px(8));
-    dim_text("·");
-    ImGui::SameLine(0, px(8));
-    dim_text(view.source);
+    const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
+    dim_text(view.workload + between + view.source);
 }
 
 void draw_role_legend(const CompareView& view, const Selection& selection, PanelEvents& events) {
@@ -53,17 +52,56 @@ void draw_charts(const CompareView& view, const Selection& selection, float heig
     draw_throughput_chart(view, {width - memory - batch, height});
 }
 
-void draw_header_cell(const TextTable::Column& column) {
-    const ScopedColor dim(ImGuiCol_Text, palette().dim);
-    const bool explained = !column.explanation.empty();
-    const std::string label = explained ? column.title + " " ICON_CIRCLE_QUESTION : column.title;
-    column.align == profiler::Align::kRight ? right_text(label) : text(label);
-    if (!explained || !ImGui::BeginItemTooltip()) return;
-    const ScopedColor normal(ImGuiCol_Text, palette().text);
+/// A value and, where the table has one, its change against the baseline: one cell on the screen.
+struct CellPair {
+    size_t value = 0;
+    std::optional<size_t> change;
+};
+
+std::vector<CellPair> pair_cells(const TextTable& table) {
+    std::vector<CellPair> pairs;
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+        if (table.columns[i].title == "Change" && !pairs.empty()) {
+            pairs.back().change = i;
+        } else {
+            pairs.push_back({i, std::nullopt});
+        }
+    }
+    return pairs;
+}
+
+/// Room for "-100.0 %" right of a value.
+float change_width() { return em(4.3F); }
+
+void draw_header_cell(const TextTable::Column& column, bool has_change) {
+    const std::string label =
+        column.explanation.empty() ? column.title : column.title + " " ICON_CIRCLE_QUESTION;
+    if (column.align == profiler::Align::kRight) {
+        const float room = ImGui::GetContentRegionAvail().x - text_width(label) -
+                           (has_change ? change_width() : 0);
+        ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0F, room));
+    }
+    dim_text(label);
+    if (column.explanation.empty() || !ImGui::BeginItemTooltip()) return;
     ImGui::PushTextWrapPos(em(24));
     text(column.explanation);
     ImGui::PopTextWrapPos();
     ImGui::EndTooltip();
+}
+
+/// The value ends where the values above it do; the change follows it.
+void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
+    const std::string& value = table.rows[row][pair.value];
+    if (table.columns[pair.value].align == profiler::Align::kLeft) return text(value);
+    const float start = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
+    const float value_end = start + width - (pair.change ? change_width() : 0);
+    ImGui::SetCursorPosX(std::max(start, value_end - text_width(value)));
+    text(value);
+    if (!pair.change || table.rows[row][*pair.change] == "–") return;
+    const std::string& change = table.rows[row][*pair.change];
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorPosX(start + width - text_width(change));
+    colored_text(tone_color(table.tones[row][*pair.change]), change);
 }
 
 /// The first cell: swatch, name, and A or B where the recipe is selected.
@@ -82,39 +120,38 @@ void draw_table_row(const CompareInput& input, size_t row, PanelEvents& events) 
     const TextTable& table = input.view->table;
     const ScopedId id(static_cast<int>(row));
     ImGui::TableNextRow();
-    for (size_t cell = 0; cell < table.columns.size() && cell < table.rows[row].size(); ++cell) {
+    for (const CellPair& pair : pair_cells(table)) {
         ImGui::TableNextColumn();
-        const std::string& content = table.rows[row][cell];
-        if (cell == 0) {
-            const ImVec2 start = ImGui::GetCursorPos();
-            const DocumentPtr document =
-                row < input.documents.size() ? input.documents[row] : nullptr;
-            const bool chosen = document && document == input.selection->b;
-            if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns)) {
-                events.column = row;
-            }
-            ImGui::SetCursorPos(start);
-            draw_recipe_cell(input, row, content);
+        if (pair.value > 0) {
+            draw_value_cell(table, row, pair);
             continue;
         }
-        const profiler::Tone tone = table.tones[row][cell];
-        const ScopedColor color(ImGuiCol_Text, tone_color(tone));
-        table.columns[cell].align == profiler::Align::kRight ? right_text(content) : text(content);
+        const ImVec2 start = ImGui::GetCursorPos();
+        const DocumentPtr document = row < input.documents.size() ? input.documents[row] : nullptr;
+        const bool chosen = document && document == input.selection->b;
+        if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns)) {
+            events.column = row;
+        }
+        ImGui::SetCursorPos(start);
+        draw_recipe_cell(input, row, table.rows[row][pair.value]);
     }
 }
 
 void draw_table(const CompareInput& input, PanelEvents& events) {
     const TextTable& table = input.view->table;
+    const std::vector<CellPair> pairs = pair_cells(table);
     const ImGuiTableFlags flags =
-        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp;
-    if (!ImGui::BeginTable("##recipes", static_cast<int>(table.columns.size()), flags)) return;
-    for (const TextTable::Column& column : table.columns) {
-        ImGui::TableSetupColumn(column.title.c_str());
+        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame;
+    if (!ImGui::BeginTable("##recipes", static_cast<int>(pairs.size()), flags)) return;
+    for (const CellPair& pair : pairs) {
+        const float weight = pair.value == 0 ? 1.5F : pair.change ? 1.25F : 0.75F;
+        ImGui::TableSetupColumn(table.columns[pair.value].title.c_str(),
+                                ImGuiTableColumnFlags_WidthStretch, weight);
     }
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-    for (const TextTable::Column& column : table.columns) {
+    for (const CellPair& pair : pairs) {
         ImGui::TableNextColumn();
-        draw_header_cell(column);
+        draw_header_cell(table.columns[pair.value], pair.change.has_value());
     }
     for (size_t row = 0; row < table.rows.size(); ++row) draw_table_row(input, row, events);
     ImGui::EndTable();

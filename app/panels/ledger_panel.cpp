@@ -33,20 +33,20 @@ struct ColumnSetup {
 };
 
 constexpr std::array<ColumnSetup, 13> kColumns{{
-    {LedgerColumn::kTensor, 9.5F},
+    {LedgerColumn::kTensor, 8.4F},
     {LedgerColumn::kScope, 0},
     {LedgerColumn::kOp, 9, false, false},
-    {LedgerColumn::kShape, 7.6F},
+    {LedgerColumn::kShape, 7.4F},
     {LedgerColumn::kDType, 4.6F, false, false},
     {LedgerColumn::kRole, 7, false, false},
-    {LedgerColumn::kSize, 5.4F, true},
+    {LedgerColumn::kSize, 4.8F, true},
     {LedgerColumn::kShare, 4.2F, true, false},
     {LedgerColumn::kLifetime, 5.2F, true, false},
     {LedgerColumn::kSavedBy, 12, false, false},
-    {LedgerColumn::kClosedForm, 6.6F, true, true, false,
+    {LedgerColumn::kClosedForm, 5.6F, true, true, false,
      "What the papers' formula gives for this tensor of a middle layer"},
-    {LedgerColumn::kOtherSize, 5.4F, true, true, true, "What B keeps of the same tensor"},
-    {LedgerColumn::kDifference, 6.0F, true, true, true, "B minus A: green is saved"},
+    {LedgerColumn::kOtherSize, 4.8F, true, false, true, "What B keeps of the same tensor"},
+    {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green is saved"},
 }};
 
 struct Frame {

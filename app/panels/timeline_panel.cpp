@@ -34,34 +34,41 @@ struct Frame {
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
+/// Right of the legend: what the plots show, and fit.
+void draw_switches(Frame& frame) {
+    if (frame.view.traces.size() == 2) {
+        TimeWindow window = frame.input.window;
+        const bool phases = window.alignment == profiler::TimeAlignment::kPhases;
+        if (toggle_button(ICON_ALIGN "###align", phases)) {
+            window.alignment =
+                phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
+            frame.events.time_window = window;
+        }
+        ImGui::SetItemTooltip("Align phases: B is stretched so that its phases meet those of A");
+        ImGui::SameLine(0, px(4));
+        bool& difference = frame.state.show_difference;
+        if (toggle_button("B - A###difference", difference)) difference = !difference;
+        ImGui::SetItemTooltip("Show the difference below");
+        ImGui::SameLine(0, px(4));
+    }
+    if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
+    ImGui::SetItemTooltip("Show the whole capture (F)");
+}
+
 void draw_toolbar(Frame& frame) {
     const std::optional<profiler::Role> picked = frame.input.selection->role;
+    const float switches = em(frame.view.traces.size() == 2 ? 8.6F : 2.2F);
+    const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - switches;
     for (size_t i = 0; i < frame.view.roles.size(); ++i) {
         const profiler::Role role = frame.view.roles[i];
-        if (i > 0) ImGui::SameLine(0, px(14));
+        if (i > 0) ImGui::SameLine(0, px(12));
+        // What does not fit here stands in the legend of the comparison.
+        if (ImGui::GetCursorPosX() + role_legend_width(role) > end - px(8)) break;
         ImGui::AlignTextToFramePadding();
         if (role_legend_item(role, picked && *picked != role)) frame.events.role = role;
     }
-    const bool two = frame.view.traces.size() == 2;
-    const float buttons = em(two ? 19.0F : 4.0F);
-    ImGui::SameLine();
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
-    if (two) {
-        TimeWindow window = frame.input.window;
-        bool phases = window.alignment == profiler::TimeAlignment::kPhases;
-        if (ImGui::Checkbox("Align phases", &phases)) {
-            window.alignment =
-                phases ? profiler::TimeAlignment::kPhases : profiler::TimeAlignment::kTime;
-            frame.events.time_window = window;
-        }
-        ImGui::SetItemTooltip("Stretch B so that its phases start and end with those of A");
-        ImGui::SameLine();
-        ImGui::Checkbox("Difference", &frame.state.show_difference);
-        ImGui::SameLine();
-    }
-    if (ImGui::Button(ICON_EXPAND "##fit")) frame.events.fit_time = true;
-    ImGui::SetItemTooltip("Show the whole capture (F)");
+    ImGui::SameLine(end);
+    draw_switches(frame);
 }
 
 void draw_trace_header(const Frame& frame, size_t source) {
@@ -90,7 +97,7 @@ void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_ma
     const profiler::TimeRange& limits = frame.input.limits;
     const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
     setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
-                size.x);
+                static_cast<float>(frame.input.window.width_px));
     setup_ticks(ImAxis_Y1, unit, y_min, y_max, size.y);
     ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
     ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);

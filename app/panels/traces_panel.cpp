@@ -62,6 +62,7 @@ void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
     const float height = 2 * ImGui::GetTextLineHeight() + px(12);
     const ImVec2 start = ImGui::GetCursorPos();
     const float width = ImGui::GetContentRegionAvail().x;
+    const ScopedColor shown(ImGuiCol_Header, palette().raised);
     if (ImGui::Selectable("##trace", is_a || is_b, ImGuiSelectableFlags_AllowOverlap,
                           {width, height}) &&
         document->has_step && !is_a) {

@@ -9,7 +9,8 @@ namespace app {
 
 void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px) {
     const bool vertical = axis >= ImAxis_Y1;
-    const int count = std::clamp(static_cast<int>(length_px / px(vertical ? 34 : 92)), 2, 64);
+    const int count =
+        std::clamp(static_cast<int>(length_px / px(vertical ? 26 : 84)), vertical ? 3 : 2, 64);
     const std::vector<profiler::Tick> ticks = profiler::make_ticks(unit, min, max, count);
     std::vector<double> values;
     std::vector<const char*> labels;

@@ -86,12 +86,24 @@ void help_marker(std::string_view explanation) {
     ImGui::EndTooltip();
 }
 
+float role_legend_width(profiler::Role role) {
+    return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
+           text_width(profiler::label_of(role));
+}
+
+bool toggle_button(const char* label, bool on) {
+    const ScopedColor fill(ImGuiCol_Button,
+                           on ? with_alpha(palette().accent, 0.30F) : palette().raised);
+    const ScopedColor color(ImGuiCol_Text, on ? palette().text : palette().dim);
+    return ImGui::Button(label);
+}
+
 bool role_legend_item(profiler::Role role, bool faded) {
     const std::string_view label = profiler::label_of(role);
     const ImVec2 start = ImGui::GetCursorPos();
     const ScopedId id(static_cast<int>(role));
-    const float width = std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) + text_width(label);
-    const bool clicked = ImGui::InvisibleButton("##role", {width, ImGui::GetTextLineHeight()});
+    const bool clicked =
+        ImGui::InvisibleButton("##role", {role_legend_width(role), ImGui::GetTextLineHeight()});
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());

@@ -34,6 +34,11 @@ void help_marker(std::string_view explanation);
 /// Swatch and label of a role; true when clicked. `faded` when another role is picked out.
 bool role_legend_item(profiler::Role role, bool faded);
 
+float role_legend_width(profiler::Role role);
+
+/// A button that is lit while it is on; true when clicked.
+bool toggle_button(const char* label, bool on);
+
 /// In the middle of the panel: what is missing here and what to do next.
 void empty_state(const char* icon, std::string_view title, std::string_view advice);
 

@@ -131,6 +131,7 @@ constexpr std::array kMouseKeys{
 
 void draw_menu_bar(Ui& ui) {
     const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(8), px(6)});
+    const ScopedStyle border(ImGuiStyleVar_WindowBorderSize, 0.0F);
     if (!ImGui::BeginMainMenuBar()) return;
     {
         const ScopedFont bold(fonts().bold);

@@ -16,14 +16,14 @@ ImGuiID& node_of(Nodes& nodes, DockPlace place) { return nodes[static_cast<size_
 Nodes split(ImGuiID root) {
     Nodes nodes{};
     ImGuiID rest = root;
-    ImGuiID left = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, 0.175F, nullptr, &rest);
+    ImGuiID left = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, 0.155F, nullptr, &rest);
     node_of(nodes, DockPlace::kLeftBottom) =
         ImGui::DockBuilderSplitNode(left, ImGuiDir_Down, 0.42F, nullptr, &left);
     node_of(nodes, DockPlace::kLeftTop) = left;
-    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.51F, nullptr, &rest);
+    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.485F, nullptr, &rest);
     node_of(nodes, DockPlace::kTop) = rest;
     node_of(nodes, DockPlace::kBottomRight) =
-        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.45F, nullptr, &bottom);
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.47F, nullptr, &bottom);
     node_of(nodes, DockPlace::kBottomLeft) = bottom;
     return nodes;
 }

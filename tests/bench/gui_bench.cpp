@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -102,8 +103,8 @@ int main(int argc, char** argv) {
         return 1;
     }
     (*shell)->draw_frame();
-    std::printf("first frame after %.0f ms (%s)\n", seconds_since(start) * 1e3,
-                reinterpret_cast<const char*>(glfwGetVersionString()));
+    std::printf("first frame after %.0f ms
+", seconds_since(start) * 1e3);
 
     const auto trace = std::make_shared<const profiler::Trace>(
         tests::make_synthetic_trace({.num_allocations = count}));

@@ -13,8 +13,6 @@ void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     form.folder = (window().folder() / "captured").string();
     form.batch_size = batch_size;
     window().ui().panels.capture.form = form;
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_5);
-    if (!window().ui().panels.capture.open) c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_5);
     app::show_panel(window().ui(), "capture");
     c->Yield(4);
 }

@@ -28,7 +28,8 @@ WorkerOutcome capture(WorkerServer& server, const Request& request) {
     if (batch == 98) std::abort();
     const double peak = 2.2e9 * static_cast<double>(batch) / 8;
     for (int tick = 0; tick < kTicks; ++tick) {
-        if (server.cancelled()) return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
+        if (server.cancelled())
+            return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
         const double x = static_cast<double>(tick) / kTicks;
         const double wave = std::abs(std::sin(x * 3.14159 * 3));
         server.send(Progress{"step", tick * 3 / kTicks + 1, 3});

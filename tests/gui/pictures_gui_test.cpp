@@ -45,7 +45,7 @@ void zoomed_with_a_tensor_selected(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
     c->ItemClick("//###ledger/**/$$3/##row");
-    c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.3F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.8F, 0.35F));
     for (int i = 0; i < 12; ++i) {
         c->MouseWheelY(1);
         c->Yield();

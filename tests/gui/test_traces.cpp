@@ -1,7 +1,10 @@
 #include "tests/gui/test_traces.h"
 
+#include "models/config/workload.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -41,6 +44,11 @@ void write(const std::filesystem::path& folder, const std::string& recipe, bool 
            double bytes_per_sequence, double step_factor) {
     Trace trace = make_synthetic_trace({.num_allocations = 5'000, .in_place = in_place});
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
+    models::Workload workload{.model = *models::find_model("bert-large"), .recipe_name = recipe};
+    workload.recipe = *models::parse_recipe(recipe);
+    trace.runs.set<&Run::workload>(Id<Run>(0),
+                                   trace.strings.intern(models::to_json(workload).dump()));
+    trace.runs.set<&Run::model>(Id<Run>(0), trace.strings.intern("bert-large"));
     add_sweep(trace, bytes_per_sequence, step_factor);
     const auto written = write_trace(trace, folder / (recipe + ".tscope"));
     if (!written) throw std::runtime_error(written.error().message);

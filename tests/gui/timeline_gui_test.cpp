@@ -113,16 +113,16 @@ void hovering_reads_both_traces(ImGuiTestContext* c) {
 
 void alignment_can_be_switched(ImGuiTestContext* c) {
     open_two(c);
-    c->ItemUncheck("//###timeline/Align phases");
+    c->ItemClick("//###timeline/###align");
     window().settle(c);
     IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kTime);
-    c->ItemCheck("//###timeline/Align phases");
+    c->ItemClick("//###timeline/###align");
     window().settle(c);
     IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kPhases);
-    c->ItemUncheck("//###timeline/Difference");
+    c->ItemClick("//###timeline/###difference");
     c->Yield(2);
     IM_CHECK(!window().ui().panels.timeline.show_difference);
-    c->ItemCheck("//###timeline/Difference");
+    c->ItemClick("//###timeline/###difference");
 }
 
 }  // namespace
