@@ -122,8 +122,8 @@ std::string list_recipes() {
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
     std::string what = error.what();
-    if (const auto words = extra_words(program);
-        !words.empty() && error.get_name() == "ExtrasError") {
+    const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    if (const auto words = extra_words(program); is_extra && !words.empty()) {
         what = explain_extra(program, words.front());
     }
     while (!what.empty() && (what.back() == '.' || what.back() == '\n')) what.pop_back();

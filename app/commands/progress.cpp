@@ -1,11 +1,12 @@
 #include "app/commands/progress.h"
 
+#include "app/commands/terminal.h"
+
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace app {
 namespace {
@@ -45,21 +46,19 @@ void Progress::update(double fraction, std::string_view text) {
     last_ = now;
     last_text_ = text;
     if (!is_terminal_) {
-        fmt::print(stderr, "{}\n", text);
+        write_error(fmt::format("{}\n", text));
         return;
     }
     const std::string bar = make_bar(fraction);
     // ASCII up to here, so cutting bytes cannot split a character of the bar.
     const auto room = static_cast<std::size_t>(terminal_width() - 1) - bar.size();
-    fmt::print(stderr, "\r\x1b[K{}{}", bar, text.substr(0, room));
-    std::fflush(stderr);
+    write_error(fmt::format("\r\x1b[K{}{}", bar, text.substr(0, room)));
     bar_shown_ = true;
 }
 
 void Progress::clear() {
     if (!bar_shown_) return;
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    write_error("\r\x1b[K");
     bar_shown_ = false;
 }
 

@@ -137,11 +137,19 @@ void Output::document(const nlohmann::json& document) {
 models::Result<void> Output::flush() {
     const bool written = std::fwrite(text_.data(), 1, text_.size(), stdout) == text_.size();
     text_.clear();
-    if (written && std::fflush(stdout) == 0) return {};
+    if ((written && std::fflush(stdout) == 0) || errno == EPIPE) return {};
     return models::fail("The output could not be written ({}): free some space or write elsewhere.",
                         std::strerror(errno));
 }
 
-void print_error(std::string_view sentence) { fmt::print(stderr, "temposcope: {}\n", sentence); }
+void write_error(std::string_view text) {
+    // fmt::print would throw, and there is nowhere left to report it.
+    [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
+void print_error(std::string_view sentence) {
+    write_error(fmt::format("temposcope: {}\n", sentence));
+}
 
 }  // namespace app

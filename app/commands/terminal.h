@@ -31,7 +31,8 @@ public:
     void table(const profiler::TextTable& table);
     void document(const nlohmann::json& document);
 
-    /// Errors: standard output is closed, full or gone.
+    /// Errors: standard output is closed or full. A reader that has seen enough (a pipe to `head`)
+    /// is none.
     models::Result<void> flush();
 
 private:
@@ -42,6 +43,9 @@ private:
 
 /// Columns on a terminal: code points, not bytes.
 std::size_t display_width(std::string_view text);
+
+/// Standard error, as it is. Nobody listening there is no failure.
+void write_error(std::string_view text);
 
 /// One sentence on standard error: "temposcope: ...".
 void print_error(std::string_view sentence);

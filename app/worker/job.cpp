@@ -1,5 +1,6 @@
 #include "app/worker/job.h"
 
+#include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
 #include "models/config/workload.h"
 #include "profiler/capture/cpu_capture.h"
@@ -55,8 +56,10 @@ nlohmann::json summarize(const Trace& trace) {
     int64_t largest = 0;
     bool limited = false;
     for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
-        const profiler::SweepPoint point = trace.sweep_points[profiler::Id<profiler::SweepPoint>(i)];
-        if (point.outcome == profiler::SweepOutcome::kOk) largest = std::max(largest, point.batch_size);
+        const profiler::SweepPoint point =
+            trace.sweep_points[profiler::Id<profiler::SweepPoint>(i)];
+        if (point.outcome == profiler::SweepOutcome::kOk)
+            largest = std::max(largest, point.batch_size);
         limited |= point.outcome == profiler::SweepOutcome::kOutOfMemory;
     }
     if (limited) max_batch_size = largest;
@@ -101,7 +104,8 @@ private:
         keeps_partial_ = !trace_.steps.empty();
         return failure(error.what());
     } catch (const c10::Error& error) {
-        return failure(fmt::format("torch refused the step: {}.", first_line(error.what_without_backtrace())));
+        return failure(
+            fmt::format("torch refused the step: {}.", first_line(error.what_without_backtrace())));
     } catch (const std::bad_alloc&) {
         return failure(describe_out_of_memory(workload), kExitOutOfMemory);
     } catch (const std::exception& error) {
@@ -109,10 +113,11 @@ private:
     }
 
     void record(const models::Workload& workload) {
-        const profiler::CaptureOptions options{.warmup_steps = request_.warmup_steps,
-                                               .steps = request_.steps,
-                                               .memory_limit_bytes = request_.memory_limit_bytes,
-                                               .num_threads = static_cast<int>(request_.num_threads)};
+        const profiler::CaptureOptions options{
+            .warmup_steps = request_.warmup_steps,
+            .steps = request_.steps,
+            .memory_limit_bytes = request_.memory_limit_bytes,
+            .num_threads = static_cast<int>(request_.num_threads)};
         const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
         try {
             profiler::capture_on_cpu(workload, options, callbacks(), trace_);
@@ -129,30 +134,36 @@ private:
     }
 
     profiler::CaptureCallbacks callbacks() {
-        return {.progress =
-                    [this](std::string_view stage, int64_t done, int64_t total) {
-                        server_.send(profiler::Progress{std::string(stage), done, total});
-                    },
-                .phase_begun = [this](int64_t step,
-                                      profiler::PhaseKind phase) { sampler_.set_phase(step, phase); },
-                .step_done = [this](Trace& trace) { require(writer_->commit(trace)); },
-                .cancelled = [this] { return server_.cancelled(); }};
+        return {
+            .progress =
+                [this](std::string_view stage, int64_t done, int64_t total) {
+                    server_.send(profiler::Progress{std::string(stage), done, total});
+                },
+            .phase_begun = [this](int64_t step,
+                                  profiler::PhaseKind phase) { sampler_.set_phase(step, phase); },
+            .step_done = [this](Trace& trace) { require(writer_->commit(trace)); },
+            .cancelled = [this] { return server_.cancelled(); }};
     }
 
     std::string describe_out_of_memory(const models::Workload& workload) const {
         const auto failed = profiler::TrackingAllocator::instance().last_out_of_memory();
         const std::string where =
             request_.memory_limit_bytes >= 0
-                ? fmt::format("the limit of {}", profiler::format_bytes(request_.memory_limit_bytes))
+                ? fmt::format("the limit of {}",
+                              profiler::format_bytes(request_.memory_limit_bytes))
                 : std::string("the memory of this machine");
         return fmt::format(
-            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}: {} were asked for with {} "
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}: {} were asked for "
+            "with {} "
             "free; choose a smaller --batch or another --recipe.",
             workload.batch_size, workload.model.name, workload.recipe_name, where,
-            profiler::format_bytes(failed.requested_bytes), profiler::format_bytes(failed.free_bytes));
+            profiler::format_bytes(failed.requested_bytes),
+            profiler::format_bytes(failed.free_bytes));
     }
 
-    static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+    static std::string first_line(const std::string& text) {
+        return text.substr(0, text.find('\n'));
+    }
     static tl::unexpected<ErrorFrame> failure(std::string message, int exit_code = kExitFailed) {
         return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
     }
@@ -178,12 +189,13 @@ WorkerOutcome run_job(const Request& request, WorkerServer& server) {
         case profiler::RequestKind::kCapture:
         case profiler::RequestKind::kSweep:
             return Job(request, server).run();
-        case profiler::RequestKind::kHello:
         case profiler::RequestKind::kDoctor:
+            return ResultFrame{.path = {}, .summary = describe_machine()};
+        case profiler::RequestKind::kHello:
             break;
     }
-    return tl::unexpected(ErrorFrame{.message = "This worker does not know that request.",
-                                     .exit_code = kExitFailed});
+    return tl::unexpected(
+        ErrorFrame{.message = "This worker does not know that request.", .exit_code = kExitFailed});
 }
 
 }  // namespace app

@@ -178,6 +178,12 @@ TEST(Compare, NotesIncompleteAndUnknownFiles) {
                                               HasSubstr("does not say which workload")));
 }
 
+TEST(Compare, SaysWhenThePeaksAreEqual) {
+    const auto sentence =
+        compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo"})}}).value().sentence;
+    EXPECT_THAT(sentence, HasSubstr("in the same memory as original (1000 B) and is "));
+}
+
 TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }
 
 }  // namespace
