@@ -19,21 +19,35 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// y = gelu(x) of 64 elements; returns their branch bits.
+/// bias[i % size] of 64 elements from `begin` on.
+template <typename T>
+HWY_INLINE void repeat_bias(const T* bias, int64_t size, int64_t begin, T* to) {
+    int64_t column = begin % size;
+    for (int64_t j = 0; j < 64;) {
+        const int64_t count = std::min(size - column, 64 - j);
+        std::memcpy(to + j, bias + column, static_cast<size_t>(count) * sizeof(T));
+        j += count;
+        column = 0;
+    }
+}
+
+/// y = gelu(x + bias) of 64 elements, bias may be null; returns their branch bits.
 template <class Fit, typename T>
-HWY_INLINE uint64_t forward_64(const T* x, T* y) {
+HWY_INLINE uint64_t forward_64(const T* x, const T* bias, T* y) {
     uint64_t bits = 0;
     if constexpr (std::is_same_v<T, double>) {
         for (int j = 0; j < 64; ++j) {
-            bits |= uint64_t{x[j] >= Fit::kXMin} << j;
-            y[j] = gelu_value<Fit>(x[j]);
+            const double v = bias ? x[j] + bias[j] : x[j];
+            bits |= uint64_t{v >= Fit::kXMin} << j;
+            y[j] = gelu_value<Fit>(v);
         }
     } else {
         const ComputeTag<T> d;
         const int lanes = static_cast<int>(hn::Lanes(d));
         const auto branch = hn::Set(d, Fit::kBranch);
         for (int j = 0; j < 64; j += lanes) {
-            const auto v = load_as(d, x + j);
+            auto v = load_as(d, x + j);
+            if (bias) v = hn::Add(v, load_as(d, bias + j));
             bits |= bits_from_lanes(d, hn::Ge(v, branch)) << j;
             store_as(d, gelu_vector<Fit>(d, v), y + j);
         }
@@ -61,15 +75,18 @@ HWY_INLINE void backward_64(const T* dy, const T* y, uint64_t bits, T* dx) {
 
 template <class Fit, typename T>
 void forward_range(const InplaceGeluForwardArgs<T>& args, int64_t begin, int64_t end) {
+    T repeated[64];
+    const T* bias = args.bias ? repeated : nullptr;
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
+        if (args.bias) repeat_bias(args.bias, args.bias_size, i, repeated);
         uint64_t bits;
         if (count == 64) {
-            bits = forward_64<Fit>(args.x + i, args.y + i);
+            bits = forward_64<Fit>(args.x + i, bias, args.y + i);
         } else {
             T padded[64] = {};
             std::memcpy(padded, args.x + i, static_cast<size_t>(count) * sizeof(T));
-            bits = forward_64<Fit>(padded, padded);
+            bits = forward_64<Fit>(padded, bias, padded);
             std::memcpy(args.y + i, padded, static_cast<size_t>(count) * sizeof(T));
         }
         store_mask(args.mask_kind, args.mask, i, count, bits);

@@ -29,13 +29,35 @@ __device__ __forceinline__ bool right_of_minimum(StatOf<T> x) {
     return x >= Fit::kBranch;
 }
 
+/// bias[i % size], [size], or null.
+template <typename T>
+struct RepeatedBias {
+    const T* bias;
+    int64_t size;
+};
+
+template <typename T>
+__device__ __forceinline__ void add_bias(const RepeatedBias<T>& repeated, const Tile& tile,
+                                         StatOf<T> (&values)[8]) {
+    const int64_t first = tile.begin % repeated.size;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        constexpr int V = kPackSize<T>;
+        int64_t column = first + 32 * V * (j / V) + V * tile.lane + j % V;
+        while (column >= repeated.size) column -= repeated.size;
+        values[j] += to_compute(repeated.bias[column]);
+    }
+}
+
 template <class Fit, typename T, MaskKind kKind>
 __global__ void __launch_bounds__(kBlockThreads)
-    inplace_gelu_forward_kernel(const T* x, T* y, uint8_t* mask, int64_t count, bool vectors) {
+    inplace_gelu_forward_kernel(const T* x, RepeatedBias<T> bias, T* y, uint8_t* mask,
+                                int64_t count, bool vectors) {
     const Tile tile = flat_tile(count, vectors);
     if (tile.begin >= count) return;
     StatOf<T> values[8];
     load_tile(x, tile, StatOf<T>{0}, values);
+    if (bias.bias) add_bias(bias, tile, values);
     uint32_t bits = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -65,7 +87,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <class Fit, MaskKind kKind, typename T>
 void launch_forward(const InplaceGeluForwardArgs<T>& a, int64_t count, CudaStream stream) {
     inplace_gelu_forward_kernel<Fit, T, kKind><<<blocks_for(count), kBlockThreads, 0, stream>>>(
-        a.x, a.y, a.mask, count, aligned_to_packs(a.x, a.y, a.mask));
+        a.x, RepeatedBias<T>{a.bias, a.bias_size}, a.y, a.mask, count,
+        aligned_to_packs(a.x, a.y, a.mask));
 }
 
 template <class Fit, MaskKind kKind, typename T>

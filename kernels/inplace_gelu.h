@@ -18,6 +18,8 @@
 //
 // Bytes moved per element (e = sizeof(T)): forward e read, e + mask written; backward 2e + mask
 // read, e written.
+// With a bias (bias + GELU in one pass, after a matrix product without bias) forward takes no extra
+// pass.
 // Kept for backward: the output, which the next Linear keeps anyway, and the mask.
 
 namespace kernels {
@@ -34,6 +36,9 @@ struct InplaceGeluForwardArgs {
     uint8_t* mask = nullptr;              // written: branch bit x >= x*, mask_bytes(mask_kind, n)
     MaskKind mask_kind = MaskKind::kBit;  // kByte or kBit
     GeluKind kind = GeluKind::kErf;
+    const T* bias =
+        nullptr;  // [bias_size] added to x, element i takes bias[i % bias_size]; or null
+    int64_t bias_size = 0;
 };
 
 template <typename T>
@@ -46,7 +51,7 @@ struct InplaceGeluBackwardArgs {
     GeluKind kind = GeluKind::kErf;
 };
 
-/// GELU and branch mask of elements [begin, end).
+/// GELU (of x + bias, not rounded in between) and branch mask of elements [begin, end).
 ///
 /// Types     T is float, double, Half or BFloat16; evaluated in float (double), rounded once.
 /// Requires  begin a multiple of kElementGranularity, end one too or the number of elements.

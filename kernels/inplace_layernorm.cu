@@ -14,7 +14,9 @@ namespace {
 
 using namespace cuda;
 
-inline constexpr int64_t kMaxPartials = 256;
+/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger cards. A
+/// constant: the size of the partial sums must not depend on the card.
+inline constexpr int64_t kMaxPartials = 216;
 
 // --- forward -----------------------------------------------------------------------------------
 

@@ -26,6 +26,10 @@ struct WholeVector {
     HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> /*fill*/) const {
         return load_as(d, from);
     }
+    template <class D>
+    HWY_INLINE hn::Vec<D> present(D /*d*/, hn::Vec<D> v, hn::TFromD<D> /*fill*/) const {
+        return v;
+    }
     template <class D, typename T>
     HWY_INLINE void store(D d, hn::Vec<D> v, T* to) const {
         store_as(d, v, to);
@@ -37,6 +41,11 @@ struct PartVector {
     template <class D, typename T>
     HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> fill) const {
         return load_part(d, from, count, fill);
+    }
+    /// v with the missing lanes set to `fill`.
+    template <class D>
+    HWY_INLINE hn::Vec<D> present(D d, hn::Vec<D> v, hn::TFromD<D> fill) const {
+        return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(count)), v, hn::Set(d, fill));
     }
     template <class D, typename T>
     HWY_INLINE void store(D d, hn::Vec<D> v, T* to) const {

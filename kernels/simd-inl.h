@@ -8,6 +8,7 @@
 #define KERNELS_SIMD_INL_H_
 #endif
 
+#include "kernels/convert.h"
 #include "kernels/types.h"
 
 #include <hwy/highway.h>
@@ -68,8 +69,12 @@ HWY_INLINE void store_as(D /*d*/, hn::Vec<D> v, BFloat16* to) {
 
 template <class D>
 HWY_INLINE void store_as(D /*d*/, hn::Vec<D> v, Half* to) {
+#if HWY_TARGET == HWY_SCALAR  // Highway's own conversion rounds towards zero here
+    *to = from_double<Half>(hn::GetLane(v));
+#else
     const hn::Rebind<hwy::float16_t, D> d16;
     hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(to));
+#endif
 }
 
 /// The first `count` < Lanes(d) values, the others `fill`.

@@ -42,8 +42,9 @@ template <typename T, class Access>
 HWY_INLINE hn::Vec<ComputeTag<T>> logit(const SoftmaxRow<T>& row, int64_t j, const Access& access) {
     const ComputeTag<T> d;
     const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
-    const auto scaled = hn::Mul(access.load(d, row.scores + j, lowest), hn::Set(d, row.scale));
-    return row.additive ? hn::Add(scaled, access.load(d, row.additive + j, lowest)) : scaled;
+    auto v = hn::Mul(access.load(d, row.scores + j, 0), hn::Set(d, row.scale));
+    if (row.additive) v = hn::Add(v, access.load(d, row.additive + j, 0));
+    return access.present(d, v, lowest);
 }
 
 /// exp(v), 0 for -inf; hn::Exp alone would turn NaN into 0 and hide it.
@@ -58,9 +59,7 @@ HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
     const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
     auto largest = hn::Set(d, lowest);
     for_each_vector(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        const auto v = logit(row, j, access);
-        largest = hn::Max(largest, v);
-        if (row.buffer) access.store(d, v, row.buffer + j);
+        largest = hn::Max(largest, logit(row, j, access));
     });
     return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
@@ -68,11 +67,9 @@ HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
 template <typename T>
 HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
-    const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
     const auto maximum = hn::Set(d, row_maximum(row));
     const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        const auto v = row.buffer ? access.load(d, row.buffer + j, lowest) : logit(row, j, access);
-        const auto e = exp_keeping_nan(d, hn::Sub(v, maximum));
+        const auto e = exp_keeping_nan(d, hn::Sub(logit(row, j, access), maximum));
         if (row.buffer) access.store(d, e, row.buffer + j);
         return e;
     });

@@ -260,6 +260,10 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 // --- launchers ---------------------------------------------------------------------------------
 
+/// double serves tests: the kernel for rows of any length is enough.
+template <typename T>
+inline constexpr bool kHasWarpKernels = sizeof(T) < 8;
+
 bool fits_a_warp(int64_t num_keys) { return num_keys % 8 == 0 && num_keys <= kMaxWarpRow; }
 
 /// Tiles of a row, rounded up to what is compiled: 1, 2, 4 or 8.
@@ -277,21 +281,43 @@ unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
     return static_cast<unsigned>(blocks);
 }
 
+template <typename T>
+void launch_forward_by_warps(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
+                             CudaStream stream) {
+    if constexpr (kHasWarpKernels<T>) {
+        const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
+        const unsigned blocks = blocks_of_rows(num_rows, kWarpsPerBlock);
+        const bool vectors =
+            aligned_to_packs(args.scores, args.additive_mask, args.probs, args.dropped, args.mask);
+        with_tiles(args.num_keys, [&](auto tiles) {
+            softmax_dropout_forward_kernel<T, decltype(tiles)::value>
+                <<<blocks, kWarpsPerBlock * 32, 0, stream>>>(args, drawing, num_rows, vectors);
+        });
+    }
+}
+
+template <typename T>
+void launch_backward_by_warps(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
+                              CudaStream stream) {
+    if constexpr (kHasWarpKernels<T>) {
+        const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
+        const unsigned blocks = blocks_of_rows(num_rows, kWarpsPerBlock);
+        const bool vectors = aligned_to_packs(args.ddropped, args.probs, args.mask, args.dscores);
+        with_tiles(args.num_keys, [&](auto tiles) {
+            softmax_dropout_backward_kernel<T, decltype(tiles)::value>
+                <<<blocks, kWarpsPerBlock * 32, 0, stream>>>(args, drawing, num_rows, vectors);
+        });
+    }
+}
+
 }  // namespace
 
 template <typename T>
 void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
                                     CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
-    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-    if (fits_a_warp(args.num_keys)) {
-        const bool vectors =
-            aligned_to_packs(args.scores, args.additive_mask, args.probs, args.dropped, args.mask);
-        with_tiles(args.num_keys, [&](auto tiles) {
-            softmax_dropout_forward_kernel<T, decltype(tiles)::value>
-                <<<blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, 0, stream>>>(
-                    args, drawing, num_rows, vectors);
-        });
+    if (kHasWarpKernels<T> && fits_a_warp(args.num_keys)) {
+        launch_forward_by_warps(args, num_rows, stream);
         return check_launch("softmax_dropout_forward");
     }
     softmax_any_row_kernel<T><<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args);
@@ -314,16 +340,11 @@ template <typename T>
 void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
                                      CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
-    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-    if (fits_a_warp(args.num_keys)) {
-        const bool vectors = aligned_to_packs(args.ddropped, args.probs, args.mask, args.dscores);
-        with_tiles(args.num_keys, [&](auto tiles) {
-            softmax_dropout_backward_kernel<T, decltype(tiles)::value>
-                <<<blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, 0, stream>>>(
-                    args, drawing, num_rows, vectors);
-        });
+    if (kHasWarpKernels<T> && fits_a_warp(args.num_keys)) {
+        launch_backward_by_warps(args, num_rows, stream);
         return check_launch("softmax_dropout_backward");
     }
+    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
     softmax_backward_any_row_kernel<T>
         <<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args, drawing);
     check_launch("softmax_backward_any_row");

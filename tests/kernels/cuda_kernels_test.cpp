@@ -185,6 +185,35 @@ TYPED_TEST(CudaKernels, GeluOfOddLengthsAndShiftsEqualsTheCpu) {
     }
 }
 
+TYPED_TEST(CudaKernels, GeluWithBiasEqualsTheCpu) {
+    using T = TypeParam;
+    for (const int64_t size : {1, 7, 256, 3072}) {
+        const int64_t count = 9 * size;
+        const auto x = test::normal<T>(count, 1), bias = test::normal<T>(size, 2);
+        std::vector<T> y(x.size());
+        std::vector<uint8_t> mask(static_cast<size_t>(packed_bytes(count)));
+        inplace_gelu_forward<T>({.x = x.data(),
+                                 .y = y.data(),
+                                 .mask = mask.data(),
+                                 .bias = bias.data(),
+                                 .bias_size = size},
+                                0, count);
+        DeviceTensor<T> device_x(x), device_bias(bias), device_y(y.size());
+        DeviceTensor<uint8_t> device_mask(mask.size());
+        cudaDeviceSynchronize();
+        launch_inplace_gelu_forward<T>({.x = device_x.data(),
+                                        .y = device_y.data(),
+                                        .mask = device_mask.data(),
+                                        .bias = device_bias.data(),
+                                        .bias_size = size},
+                                       count, this->stream());
+        this->wait();
+        expect_near(device_y.read(), y, 8 * test::kComputeRoundoff<T>,
+                    0.2 * test::kComputeRoundoff<T> + test::kTiny<T>, "y");
+        EXPECT_EQ(device_mask.read(), mask);
+    }
+}
+
 const std::vector<std::pair<int64_t, int64_t>> kRowShapes = {
     {1, 3}, {5, 8}, {7, 65}, {300, 256}, {33, 768}, {9, 1024}, {600, 1600}, {3, 4096}, {5, 5001}};
 

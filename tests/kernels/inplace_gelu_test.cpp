@@ -212,6 +212,40 @@ TYPED_TEST(InplaceGeluOfType, NanAndInfinityPassAsDocumented) {
     }
 }
 
+/// float and double add before GELU as the kernel does, so their bits are equal; 16-bit types round
+/// the sum once more, in storage, which the fused form spares.
+TYPED_TEST(InplaceGeluOfType, BiasIsAddedInTheSamePass) {
+    using T = TypeParam;
+    for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
+        for (const int64_t size : {1, 7, 64, 100, 192}) {
+            const int64_t count = 5 * size;
+            const auto x = test::normal<T>(count, 1), bias = test::normal<T>(size, 2);
+            std::vector<T> y(x.size());
+            std::vector<uint8_t> mask(x.size());
+            inplace_gelu_forward<T>({.x = x.data(),
+                                     .y = y.data(),
+                                     .mask = mask.data(),
+                                     .mask_kind = MaskKind::kByte,
+                                     .kind = kind,
+                                     .bias = bias.data(),
+                                     .bias_size = size},
+                                    0, count);
+            for (int64_t i = 0; i < count; ++i) {
+                const auto at = static_cast<size_t>(i);
+                const auto sum =
+                    static_cast<StatOf<T>>(to_double(x[at])) +
+                    static_cast<StatOf<T>>(to_double(bias[static_cast<size_t>(i % size)]));
+                const double truth = reference::gelu(kind, sum);
+                ASSERT_NEAR(to_double(y[at]), truth,
+                            test::half_ulp<T>(truth) * 1.001 +
+                                test::kComputeRoundoff<T> * (std::abs(truth) * 8 + 0.1))
+                    << i;
+                ASSERT_EQ(mask[at], sum >= reference::gelu_minimum_x(kind)) << i;
+            }
+        }
+    }
+}
+
 /// Outputs below o_min, as rounding leaves them, are the minimum: derivative 0.
 TEST(InplaceGelu, StoredOutputsBelowTheMinimumHaveDerivativeZero) {
     const std::vector<float> ones(64, 1.0f);

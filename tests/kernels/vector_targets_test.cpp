@@ -114,7 +114,7 @@ protected:
         expect_near(baseline.normalized, widest.normalized, "normalized");
         expect_near(baseline.probs, widest.probs, "probs");
         expect_near(baseline.dscores, widest.dscores, "dscores");
-        // Saved values that differ by an ulp: gradients differ by a few, near x* by their square root.
+        // Saved values an ulp apart: gradients differ by a few, near x* by the square root.
         expect_near(baseline.dx, widest.dx, "dx", 8 * test::kRoundoff<T>);
         expect_near(baseline.dgelu, widest.dgelu, "dgelu", 4 * std::sqrt(test::kRoundoff<T>));
     }
