@@ -6,9 +6,10 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ge.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/ops/rand.h>
+#include <ATen/ops/triu.h>
 #include <ATen/ops/zeros.h>
 
 #include <limits>
@@ -28,9 +29,18 @@ at::Tensor random_padding(const Workload& w, at::Generator& generator, at::Scala
     return at::zeros({w.batch_size, w.seq_len}, type).masked_fill_(padded, lowest);
 }
 
+/// What textbook attention of a decoder adds to its scores. One tensor for all layers; fused
+/// attention knows causality without it.
+at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
+    return at::triu(
+        at::full({w.seq_len, w.seq_len}, -std::numeric_limits<double>::infinity(), type), 1);
+}
+
 /// The token itself where a coin of probability 0.15 falls, "ignore" elsewhere.
-at::Tensor masked_lm_labels(const Workload& w, const at::Tensor& input_ids, at::Generator& generator) {
-    const at::Tensor keep = at::ge(at::rand({w.batch_size, w.seq_len}, generator, at::kFloat), kMaskedShare);
+at::Tensor masked_lm_labels(const Workload& w, const at::Tensor& input_ids,
+                            at::Generator& generator) {
+    const at::Tensor keep =
+        at::ge(at::rand({w.batch_size, w.seq_len}, generator, at::kFloat), kMaskedShare);
     return input_ids.masked_fill(keep, kIgnoredLabel);
 }
 
@@ -45,11 +55,14 @@ at::Tensor next_token_labels(const Workload& w, const at::Tensor& input_ids) {
 
 std::vector<std::pair<std::string, at::Tensor>> Batch::named() const {
     std::vector<std::pair<std::string, at::Tensor>> result;
-    const std::pair<const char*, at::Tensor> members[] = {
-        {"input", input},           {"loss_weight", loss_weight},
-        {"input_ids", input_ids},   {"token_type_ids", token_type_ids},
-        {"position_ids", position_ids}, {"labels", labels},
-        {"additive_mask", additive_mask}};
+    const std::pair<const char*, at::Tensor> members[] = {{"input", input},
+                                                          {"loss_weight", loss_weight},
+                                                          {"input_ids", input_ids},
+                                                          {"token_type_ids", token_type_ids},
+                                                          {"position_ids", position_ids},
+                                                          {"labels", labels},
+                                                          {"additive_mask", additive_mask},
+                                                          {"causal_mask", causal_mask}};
     for (const auto& [name, tensor] : members) {
         if (tensor.defined()) result.emplace_back(name, tensor);
     }
@@ -64,10 +77,12 @@ Batch make_batch(const Workload& w, at::Device device) {
     Batch batch;
     if (w.head == Head::kLayers) {
         const std::vector<int64_t> shape{w.batch_size, w.seq_len, w.model.hidden_size};
-        batch.input = at::randn(shape, generator, at::kFloat).to(device, type).set_requires_grad(true);
+        batch.input =
+            at::randn(shape, generator, at::kFloat).to(device, type).set_requires_grad(true);
         batch.loss_weight = at::randn(shape, generator, at::kFloat).to(device, type);
     } else {
-        batch.input_ids = at::randint(w.model.vocab_size, {w.batch_size, w.seq_len}, generator, at::kLong);
+        batch.input_ids =
+            at::randint(w.model.vocab_size, {w.batch_size, w.seq_len}, generator, at::kLong);
         // RoBERTa's positions start at padding_idx + 1 = 2.
         const int64_t first = w.model.type_vocab_size == 1 ? 2 : 0;
         batch.position_ids = at::arange(first, first + w.seq_len, at::kLong).to(device);
@@ -82,7 +97,13 @@ Batch make_batch(const Workload& w, at::Device device) {
         batch.labels = batch.labels.to(device);
         batch.input_ids = batch.input_ids.to(device);
     }
-    if (w.padding == Padding::kRandom) batch.additive_mask = random_padding(w, generator, type).to(device);
+    if (w.padding == Padding::kRandom)
+        batch.additive_mask = random_padding(w, generator, type).to(device);
+    if (w.model.family == Family::kGpt2 && w.recipe.attention == Attention::kMaterialized) {
+        const bool autocast = is_autocast(w.precision);
+        batch.causal_mask =
+            triangular_mask(w, autocast ? autocast_type(w.precision) : type).to(device);
+    }
     return batch;
 }
 

@@ -19,6 +19,8 @@ struct Batch {
     at::Tensor position_ids;    // [S] int64
     at::Tensor labels;          // [B, S] int64, -100 where nothing is predicted; [B, 2] for squad
     at::Tensor additive_mask;   // [B, S]: 0 for tokens, the lowest number for padding
+    at::Tensor
+        causal_mask;  // [S, S]: 0 up to the diagonal, -inf above; where attention is spelled out
 
     /// The defined members with their names, for whoever labels storages.
     std::vector<std::pair<std::string, at::Tensor>> named() const;

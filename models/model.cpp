@@ -24,7 +24,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
 /// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016.
 int64_t layers_per_checkpoint(const Workload& workload) {
     if (workload.recipe.checkpoint == Checkpoint::kPerLayer) return 1;
-    return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
+    return static_cast<int64_t>(
+        std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
 }
 
 }  // namespace
@@ -46,6 +47,10 @@ at::ScalarType weight_type(Precision precision) {
             return at::kDouble;
     }
     TORCH_CHECK(false, "not a precision");
+}
+
+at::ScalarType autocast_type(Precision precision) {
+    return precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16;
 }
 
 // ---- embeddings ------------------------------------------------------------------------------
@@ -71,8 +76,8 @@ Embeddings::Embeddings(ParameterStore& store, const Workload& workload)
 
 Tensor Embeddings::operator()(const Batch& batch, const ForwardContext& context) const {
     const Scope scope(scope_.empty() ? "wte" : scope_);
-    Tensor x = at::embedding(word_, batch.input_ids);       // [B, S, H]
-    x.add_(at::embedding(position_, batch.position_ids));   // + [S, H]
+    Tensor x = at::embedding(word_, batch.input_ids);      // [B, S, H]
+    x.add_(at::embedding(position_, batch.position_ids));  // + [S, H]
     if (type_.defined()) x.add_(at::embedding(type_, batch.token_type_ids));
     if (norm_) x = (*norm_)(x);
     return dropout_(x, context);
@@ -86,13 +91,15 @@ void Embeddings::refresh() {
 
 Model::Model(const Workload& workload, at::Device device)
     : workload_(workload),
-      store_(workload.seed, at::TensorOptions().device(device).dtype(weight_type(workload.precision))) {
+      store_(workload.seed,
+             at::TensorOptions().device(device).dtype(weight_type(workload.precision))) {
     const ModelConfig& m = workload.model;
     if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
     for (int64_t i = 0; i < m.num_layers; ++i) layers_.emplace_back(store_, workload, i);
     if (workload.head == Head::kLm) final_norm_.emplace(store_, "", "ln_f", workload);
     if (workload.head == Head::kMlm) {
-        transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size, m.hidden_size);
+        transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size,
+                           m.hidden_size);
         transform_norm_.emplace(store_, "cls.predictions.", "transform.LayerNorm", workload);
         decoder_bias_ = store_.add_constant("cls.predictions.bias", {m.vocab_size}, 0);
     }
@@ -100,8 +107,10 @@ Model::Model(const Workload& workload, at::Device device)
 }
 
 Tensor Model::forward(const Batch& batch, int64_t step) const {
-    ForwardContext context{.step = step, .additive_mask = std::nullopt};
+    ForwardContext context{
+        .step = step, .additive_mask = std::nullopt, .causal_mask = std::nullopt};
     if (batch.additive_mask.defined()) context.additive_mask = batch.additive_mask;
+    if (batch.causal_mask.defined()) context.causal_mask = batch.causal_mask;
     Tensor x = embeddings_ ? (*embeddings_)(batch, context) : batch.input;
     x = run_layers(std::move(x), context);
     return final_norm_ ? (*final_norm_)(x) : x;
@@ -144,8 +153,8 @@ Tensor Model::loss(const Tensor& hidden, const Batch& batch) const {
 /// Hugging Face BertForMaskedLM: dense, GELU, LayerNorm, then the word embeddings as decoder.
 Tensor Model::masked_lm_loss(const Tensor& hidden, const Batch& batch) const {
     const Scope scope("cls.predictions");
-    Tensor x = (*transform_)(hidden);                       // [B, S, H]
-    x = (*transform_norm_)(activation(x, workload_));       // [B, S, H]
+    Tensor x = (*transform_)(hidden);                  // [B, S, H]
+    x = (*transform_norm_)(activation(x, workload_));  // [B, S, H]
     const Scope decoder("decoder");
     const Tensor logits = at::linear(x, embeddings_->word_weight(), decoder_bias_);  // [B, S, V]
     return cross_entropy(logits.view({-1, workload_.model.vocab_size}), batch.labels.view({-1}));

@@ -33,7 +33,7 @@ public:
     explicit Model(const Workload& workload, at::Device device = at::kCPU);
 
     /// The loss of one batch, with what backward needs recorded.
-    Tensor forward(const Batch& batch, int64_t step) const;  // -> the head's input [B, S, H]
+    Tensor forward(const Batch& batch, int64_t step) const;       // -> the head's input [B, S, H]
     Tensor loss(const Tensor& hidden, const Batch& batch) const;  // -> scalar
 
     const std::vector<Parameter>& parameters() const { return store_.parameters(); }
@@ -54,11 +54,13 @@ private:
     std::optional<LayerNormModule> final_norm_;  // GPT-2's ln_f
     std::optional<Linear> transform_;            // BERT's prediction head
     std::optional<LayerNormModule> transform_norm_;
-    Tensor decoder_bias_;             // [V]
-    std::optional<Linear> span_;      // [2, H]
+    Tensor decoder_bias_;         // [V]
+    std::optional<Linear> span_;  // [2, H]
 };
 
 /// dtype of parameters and of the residual stream.
 at::ScalarType weight_type(Precision precision);
+/// dtype of matrix products under autocast.
+at::ScalarType autocast_type(Precision precision);
 
 }  // namespace models

@@ -27,7 +27,8 @@ Scope::Scope(std::string_view name) : parent_length_(scope_path.size()) {
 
 Scope::~Scope() { scope_path.resize(parent_length_); }
 
-RootScope::RootScope(std::string_view path) : outer_(std::exchange(scope_path, std::string(path))) {}
+RootScope::RootScope(std::string_view path)
+    : outer_(std::exchange(scope_path, std::string(path))) {}
 
 RootScope::~RootScope() { scope_path = std::move(outer_); }
 

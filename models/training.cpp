@@ -31,8 +31,7 @@ public:
     AutocastScope(Precision precision, at::DeviceType device)
         : enabled_(is_autocast(precision)), device_(device) {
         if (!enabled_) return;
-        at::autocast::set_autocast_dtype(
-            device_, precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16);
+        at::autocast::set_autocast_dtype(device_, autocast_type(precision));
         at::autocast::set_autocast_enabled(device_, true);
         at::autocast::increment_nesting();
     }
@@ -95,8 +94,8 @@ double Training::run_step(StepListener* listener) {
     }
     {
         const PhaseScope phase(listener, TrainingPhase::kBackward);
-        torch::autograd::backward(
-            {scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())}, {});
+        torch::autograd::backward({scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())},
+                                  {});
     }
     {
         const PhaseScope phase(listener, TrainingPhase::kOptimizer);

@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
         return 0;
     }
     if (!profiler::WorkerServer::has_program()) {
-        fmt::print(stderr, "temposcope-worker: this program is started by temposcope; run temposcope capture instead.\n");
+        fmt::print(stderr,
+                   "temposcope-worker: this program is started by temposcope; run temposcope "
+                   "capture instead.\n");
         return 2;
     }
     profiler::keep_freed_memory();

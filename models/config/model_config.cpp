@@ -50,12 +50,15 @@ ModelConfig substation_encoder() {
 }  // namespace
 
 const std::vector<ModelConfig>& model_presets() {
-    static const std::vector<ModelConfig> presets{
-        bert("bert-base", 768, 12),      bert("bert-large", 1024, 24),
-        roberta("roberta-base", 768, 12), roberta("roberta-large", 1024, 24),
-        gpt2("gpt2", 768, 12),           gpt2("gpt2-medium", 1024, 24),
-        gpt2("gpt2-large", 1280, 36),    gpt2("gpt2-xl", 1600, 48),
-        substation_encoder()};
+    static const std::vector<ModelConfig> presets{bert("bert-base", 768, 12),
+                                                  bert("bert-large", 1024, 24),
+                                                  roberta("roberta-base", 768, 12),
+                                                  roberta("roberta-large", 1024, 24),
+                                                  gpt2("gpt2", 768, 12),
+                                                  gpt2("gpt2-medium", 1024, 24),
+                                                  gpt2("gpt2-large", 1280, 36),
+                                                  gpt2("gpt2-xl", 1600, 48),
+                                                  substation_encoder()};
     return presets;
 }
 
@@ -65,9 +68,10 @@ Result<ModelConfig> find_model(std::string_view name) {
         if (preset.name == name) return preset;
         names.push_back(preset.name);
     }
-    return fail("'{}' is not a model: did you mean {}? For any other size give --hidden, --heads "
-                "and --layers on top of a preset.",
-                name, fmt::join(nearest_names(name, names), ", "));
+    return fail(
+        "'{}' is not a model: did you mean {}? For any other size give --hidden, --heads "
+        "and --layers on top of a preset.",
+        name, fmt::join(nearest_names(name, names), ", "));
 }
 
 Result<Head> parse_head(std::string_view name) {

@@ -44,7 +44,9 @@ Result<void> set_switch(Recipe& recipe, std::string_view key, std::string_view v
             result = tl::unexpected(parsed.error());
         }
     });
-    if (!found) return fail("'{}' is not a switch of a recipe: choose one of {}.", key, fmt::join(keys, ", "));
+    if (!found)
+        return fail("'{}' is not a switch of a recipe: choose one of {}.", key,
+                    fmt::join(keys, ", "));
     return result;
 }
 
@@ -108,11 +110,16 @@ Result<Recipe> parse_recipe(std::string_view text) {
         const std::string_view item = text.substr(0, comma);
         const std::size_t equals = item.find('=');
         if (equals == std::string_view::npos) {
-            if (!first) return fail("In a recipe only the first item may be a preset, '{}' is not: write switch=value.", item);
+            if (!first)
+                return fail(
+                    "In a recipe only the first item may be a preset, '{}' is not: write "
+                    "switch=value.",
+                    item);
             auto preset = find_preset(item);
             if (!preset) return preset;
             recipe = *preset;
-        } else if (auto set = set_switch(recipe, item.substr(0, equals), item.substr(equals + 1)); !set) {
+        } else if (auto set = set_switch(recipe, item.substr(0, equals), item.substr(equals + 1));
+                   !set) {
             return tl::unexpected(set.error());
         }
         if (comma == std::string_view::npos) return recipe;

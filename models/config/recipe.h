@@ -64,7 +64,7 @@ struct RecipePreset {
     std::string_view name;
     std::string_view summary;  // one line for `--help`
     Recipe recipe;
-    bool runs_on_cpu = true;   // false: predicted or CUDA only
+    bool runs_on_cpu = true;  // false: predicted or CUDA only
 };
 
 /// All presets, in the order in which they are listed to users.

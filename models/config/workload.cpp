@@ -17,23 +17,27 @@ bool is_decoder(const ModelConfig& model) { return model.family == Family::kGpt2
 Result<void> validate_sizes(const Workload& w) {
     const ModelConfig& m = w.model;
     const std::pair<std::string_view, int64_t> sizes[] = {
-        {"batch size", w.batch_size},    {"sequence length", w.seq_len},
+        {"batch size", w.batch_size},       {"sequence length", w.seq_len},
         {"number of layers", m.num_layers}, {"hidden size", m.hidden_size},
-        {"number of heads", m.num_heads}, {"intermediate size", m.intermediate_size},
+        {"number of heads", m.num_heads},   {"intermediate size", m.intermediate_size},
         {"vocabulary size", m.vocab_size}};
     for (const auto& [what, value] : sizes) {
         if (value < 1) return fail("The {} is {}: it must be at least 1.", what, value);
-        if (value > kMaxElements) return fail("The {} is {}: it must be at most 2^31.", what, value);
+        if (value > kMaxElements)
+            return fail("The {} is {}: it must be at most 2^31.", what, value);
     }
     if (m.hidden_size % m.num_heads != 0) {
-        return fail("{} heads do not divide the hidden size {}: choose --heads so that the hidden size is a multiple of it.",
-                    m.num_heads, m.hidden_size);
+        return fail(
+            "{} heads do not divide the hidden size {}: choose --heads so that the hidden size is "
+            "a multiple of it.",
+            m.num_heads, m.hidden_size);
     }
     // RoBERTa's positions start at padding_idx + 1 = 2, so two of them are never used.
     const int64_t positions = m.max_position_embeddings - (m.type_vocab_size == 1 ? 2 : 0);
     if (w.seq_len > positions && w.head != Head::kLayers) {
-        return fail("The sequence length {} is over the {} positions of {}: choose a shorter --seq.",
-                    w.seq_len, positions, m.name);
+        return fail(
+            "The sequence length {} is over the {} positions of {}: choose a shorter --seq.",
+            w.seq_len, positions, m.name);
     }
     return {};
 }
@@ -45,15 +49,19 @@ Result<void> validate_elements(const Workload& w) {
     const double rows = d(w.batch_size) * d(w.seq_len);
     const std::pair<std::string_view, double> tensors[] = {
         {"attention scores [B, A, S, S]", rows * d(m.num_heads) * d(w.seq_len)},
-        {"intermediate activation [B, S, I]", rows * d(std::max(m.intermediate_size, 3 * m.hidden_size))},
+        {"intermediate activation [B, S, I]",
+         rows * d(std::max(m.intermediate_size, 3 * m.hidden_size))},
         {"feed-forward weight [I, H]", d(m.intermediate_size) * d(m.hidden_size)},
         {"attention weight [3H, H]", 3 * d(m.hidden_size) * d(m.hidden_size)},
         {"embedding [V, H]", w.head == Head::kLayers ? 0 : d(m.vocab_size) * d(m.hidden_size)},
-        {"logits [B, S, V]", w.head == Head::kMlm || w.head == Head::kLm ? rows * d(m.vocab_size) : 0}};
+        {"logits [B, S, V]",
+         w.head == Head::kMlm || w.head == Head::kLm ? rows * d(m.vocab_size) : 0}};
     for (const auto& [what, count] : tensors) {
         if (count > d(kMaxElements)) {
-            return fail("The {} would have {:.3g} elements, more than 2^31: choose a smaller --batch, --seq or --hidden.",
-                        what, count);
+            return fail(
+                "The {} would have {:.3g} elements, more than 2^31: choose a smaller --batch, "
+                "--seq or --hidden.",
+                what, count);
         }
     }
     return {};
@@ -62,13 +70,14 @@ Result<void> validate_elements(const Workload& w) {
 Result<void> validate_options(const Workload& w) {
     const ModelConfig& m = w.model;
     for (const double p : {m.hidden_dropout_p, m.attention_dropout_p}) {
-        if (!(p >= 0 && p <= 1)) return fail("The dropout probability {} is not between 0 and 1.", p);
+        if (!(p >= 0 && p <= 1))
+            return fail("The dropout probability {} is not between 0 and 1.", p);
     }
     const bool decoder_head = w.head == Head::kLm;
     const bool encoder_head = w.head == Head::kMlm || w.head == Head::kSquad;
     if ((is_decoder(m) && encoder_head) || (!is_decoder(m) && decoder_head)) {
-        return fail("The head '{}' does not belong to {}: choose --head {}.", name_of(w.head), m.name,
-                    is_decoder(m) ? "layers or lm" : "layers, mlm or squad");
+        return fail("The head '{}' does not belong to {}: choose --head {}.", name_of(w.head),
+                    m.name, is_decoder(m) ? "layers or lm" : "layers, mlm or squad");
     }
     if (m.family == Family::kSubstation && w.head != Head::kLayers) {
         return fail("{} is a single layer without embeddings: choose --head layers.", m.name);
@@ -97,7 +106,8 @@ Enum enum_from_json(const nlohmann::json& json, const char* key,
                     const std::array<std::string_view, N>& names) {
     const auto& word = json.at(key).get_ref<const std::string&>();
     if (const auto value = find_name<Enum>(names, word)) return *value;
-    throw nlohmann::json::other_error::create(500, fmt::format("'{}' is not a {}", word, key), &json);
+    throw nlohmann::json::other_error::create(500, fmt::format("'{}' is not a {}", word, key),
+                                              &json);
 }
 
 ModelConfig model_from_json(const nlohmann::json& json) {
@@ -130,15 +140,22 @@ Result<void> validate_for_cpu(const Workload& workload) {
     const Recipe& recipe = workload.recipe;
     const auto attention = kAttentionNames[static_cast<std::size_t>(recipe.attention)];
     if (recipe.attention == Attention::kEfficient || recipe.attention == Attention::kCudnn) {
-        return fail("The attention '{}' exists on CUDA only: choose materialized, recompute_dropout or flash on the CPU.", attention);
+        return fail(
+            "The attention '{}' exists on CUDA only: choose materialized, recompute_dropout or "
+            "flash on the CPU.",
+            attention);
     }
     if (recipe.attention == Attention::kFlash && workload.model.attention_dropout_p > 0) {
-        return fail("The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe '{}'.",
-                    workload.recipe_name);
+        return fail(
+            "The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe "
+            "'{}'.",
+            workload.recipe_name);
     }
     if (recipe.attention == Attention::kFlash && recipe.checkpoint == Checkpoint::kAttentionCore) {
-        return fail("The recipe '{}' checkpoints an attention core that flash attention does not have: choose one of the two.",
-                    workload.recipe_name);
+        return fail(
+            "The recipe '{}' checkpoints an attention core that flash attention does not have: "
+            "choose one of the two.",
+            workload.recipe_name);
     }
     if (recipe.fusion != Fusion::kNone) {
         return fail("The fusion '{}' is not available on the CPU: choose fusion=none.",
@@ -180,8 +197,10 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
         json.at("learning_rate").get_to(w.learning_rate);
         return w;
     } catch (const nlohmann::json::exception& error) {
-        return fail("The description of the workload cannot be read ({}): it was written by another version.",
-                    error.what());
+        return fail(
+            "The description of the workload cannot be read ({}): it was written by another "
+            "version.",
+            error.what());
     }
 }
 

@@ -48,14 +48,15 @@ void LayerNormModule::refresh() {
     if (variant_ == LayerNorm::kOriginal || !gamma_.is_cpu()) return;
     const Tensor gamma = gamma_.detach().to(at::kFloat);
     const Tensor beta = beta_.detach().to(at::kFloat);
-    const bool normalized = kernels::needs_normalized(
-        gamma.const_data_ptr<float>(), beta.const_data_ptr<float>(), gamma.numel());
+    const bool normalized = kernels::needs_normalized(gamma.const_data_ptr<float>(),
+                                                      beta.const_data_ptr<float>(), gamma.numel());
     const auto save =
         normalized ? kernels::LayerNormSave::kNormalized : kernels::LayerNormSave::kOutput;
     if (save != save_ && normalized) {
         note("layer_norm_keeps_normalized",
-             name_ + " keeps its normalized value beside its output, because some |gamma| is too "
-                     "small to divide by.");
+             name_ +
+                 " keeps its normalized value beside its output, because some |gamma| is too "
+                 "small to divide by.");
     }
     save_ = save;
 }

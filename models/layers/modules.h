@@ -17,12 +17,19 @@ using at::Tensor;
 
 /// What one forward pass knows beside its tensors.
 struct ForwardContext {
-    int64_t step = 0;                     // training iteration: dropout masks differ from step to step
+    int64_t step = 0;  // training iteration: dropout masks differ from step to step
     std::optional<Tensor> additive_mask;  // [B, S]: 0 where a token is, the lowest number where not
+    std::optional<Tensor> causal_mask;    // [S, S]: 0 up to the diagonal, -inf above it
 };
 
 /// Sites that draw a dropout mask inside a layer.
-enum class DropoutSite : uint32_t { kAttention, kAttentionOutput, kFeedForward, kOutput, kEmbeddings };
+enum class DropoutSite : uint32_t {
+    kAttention,
+    kAttentionOutput,
+    kFeedForward,
+    kOutput,
+    kEmbeddings
+};
 
 class Linear {
 public:

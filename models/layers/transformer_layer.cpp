@@ -4,14 +4,10 @@
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/bmm.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/split.h>
-#include <ATen/ops/triu.h>
-#include <c10/util/irange.h>
 
 #include <cmath>
-#include <limits>
 
 namespace models {
 namespace {
@@ -134,7 +130,7 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
         if (context.additive_mask) {
             scores.view(by_head).add_(context.additive_mask->view({batch_size, 1, 1, seq_len}));
         }
-        if (model_.family == Family::kGpt2) scores.add_(causal_mask(scores));
+        if (context.causal_mask) scores.add_(*context.causal_mask);
     }
     Tensor probs;  // [B*A, S, S]
     {
@@ -167,12 +163,12 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
         if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
     const Scope scope("core");
-    const Tensor merged = ops::attention_core(
-        scores, value, context.additive_mask,
-        {.scale = 1.0 / std::sqrt(static_cast<double>(model_.head_dim())),
-         .causal = model_.family == Family::kGpt2,
-         .num_heads = model_.num_heads,
-         .dropout = dropout_.spec(context)});  // [B*A, S, D]
+    const Tensor merged =
+        ops::attention_core(scores, value, context.additive_mask,
+                            {.scale = 1.0 / std::sqrt(static_cast<double>(model_.head_dim())),
+                             .causal = model_.family == Family::kGpt2,
+                             .num_heads = model_.num_heads,
+                             .dropout = dropout_.spec(context)});  // [B*A, S, D]
     return merge_heads(merged.view({batch_size, model_.num_heads, seq_len, -1}));
 }
 
@@ -189,17 +185,6 @@ Tensor SelfAttention::flash(const Heads& heads, const ForwardContext& context) c
     name_tensor(heads.value, "value");
     name_tensor(logsumexp, "logsumexp");
     return merge_heads(out);  // [B, S, H], a view of out
-}
-
-Tensor SelfAttention::causal_mask(const Tensor& like) const {
-    static Tensor cached;  // one buffer for the process: every layer adds the same
-    const int64_t seq_len = like.size(-1);
-    if (!cached.defined() || cached.size(0) != seq_len || cached.options().dtype() != like.dtype()) {
-        cached = at::triu(at::full({seq_len, seq_len}, -std::numeric_limits<double>::infinity(),
-                                   like.options()),
-                          1);
-    }
-    return cached;
 }
 
 // ---- layer -----------------------------------------------------------------------------------
@@ -267,7 +252,8 @@ Tensor TransformerLayer::pre_norm(const Tensor& x, const ForwardContext& context
 Tensor TransformerLayer::feed_forward(const Tensor& x, const ForwardContext& context) const {
     Tensor f = up_(x);  // [B, S, I]
     name_tensor(f, "gelu_input");
-    if (workload_.recipe.gelu == Gelu::kRecompute && workload_.model.family != Family::kSubstation) {
+    if (workload_.recipe.gelu == Gelu::kRecompute &&
+        workload_.model.family != Family::kSubstation) {
         const Scope scope(down_.scope());
         f = ops::gelu_linear(f, down_.weight(), down_.bias(),
                              workload_.model.family == Family::kGpt2);

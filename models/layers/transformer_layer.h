@@ -24,8 +24,6 @@ private:
     Tensor materialized(const Heads& heads, const ForwardContext& context) const;
     Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
     Tensor flash(const Heads& heads, const ForwardContext& context) const;
-    /// 0 on and below the diagonal, -inf above it; shared by all layers.  [S, S]
-    Tensor causal_mask(const Tensor& like) const;
 
     std::string scope_;  // "attention.self" or "attn"
     ModelConfig model_;

@@ -30,7 +30,8 @@ ThreeTensors softmax_dropout_forward_cpu(const Tensor& scores,
     Tensor keep_mask = drops ? empty_mask(scores, spec.mask_kind)
                              : at::empty({0}, scores.options().dtype(at::kByte));
     Tensor dropped = drops ? at::empty_like(scores) : at::empty({0}, scores.options());
-    const Tensor mask = additive_mask ? additive_mask->to(scores.scalar_type()).contiguous() : Tensor();
+    const Tensor mask =
+        additive_mask ? additive_mask->to(scores.scalar_type()).contiguous() : Tensor();
     with_kernel_type(scores, "scores", [&]<typename T>(T) {
         const kernels::SoftmaxDropoutForwardArgs<T> args{
             .scores = const_pointer<T>(scores),
@@ -75,9 +76,9 @@ Tensor softmax_dropout_recompute_cpu(const Tensor& probs, const Tensor& keep_mas
 }
 
 /// Overwrites `ddropped` with dscores: backward needs no third [B*A, S, S] tensor.
-Tensor& softmax_dropout_backward_cpu(Tensor& ddropped, const Tensor& probs,
-                                     const Tensor& keep_mask, double scale, double p,
-                                     std::string_view masks, at::IntArrayRef key) {
+Tensor& softmax_dropout_backward_cpu(Tensor& ddropped, const Tensor& probs, const Tensor& keep_mask,
+                                     double scale, double p, std::string_view masks,
+                                     at::IntArrayRef key) {
     const DropoutSpec spec = dropout_spec(p, masks, key);
     TORCH_CHECK(ddropped.is_contiguous() && ddropped.sizes() == probs.sizes() &&
                     ddropped.scalar_type() == probs.scalar_type(),
@@ -129,8 +130,9 @@ struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> 
         const Tensor& value = saved[2];
         const DropoutSpec spec = kept_spec(*ctx);
         const Tensor dcontext = grads[0].to(value.scalar_type());
-        Tensor dvalue = at::bmm(
-            dropped_probs(probs, keep_mask, spec).to(value.scalar_type()).transpose(1, 2), dcontext);
+        Tensor dvalue =
+            at::bmm(dropped_probs(probs, keep_mask, spec).to(value.scalar_type()).transpose(1, 2),
+                    dcontext);
         Tensor ddropped = at::bmm(dcontext, value.transpose(1, 2)).to(probs.scalar_type());
         overwrite_with_dscores(ddropped, probs, keep_mask, ctx->saved_data["scale"].toDouble(),
                                spec);
@@ -140,18 +142,18 @@ struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> 
 private:
     static Tensor dropped_probs(const Tensor& probs, const Tensor& keep_mask,
                                 const DropoutSpec& spec) {
-        static const auto op = tempo_op<Tensor(const Tensor&, const Tensor&, double,
-                                               std::string_view, at::IntArrayRef)>(
-            "tempo::softmax_dropout_recompute");
+        static const auto op =
+            tempo_op<Tensor(const Tensor&, const Tensor&, double, std::string_view,
+                            at::IntArrayRef)>("tempo::softmax_dropout_recompute");
         if (spec.p == 0) return probs;
         return op.call(probs, keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key));
     }
     static void overwrite_with_dscores(Tensor& ddropped, const Tensor& probs,
                                        const Tensor& keep_mask, double scale,
                                        const DropoutSpec& spec) {
-        static const auto op =
-            tempo_op<Tensor&(Tensor&, const Tensor&, const Tensor&, double, double,
-                             std::string_view, at::IntArrayRef)>("tempo::softmax_dropout_backward_");
+        static const auto op = tempo_op<Tensor&(Tensor&, const Tensor&, const Tensor&, double,
+                                                double, std::string_view, at::IntArrayRef)>(
+            "tempo::softmax_dropout_backward_");
         op.call(ddropped, probs, keep_mask, scale, spec.p, name_of(spec.mask_kind),
                 key_array(spec.key));
     }

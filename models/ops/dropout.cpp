@@ -64,9 +64,9 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        static const auto op = tempo_op<Tensor(const Tensor&, const Tensor&, double,
-                                               std::string_view, at::IntArrayRef)>(
-            "tempo::dropout_backward");
+        static const auto op =
+            tempo_op<Tensor(const Tensor&, const Tensor&, double, std::string_view,
+                            at::IntArrayRef)>("tempo::dropout_backward");
         const DropoutSpec spec = kept_spec(*ctx);
         const Tensor keep_mask = ctx->get_saved_variables()[0];
         return {op.call(grads[0], keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key)),

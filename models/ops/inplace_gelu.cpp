@@ -110,8 +110,7 @@ struct GeluLinearFunction : torch::autograd::Function<GeluLinearFunction> {
         const Tensor& weight = saved[1];
         const char* const kind = approximation(ctx->saved_data["tanh"].toBool());
         const Tensor dy = grads[0].reshape({-1, weight.size(0)});
-        const Tensor dweight =
-            at::mm(dy.t(), at::gelu(x, kind).reshape({-1, weight.size(1)}));
+        const Tensor dweight = at::mm(dy.t(), at::gelu(x, kind).reshape({-1, weight.size(1)}));
         const Tensor dgelu = at::mm(dy, weight).view(x.sizes());
         return {at::gelu_backward(dgelu, x, kind), dweight, at::sum(dy, 0), Tensor()};
     }
@@ -127,8 +126,7 @@ Tensor gelu_linear_autograd(const Tensor& x, const Tensor& weight, const Tensor&
 }  // namespace
 
 Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind) {
-    static const auto op =
-        tempo_op<Tensor(const Tensor&, bool, std::string_view)>("tempo::gelu");
+    static const auto op = tempo_op<Tensor(const Tensor&, bool, std::string_view)>("tempo::gelu");
     return op.call(x, tanh, name_of(mask_kind));
 }
 

@@ -97,9 +97,9 @@ ThreeTensors layer_norm_backward_cpu(const Tensor& dy, const Tensor& saved, cons
 struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& gamma,
                           const Tensor& beta, double eps, std::string_view save) {
-        static const auto op = tempo_op<ThreeTensors(const Tensor&, const Tensor&, const Tensor&,
-                                                     double, std::string_view)>(
-            "tempo::layer_norm_forward");
+        static const auto op =
+            tempo_op<ThreeTensors(const Tensor&, const Tensor&, const Tensor&, double,
+                                  std::string_view)>("tempo::layer_norm_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
         auto [y, normalized, rstd] = op.call(x, gamma, beta, eps, save);
         const bool keep_output = parse_save(save) == LayerNormSave::kOutput;

@@ -14,8 +14,7 @@ TORCH_LIBRARY(tempo, m) {
 
     m.def("gelu(Tensor x, bool tanh, str masks) -> Tensor");
     m.def("gelu_forward(Tensor x, bool tanh, str masks) -> (Tensor, Tensor)");
-    m.def(
-        "gelu_backward(Tensor dy, Tensor y, Tensor branch_mask, bool tanh, str masks) -> Tensor");
+    m.def("gelu_backward(Tensor dy, Tensor y, Tensor branch_mask, bool tanh, str masks) -> Tensor");
     m.def("gelu_linear(Tensor x, Tensor weight, Tensor bias, bool tanh) -> Tensor");
 
     m.def("layer_norm(Tensor x, Tensor gamma, Tensor beta, float eps, str save) -> Tensor");

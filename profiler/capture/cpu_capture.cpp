@@ -55,7 +55,8 @@ private:
     const CaptureCallbacks* callbacks_;
 };
 
-void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done, int64_t total) {
+void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done,
+            int64_t total) {
     if (callbacks.cancelled && callbacks.cancelled()) throw Cancelled();
     if (callbacks.progress) callbacks.progress(stage, done, total);
 }
@@ -115,10 +116,11 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new
         if (!std::isfinite(loss)) {
-            recorder.add_note("loss_not_finite", Severity::kWarning,
-                              fmt::format("The loss of step {} is {}: memory and time are still right, the "
-                                          "training is not; try a smaller learning rate or fp32.",
-                                          i, loss));
+            recorder.add_note(
+                "loss_not_finite", Severity::kWarning,
+                fmt::format("The loss of step {} is {}: memory and time are still right, the "
+                            "training is not; try a smaller learning rate or fp32.",
+                            i, loss));
         }
         if (callbacks.step_done) callbacks.step_done(trace);
     }
@@ -140,7 +142,8 @@ public:
         }
         int64_t fits = 0;
         int64_t fails = 0;
-        for (int64_t batch_size = 1; fails == 0 && batch_size <= options_.max_batch_size; batch_size *= 2) {
+        for (int64_t batch_size = 1; fails == 0 && batch_size <= options_.max_batch_size;
+             batch_size *= 2) {
             (try_batch(batch_size) ? fits : fails) = batch_size;
         }
         while (fails - fits > 1) {

@@ -70,9 +70,7 @@ int64_t largest(std::span<const at::Tensor> tensors) {
     return words;
 }
 
-bool is_attention(std::string_view name) {
-    return name.starts_with("aten::_scaled_dot_product");
-}
+bool is_attention(std::string_view name) { return name.starts_with("aten::_scaled_dot_product"); }
 
 /// 2 M N K summed over the batch: twice the output's elements times the contracted length.
 int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t output_words) {
@@ -107,14 +105,13 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
 
 OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs) {
-    OpCost cost{.op_class = op_class,
-                .read_words = inputs.words,
-                .written_words = words_of(outputs)};
+    OpCost cost{
+        .op_class = op_class, .read_words = inputs.words, .written_words = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
         cost.flop = contraction_flop(name, inputs, cost.written_words);
     } else {
-        cost.flop = op_kinds().at(name).flop_per_element *
-                    std::max(inputs.largest_words, largest(outputs));
+        cost.flop =
+            op_kinds().at(name).flop_per_element * std::max(inputs.largest_words, largest(outputs));
     }
     return cost;
 }

@@ -185,8 +185,8 @@ void Recorder::end_op(const at::RecordFunction& function, const RunningOp& runni
     if (!op_stack.empty()) op_stack.pop_back();
     if (!running.inputs) return;
     const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
-    const OpCost cost = cost_of(function.name(), trace_.ops.get<&Op::op_class>(id),
-                                *running.inputs, outputs);
+    const OpCost cost =
+        cost_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
     trace_.ops.set<&Op::flop>(id, cost.flop);
     trace_.ops.set<&Op::read_words>(id, cost.read_words);
     trace_.ops.set<&Op::written_words>(id, cost.written_words);
@@ -211,7 +211,8 @@ Id<Scope> Recorder::scope_of(const std::string& path) {
     const Id<Scope> parent = dot == std::string::npos ? Id<Scope>() : scope_of(path.substr(0, dot));
     int64_t layer = parent.valid() ? trace_.scopes.get<&Scope::layer>(parent) : -1;
     const std::string leaf = path.substr(dot + 1);  // npos + 1 = 0
-    const bool is_index = std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_index =
+        std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (layer < 0 && parent.valid() && is_index) layer = std::stoll(leaf);
     const Id<Scope> id = trace_.scopes.append(
         {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
@@ -236,9 +237,9 @@ Id<Thread> Recorder::current_thread() {
 
 std::size_t Recorder::TensorKeyHash::operator()(const TensorKey& key) const {
     std::size_t hash = static_cast<std::size_t>(key.storage.value);
-    for (const std::size_t part : {static_cast<std::size_t>(key.shape.value),
-                                   static_cast<std::size_t>(key.strides.value),
-                                   static_cast<std::size_t>(key.dtype)}) {
+    for (const std::size_t part :
+         {static_cast<std::size_t>(key.shape.value), static_cast<std::size_t>(key.strides.value),
+          static_cast<std::size_t>(key.dtype)}) {
         hash = hash * 1000003 + part;
     }
     return hash;

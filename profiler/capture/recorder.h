@@ -100,9 +100,9 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<Scope>> scopes_;
-    std::unordered_map<int64_t, Id<Op>> forward_ops_;      // autograd sequence number -> op
+    std::unordered_map<int64_t, Id<Op>> forward_ops_;  // autograd sequence number -> op
     std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
-    std::vector<StringId> storage_names_;                  // by storage; none: not named yet
+    std::vector<StringId> storage_names_;  // by storage; none: not named yet
     std::vector<std::vector<Id<Tensor>>> storage_tensors_;
 };
 

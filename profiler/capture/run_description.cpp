@@ -25,7 +25,8 @@ std::string processor_name() {
 
 void describe_run(const models::Workload& workload, int64_t memory_limit_bytes, Trace& trace) {
     StringTable& strings = trace.strings;
-    const nlohmann::json software{{"torch", TORCH_VERSION}, {"cpu_capability", at::get_cpu_capability()}};
+    const nlohmann::json software{{"torch", TORCH_VERSION},
+                                  {"cpu_capability", at::get_cpu_capability()}};
     const nlohmann::json recipes(static_cast<std::size_t>(workload.model.num_layers),
                                  models::to_text(workload.recipe));
     const auto unix_time = std::chrono::system_clock::now().time_since_epoch();

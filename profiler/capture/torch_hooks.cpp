@@ -25,7 +25,8 @@ struct OpContext : at::ObserverContext {
 
 /// Factories and resizes allocate on behalf of the op around them: that op is who allocates.
 bool is_factory(const char* name) {
-    return std::strncmp(name, "aten::empty", 11) == 0 || std::strncmp(name, "aten::resize", 12) == 0;
+    return std::strncmp(name, "aten::empty", 11) == 0 ||
+           std::strncmp(name, "aten::resize", 12) == 0;
 }
 
 std::unique_ptr<at::ObserverContext> on_op_begin(const at::RecordFunction& function) {
@@ -70,7 +71,8 @@ public:
         static auto* const engine = new HookingEngine;  // never destroyed: threads may outlive main
         return *engine;
     }
-    std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks()
+        override {
         Recorder* const recorder = active_recorder.load(std::memory_order_relaxed);
         return recorder ? std::make_unique<SavedTensorHooks>(*recorder) : nullptr;
     }

@@ -26,7 +26,8 @@ TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU))
 }
 
 Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) {
-    if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get()) return nullptr;
+    if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
+        return nullptr;
     return reinterpret_cast<Block*>(static_cast<char*>(storage.data_ptr().get_context()) -
                                     Block::kHeaderBytes);
 }
@@ -57,7 +58,8 @@ void TrackingAllocator::free_block(void* data) {
     if (!data) return;
     TrackingAllocator& self = instance();
     auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - Block::kHeaderBytes);
-    TORCH_INTERNAL_ASSERT(block->magic == kMagic, "a block was freed twice or written before its start");
+    TORCH_INTERNAL_ASSERT(block->magic == kMagic,
+                          "a block was freed twice or written before its start");
     {
         const std::lock_guard lock(self.mutex_);
         if (self.listener_) self.listener_->on_free(*block);

@@ -26,7 +26,8 @@ double median(std::vector<double> values) {
 double step_ms(models::Training& training, models::StepListener* listener) {
     const auto start = std::chrono::steady_clock::now();
     training.step(listener);
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+        .count();
 }
 
 double traced_step_ms(models::Training& training) {
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
     profiler::keep_freed_memory();
     c10::Allocator* const stock = c10::GetAllocator(c10::kCPU);
     profiler::TrackingAllocator& tracking = profiler::TrackingAllocator::instance();
-    models::Workload workload{.model = *models::find_model("bert-base"), .batch_size = 8, .seq_len = 128};
+    models::Workload workload{
+        .model = *models::find_model("bert-base"), .batch_size = 8, .seq_len = 128};
     workload.model.num_layers = 1;
     models::Training training(workload);
     for (int i = 0; i < 3; ++i) training.step();

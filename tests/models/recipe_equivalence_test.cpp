@@ -62,7 +62,8 @@ struct Case {
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
     std::string name = info.param.model + "_" + std::string(name_of(info.param.head)) + "_" +
-                       info.param.recipe + (info.param.padding == Padding::kRandom ? "_padded" : "");
+                       info.param.recipe +
+                       (info.param.padding == Padding::kRandom ? "_padded" : "");
     for (char& c : name) {
         if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
     }
@@ -85,7 +86,8 @@ TEST_P(RecipeEquivalence, LossAndAllGradientsAreThoseOfOriginal) {
     ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
     for (std::size_t i = 0; i < expected.gradients.size(); ++i) {
         const double scale = expected.gradients[i].abs().max().item<double>();
-        const double error = (actual.gradients[i] - expected.gradients[i]).abs().max().item<double>();
+        const double error =
+            (actual.gradients[i] - expected.gradients[i]).abs().max().item<double>();
         // The key's bias has no gradient but rounding: softmax does not see a shift of a row.
         EXPECT_LE(error, 1e-8 * scale + 1e-12) << "gradient " << i;
     }
@@ -93,9 +95,9 @@ TEST_P(RecipeEquivalence, LossAndAllGradientsAreThoseOfOriginal) {
 
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
-    for (const char* recipe : {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm",
-                               "tempo-dropout", "deepspeed-gelu-checkpoint", "deepspeed-all",
-                               "checkpoint", "tempo,checkpoint=sqrt"}) {
+    for (const char* recipe :
+         {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
+          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
         cases.push_back({"gpt2", Head::kLayers, recipe});
     }
@@ -123,7 +125,8 @@ TEST(RecipeEquivalence, HoldsInFp32WithinTheRoundingOfTheStoredOutput) {
         const StepResult actual = run_step(tempo);
         for (std::size_t i = 0; i < expected.gradients.size(); ++i) {
             const double scale = expected.gradients[i].abs().max().item<double>();
-            const double error = (actual.gradients[i] - expected.gradients[i]).abs().max().item<double>();
+            const double error =
+                (actual.gradients[i] - expected.gradients[i]).abs().max().item<double>();
             EXPECT_LE(error, 5e-5 * scale + 1e-5) << model << " gradient " << i;
         }
     }

@@ -41,7 +41,8 @@ TEST(ParseRecipe, NamesTheNearestPresetsForAnUnknownOne) {
 
 TEST(ParseRecipe, RefusesAnUnknownSwitchAndAnUnknownValue) {
     EXPECT_THAT(parse_recipe("glu=in_place").error().message, HasSubstr("'glu' is not a switch"));
-    EXPECT_THAT(parse_recipe("gelu=inplace").error().message, HasSubstr("choose one of original, in_place"));
+    EXPECT_THAT(parse_recipe("gelu=inplace").error().message,
+                HasSubstr("choose one of original, in_place"));
     EXPECT_FALSE(parse_recipe(""));
     EXPECT_FALSE(parse_recipe("gelu=in_place,tempo"));
     EXPECT_FALSE(parse_recipe("tempo,"));

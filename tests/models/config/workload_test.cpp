@@ -72,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
     Workloads, ValidateRefuses,
     testing::Values(
         BadWorkload{"ZeroBatch", [](Workload& w) { w.batch_size = 0; }, "batch size is 0"},
-        BadWorkload{"NegativeSequence", [](Workload& w) { w.seq_len = -1; }, "sequence length is -1"},
+        BadWorkload{"NegativeSequence", [](Workload& w) { w.seq_len = -1; },
+                    "sequence length is -1"},
         BadWorkload{"HeadsDoNotDivide", [](Workload& w) { w.model.num_heads = 7; },
                     "7 heads do not divide"},
         BadWorkload{"SequenceOverPositions",

@@ -31,9 +31,12 @@ int64_t expected_bytes(const std::string& recipe, const Shape& s, int64_t e) {
     if (recipe == "tempo") return n * (10 * e + 6) + t * (e + 1) + 8 * r;
     if (recipe == "tempo-packed") return 10 * e * n + c8(4 * n) + 2 * c8(n) + e * t + c8(t) + 8 * r;
     if (recipe == "tempo-philox") return 10 * e * n + c8(4 * n) + e * t + 8 * r;
-    if (recipe == "deepspeed-normalize-invertible") return n * (14 * e + 2) + t * (2 * e + 1) + 8 * r;
-    if (recipe == "deepspeed-attn-dropout-checkpoint") return n * (16 * e + 2) + t * (e + 1) + 4 * r * e;
-    if (recipe == "deepspeed-gelu-checkpoint") return n * (12 * e + 2) + t * (2 * e + 1) + 4 * r * e;
+    if (recipe == "deepspeed-normalize-invertible")
+        return n * (14 * e + 2) + t * (2 * e + 1) + 8 * r;
+    if (recipe == "deepspeed-attn-dropout-checkpoint")
+        return n * (16 * e + 2) + t * (e + 1) + 4 * r * e;
+    if (recipe == "deepspeed-gelu-checkpoint")
+        return n * (12 * e + 2) + t * (2 * e + 1) + 4 * r * e;
     if (recipe == "deepspeed-all") return n * (10 * e + 2) + t * (e + 1) + 8 * r;
     if (recipe == "checkpoint") return e * n;
     throw std::logic_error("no closed form of " + recipe);
@@ -59,8 +62,8 @@ Trace capture(const std::string& model, const std::string& recipe, const Shape& 
 std::string rows_of(const Ledger& ledger) {
     std::string rows;
     for (const LedgerRow& row : ledger.rows) {
-        rows += fmt::format("{:>10} {:<34} {:<20} {} {} {}\n", row.size_bytes, row.scope, row.tensor,
-                            row.shape, name_of(row.dtype), row.op);
+        rows += fmt::format("{:>10} {:<34} {:<20} {} {} {}\n", row.size_bytes, row.scope,
+                            row.tensor, row.shape, name_of(row.dtype), row.op);
     }
     return rows;
 }
@@ -80,7 +83,8 @@ TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
             const Ledger ledger = build_ledger(trace, {.scope = scope});
             const int64_t expected = expected_bytes(recipe, shape, models::weight_bytes(precision));
             EXPECT_EQ(ledger.total_bytes, expected)
-                << name_of(precision) << " S=" << shape.seq_len << "\n" << rows_of(ledger);
+                << name_of(precision) << " S=" << shape.seq_len << "\n"
+                << rows_of(ledger);
             const auto check = check_against_closed_form(trace);
             ASSERT_TRUE(check);
             EXPECT_EQ(check->closed_form_bytes, expected);

@@ -33,7 +33,8 @@ Workload small(const std::string& recipe = "original") {
     return w;
 }
 
-Trace capture(const Workload& workload, const CaptureOptions& options = {.steps = 2, .num_threads = 1}) {
+Trace capture(const Workload& workload,
+              const CaptureOptions& options = {.steps = 2, .num_threads = 1}) {
     Trace trace;
     capture_on_cpu(workload, options, {}, trace);
     return trace;
@@ -61,7 +62,8 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
     {
         c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, accounting);
         capture_on_cpu(small(), {.warmup_steps = 0, .steps = 1},
-                       {.step_done = [&](Trace&) { live_at_step = allocator.allocated_bytes(); }}, trace);
+                       {.step_done = [&](Trace&) { live_at_step = allocator.allocated_bytes(); }},
+                       trace);
     }
     ASSERT_FALSE(accounting->history.empty());
     // Per event, from the first recorded one on: the trace's sum of live allocations.
@@ -80,7 +82,8 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
     const std::vector<int64_t> recorded(live.begin() + first, live.end());
     std::vector<int64_t> counted = accounting->history;
     for (int64_t& bytes : counted) bytes += before;
-    EXPECT_NE(std::search(counted.begin(), counted.end(), recorded.begin(), recorded.end()), counted.end());
+    EXPECT_NE(std::search(counted.begin(), counted.end(), recorded.begin(), recorded.end()),
+              counted.end());
     EXPECT_GT(recorded.size(), 100U);
     EXPECT_GT(live_at_step, 0);
 }
@@ -88,7 +91,7 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
 TEST(CpuCapture, LeavesNothingBehind) {
     const int64_t before = TrackingAllocator::instance().allocated_bytes();
     capture(small("tempo"));
-    // The causal mask and autograd's own small buffers may stay; a leaked graph would not be small.
+    // torch's own small constants may stay; a leaked graph would not be small.
     EXPECT_LT(TrackingAllocator::instance().allocated_bytes() - before, 4096);
 }
 
@@ -124,7 +127,8 @@ TEST(CpuCapture, KnowsParametersGradientsAndOptimizerStateByTheirNames) {
         const Storage storage = trace.storages[Id<Storage>(i)];
         bytes[storage.role] += storage.size_bytes;
     }
-    for (const StringId name : trace.tensors.column<&Tensor::name>()) names.emplace(trace.text(name));
+    for (const StringId name : trace.tensors.column<&Tensor::name>())
+        names.emplace(trace.text(name));
     EXPECT_GT(bytes[Role::kParameter], 0);
     EXPECT_EQ(bytes[Role::kOptimizerState], 2 * bytes[Role::kParameter]);  // m and v in fp32
     EXPECT_EQ(bytes[Role::kGradient], 2 * bytes[Role::kParameter]);        // two recorded steps
@@ -166,7 +170,8 @@ TEST(CpuCapture, PhasesFollowEachOtherInsideTheirStep) {
 TEST(CpuCapture, AMemoryLimitBecomesAnOutOfMemoryError) {
     Trace trace;
     const int64_t limit = TrackingAllocator::instance().allocated_bytes() + (1 << 20);
-    EXPECT_THROW(capture_on_cpu(small(), {.memory_limit_bytes = limit}, {}, trace), c10::OutOfMemoryError);
+    EXPECT_THROW(capture_on_cpu(small(), {.memory_limit_bytes = limit}, {}, trace),
+                 c10::OutOfMemoryError);
     EXPECT_GT(TrackingAllocator::instance().last_out_of_memory().requested_bytes, 0);
 }
 
