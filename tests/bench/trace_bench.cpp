@@ -34,9 +34,7 @@ int64_t peak_memory_bytes() {
 }
 
 /// ru_maxrss survives exec and fork; "5" resets the peak (proc(5), clear_refs).
-void reset_peak_memory() {
-    std::ofstream("/proc/self/clear_refs") << "5";
-}
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 int64_t peak_resident_bytes() {
     std::ifstream status("/proc/self/status");

@@ -56,7 +56,7 @@ constexpr std::array<OpShape, 13> kOriginalLayer{{
 struct Enough {};
 
 class Builder {
-  public:
+public:
     explicit Builder(const SyntheticTraceOptions& options) : options_(options) {
         describe_run();
         cpu_ = trace_.devices.append({.name = text("cpu"), .total_bytes = int64_t{64} << 30});
@@ -75,7 +75,7 @@ class Builder {
         return std::move(trace_);
     }
 
-  private:
+private:
     struct Kept {
         Id<Storage> storage;
         Id<Save> save;
