@@ -17,7 +17,9 @@
 ///
 ///     struct Marker {
 ///         int64_t time_ns = 0;
-///         static constexpr auto columns() { return std::tuple(Column{"time_ns", &Marker::time_ns}); }
+///         static constexpr auto columns() {
+///             return std::tuple(Column{"time_ns", &Marker::time_ns});
+///         }
 ///     };
 ///     Table<Marker> markers;
 ///     Id<Marker> id = markers.append({.time_ns = 5});

@@ -10,7 +10,7 @@
 /// Rows of a trace into a database. Private to profiler/trace.
 namespace profiler {
 
-/// Remembers what the database already holds, so that each `put` writes only what is new or changed.
+/// Remembers what the database already holds: each `put` writes only what is new or changed.
 class TraceSink {
 public:
     explicit TraceSink(sqlite::Database& db) : db_(db) {}

@@ -1,5 +1,5 @@
 /// A trace of each format version, kept as it was written, beside what it holds.
-/// To write the current version's file anew, after the format changed on purpose (tests/golden/README.md):
+/// To write the current version's file anew (tests/golden/README.md):
 ///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='GoldenTrace.*'
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
