@@ -265,7 +265,7 @@ double Canvas::text(Point baseline, std::string_view text, const TextStyle& styl
 }
 
 Color ink_on(Color fill) {
-    constexpr Color kDark{0x12, 0x16, 0x1C};
+    constexpr Color kDark{0x05, 0x07, 0x0A};
     constexpr Color kLight{0xFF, 0xFF, 0xFF};
     return contrast_ratio(fill, kLight) >= contrast_ratio(fill, kDark) ? kLight : kDark;
 }

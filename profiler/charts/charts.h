@@ -15,7 +15,8 @@
 /// without a display.
 ///
 ///     const CompareView view = build_compare_view(comparison);
-///     write_comparison_chart(view, light_theme(), {.format = ChartFormat::kPdf}, "comparison.pdf");
+///     const ChartOptions options{.format = ChartFormat::kPdf};
+///     write_comparison_chart(view, light_theme(), options, "comparison.pdf");
 ///
 /// Text is set in an embedded font, so the output depends neither on installed fonts nor on the
 /// locale, and the same input gives the same bytes. PDF text can be selected; in SVG it is outlines
@@ -43,8 +44,8 @@ struct ChartOptions {
 };
 
 /// Memory, maximum batch and throughput side by side: one row per recipe with its peak stacked by
-/// role (kept bytes as a thin bar below), its largest batch, and its throughput against batch. Where
-/// the files hold no sweep the panels say so.
+/// role (kept bytes as a thin bar below), its largest batch, and its throughput against batch.
+/// Where the files hold no sweep the panels say so.
 /// Errors: nothing to compare; sizes out of range; a path that cannot be written.
 models::Result<void> write_comparison_chart(const CompareView& view, const Theme& theme,
                                             const ChartOptions& options,

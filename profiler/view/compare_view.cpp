@@ -143,6 +143,7 @@ std::string describe_sources(const Comparison& comparison) {
     for (const ComparisonColumn& column : comparison.columns) {
         std::string text(source_text(column.source));
         if (!column.device.empty()) text += fmt::format(" ({})", column.device);
+        if (column.steps == 1 && text.starts_with("measured")) text += ", one step";
         if (column.steps > 1) text += fmt::format(", median of {} steps", column.steps);
         if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
     }

@@ -168,6 +168,10 @@ double highest_bytes(const MemoryCurve& curve) {
     return static_cast<double>(std::max(bins[0].allocated_bytes, bins[0].reserved_bytes));
 }
 
+bool covers(const TimelineTrace& trace, std::size_t column) {
+    return trace.start_ns <= trace.edge_ns[column] && trace.edge_ns[column + 1] <= trace.end_ns;
+}
+
 void add_totals(TimelineView& view) {
     std::array<bool, kRoleNames.size()> occurs{};
     for (const TimelineTrace& trace : view.traces) {
@@ -186,8 +190,10 @@ void add_totals(TimelineView& view) {
     }
     if (view.traces.size() < 2) return;
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
+        // A column in which one of the captures begins or ends would show the other's whole memory.
+        const bool is_common = covers(view.traces[0], i) && covers(view.traces[1], i);
         const double difference =
-            view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i];
+            is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0;
         view.difference_bytes.push_back(difference);
         view.max_difference_bytes = std::max(view.max_difference_bytes, std::abs(difference));
     }
@@ -204,6 +210,8 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
         const TimeMap map = map_of(request.sources, i, request.alignment, view.alignment_note);
         TimelineTrace trace;
         trace.name = source.name;
+        trace.start_ns = map.to_shared(static_cast<double>(source.curve->start_ns()));
+        trace.end_ns = map.to_shared(static_cast<double>(source.curve->end_ns()));
         add_columns(sample_columns(source, map, grid), grid, trace);
         add_bands(source, map, request, trace);
         for (std::size_t c = 0; c < trace.column_count(); ++c) {

@@ -63,6 +63,8 @@ struct PeakMarker {
 /// their content while the window pans.
 struct TimelineTrace {
     std::string name;
+    double start_ns = 0;  // of the capture, on the shared axis; beyond it all columns are 0
+    double end_ns = 0;
     std::vector<double> edge_ns;  // on the shared axis; columns + 1
     /// Top of each role's layer in bytes, by Role, stacked in kRoleStackOrder.
     std::array<std::vector<double>, kRoleNames.size()> top_bytes;
@@ -79,10 +81,11 @@ struct TimelineTrace {
 
 struct TimelineView {
     std::vector<TimelineTrace> traces;
-    std::vector<double> difference_bytes;  // second minus first per column; empty with one trace
-    std::vector<Role> roles;               // that occur in the window, in kRoleStackOrder
-    double max_bytes = 0;                  // over all traces, of the whole capture: a steady axis
-    double max_difference_bytes = 0;       // largest magnitude in the window
+    /// Second minus first per column, 0 where one of them has ended; empty with one trace.
+    std::vector<double> difference_bytes;
+    std::vector<Role> roles;          // that occur in the window, in kRoleStackOrder
+    double max_bytes = 0;             // over all traces, of the whole capture: a steady axis
+    double max_difference_bytes = 0;  // largest magnitude in the window
     TimeAlignment alignment = TimeAlignment::kTime;  // what was used
     std::string alignment_note;  // why the phases could not be aligned; empty when they were
 };

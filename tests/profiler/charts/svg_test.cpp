@@ -7,7 +7,7 @@ namespace {
 using namespace profiler;
 
 TEST(RenumberSvgIds, NamesIdsByTheirOrderAndFollowsReferences) {
-    EXPECT_EQ(renumber_svg_ids(R"x(<g id="surface7"><use xlink:href="#glyph0-1" clip="url(#surface7)"/>)x"
+    EXPECT_EQ(renumber_svg_ids(R"x(<g id="s7"><use xlink:href="#glyph0-1" clip="url(#s7)"/>)x"
                                R"x(<symbol id="glyph0-1"/></g>)x"),
               R"x(<g id="c0"><use xlink:href="#c1" clip="url(#c0)"/><symbol id="c1"/></g>)x");
 }

@@ -163,6 +163,10 @@ TEST(BuildCompareView, DescribesEachSourceOnce) {
     Comparison comparison = make_comparison();
     EXPECT_EQ(build_compare_view(comparison).source,
               "Measured on the CPU (test processor), median of 3 steps");
+    comparison.columns[1].steps = 1;
+    EXPECT_EQ(build_compare_view(comparison).source,
+              "Measured on the CPU (test processor), median of 3 steps; measured on the CPU (test "
+              "processor), one step");
     comparison.columns[1].source = "predicted";
     comparison.columns[1].device = "v100-16gb";
     comparison.columns[1].steps = 1;

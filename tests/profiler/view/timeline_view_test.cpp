@@ -166,6 +166,22 @@ TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
     EXPECT_EQ(view.max_difference_bytes, 4.0 * kMiB) << "no spikes where phases begin and end";
 }
 
+TEST(BuildTimelineView, SubtractsNothingWhereOneTraceHasEnded) {
+    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded b(make_trace(8 * kMiB, 9'000'000));
+    const TimelineView view = build_timeline_view({.sources = {a.source("A"), b.source("B")},
+                                                   .start_ns = -2e6,
+                                                   .end_ns = 12e6,
+                                                   .width_px = 300,
+                                                   .alignment = TimeAlignment::kTime});
+    ASSERT_LT(view.traces[0].end_ns, view.traces[1].end_ns);
+    for (std::size_t i = 0; i < view.difference_bytes.size(); ++i) {
+        if (view.traces[0].edge_ns[i + 1] <= view.traces[0].end_ns) continue;
+        EXPECT_EQ(view.difference_bytes[i], 0);
+    }
+    EXPECT_GT(view.max_difference_bytes, 0) << "before that they differ";
+}
+
 TEST(BuildTimelineView, SaysWhyPhasesCannotBeAligned) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     TraceBuilder builder;
