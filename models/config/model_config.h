@@ -19,10 +19,10 @@ enum class Family : uint8_t {
 inline constexpr std::array<std::string_view, 3> kFamilyNames{"bert", "gpt2", "substation"};
 
 enum class Head : uint8_t {
-    kLayers,  // only the layer stack: the input is a leaf [B, S, H], loss = sum(output * fixed random)
+    kLayers,  // only the layer stack: input a leaf [B, S, H], loss = sum(output * fixed random)
     kMlm,     // masked language model (BERT, RoBERTa)
-    kSquad,  // span prediction (BERT, RoBERTa)
-    kLm      // next token (GPT-2)
+    kSquad,   // span prediction (BERT, RoBERTa)
+    kLm       // next token (GPT-2)
 };
 inline constexpr std::array<std::string_view, 4> kHeadNames{"layers", "mlm", "squad", "lm"};
 

@@ -24,7 +24,7 @@ enum class LayerNorm : uint8_t {
 };
 enum class Attention : uint8_t {
     kMaterialized,      // keeps probabilities, dropout mask and dropout output
-    kRecomputeDropout,  // drops the dropout output (Tempo Combined; DeepSpeed attn_dropout_checkpoint)
+    kRecomputeDropout,  // drops the dropout output (Tempo; DeepSpeed attn_dropout_checkpoint)
     kFlash,
     kEfficient,
     kCudnn

@@ -43,7 +43,7 @@ struct AttentionCoreSpec {
 
 /// dropout(softmax(scale * scores + mask)) · value, with the dropped probabilities computed again
 /// in backward. Keeps the probabilities, the dropout mask and value.
-/// Shapes   scores [B*A, S, S], value [B*A, S, D], additive_mask [B, S] or none; result [B*A, S, D].
+/// Shapes   scores [B*A, S, S], value and result [B*A, S, D], additive_mask [B, S] or none.
 Tensor attention_core(const Tensor& scores, const Tensor& value,
                       const std::optional<Tensor>& additive_mask, const AttentionCoreSpec& spec);
 

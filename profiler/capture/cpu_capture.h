@@ -18,7 +18,7 @@ struct CaptureCallbacks {
     std::function<void(std::string_view stage, int64_t done, int64_t total)> progress;
     /// At the begin of each phase of a recorded step.
     std::function<void(int64_t step, PhaseKind phase)> phase_begun;
-    /// After each recorded step or sweep point: the trace so far, with what is new not yet committed.
+    /// After each recorded step or sweep point: the trace so far; what is new is not committed.
     std::function<void(Trace&)> step_done;
     /// Asked between phases; true ends the capture with `Cancelled`.
     std::function<bool()> cancelled;

@@ -36,7 +36,7 @@ public:
 /// torch's CPU allocator with every block known: counts exactly, tells a listener, and can refuse
 /// to go over a limit as a card would.
 ///
-///     | Block (64 B) | data, what torch sees ... |     data = context, as oneDNN's raw_allocate asks
+///     | Block (64 B) | data, what torch sees ... |     data = context: oneDNN asks for that
 ///
 /// Blocks come from the allocator that was installed before, so its own accounting goes on.
 class TrackingAllocator final : public c10::Allocator {

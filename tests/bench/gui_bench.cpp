@@ -103,8 +103,7 @@ int main(int argc, char** argv) {
         return 1;
     }
     (*shell)->draw_frame();
-    std::printf("first frame after %.0f ms
-", seconds_since(start) * 1e3);
+    std::printf("first frame after %.0f ms\n", seconds_since(start) * 1e3);
 
     const auto trace = std::make_shared<const profiler::Trace>(
         tests::make_synthetic_trace({.num_allocations = count}));

@@ -1,5 +1,5 @@
-// Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, about
-// a second of work that can be cancelled. A batch of 99 makes it fail, one of 98 makes it die.
+// Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace,
+// about a second of work that can be cancelled. A batch of 99 makes it fail, of 98 makes it die.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
