@@ -44,7 +44,11 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
                 "with \"temposcope capture\".",
                 path);
         }
-        std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+        // By the name without its extension: "tempo" stands before "tempo-packed".
+        std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
+                  [](const std::string& x, const std::string& y) {
+                      return fs::path(x).stem() < fs::path(y).stem();
+                  });
     }
     return files;
 }

@@ -39,6 +39,8 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
     const double ratio = column.sequences_per_s / baseline.sequences_per_s;
+    if (std::abs(ratio - 1) < 0.0005)
+        return fmt::format("is as fast at a batch of {}", column.batch_size);
     return fmt::format("is {} {} at a batch of {}", format_percent(std::abs(ratio - 1)),
                        ratio >= 1 ? "faster" : "slower", column.batch_size);
 }

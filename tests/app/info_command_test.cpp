@@ -48,7 +48,7 @@ TEST(Info, LedgerListsEachKeptTensorWithItsClosedForm) {
     EXPECT_THAT(table.out, Not(HasSubstr("encoder.layer.0 ")));
 
     const auto json = run({"info", path, "--ledger", "--json"}).json();
-    EXPECT_EQ(json["rows"].size(), 3 * 15u);
+    EXPECT_EQ(json["rows"].size(), 3 * 14u);
     const auto& row = json["rows"][0];
     EXPECT_EQ(row["scope"], "encoder.layer.0");
     EXPECT_EQ(row["tensor"], "hidden_states");
