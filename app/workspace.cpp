@@ -184,6 +184,7 @@ void Workspace::choose_defaults() {
 }
 
 void Workspace::documents_changed() {
+    if (documents_.empty()) selection_.chosen = false;
     choose_defaults();
     compare_stale_ = true;
     selection_changed();

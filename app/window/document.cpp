@@ -42,8 +42,7 @@ std::string describe_state(const Trace& trace) {
     std::string text;
     if (!trace.steps.empty()) text = counted(trace.steps.size(), "step", "steps");
     if (!trace.sweep_points.empty()) {
-        text += fmt::format("{}{} swept", text.empty() ? "" : ", ",
-                            counted(trace.sweep_points.size(), "batch size", "batch sizes"));
+        text += fmt::format("{}sweep of {}", text.empty() ? "" : ", ", trace.sweep_points.size());
     }
     if (text.empty()) text = "no steps";
     if (trace.run().state == profiler::RunState::kIncomplete) text = "incomplete, " + text;
