@@ -66,7 +66,9 @@ TEST_F(RealWorker, ASweepFindsTheLargestBatchUnderALimit) {
     for (const auto& point : curve) {
         const bool fits = point["batch_size"] <= row["max_batch_size"];
         EXPECT_EQ(point["outcome"], fits ? "ok" : "out_of_memory") << point;
-        if (fits) EXPECT_LE(point["peak_allocated_bytes"], 24 << 20) << point;
+        if (fits) {
+            EXPECT_LE(point["peak_allocated_bytes"], 24 << 20) << point;
+        }
     }
 }
 
