@@ -25,7 +25,9 @@ find_program(TEMPOSCOPE_CCACHE ccache DOC "compiler cache; empty for none")
 if(TEMPOSCOPE_CCACHE)
   foreach(language C CXX CUDA)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${TEMPOSCOPE_CCACHE}")
+      # What ccache's manual asks for with precompiled headers.
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${TEMPOSCOPE_CCACHE}")
     endif()
   endforeach()
   message(STATUS "Compiler cache: ${TEMPOSCOPE_CCACHE}")
@@ -36,6 +38,8 @@ endif()
 # Carried by our own targets only (Temposcope.cmake), so that third-party code is built without them.
 add_library(temposcope_options INTERFACE)
 target_compile_options(temposcope_options INTERFACE
+  # One precompiled header serves programs and libraries only if both are -fPIC; CMake says -fPIE for programs.
+  $<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fpch-preprocess>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-missing-field-initializers>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>
   $<$<AND:$<BOOL:${TEMPOSCOPE_WARNINGS_AS_ERRORS}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)

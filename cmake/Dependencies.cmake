@@ -17,6 +17,8 @@
 # Cairo                   >= 1.16        Debian libcairo2-dev           SVG, PDF and PNG from one drawing function
 # FreeType                >= 2.12        Debian libfreetype-dev         hinted text in the window and in charts
 # Highway                 >= 1.0         Debian libhwy-dev              CPU kernels for whatever vector width there is
+# jemalloc                >= 5.2         Debian libjemalloc-dev        the worker's malloc: pages stay, so that page faults do
+#                                                                       not decide CPU comparisons
 # OpenGL, X11 headers                    Debian libopengl-dev, libx*-dev  the window
 # GoogleTest              >= 1.12        Debian libgtest-dev libgmock-dev  tests only
 # Google Benchmark        >= 1.7         Debian libbenchmark-dev        tests/bench only

@@ -4,13 +4,14 @@
 #       A static library; TYPE SHARED or MODULE for what is opened at run time. .cu files may stand among the sources.
 #   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
 #   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
-#                       [LABELS gpu slow] [TIMEOUT 120] [ENVIRONMENT A=1 B=2] [PROPERTIES RUN_SERIAL TRUE])
+#                       [PRECOMPILED none] [LABELS gpu slow] [TIMEOUT 120] [ENVIRONMENT A=1 B=2] [PROPERTIES RUN_SERIAL TRUE])
 #       A GoogleTest program, each of its tests a ctest test. Two macros for it: TEMPOSCOPE_SOURCE_DIR is the repository's
 #       root, TEMPOSCOPE_BINARY_DIR holds the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
 #
+# PRECOMPILED plain, tests or torch: which precompiled header its files use (cmake/Precompiled.cmake).
 # Include paths start at the repository's root.
 
 include(GoogleTest)
@@ -41,7 +42,7 @@ function(_temposcope_add_to_product target)
 endfunction()
 
 function(temposcope_add_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TYPE" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TYPE;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
   _temposcope_check_arguments(temposcope_add_library)
   if(NOT arg_TYPE)
     set(arg_TYPE STATIC)
@@ -55,27 +56,33 @@ function(temposcope_add_library)
   endif()
   add_library(${arg_NAME} ${arg_TYPE} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}")
   if(NOT arg_TYPE STREQUAL "STATIC")
     _temposcope_add_to_product(${arg_NAME})
   endif()
 endfunction()
 
 function(temposcope_add_executable)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
   _temposcope_check_arguments(temposcope_add_executable)
   add_executable(${arg_NAME} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
+  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}")
   _temposcope_add_to_product(${arg_NAME})
 endfunction()
 
 function(temposcope_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PRECOMPILED" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
   _temposcope_check_arguments(temposcope_add_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "" "${arg_LIBRARIES};GTest::gmock;GTest::gtest_main")
+  if(NOT arg_PRECOMPILED)
+    set(arg_PRECOMPILED tests)
+  endif()
+  _temposcope_precompile(${arg_NAME} ${arg_PRECOMPILED})
   target_compile_definitions(${arg_NAME} PRIVATE
     TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")

@@ -15,6 +15,12 @@ temposcope_find_debian(nlohmann_json 3.11 nlohmann-json3-dev)
 temposcope_find_debian(CLI11 2.1 libcli11-dev)
 temposcope_find_debian(Freetype 2.12 libfreetype-dev)
 temposcope_find_debian(hwy 1.0 libhwy-dev)
+# Static, and whole: it has to be the malloc of the program and of every library that the program loads.
+find_library(TEMPOSCOPE_JEMALLOC libjemalloc_pic.a)
+temposcope_require(TEMPOSCOPE_JEMALLOC "jemalloc 5 was not found; run scripts/setup, or: apt-get install libjemalloc-dev")
+add_library(temposcope_jemalloc INTERFACE)
+target_link_libraries(temposcope_jemalloc INTERFACE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${TEMPOSCOPE_JEMALLOC}>" Threads::Threads ${CMAKE_DL_LIBS})
+
 temposcope_find_debian(OpenGL "" "libgl-dev libopengl-dev" COMPONENTS OpenGL)
 temposcope_require("TARGET;OpenGL::OpenGL" "libOpenGL was not found; run scripts/setup, or: apt-get install libopengl-dev")
 temposcope_find_debian(X11 "" "libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev")

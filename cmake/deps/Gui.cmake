@@ -20,42 +20,45 @@ set(GLFW_INSTALL OFF CACHE BOOL "" FORCE)
 set(GLFW_LIBRARY_TYPE STATIC)
 add_subdirectory("${_external}/glfw/glfw" glfw EXCLUDE_FROM_ALL SYSTEM)
 
-# --- imgui, implot, imgui_command_palette: plain for the product, with the suffix _te for the test engine ----------------
-function(_temposcope_add_gui_flavour suffix)
-  add_library(imgui${suffix} STATIC EXCLUDE_FROM_ALL
-    ${_imgui}/imgui.cpp ${_imgui}/imgui_draw.cpp ${_imgui}/imgui_tables.cpp ${_imgui}/imgui_widgets.cpp
-    ${_imgui}/imgui_demo.cpp
-    ${_imgui}/imgui_stacklayout.cpp  # the bundle patches imgui.cpp to call it
-    ${_imgui}/misc/freetype/imgui_freetype.cpp ${_imgui}/misc/cpp/imgui_stdlib.cpp
-    ${_imgui}/backends/imgui_impl_glfw.cpp ${_imgui}/backends/imgui_impl_opengl3.cpp)
-  target_include_directories(imgui${suffix} SYSTEM PUBLIC
-    ${_imgui} ${_imgui}/backends ${_imgui}/misc/cpp ${_imgui}/misc/freetype "${PROJECT_SOURCE_DIR}/cmake/imconfig")
-  target_compile_definitions(imgui${suffix} PUBLIC IMGUI_USER_CONFIG="temposcope_imconfig.h" GLFW_INCLUDE_NONE)
-  target_link_libraries(imgui${suffix} PUBLIC glfw OpenGL::OpenGL Freetype::Freetype Threads::Threads ${CMAKE_DL_LIBS})
+# --- imgui, implot, imgui_command_palette ---------------------------------------------------------------------------------
+# Once, for the product and the tests: imgui.cpp carries the calls of the Test Engine's four hooks. The tests link the
+# engine (imgui_test_engine), whose licence keeps it out of the product; the product links empty hooks. Both are object
+# libraries, since ImGui calls them and they call ImGui: archives in a circle do not link.
+add_library(imgui STATIC EXCLUDE_FROM_ALL
+  ${_imgui}/imgui.cpp ${_imgui}/imgui_draw.cpp ${_imgui}/imgui_tables.cpp ${_imgui}/imgui_widgets.cpp
+  ${_imgui}/imgui_demo.cpp
+  ${_imgui}/imgui_stacklayout.cpp  # the bundle patches imgui.cpp to call it
+  ${_imgui}/misc/freetype/imgui_freetype.cpp ${_imgui}/misc/cpp/imgui_stdlib.cpp
+  ${_imgui}/backends/imgui_impl_glfw.cpp ${_imgui}/backends/imgui_impl_opengl3.cpp)
+target_include_directories(imgui SYSTEM PUBLIC
+  ${_imgui} ${_imgui}/backends ${_imgui}/misc/cpp ${_imgui}/misc/freetype "${PROJECT_SOURCE_DIR}/cmake/imconfig")
+target_compile_definitions(imgui PUBLIC IMGUI_USER_CONFIG="temposcope_imconfig.h" GLFW_INCLUDE_NONE)
+target_link_libraries(imgui PUBLIC glfw OpenGL::OpenGL Freetype::Freetype Threads::Threads ${CMAKE_DL_LIBS})
 
-  add_library(implot${suffix} STATIC EXCLUDE_FROM_ALL ${_implot}/implot.cpp ${_implot}/implot_items.cpp)
-  target_include_directories(implot${suffix} SYSTEM PUBLIC ${_implot})
-  # Plots of these number types only: for all twelve, implot_items.cpp alone compiles for two minutes.
-  target_compile_definitions(implot${suffix} PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)")
-  target_link_libraries(implot${suffix} PUBLIC imgui${suffix})
+add_library(implot STATIC EXCLUDE_FROM_ALL ${_implot}/implot.cpp ${_implot}/implot_items.cpp)
+target_include_directories(implot SYSTEM PUBLIC ${_implot})
+# Plots of these number types only: for all twelve, implot_items.cpp alone compiles for two minutes.
+target_compile_definitions(implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)")
+target_link_libraries(implot PUBLIC imgui)
 
-  add_library(imgui_command_palette${suffix} STATIC EXCLUDE_FROM_ALL
-    ${_palette}/imcmd_command_palette.cpp ${_palette}/imcmd_fuzzy_search.cpp)
-  target_include_directories(imgui_command_palette${suffix} SYSTEM PUBLIC ${_palette})
-  target_link_libraries(imgui_command_palette${suffix} PUBLIC imgui${suffix})
-endfunction()
-_temposcope_add_gui_flavour("")
+add_library(imgui_command_palette STATIC EXCLUDE_FROM_ALL
+  ${_palette}/imcmd_command_palette.cpp ${_palette}/imcmd_fuzzy_search.cpp)
+target_include_directories(imgui_command_palette SYSTEM PUBLIC ${_palette})
+target_link_libraries(imgui_command_palette PUBLIC imgui)
+
+add_library(imgui_empty_hooks OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/imconfig/empty_hooks.cpp")
+target_link_libraries(imgui_empty_hooks PRIVATE imgui)
 
 if(BUILD_TESTING)
-  _temposcope_add_gui_flavour(_te)
-  # PUBLIC: every file that sees imgui.h in this flavour must agree.
-  target_compile_definitions(imgui_te PUBLIC TEMPOSCOPE_TEST_ENGINE=1)
-  target_include_directories(imgui_te SYSTEM PUBLIC ${_engine} ${_engine}/imgui_test_engine)
   set(_te ${_engine}/imgui_test_engine)
-  add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL
+  add_library(imgui_test_engine OBJECT EXCLUDE_FROM_ALL
     ${_te}/imgui_capture_tool.cpp ${_te}/imgui_te_context.cpp ${_te}/imgui_te_coroutine.cpp ${_te}/imgui_te_engine.cpp
     ${_te}/imgui_te_exporters.cpp ${_te}/imgui_te_perftool.cpp ${_te}/imgui_te_ui.cpp ${_te}/imgui_te_utils.cpp)
-  target_link_libraries(imgui_test_engine PUBLIC imgui_te implot_te)
+  target_include_directories(imgui_test_engine SYSTEM PUBLIC ${_engine} ${_te})
+  target_compile_definitions(imgui_test_engine PUBLIC
+    IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1 IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
+  target_compile_options(imgui_test_engine PUBLIC "SHELL:-include \"${_te}/imgui_te_imconfig.h\"")
+  target_link_libraries(imgui_test_engine PUBLIC imgui implot)
   unset(_te)
 endif()
 

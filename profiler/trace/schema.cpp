@@ -10,7 +10,7 @@
 namespace profiler::schema {
 namespace {
 
-using sqlite::quoted;
+using sqlite::quoted_name;
 
 std::string string_at(std::string_view id) {
     return fmt::format("(SELECT text FROM string WHERE id = {})", id);
@@ -18,7 +18,7 @@ std::string string_at(std::string_view id) {
 
 std::string text_of(std::string_view table, std::string_view column, std::string_view id) {
     return fmt::format("(SELECT s.text FROM {} r JOIN string s ON s.id = r.{} WHERE r.id = {})",
-                       quoted(table), quoted(column), id);
+                       quoted_name(table), quoted_name(column), id);
 }
 
 template <typename Enum>
@@ -52,28 +52,28 @@ std::pair<std::string_view, std::string> label_of(std::string_view id) {
 template <typename T>
 std::string column_type(std::string_view name) {
     if constexpr (is_id<T>) {
-        return fmt::format("{} INTEGER REFERENCES {}(id)", quoted(name),
-                           quoted(table_name<typename Reference<T>::Target>()));
+        return fmt::format("{} INTEGER REFERENCES {}(id)", quoted_name(name),
+                           quoted_name(table_name<typename Reference<T>::Target>()));
     } else if constexpr (std::is_floating_point_v<T>) {
-        return quoted(name) + " REAL";
+        return quoted_name(name) + " REAL";
     } else {
-        return quoted(name) + " INTEGER";
+        return quoted_name(name) + " INTEGER";
     }
 }
 
 /// A column as people read it: text for strings and enumerations, and a label beside an id.
 template <typename T>
 std::string readable_column(std::string_view name) {
-    const std::string value = "t." + quoted(name);
+    const std::string value = "t." + quoted_name(name);
     if constexpr (std::is_same_v<T, StringId>) {
-        return fmt::format("{} AS {}", string_at(value), quoted(name));
+        return fmt::format("{} AS {}", string_at(value), quoted_name(name));
     } else if constexpr (std::is_enum_v<T>) {
-        return fmt::format("{} AS {}", enum_text<T>(value), quoted(name));
+        return fmt::format("{} AS {}", enum_text<T>(value), quoted_name(name));
     } else if constexpr (is_id<T>) {
         const auto [suffix, sql] = label_of<typename Reference<T>::Target>(value);
         if (suffix.empty()) return value;
         return fmt::format("{},\n  {} AS {}", value, sql,
-                           quoted(fmt::format("{}_{}", name, suffix)));
+                           quoted_name(fmt::format("{}_{}", name, suffix)));
     } else {
         return value;
     }
@@ -122,7 +122,7 @@ std::vector<std::string> derived_columns(std::string_view table) {
 
 template <typename Row>
 std::string create_table(std::string_view name) {
-    std::string sql = fmt::format("CREATE TABLE {}(\n  id INTEGER PRIMARY KEY", quoted(name));
+    std::string sql = fmt::format("CREATE TABLE {}(\n  id INTEGER PRIMARY KEY", quoted_name(name));
     const Table<Row> table;
     table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto&) {
         sql += ",\n  " + column_type<T>(column.name);
@@ -138,7 +138,7 @@ std::string create_view(std::string_view name) {
         sql += ",\n  " + readable_column<T>(column.name);
     });
     for (const std::string& derived : derived_columns(name)) sql += ",\n  " + derived;
-    return sql + fmt::format("\nFROM {} t;\n", quoted(name));
+    return sql + fmt::format("\nFROM {} t;\n", quoted_name(name));
 }
 
 /// Bytes in use after each allocator event, per device. A block counts until its free is complete.
@@ -203,7 +203,7 @@ std::string create_statements() {
 
 std::string insert_statement(std::string_view verb, std::string_view table,
                              std::size_t num_columns) {
-    std::string sql = fmt::format("{} INTO {} VALUES(?1", verb, quoted(table));
+    std::string sql = fmt::format("{} INTO {} VALUES(?1", verb, quoted_name(table));
     for (std::size_t i = 0; i < num_columns; ++i) sql += fmt::format(", ?{}", i + 2);
     return sql + ")";
 }

@@ -78,7 +78,7 @@ void Statement::fail(int code) {
     throw error;
 }
 
-std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }
+std::string quoted_name(std::string_view name) { return '"' + std::string(name) + '"'; }
 
 std::string file_uri(const std::string& path, std::string_view parameters) {
     std::string uri = "file:";

@@ -66,7 +66,7 @@ private:
 };
 
 /// `name` as an SQL identifier: some columns are SQL keywords.
-std::string quoted(std::string_view name);
+std::string quoted_name(std::string_view name);
 
 /// A file URI for SQLITE_OPEN_URI, with `parameters` as "immutable=1".
 std::string file_uri(const std::string& path, std::string_view parameters);

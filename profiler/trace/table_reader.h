@@ -95,7 +95,7 @@ private:
     /// memory: a row takes at least a byte per column and two of its own.
     std::size_t count(std::string_view table, std::size_t num_columns) {
         const int64_t last = file_.database().integer(
-            fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted(table)));
+            fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted_name(table)));
         const int64_t most = std::min<int64_t>(
             file_.size_bytes() / static_cast<int64_t>(num_columns + 2), int64_t{1} << 31);
         if (last < -1 || last >= most) damaged("table {} has a row with the id {}", table, last);
@@ -218,8 +218,8 @@ private:
 
     std::string select() const {
         std::string sql = "SELECT id";
-        for (const std::string_view column : columns_) sql += ", " + sqlite::quoted(column);
-        return sql + " FROM " + sqlite::quoted(name_) + " ORDER BY id";
+        for (const std::string_view column : columns_) sql += ", " + sqlite::quoted_name(column);
+        return sql + " FROM " + sqlite::quoted_name(name_) + " ORDER BY id";
     }
 
     template <typename T>

@@ -1,0 +1,48 @@
+# Precompiled headers: parsing headers is most of what a file here costs (of 21 s for an autograd function 15 s).
+#
+#   temposcope_add_library(NAME ... SOURCES ... PRECOMPILED torch)
+#
+# plain   the data model, JSON and text: everything without torch
+# tests   the same and GoogleTest
+# torch   tensors, autograd, the dispatcher
+#
+# Every file still includes what it uses: tests/tidy compiles each header alone, and -DTEMPOSCOPE_PRECOMPILED_HEADERS=OFF
+# builds without.
+option(TEMPOSCOPE_PRECOMPILED_HEADERS "precompile what many files include" ON)
+
+set(_temposcope_precompiled_std
+  <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>)
+set(_temposcope_precompiled_plain ${_temposcope_precompiled_std}
+  <fmt/format.h> <nlohmann/json.hpp> "${PROJECT_SOURCE_DIR}/profiler/trace/trace.h")
+set(_temposcope_precompiled_tests ${_temposcope_precompiled_plain} <gmock/gmock.h> <gtest/gtest.h>)
+set(_temposcope_precompiled_torch ${_temposcope_precompiled_std}
+  <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/custom_function.h> <torch/library.h>)
+set(_temposcope_precompiled_plain_libraries fmt::fmt nlohmann_json::nlohmann_json tl::expected)
+set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_plain_libraries} GTest::gmock)
+set(_temposcope_precompiled_torch_libraries temposcope_torch)
+
+# The target that owns a set's precompiled header; made when it is first asked for.
+function(_temposcope_precompiled_owner set result)
+  set(owner temposcope_precompiled_${set})
+  set(${result} ${owner} PARENT_SCOPE)
+  if(TARGET ${owner})
+    return()
+  endif()
+  if(NOT DEFINED _temposcope_precompiled_${set})
+    message(FATAL_ERROR "PRECOMPILED ${set}: there is no such set; see cmake/Precompiled.cmake")
+  endif()
+  set(source "${PROJECT_BINARY_DIR}/${owner}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "// Carries a precompiled header.\n")
+  add_library(${owner} OBJECT EXCLUDE_FROM_ALL "${source}")
+  target_include_directories(${owner} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${owner} PRIVATE ${_temposcope_precompiled_${set}_libraries} temposcope_options)
+  target_precompile_headers(${owner} PRIVATE ${_temposcope_precompiled_${set}})
+endfunction()
+
+function(_temposcope_precompile target set)
+  if(NOT TEMPOSCOPE_PRECOMPILED_HEADERS OR NOT set OR set STREQUAL "none")
+    return()
+  endif()
+  _temposcope_precompiled_owner(${set} owner)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
