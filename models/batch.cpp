@@ -20,13 +20,24 @@ namespace {
 constexpr int64_t kIgnoredLabel = -100;
 constexpr double kMaskedShare = 0.15;  // Devlin et al. 2018, 3.1
 
+/// The lowest finite number; float's own is out of bfloat16's range.
+double lowest_of(at::ScalarType type) {
+    switch (type) {
+        case at::kHalf:
+            return std::numeric_limits<c10::Half>::lowest();
+        case at::kBFloat16:
+            return std::numeric_limits<c10::BFloat16>::lowest();
+        default:
+            return std::numeric_limits<float>::lowest();
+    }
+}
+
 /// 0 for the first length[b] tokens of sequence b, the lowest finite number after them.
 at::Tensor random_padding(const Workload& w, at::Generator& generator, at::ScalarType type) {
     const at::Tensor lengths =
         at::randint((w.seq_len + 1) / 2, w.seq_len + 1, {w.batch_size, 1}, generator, at::kLong);
     const at::Tensor padded = at::ge(at::arange(w.seq_len, at::kLong).unsqueeze(0), lengths);
-    const double lowest = type == at::kHalf ? -65504.0 : -std::numeric_limits<float>::max();
-    return at::zeros({w.batch_size, w.seq_len}, type).masked_fill_(padded, lowest);
+    return at::zeros({w.batch_size, w.seq_len}, type).masked_fill_(padded, lowest_of(type));
 }
 
 /// What textbook attention of a decoder adds to its scores. One tensor for all layers; fused

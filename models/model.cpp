@@ -23,9 +23,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
 
 /// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016.
 int64_t layers_per_checkpoint(const Workload& workload) {
-    if (workload.recipe.checkpoint == Checkpoint::kPerLayer) return 1;
-    return static_cast<int64_t>(
-        std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
+    switch (workload.recipe.checkpoint) {
+        case Checkpoint::kPerLayer:
+            return 1;
+        case Checkpoint::kSqrt:
+            return static_cast<int64_t>(
+                std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
+        case Checkpoint::kNone:
+        case Checkpoint::kAttentionCore:
+            break;
+    }
+    TORCH_CHECK(false, "this checkpointing does not run whole layers again");
 }
 
 }  // namespace

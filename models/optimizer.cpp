@@ -16,6 +16,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
+#include <utility>
 
 namespace models {
 namespace {
@@ -83,16 +84,22 @@ public:
     }
 
 private:
+    /// All or nothing: after running out of memory half-way a next step starts anew.
     void make_state() {
+        std::vector<Tensor> masters, exp_avgs, exp_avg_sqs, steps;
         for (const Tensor& parameter : parameters_) {
-            if (has_master_) masters_.push_back(parameter.to(at::kFloat));
-            const Tensor& like = has_master_ ? masters_.back() : parameter;
-            exp_avgs_.push_back(at::zeros_like(like));
-            exp_avg_sqs_.push_back(at::zeros_like(like));
+            if (has_master_) masters.push_back(parameter.to(at::kFloat));
+            const Tensor& like = has_master_ ? masters.back() : parameter;
+            exp_avgs.push_back(at::zeros_like(like));
+            exp_avg_sqs.push_back(at::zeros_like(like));
             if (variant_ == Optimizer::kAdamWFused) {
-                steps_.push_back(at::zeros({}, like.options().dtype(at::kFloat)));
+                steps.push_back(at::zeros({}, like.options().dtype(at::kFloat)));
             }
         }
+        masters_ = std::move(masters);
+        exp_avgs_ = std::move(exp_avgs);
+        exp_avg_sqs_ = std::move(exp_avg_sqs);
+        steps_ = std::move(steps);
     }
 
     void update(const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients) {

@@ -1,9 +1,14 @@
 #include "models/training.h"
 
-#include <ATen/autocast_mode.h>
+#include "models/autocast_scope.h"
+
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mul.h>
 #include <torch/csrc/autograd/autograd.h>
+
+#include <mutex>
+#include <optional>
 
 namespace models {
 namespace {
@@ -25,28 +30,18 @@ private:
     TrainingPhase phase_;
 };
 
-/// Autocast for the forward and the loss, where the precision asks for it.
-class AutocastScope {
-public:
-    AutocastScope(Precision precision, at::DeviceType device)
-        : enabled_(is_autocast(precision)), device_(device) {
-        if (!enabled_) return;
-        at::autocast::set_autocast_dtype(device_, autocast_type(precision));
-        at::autocast::set_autocast_enabled(device_, true);
-        at::autocast::increment_nesting();
-    }
-    ~AutocastScope() {
-        if (!enabled_) return;
-        if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-        at::autocast::set_autocast_enabled(device_, false);
-    }
-    AutocastScope(const AutocastScope&) = delete;
-    AutocastScope& operator=(const AutocastScope&) = delete;
+/// What autocast computes in during forward and loss; none where the precision is uniform.
+std::optional<at::ScalarType> autocast_dtype(Precision precision) {
+    if (!is_autocast(precision)) return std::nullopt;
+    return autocast_type(precision);
+}
 
-private:
-    bool enabled_;
-    at::DeviceType device_;
-};
+/// What torch's own ops draw from: `dropout=stock`.
+void seed_stock_generator(int64_t seed) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(seed));
+}
 
 bool needs_loss_scaling(Precision precision) {
     return precision == Precision::kFp16 || precision == Precision::kAmpFp16 ||
@@ -61,7 +56,9 @@ Training::Training(const Workload& workload, at::Device device)
       model_(workload, device),
       optimizer_(make_optimizer(workload, model_.parameters())),
       scaler_(needs_loss_scaling(workload.precision)),
-      batch_(make_batch(workload, device)) {}
+      batch_(make_batch(workload, device)) {
+    seed_stock_generator(workload.seed);
+}
 
 void Training::set_batch_size(int64_t batch_size) {
     workload_.batch_size = batch_size;
@@ -83,7 +80,7 @@ double Training::step(StepListener* listener) {
 double Training::run_step(StepListener* listener) {
     Tensor loss;
     {
-        const AutocastScope autocast(workload_.precision, device_.type());
+        const AutocastScope autocast(device_.type(), autocast_dtype(workload_.precision));
         Tensor hidden;
         {
             const PhaseScope phase(listener, TrainingPhase::kForward);
@@ -97,6 +94,7 @@ double Training::run_step(StepListener* listener) {
         torch::autograd::backward({scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())},
                                   {});
     }
+    if (listener) listener->on_gradients();
     {
         const PhaseScope phase(listener, TrainingPhase::kOptimizer);
         update_parameters();
@@ -111,7 +109,8 @@ void Training::update_parameters() {
         gradients.push_back(parameter.value.grad());
         TORCH_CHECK(gradients.back().defined(), parameter.name, " has no gradient");
     }
-    if (scaler_.unscale(gradients)) optimizer_->step(gradients);
+    skipped_update_ = !scaler_.unscale(gradients);
+    if (!skipped_update_) optimizer_->step(gradients);
     gradients.clear();
     release_gradients();
     model_.refresh();

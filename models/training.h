@@ -17,7 +17,9 @@ class StepListener {
 public:
     virtual ~StepListener() = default;
     virtual void on_phase_begin(TrainingPhase phase) = 0;
-    virtual void on_phase_end(TrainingPhase phase) = 0;
+    virtual void on_phase_end(TrainingPhase phase) noexcept = 0;
+    /// Between backward and the optimizer: the parameters have their gradients.
+    virtual void on_gradients() {}
 };
 
 /// A model, its optimizer and one batch, trained step by step.
@@ -39,6 +41,8 @@ public:
     const ParameterOptimizer& optimizer() const { return *optimizer_; }
     /// How many steps were run.
     int64_t num_steps() const { return num_steps_; }
+    /// Whether the last step left the parameters alone, because a gradient overflowed in 16 bits.
+    bool skipped_update() const { return skipped_update_; }
 
 private:
     double run_step(StepListener* listener);
@@ -52,6 +56,7 @@ private:
     LossScaler scaler_;
     Batch batch_;
     int64_t num_steps_ = 0;
+    bool skipped_update_ = false;
 };
 
 }  // namespace models

@@ -1,5 +1,6 @@
 #include "app/worker/job.h"
 
+#include "app/commands/outcome.h"
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
 #include "models/config/workload.h"
@@ -11,7 +12,6 @@
 #include <c10/util/Exception.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -26,8 +26,8 @@ using profiler::TraceWriter;
 using profiler::WorkerOutcome;
 using profiler::WorkerServer;
 
-constexpr int kExitFailed = 1;
-constexpr int kExitOutOfMemory = 3;
+constexpr int kExitFailed = static_cast<int>(ExitCode::kFailed);
+constexpr int kExitOutOfMemory = static_cast<int>(ExitCode::kOutOfMemory);
 
 /// A failure on the way of a trace to its file.
 struct FileError : std::runtime_error {
@@ -36,38 +36,6 @@ struct FileError : std::runtime_error {
 
 void require(const models::Result<void>& result) {
     if (!result) throw FileError(result.error().message);
-}
-
-int64_t median(std::vector<int64_t> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-nlohmann::json summarize(const Trace& trace) {
-    std::vector<int64_t> step_times_ns;
-    double loss = 0;
-    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-        const profiler::Step step = trace.steps[profiler::Id<profiler::Step>(i)];
-        step_times_ns.push_back(step.end_ns - step.start_ns);
-        loss = step.loss;
-    }
-    nlohmann::json max_batch_size;  // null: no batch of the sweep failed
-    int64_t largest = 0;
-    bool limited = false;
-    for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
-        const profiler::SweepPoint point =
-            trace.sweep_points[profiler::Id<profiler::SweepPoint>(i)];
-        if (point.outcome == profiler::SweepOutcome::kOk)
-            largest = std::max(largest, point.batch_size);
-        limited |= point.outcome == profiler::SweepOutcome::kOutOfMemory;
-    }
-    if (limited) max_batch_size = largest;
-    return {{"steps", trace.steps.size()},
-            {"step_time_ns", median(step_times_ns)},
-            {"loss", loss},
-            {"allocations", trace.allocations.size()},
-            {"max_batch_size", max_batch_size}};
 }
 
 /// One request from its workload to its finished file.
@@ -85,7 +53,7 @@ public:
         writer_.emplace(std::move(*writer));
         WorkerOutcome outcome = run_recording(*workload);
         writer_.reset();
-        if (!outcome && !keeps_partial_) remove_partial();
+        if (!outcome && !keeps_partial()) remove_partial();
         return outcome;
     }
 
@@ -93,23 +61,27 @@ private:
     WorkerOutcome run_recording(const models::Workload& workload) try {
         record(workload);
         require(writer_->finish(trace_));
-        return ResultFrame{.path = request_.output_path, .summary = summarize(trace_)};
+        return ResultFrame{.path = request_.output_path};
     } catch (const profiler::Cancelled&) {
+        cancelled_ = true;
         return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was kept.",
                                          .exit_code = kExitFailed,
                                          .cancelled = true});
     } catch (const c10::OutOfMemoryError&) {
         return failure(describe_out_of_memory(workload), kExitOutOfMemory);
     } catch (const FileError& error) {
-        keeps_partial_ = !trace_.steps.empty();
         return failure(error.what());
     } catch (const c10::Error& error) {
-        return failure(
-            fmt::format("torch refused the step: {}.", first_line(error.what_without_backtrace())));
+        return failure(fmt::format("torch refused the step: {}.{}",
+                                   first_line(error.what_without_backtrace()), kept_sentence()));
     } catch (const std::bad_alloc&) {
-        return failure(describe_out_of_memory(workload), kExitOutOfMemory);
+        return failure(
+            "Out of memory while recording: the trace itself does not fit this machine's "
+            "memory; record fewer --steps or fewer --layers." +
+                kept_sentence(),
+            kExitOutOfMemory);
     } catch (const std::exception& error) {
-        return failure(fmt::format("The capture failed: {}.", error.what()));
+        return failure(fmt::format("The capture failed: {}.{}", error.what(), kept_sentence()));
     }
 
     void record(const models::Workload& workload) {
@@ -123,7 +95,7 @@ private:
             profiler::capture_on_cpu(workload, options, callbacks(), trace_);
         } catch (const c10::OutOfMemoryError&) {
             // A sweep looks for this: its points tell where the limit is, without a traced step.
-            if (!sweeps || !trace_.steps.empty()) throw;
+            if (!sweeps || committed_) throw;
             trace_ = Trace{};
         }
         if (!sweeps) return;
@@ -141,7 +113,11 @@ private:
                 },
             .phase_begun = [this](int64_t step,
                                   profiler::PhaseKind phase) { sampler_.set_phase(step, phase); },
-            .step_done = [this](Trace& trace) { require(writer_->commit(trace)); },
+            .step_done =
+                [this](Trace& trace) {
+                    require(writer_->commit(trace));
+                    committed_ = true;
+                },
             .cancelled = [this] { return server_.cancelled(); }};
     }
 
@@ -152,13 +128,25 @@ private:
                 ? fmt::format("the limit of {}",
                               profiler::format_bytes(request_.memory_limit_bytes))
                 : std::string("the memory of this machine");
+        std::string asked;
+        if (failed.requested_bytes >= 0 && failed.free_bytes >= 0) {
+            asked = fmt::format(": {} were asked for with {} free",
+                                profiler::format_bytes(failed.requested_bytes),
+                                profiler::format_bytes(failed.free_bytes));
+        }
         return fmt::format(
-            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}: {} were asked for "
-            "with {} "
-            "free; choose a smaller --batch or another --recipe.",
-            workload.batch_size, workload.model.name, workload.recipe_name, where,
-            profiler::format_bytes(failed.requested_bytes),
-            profiler::format_bytes(failed.free_bytes));
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}; choose a "
+            "smaller "
+            "--batch or another --recipe.{}",
+            workload.batch_size, workload.model.name, workload.recipe_name, where, asked,
+            kept_sentence());
+    }
+
+    /// What was committed before a failure stays: nothing is lost.
+    bool keeps_partial() const { return committed_ && !cancelled_; }
+    std::string kept_sentence() const {
+        if (!committed_) return {};
+        return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
     }
 
     static std::string first_line(const std::string& text) {
@@ -179,7 +167,8 @@ private:
     LiveSampler sampler_;
     Trace trace_;
     std::optional<TraceWriter> writer_;
-    bool keeps_partial_ = false;  // a full disk in mid-capture: the committed steps stay
+    bool committed_ = false;  // at least one step or sweep point is in the file
+    bool cancelled_ = false;
 };
 
 }  // namespace

@@ -22,7 +22,6 @@ int main(int argc, char** argv) {
                    "capture instead.\n");
         return 2;
     }
-    profiler::keep_freed_memory();
     profiler::WorkerServer server;
     return server.serve(
         [&server](const profiler::Request& request) { return app::run_job(request, server); });

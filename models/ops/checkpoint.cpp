@@ -1,5 +1,6 @@
 #include "models/ops/checkpoint.h"
 
+#include "models/autocast_scope.h"
 #include "models/observer.h"
 
 #include <ATen/SequenceNumber.h>
@@ -8,6 +9,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
 #include <utility>
 
 namespace models::ops {
@@ -20,6 +22,7 @@ using torch::autograd::variable_list;
 /// What the autograd node holds beside x. An IValue carries it, so it is a holder of its own.
 struct Rerun : torch::CustomClassHolder {
     std::function<Tensor(const Tensor&)> run;
+    std::optional<at::ScalarType> autocast_dtype;  // of the forward; backward itself runs without
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
@@ -39,6 +42,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
         Tensor y;
         {
             const at::AutoGradMode grad(true);
+            const AutocastScope autocast(x.device().type(), rerun->autocast_dtype);
             y = rerun->run(x);
         }
         // Re-entrant: parameter gradients accumulate on the way, x's is what this node returns.
@@ -51,8 +55,12 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 Tensor checkpoint(const std::string& scope, std::function<Tensor(const Tensor&)> run,
                   const Tensor& x) {
+    TORCH_CHECK(!at::GradMode::is_enabled() || x.requires_grad(),
+                "tempo: checkpoint needs an x that requires grad, or its parameters would silently "
+                "get none; let the embeddings train, or checkpoint from the second layer on");
     auto rerun = c10::make_intrusive<Rerun>();
     rerun->run = std::move(run);
+    rerun->autocast_dtype = AutocastScope::current(x.device().type());
     // Not a dispatcher op, so it announces itself, with the number that its node is about to get.
     const RootScope charged(scope);
     at::RecordFunction record(at::RecordScope::FUNCTION);

@@ -12,6 +12,7 @@ namespace models::ops {
 ///
 /// `run` must compute the same values twice: our dropout does (its masks are functions of a key).
 /// `scope` is the module that is charged with x; `run` enters the scopes of what it runs.
+/// Requires x to require grad (the limit of every re-entrant checkpoint). Autocast is restored.
 /// Memory   keeps x; backward holds what `run` would have kept, for this call only.
 /// Source   Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174.
 at::Tensor checkpoint(const std::string& scope, std::function<at::Tensor(const at::Tensor&)> run,

@@ -1,17 +1,17 @@
 #include "profiler/capture/cpu_capture.h"
 
 #include "models/training.h"
+#include "profiler/capture/available_memory.h"
+#include "profiler/capture/freed_memory.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -33,7 +33,10 @@ public:
 /// instead of the kernel ending the process.
 int64_t effective_limit(const CaptureOptions& options) {
     if (options.memory_limit_bytes >= 0) return options.memory_limit_bytes;
-    return TrackingAllocator::instance().allocated_bytes() + available_memory_bytes();
+    return_freed_memory();
+    const int64_t available_bytes = available_memory_bytes();
+    if (available_bytes < 0) return -1;  // not known: no limit
+    return TrackingAllocator::instance().allocated_bytes() + available_bytes;
 }
 
 /// Passes phases on to the recorder, and ends the step when the user has cancelled.
@@ -46,8 +49,11 @@ public:
         if (callbacks_->cancelled && callbacks_->cancelled()) throw Cancelled();
         if (next_) next_->on_phase_begin(phase);
     }
-    void on_phase_end(models::TrainingPhase phase) override {
+    void on_phase_end(models::TrainingPhase phase) noexcept override {
         if (next_) next_->on_phase_end(phase);
+    }
+    void on_gradients() override {
+        if (next_) next_->on_gradients();
     }
 
 private:
@@ -73,22 +79,24 @@ void describe_storages(Recorder& recorder, const models::Training& training) {
     }
 }
 
-/// Gradients exist between backward and the end of the optimizer: they are named in between.
-class GradientNamer final : public models::StepListener {
+/// Tells the recorder and whoever watches of a step's parts.
+class RecordedStep final : public models::StepListener {
 public:
-    GradientNamer(Recorder& recorder, const models::Training& training,
-                  const CaptureCallbacks& callbacks)
+    RecordedStep(Recorder& recorder, const models::Training& training,
+                 const CaptureCallbacks& callbacks)
         : recorder_(&recorder), training_(&training), callbacks_(&callbacks) {}
 
     void on_phase_begin(models::TrainingPhase phase) override {
         if (callbacks_->phase_begun) {
-            callbacks_->phase_begun(training_->num_steps(), static_cast<PhaseKind>(phase));
+            callbacks_->phase_begun(training_->num_steps(), phase_kind(phase));
         }
         recorder_->on_phase_begin(phase);
     }
-    void on_phase_end(models::TrainingPhase phase) override {
+    void on_phase_end(models::TrainingPhase phase) noexcept override {
         recorder_->on_phase_end(phase);
-        if (phase != models::TrainingPhase::kBackward) return;
+    }
+    /// Gradients live from here to the end of the optimizer: they are named in between.
+    void on_gradients() override {
         for (const models::Parameter& parameter : training_->model().parameters()) {
             recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Role::kGradient);
         }
@@ -107,8 +115,8 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     Recorder recorder(trace);
     recorder.start();
     describe_storages(recorder, training);
-    GradientNamer namer(recorder, training, callbacks);
-    CancellableListener listener(&namer, callbacks);
+    RecordedStep recorded(recorder, training, callbacks);
+    CancellableListener listener(&recorded, callbacks);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
@@ -121,6 +129,14 @@ void record_steps(models::Training& training, const CaptureOptions& options,
                 fmt::format("The loss of step {} is {}: memory and time are still right, the "
                             "training is not; try a smaller learning rate or fp32.",
                             i, loss));
+        }
+        if (training.skipped_update()) {
+            recorder.add_note(
+                "update_skipped", Severity::kWarning,
+                fmt::format("The optimizer did not run in step {}, because a gradient overflowed "
+                            "in 16 bits: its memory and time are missing; record later steps "
+                            "(--warmup).",
+                            i));
         }
         if (callbacks.step_done) callbacks.step_done(trace);
     }
@@ -195,6 +211,21 @@ private:
     int64_t tried_ = 0;
 };
 
+/// Steps that are not recorded, so that optimizer state exists. Where the loss scale of fp16 is
+/// still searching for its value, the optimizer has not run: more steps, until it has.
+void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks) {
+    constexpr int64_t kMostSearchSteps = 16;  // from 2^16 to 1
+    CancellableListener listener(nullptr, callbacks);
+    for (int64_t i = 0; i < steps; ++i) {
+        report(callbacks, "warm-up", i, steps);
+        training.step(&listener);
+    }
+    for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
+        report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
+        training.step(&listener);
+    }
+}
+
 void set_threads(int num_threads) {
     if (num_threads > 0) at::set_num_threads(num_threads);
 }
@@ -208,11 +239,7 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
     describe_run(workload, options.memory_limit_bytes, trace);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload);
-    for (int64_t i = 0; i < options.warmup_steps; ++i) {
-        report(callbacks, "warm-up", i, options.warmup_steps);
-        CancellableListener listener(nullptr, callbacks);
-        training.step(&listener);
-    }
+    warm_up(training, options.warmup_steps, callbacks);
     record_steps(training, options, callbacks, trace);
 }
 
@@ -226,22 +253,6 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     smallest.batch_size = 1;
     models::Training training(smallest);
     Sweep(training, sweep, callbacks, trace).run();
-}
-
-int64_t available_memory_bytes() {
-    std::ifstream file("/proc/meminfo");
-    std::string key;
-    int64_t kibibytes = 0;
-    for (std::string unit; file >> key >> kibibytes; std::getline(file, unit)) {
-        if (key == "MemAvailable:") return kibibytes * 1024;
-    }
-    return -1;
-}
-
-void keep_freed_memory() {
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-    mallopt(M_TOP_PAD, 64 << 20);
 }
 
 }  // namespace profiler

@@ -53,11 +53,4 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
 void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& options,
                   const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace);
 
-/// Memory that this machine could still give to a process, in bytes.
-int64_t available_memory_bytes();
-
-/// Keeps freed memory in the process and large blocks out of mmap, so that page faults do not
-/// decide CPU comparisons. To be called before the first allocation of size.
-void keep_freed_memory();
-
 }  // namespace profiler

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace profiler {
 namespace {
@@ -14,7 +15,12 @@ namespace {
 /// The ops that run now on this thread, innermost last.
 thread_local std::vector<Id<Op>> op_stack;
 
+/// The next recorder's; its address would not do, a later recorder may have the same.
+std::atomic<uint64_t> next_generation{1};
+
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back(); }
+
+}  // namespace
 
 PhaseKind phase_kind(models::TrainingPhase phase) {
     switch (phase) {
@@ -30,9 +36,8 @@ PhaseKind phase_kind(models::TrainingPhase phase) {
     throw std::logic_error("not a training phase");
 }
 
-}  // namespace
-
-Recorder::Recorder(Trace& trace) : trace_(trace), start_(std::chrono::steady_clock::now()) {
+Recorder::Recorder(Trace& trace)
+    : trace_(trace), generation_(next_generation++), start_(std::chrono::steady_clock::now()) {
     device_ = trace_.devices.append({.name = trace_.strings.intern("cpu")});
 }
 
@@ -86,7 +91,7 @@ void Recorder::on_phase_begin(models::TrainingPhase phase) {
                                    .first_event = next_event_});
 }
 
-void Recorder::on_phase_end(models::TrainingPhase) {
+void Recorder::on_phase_end(models::TrainingPhase) noexcept {
     const std::lock_guard lock(mutex_);
     trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
     trace_.phases.set<&Phase::last_event>(phase_, next_event_);
@@ -166,13 +171,13 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
             trace_.ops.set<&Op::forward>(op.parent, op.forward);
             trace_.ops.set<&Op::scope>(op.parent, trace_.ops.get<&Op::scope>(op.forward));
         }
-    } else if (op.parent.valid()) {
-        op.forward = trace_.ops.get<&Op::forward>(op.parent);
+    } else {
+        if (op.parent.valid()) op.forward = trace_.ops.get<&Op::forward>(op.parent);
+        // Also inside backward: a checkpoint runs forward ops there, and their nodes ask for them.
+        if (function.seqNr() >= 0) forward_ops_[function.seqNr()] = id;
     }
-    if (op.forward.valid()) {
-        if (!op.scope.valid()) op.scope = trace_.ops.get<&Op::scope>(op.forward);
-    } else if (!backward && function.seqNr() >= 0) {
-        forward_ops_[function.seqNr()] = id;
+    if (op.forward.valid() && !op.scope.valid()) {
+        op.scope = trace_.ops.get<&Op::scope>(op.forward);
     }
 }
 
@@ -222,13 +227,13 @@ Id<Scope> Recorder::scope_of(const std::string& path) {
 
 Id<Thread> Recorder::current_thread() {
     thread_local Id<Thread> id;
-    thread_local const Recorder* owner = nullptr;
-    if (owner != this) {
+    thread_local uint64_t owner = 0;
+    if (owner != generation_) {
         const int64_t system_id = ::syscall(SYS_gettid);
         const bool main = system_id == ::getpid();
         id = trace_.threads.append(
             {.name = trace_.strings.intern(main ? "main" : "worker"), .system_id = system_id});
-        owner = this;
+        owner = generation_;
     }
     return id;
 }

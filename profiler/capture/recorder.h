@@ -30,6 +30,8 @@
 /// to its forward op by autograd's sequence number and takes over its scope.
 namespace profiler {
 
+PhaseKind phase_kind(models::TrainingPhase phase);
+
 class Recorder final : public models::Observer,
                        public models::StepListener,
                        public AllocationListener {
@@ -49,13 +51,15 @@ public:
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
 
     int64_t now_ns() const;
+    /// Different for every recorder of the process.
+    uint64_t generation() const { return generation_; }
 
     // models::Observer
     void on_tensor_named(const at::Tensor& tensor, std::string_view name) override;
     void on_note(std::string_view code, std::string_view sentence) override;
     // models::StepListener
     void on_phase_begin(models::TrainingPhase phase) override;
-    void on_phase_end(models::TrainingPhase phase) override;
+    void on_phase_end(models::TrainingPhase phase) noexcept override;
     // AllocationListener
     void on_alloc(Block& block) override;
     void on_free(const Block& block) override;
@@ -92,6 +96,7 @@ private:
     Id<Thread> current_thread();
 
     Trace& trace_;
+    const uint64_t generation_;
     std::mutex mutex_;
     std::chrono::steady_clock::time_point start_;
     bool recording_ = false;

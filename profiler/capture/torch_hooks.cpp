@@ -45,7 +45,8 @@ void on_op_end(const at::RecordFunction& function, at::ObserverContext* context)
 /// Holds a saved tensor in autograd's place, and so knows when autograd lets go of it.
 class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
 public:
-    explicit SavedTensorHooks(Recorder& recorder) : recorder_(&recorder) {}
+    explicit SavedTensorHooks(Recorder& recorder)
+        : recorder_(&recorder), generation_(recorder.generation()) {}
 
     void call_pack_hook(const at::Tensor& tensor) override {
         // Without the variable's history: keeping that would keep the graph alive in a cycle.
@@ -55,11 +56,16 @@ public:
     at::Tensor call_unpack_hook() override { return tensor_; }
 
     ~SavedTensorHooks() override {
-        if (save_.valid() && active_recorder.load() == recorder_) recorder_->release(save_);
+        // The recorder that saw the save may be gone, and another stand in its place.
+        Recorder* const active = active_recorder.load();
+        if (save_.valid() && active == recorder_ && active->generation() == generation_) {
+            recorder_->release(save_);
+        }
     }
 
 private:
     Recorder* recorder_;
+    uint64_t generation_;
     at::Tensor tensor_;
     Id<Save> save_;
 };

@@ -5,6 +5,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <new>
 
 namespace profiler {
@@ -39,19 +40,29 @@ void TrackingAllocator::set_listener(AllocationListener* listener) {
 
 c10::DataPtr TrackingAllocator::allocate(size_t size) {
     if (size == 0) return {nullptr, nullptr, &free_block, c10::Device(c10::kCPU)};
-    refuse_over_limit(static_cast<int64_t>(size));
-    auto* const base =
-        static_cast<char*>(upstream_->allocate(size + Block::kHeaderBytes).release_context());
-    auto* const block = new (base) Block{.magic = kMagic, .size_bytes = static_cast<int64_t>(size)};
-    {
-        const std::lock_guard lock(mutex_);
-        link(*block);
-        const int64_t now = allocated_bytes_ += block->size_bytes;
-        if (now > peak_bytes_) peak_bytes_ = now;
-        if (listener_) listener_->on_alloc(*block);
-    }
-    char* const data = base + Block::kHeaderBytes;
+    const auto size_bytes = static_cast<int64_t>(size);
+    const std::lock_guard lock(mutex_);  // two threads must not pass the limit together
+    refuse_over_limit(size_bytes);
+    c10::DataPtr memory = ask_upstream(size_bytes);
+    auto* const block = new (memory.get()) Block{.magic = kMagic, .size_bytes = size_bytes};
+    if (listener_) listener_->on_alloc(*block);  // may throw: nothing is counted yet
+    link(*block);
+    allocated_bytes_ += size_bytes;
+    peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
+    memory.release_context();
+    char* const data = reinterpret_cast<char*>(block) + Block::kHeaderBytes;
     return {data, data, &free_block, c10::Device(c10::kCPU)};
+}
+
+/// torch's own allocator throws a plain c10::Error when the system has no memory.
+c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
+    try {
+        return upstream_->allocate(static_cast<size_t>(size_bytes + Block::kHeaderBytes));
+    } catch (const std::exception&) {
+        last_out_of_memory_ = {.requested_bytes = size_bytes, .free_bytes = -1};
+        TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: the system refused ",
+                         format_bytes(size_bytes));
+    }
 }
 
 void TrackingAllocator::free_block(void* data) {

@@ -2,7 +2,6 @@
 
 #include <c10/core/Allocator.h>
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -53,13 +52,29 @@ public:
     /// The block behind a storage; null when another allocator made it.
     static Block* block_of(const c10::StorageImpl& storage);
 
-    void set_limit(int64_t limit_bytes) { limit_bytes_ = limit_bytes; }  // -1: none
+    void set_limit(int64_t limit_bytes) {  // -1: none
+        const std::lock_guard lock(mutex_);
+        limit_bytes_ = limit_bytes;
+    }
     void set_listener(AllocationListener* listener);
-    void reset_peak() { peak_bytes_ = allocated_bytes_.load(); }
+    void reset_peak() {
+        const std::lock_guard lock(mutex_);
+        peak_bytes_ = allocated_bytes_;
+    }
 
-    int64_t allocated_bytes() const { return allocated_bytes_; }
-    int64_t peak_bytes() const { return peak_bytes_; }
-    OutOfMemory last_out_of_memory() const { return last_out_of_memory_; }
+    int64_t allocated_bytes() const {
+        const std::lock_guard lock(mutex_);
+        return allocated_bytes_;
+    }
+    int64_t peak_bytes() const {
+        const std::lock_guard lock(mutex_);
+        return peak_bytes_;
+    }
+    /// The last refusal; sizes are -1 where they are not known.
+    OutOfMemory last_out_of_memory() const {
+        const std::lock_guard lock(mutex_);
+        return last_out_of_memory_;
+    }
 
     /// Calls `visit(Block&)` for every live block in the order of allocation, under the lock.
     template <typename Visit>
@@ -78,17 +93,18 @@ private:
     TrackingAllocator();
     static void free_block(void* data);
     void refuse_over_limit(int64_t size_bytes);
+    c10::DataPtr ask_upstream(int64_t size_bytes);
     void link(Block& block);
     void unlink(Block& block);
 
     c10::Allocator* upstream_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     Block* oldest_ = nullptr;
     Block* newest_ = nullptr;
     AllocationListener* listener_ = nullptr;
-    std::atomic<int64_t> limit_bytes_{-1};
-    std::atomic<int64_t> allocated_bytes_{0};
-    std::atomic<int64_t> peak_bytes_{0};
+    int64_t limit_bytes_ = -1;
+    int64_t allocated_bytes_ = 0;
+    int64_t peak_bytes_ = 0;
     OutOfMemory last_out_of_memory_;
 };
 

@@ -6,7 +6,7 @@
 DEBIAN_PACKAGES=(
     g++ ccache pkg-config python3-venv ca-certificates
     # libraries of the program
-    libsqlite3-dev libcairo2-dev libfreetype-dev libhwy-dev
+    libsqlite3-dev libcairo2-dev libfreetype-dev libhwy-dev libjemalloc-dev
     libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev
     # the window: X11 headers, and Mesa so that it also draws without a GPU
     libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev

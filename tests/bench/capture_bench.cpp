@@ -45,7 +45,6 @@ double traced_step_ms(models::Training& training) {
 
 int main(int argc, char** argv) {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 41;
-    profiler::keep_freed_memory();
     c10::Allocator* const stock = c10::GetAllocator(c10::kCPU);
     profiler::TrackingAllocator& tracking = profiler::TrackingAllocator::instance();
     models::Workload workload{

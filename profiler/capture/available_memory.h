@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace profiler {
+
+/// Memory that this machine could still give to this process, in bytes: what the kernel calls
+/// available, or less where a container (cgroup v2 or v1) has a limit. -1: not known.
+///
+/// `root` is where /proc and /sys are; tests have their own.
+int64_t available_memory_bytes(const std::filesystem::path& root = "/");
+
+}  // namespace profiler
