@@ -38,6 +38,9 @@ KERNELS_DISPATCH(layer_norm_reduce_job, LayerNormReduceJob)
 namespace {
 
 constexpr int64_t kMaxPartials = 64;
+/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger cards. A
+/// constant: the size of the partial sums must not depend on the card.
+constexpr int64_t kMaxCudaPartials = 216;
 
 /// A multiple of 64, so that a partial's rows also own whole blocks of a dropout mask.
 int64_t rows_per_partial(int64_t num_rows) {
@@ -50,6 +53,10 @@ int64_t rows_per_partial(int64_t num_rows) {
 int64_t layer_norm_num_partials(int64_t num_rows) {
     const int64_t share = rows_per_partial(num_rows);
     return std::max<int64_t>(1, (num_rows + share - 1) / share);
+}
+
+int64_t layer_norm_cuda_num_partials(int64_t num_rows) {
+    return std::clamp<int64_t>(num_rows, 1, kMaxCudaPartials);
 }
 
 int64_t layer_norm_partial_first_row(int64_t index, int64_t num_rows) {

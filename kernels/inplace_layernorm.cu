@@ -14,10 +14,6 @@ namespace {
 
 using namespace cuda;
 
-/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger cards. A
-/// constant: the size of the partial sums must not depend on the card.
-inline constexpr int64_t kMaxPartials = 216;
-
 // --- forward -----------------------------------------------------------------------------------
 
 /// One row per threadIdx.y.
@@ -168,10 +164,6 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
 }
 
 }  // namespace
-
-int64_t layer_norm_cuda_num_partials(int64_t num_rows) {
-    return std::clamp<int64_t>(num_rows, 1, kMaxPartials);
-}
 
 template <typename T>
 void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_rows,

@@ -1,0 +1,133 @@
+#pragma once
+
+#include "models/ops/arguments.h"
+#include "models/ops/devices.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <tuple>
+
+/// Softmax and dropout of attention, and what its backward needs of them, on tensors, without
+/// autograd.
+namespace models::ops {
+
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
+
+/// [B, S] of any floating dtype, B sequences of `num_heads` heads each; returned in the dtype of
+/// scores, or undefined.
+inline Tensor checked_additive_mask(const std::optional<Tensor>& mask, const Tensor& scores,
+                                    int64_t num_heads) {
+    TORCH_CHECK(num_heads > 0 && scores.sym_size(0) % num_heads == 0, "tempo: num_heads is ",
+                num_heads, "; expected a divisor of the first dimension of scores, ",
+                scores.sym_size(0));
+    if (!mask || !mask->defined()) return {};
+    TORCH_CHECK(mask->dim() == 2 && mask->sym_size(0) == scores.sym_size(0) / num_heads &&
+                    mask->sym_size(1) == scores.sym_size(2),
+                "tempo: additive_mask has shape ", mask->sym_sizes(), "; expected [",
+                scores.sym_size(0) / num_heads, ", ", scores.sym_size(2), "]");
+    return mask->to(scores.scalar_type()).contiguous();
+}
+
+inline void check_scores(const Tensor& scores, const char* argument) {
+    check_floating(scores, argument);
+    TORCH_CHECK(scores.dim() == 3, "tempo: ", argument, " has shape ", scores.sym_sizes(),
+                "; expected [batch * heads, queries, keys]");
+}
+
+/// Probabilities, dropped probabilities (empty without dropout) and keep mask (empty without
+/// dropout).
+template <typename Device>
+ThreeTensors softmax_dropout_forward(const Tensor& scores,
+                                     const std::optional<Tensor>& additive_mask, double scale,
+                                     bool causal, int64_t num_heads, double p,
+                                     std::string_view masks, at::IntArrayRef key) {
+    check_scores(scores, "scores");
+    const DropoutSpec spec = dropout_spec(p, masks, key);
+    const Tensor mask = checked_additive_mask(additive_mask, scores, num_heads);
+    const Tensor source = scores.contiguous();
+    const bool drops = spec.p > 0;
+    Tensor probs = at::empty_like(source);
+    Tensor keep_mask = drops ? empty_mask(source, spec.mask_kind)
+                             : at::empty({0}, source.options().dtype(at::kByte));
+    Tensor dropped = drops ? at::empty_like(source) : at::empty({0}, source.options());
+    if constexpr (Device::kComputes) {
+        const int64_t num_queries = source.size(1), num_keys = source.size(2);
+        if (source.numel() == 0) return {probs, dropped, keep_mask};
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(
+                kernels::SoftmaxDropoutForwardArgs<T>{
+                    .scores = const_pointer<T>(source),
+                    .additive_mask = mask.defined() ? const_pointer<T>(mask) : nullptr,
+                    .probs = pointer<T>(probs),
+                    .dropped = drops ? pointer<T>(dropped) : nullptr,
+                    .mask = mask_pointer(keep_mask),
+                    .mask_kind = spec.mask_kind,
+                    .dropout_p = spec.p,
+                    .key = spec.key,
+                    .scale = scale,
+                    .num_keys = num_keys,
+                    .num_queries = num_queries,
+                    .rows_per_mask = num_heads * num_queries,
+                    .causal = causal},
+                source.size(0) * num_queries);
+        });
+    }
+    return {probs, dropped, keep_mask};
+}
+
+/// probs * keep / q, bit for bit as forward made it.
+template <typename Device>
+Tensor softmax_dropout_recompute(const Tensor& probs, const Tensor& keep_mask, double p,
+                                 std::string_view masks, at::IntArrayRef key) {
+    check_scores(probs, "probs");
+    const DropoutSpec spec = dropout_spec(p, masks, key);
+    check_mask(keep_mask, "keep_mask", probs, spec.mask_kind);
+    const Tensor source = probs.contiguous();
+    Tensor dropped = at::empty_like(source);
+    if constexpr (Device::kComputes) {
+        if (source.numel() == 0) return dropped;
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(kernels::RecomputeDroppedArgs<T>{.probs = const_pointer<T>(source),
+                                                         .dropped = pointer<T>(dropped),
+                                                         .mask = mask_pointer(keep_mask),
+                                                         .mask_kind = spec.mask_kind,
+                                                         .dropout_p = spec.p,
+                                                         .key = spec.key,
+                                                         .num_keys = source.size(2)},
+                        source.size(0) * source.size(1));
+        });
+    }
+    return dropped;
+}
+
+/// Overwrites `ddropped` with dscores: backward needs no third [B*A, S, S] tensor.
+template <typename Device>
+void softmax_dropout_backward_(Tensor& ddropped, const Tensor& probs, const Tensor& keep_mask,
+                               double scale, double p, std::string_view masks,
+                               at::IntArrayRef key) {
+    check_scores(probs, "probs");
+    check_like(ddropped, "ddropped", probs, "probs");
+    TORCH_CHECK(ddropped.is_contiguous(), "tempo: ddropped is not contiguous");
+    const DropoutSpec spec = dropout_spec(p, masks, key);
+    if (spec.p > 0) check_mask(keep_mask, "keep_mask", probs, spec.mask_kind);
+    const Tensor source = probs.contiguous();
+    if constexpr (Device::kComputes) {
+        if (source.numel() == 0) return;
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(
+                kernels::SoftmaxDropoutBackwardArgs<T>{.ddropped = const_pointer<T>(ddropped),
+                                                       .probs = const_pointer<T>(source),
+                                                       .mask = mask_pointer(keep_mask),
+                                                       .dscores = pointer<T>(ddropped),
+                                                       .mask_kind = spec.mask_kind,
+                                                       .dropout_p = spec.p,
+                                                       .key = spec.key,
+                                                       .scale = scale,
+                                                       .num_keys = source.size(2)},
+                source.size(0) * source.size(1));
+        });
+    }
+}
+
+}  // namespace models::ops

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "models/ops/devices.h"
+
+#include <c10/cuda/CUDAStream.h>
+
+namespace models::ops {
+
+/// Launches on torch's current stream of the current device; asynchronous.
+struct Cuda {
+    static constexpr bool kComputes = true;
+
+    template <typename T>
+    static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {
+        kernels::launch_dropout_forward(args, count, stream());
+    }
+    template <typename T>
+    static void run(const kernels::DropoutBackwardArgs<T>& args, int64_t count) {
+        kernels::launch_dropout_backward(args, count, stream());
+    }
+    template <typename T>
+    static void run(const kernels::InplaceGeluForwardArgs<T>& args, int64_t count) {
+        kernels::launch_inplace_gelu_forward(args, count, stream());
+    }
+    template <typename T>
+    static void run(const kernels::InplaceGeluBackwardArgs<T>& args, int64_t count) {
+        kernels::launch_inplace_gelu_backward(args, count, stream());
+    }
+    template <typename T>
+    static void run(const kernels::LayerNormForwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_layer_norm_forward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_layer_norm_backward(args, num_rows, stream());
+    }
+    static int64_t layer_norm_num_partials(int64_t num_rows) {
+        return kernels::layer_norm_cuda_num_partials(num_rows);
+    }
+    template <typename T>
+    static void reduce_partials(const kernels::StatOf<T>* partials, int64_t num_partials,
+                                int64_t hidden_size, T* dgamma, T* dbeta) {
+        kernels::launch_layer_norm_reduce_partials(partials, num_partials, hidden_size, dgamma,
+                                                   dbeta, stream());
+    }
+    template <typename T>
+    static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_softmax_dropout_forward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::RecomputeDroppedArgs<T>& args, int64_t num_rows) {
+        kernels::launch_recompute_dropped_probs(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_softmax_dropout_backward(args, num_rows, stream());
+    }
+
+private:
+    static kernels::CudaStream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+};
+
+}  // namespace models::ops

@@ -1,0 +1,41 @@
+// The CUDA kernels of torch.ops.tempo, in a library of its own (tempo_ops_cuda) that is opened
+// after libtorch_cuda, where CUDA is there. Not run on a card yet.
+
+#include "models/ops/attention_core_kernels.h"
+#include "models/ops/cuda/devices.h"
+#include "models/ops/dropout_kernels.h"
+#include "models/ops/inplace_gelu_kernels.h"
+#include "models/ops/inplace_layer_norm_kernels.h"
+
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/library.h>
+
+namespace models::ops {
+namespace {
+
+/// `function`, with the device of its first tensor as the current one: kernels are launched there.
+template <auto function>
+struct OnDevice;
+template <typename Result, typename First, typename... Rest, Result (*function)(First, Rest...)>
+struct OnDevice<function> {
+    static Result call(First tensor, Rest... rest) {
+        const c10::cuda::CUDAGuard guard(tensor.device());
+        return function(tensor, rest...);
+    }
+};
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(tempo, CUDA, m) {
+    m.impl("dropout_forward", OnDevice<&dropout_forward<Cuda>>::call);
+    m.impl("dropout_backward", OnDevice<&dropout_backward<Cuda>>::call);
+    m.impl("gelu_forward", OnDevice<&gelu_forward<Cuda>>::call);
+    m.impl("gelu_backward", OnDevice<&gelu_backward<Cuda>>::call);
+    m.impl("layer_norm_forward", OnDevice<&layer_norm_forward<Cuda>>::call);
+    m.impl("layer_norm_backward", OnDevice<&layer_norm_backward<Cuda>>::call);
+    m.impl("softmax_dropout_forward", OnDevice<&softmax_dropout_forward<Cuda>>::call);
+    m.impl("softmax_dropout_recompute", OnDevice<&softmax_dropout_recompute<Cuda>>::call);
+    m.impl("softmax_dropout_backward_", OnDevice<&softmax_dropout_backward_<Cuda>>::call);
+}
+
+}  // namespace models::ops

@@ -1,0 +1,126 @@
+#pragma once
+
+#include "kernels/dropout.h"
+#include "kernels/inplace_gelu.h"
+#include "kernels/inplace_layernorm.h"
+#include "kernels/softmax_dropout.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdint>
+
+/// Where an op's kernel runs. An op is written once over a `Device` (`*_kernels.h`): it checks its
+/// arguments, allocates what it returns, and calls `Device::run(args, count)`.
+///
+///     Cpu    the kernel over ranges of elements or rows, on torch's threads
+///     Meta   shapes only: nothing is run, and scratch is what CUDA would take
+///     Cuda   a launch on torch's current stream (cuda/devices.h)
+namespace models::ops {
+
+/// Elements per task below which a thread costs more than it saves.
+inline constexpr int64_t kGrainElements = 1 << 14;
+
+/// Calls `run(begin, end)` on several threads for ranges of [0, count) that start at multiples of
+/// `granularity`; `grain` is the smallest range worth a thread.
+template <typename Run>
+void parallel_ranges(int64_t count, int64_t granularity, int64_t grain, Run&& run) {
+    const int64_t units = (count + granularity - 1) / granularity;
+    const int64_t grain_units = std::max<int64_t>(1, grain / granularity);
+    at::parallel_for(0, units, grain_units, [&](int64_t begin, int64_t end) {
+        run(begin * granularity, std::min(end * granularity, count));
+    });
+}
+
+/// As above for rows of `row_size` elements.
+template <typename Run>
+void parallel_rows(int64_t num_rows, int64_t row_size, int64_t granularity, Run&& run) {
+    parallel_ranges(num_rows, granularity, kGrainElements / std::max<int64_t>(1, row_size),
+                    std::forward<Run>(run));
+}
+
+struct Meta {
+    static constexpr bool kComputes = false;
+    static int64_t layer_norm_num_partials(int64_t num_rows) {
+        return kernels::layer_norm_cuda_num_partials(num_rows);
+    }
+};
+
+struct Cpu {
+    static constexpr bool kComputes = true;
+
+    // ---- elements ----------------------------------------------------------------------------
+    template <typename T>
+    static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {
+        over_elements(count, [&](int64_t b, int64_t e) { kernels::dropout_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::DropoutBackwardArgs<T>& args, int64_t count) {
+        over_elements(count, [&](int64_t b, int64_t e) { kernels::dropout_backward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::InplaceGeluForwardArgs<T>& args, int64_t count) {
+        over_elements(count,
+                      [&](int64_t b, int64_t e) { kernels::inplace_gelu_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::InplaceGeluBackwardArgs<T>& args, int64_t count) {
+        over_elements(count,
+                      [&](int64_t b, int64_t e) { kernels::inplace_gelu_backward(args, b, e); });
+    }
+
+    // ---- rows --------------------------------------------------------------------------------
+    template <typename T>
+    static void run(const kernels::LayerNormForwardArgs<T>& args, int64_t num_rows) {
+        parallel_rows(num_rows, args.hidden_size, 1,
+                      [&](int64_t b, int64_t e) { kernels::layer_norm_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
+        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+            kernels::layer_norm_backward(args, num_rows, b, e);
+        });
+    }
+    static int64_t layer_norm_num_partials(int64_t num_rows) {
+        return kernels::layer_norm_num_partials(num_rows);
+    }
+    template <typename T>
+    static void reduce_partials(const kernels::StatOf<T>* partials, int64_t num_partials,
+                                int64_t hidden_size, T* dgamma, T* dbeta) {
+        parallel_ranges(hidden_size, kernels::kElementGranularity,
+                        kGrainElements / std::max<int64_t>(1, num_partials),
+                        [&](int64_t b, int64_t e) {
+                            kernels::layer_norm_reduce_partials(partials, num_partials, hidden_size,
+                                                                dgamma, dbeta, b, e);
+                        });
+    }
+    template <typename T>
+    static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
+        over_rows(num_rows, args.num_keys,
+                  [&](int64_t b, int64_t e) { kernels::softmax_dropout_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::RecomputeDroppedArgs<T>& args, int64_t num_rows) {
+        over_rows(num_rows, args.num_keys,
+                  [&](int64_t b, int64_t e) { kernels::recompute_dropped_probs(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
+        over_rows(num_rows, args.num_keys,
+                  [&](int64_t b, int64_t e) { kernels::softmax_dropout_backward(args, b, e); });
+    }
+
+private:
+    template <typename Run>
+    static void over_elements(int64_t count, Run&& run) {
+        parallel_ranges(count, kernels::kElementGranularity, kGrainElements,
+                        std::forward<Run>(run));
+    }
+    template <typename Run>
+    static void over_rows(int64_t num_rows, int64_t num_keys, Run&& run) {
+        parallel_rows(num_rows, num_keys, kernels::row_granularity(num_keys),
+                      std::forward<Run>(run));
+    }
+};
+
+}  // namespace models::ops

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "models/ops/arguments.h"
+#include "models/ops/devices.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <tuple>
+
+/// Dropout on tensors, without autograd.
+namespace models::ops {
+
+using TwoTensors = std::tuple<Tensor, Tensor>;
+
+/// x * keep / q and the mask.
+template <typename Device>
+TwoTensors dropout_forward(const Tensor& x, double p, std::string_view masks, at::IntArrayRef key) {
+    check_floating(x, "x");
+    const DropoutSpec spec = dropout_spec(p, masks, key);
+    const Tensor source = x.contiguous();
+    // at::native_dropout allocates the mask before the output; so do we.
+    Tensor keep_mask = empty_mask(source, spec.mask_kind);
+    Tensor y = at::empty_like(source);
+    if constexpr (Device::kComputes) {
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(kernels::DropoutForwardArgs<T>{.x = const_pointer<T>(source),
+                                                       .y = pointer<T>(y),
+                                                       .mask = mask_pointer(keep_mask),
+                                                       .mask_kind = spec.mask_kind,
+                                                       .dropout_p = spec.p,
+                                                       .key = spec.key},
+                        source.numel());
+        });
+    }
+    return {y, keep_mask};
+}
+
+template <typename Device>
+Tensor dropout_backward(const Tensor& dy, const Tensor& keep_mask, double p, std::string_view masks,
+                        at::IntArrayRef key) {
+    check_floating(dy, "dy");
+    const DropoutSpec spec = dropout_spec(p, masks, key);
+    check_mask(keep_mask, "keep_mask", dy, spec.mask_kind);
+    const Tensor upstream = dy.contiguous();
+    Tensor dx = at::empty_like(upstream);
+    if constexpr (Device::kComputes) {
+        with_kernel_type(upstream, [&]<typename T>(T) {
+            Device::run(kernels::DropoutBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                        .dx = pointer<T>(dx),
+                                                        .mask = mask_pointer(keep_mask),
+                                                        .mask_kind = spec.mask_kind,
+                                                        .dropout_p = spec.p,
+                                                        .key = spec.key},
+                        upstream.numel());
+        });
+    }
+    return dx;
+}
+
+}  // namespace models::ops

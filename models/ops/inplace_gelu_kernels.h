@@ -1,0 +1,70 @@
+#pragma once
+
+#include "models/ops/arguments.h"
+#include "models/ops/devices.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <tuple>
+
+/// GELU whose backward needs the output and a branch mask, on tensors, without autograd.
+namespace models::ops {
+
+using TwoTensors = std::tuple<Tensor, Tensor>;
+
+inline kernels::GeluKind gelu_kind(bool tanh) {
+    return tanh ? kernels::GeluKind::kTanh : kernels::GeluKind::kErf;
+}
+
+/// A branch bit cannot be drawn again: where dropout masks are not stored it takes one bit.
+inline kernels::MaskKind branch_mask_kind(std::string_view masks) {
+    const kernels::MaskKind kind = parse_mask_kind(masks);
+    return kind == kernels::MaskKind::kNone ? kernels::MaskKind::kBit : kind;
+}
+
+/// gelu(x) and the branch mask.
+template <typename Device>
+TwoTensors gelu_forward(const Tensor& x, bool tanh, std::string_view masks) {
+    check_floating(x, "x");
+    const kernels::MaskKind kind = branch_mask_kind(masks);
+    const Tensor source = x.contiguous();
+    Tensor y = at::empty_like(source);
+    Tensor branch_mask = empty_mask(source, kind);
+    if constexpr (Device::kComputes) {
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(kernels::InplaceGeluForwardArgs<T>{.x = const_pointer<T>(source),
+                                                           .y = pointer<T>(y),
+                                                           .mask = mask_pointer(branch_mask),
+                                                           .mask_kind = kind,
+                                                           .kind = gelu_kind(tanh)},
+                        source.numel());
+        });
+    }
+    return {y, branch_mask};
+}
+
+template <typename Device>
+Tensor gelu_backward(const Tensor& dy, const Tensor& y, const Tensor& branch_mask, bool tanh,
+                     std::string_view masks) {
+    check_floating(y, "y");
+    check_like(dy, "dy", y, "y");
+    const kernels::MaskKind kind = branch_mask_kind(masks);
+    check_mask(branch_mask, "branch_mask", y, kind);
+    const Tensor output = y.contiguous();
+    const Tensor upstream = dy.contiguous();
+    Tensor dx = at::empty_like(upstream);
+    if constexpr (Device::kComputes) {
+        with_kernel_type(upstream, [&]<typename T>(T) {
+            Device::run(kernels::InplaceGeluBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                            .y = const_pointer<T>(output),
+                                                            .mask = mask_pointer(branch_mask),
+                                                            .dx = pointer<T>(dx),
+                                                            .mask_kind = kind,
+                                                            .kind = gelu_kind(tanh)},
+                        upstream.numel());
+        });
+    }
+    return dx;
+}
+
+}  // namespace models::ops

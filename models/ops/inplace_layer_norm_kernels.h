@@ -1,0 +1,128 @@
+#pragma once
+
+#include "models/ops/arguments.h"
+#include "models/ops/devices.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <tuple>
+
+/// LayerNorm whose backward needs the output (or x̂) and rstd, on tensors, without autograd.
+namespace models::ops {
+
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
+
+inline kernels::LayerNormSave parse_save(std::string_view save) {
+    if (save == "output") return kernels::LayerNormSave::kOutput;
+    if (save == "normalized") return kernels::LayerNormSave::kNormalized;
+    TORCH_CHECK(false, "tempo: save is '", save, "'; expected output or normalized");
+}
+
+/// gamma or beta: [H] of x's dtype and device, or none. Returns it contiguous, or undefined.
+inline Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
+                                const Tensor& x) {
+    if (!parameter || !parameter->defined()) return {};
+    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
+                    parameter->scalar_type() == x.scalar_type(),
+                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
+                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
+    TORCH_CHECK(parameter->device() == x.device(), "tempo: ", argument, " is on ",
+                parameter->device(), "; expected it on ", x.device());
+    return parameter->contiguous();
+}
+
+inline void check_rows(const Tensor& x, const char* argument) {
+    check_floating(x, argument);
+    TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) > 0, "tempo: ", argument, " has shape ",
+                x.sym_sizes(), "; expected a last dimension of at least 1");
+}
+
+template <typename T>
+const T* pointer_or_null(const Tensor& tensor) {
+    return tensor.defined() ? const_pointer<T>(tensor) : nullptr;
+}
+
+/// y, x̂ (empty unless it is what backward keeps) and rstd [rows].
+template <typename Device>
+ThreeTensors layer_norm_forward(const Tensor& x, const std::optional<Tensor>& gamma,
+                                const std::optional<Tensor>& beta, double eps,
+                                std::string_view save) {
+    check_rows(x, "x");
+    const Tensor scale = checked_parameter(gamma, "gamma", x);
+    const Tensor shift = checked_parameter(beta, "beta", x);
+    const Tensor source = x.contiguous();
+    const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
+    Tensor y = at::empty_like(source);
+    Tensor normalized = keep_normalized ? at::empty_like(source) : at::empty({0}, source.options());
+    Tensor rstd = at::empty_symint({source.sym_numel() / source.sym_size(-1)},
+                                   source.options().dtype(stat_type(source)));
+    if constexpr (Device::kComputes) {
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(
+                kernels::LayerNormForwardArgs<T>{
+                    .x = const_pointer<T>(source),
+                    .gamma = pointer_or_null<T>(scale),
+                    .beta = pointer_or_null<T>(shift),
+                    .y = pointer<T>(y),
+                    .normalized = keep_normalized ? pointer<T>(normalized) : nullptr,
+                    .rstd = pointer<kernels::StatOf<T>>(rstd),
+                    .hidden_size = source.size(-1),
+                    .eps = eps},
+                rstd.numel());
+        });
+    }
+    return {y, normalized, rstd};
+}
+
+/// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
+template <typename Device>
+ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved,
+                                 const std::optional<Tensor>& gamma,
+                                 const std::optional<Tensor>& beta, const Tensor& rstd,
+                                 std::string_view save) {
+    check_rows(saved, "saved");
+    check_like(dy, "dy", saved, "saved");
+    const Tensor scale = checked_parameter(gamma, "gamma", saved);
+    const Tensor shift = checked_parameter(beta, "beta", saved);
+    TORCH_CHECK(rstd.sym_numel() == saved.sym_numel() / saved.sym_size(-1) &&
+                    rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
+                "tempo: rstd has ", rstd.sym_numel(), " elements of ", rstd.scalar_type(),
+                "; expected one contiguous ", stat_type(saved), " per row of saved");
+    const Tensor kept = saved.contiguous();
+    const Tensor upstream = dy.contiguous();
+    const auto like_parameter = [&](const Tensor& parameter) {
+        return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, kept.options());
+    };
+    Tensor dx = at::empty_like(upstream);
+    Tensor dgamma = like_parameter(scale);
+    Tensor dbeta = like_parameter(shift);
+    if (rstd.sym_numel().is_symbolic()) return {dx, dgamma, dbeta};  // scratch needs a number
+    const int64_t hidden_size = kept.size(-1);
+    const int64_t num_rows = rstd.numel();
+    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
+    const Tensor partials =
+        at::empty({num_partials, 2, hidden_size}, kept.options().dtype(stat_type(kept)));
+    if constexpr (Device::kComputes) {
+        with_kernel_type(upstream, [&]<typename T>(T) {
+            using Stat = kernels::StatOf<T>;
+            Device::run(kernels::LayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                          .saved = const_pointer<T>(kept),
+                                                          .gamma = pointer_or_null<T>(scale),
+                                                          .beta = pointer_or_null<T>(shift),
+                                                          .rstd = const_pointer<Stat>(rstd),
+                                                          .dx = pointer<T>(dx),
+                                                          .partials = pointer<Stat>(partials),
+                                                          .save = parse_save(save),
+                                                          .hidden_size = hidden_size},
+                        num_rows);
+            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
+                                                hidden_size,
+                                                scale.defined() ? pointer<T>(dgamma) : nullptr,
+                                                shift.defined() ? pointer<T>(dbeta) : nullptr);
+        });
+    }
+    return {dx, dgamma, dbeta};
+}
+
+}  // namespace models::ops
