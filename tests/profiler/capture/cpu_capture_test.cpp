@@ -206,5 +206,53 @@ TEST(SweepOnCpu, FindsTheLargestBatchThatFitsTheLimit) {
     EXPECT_FALSE(trace.sweep_samples.empty());
 }
 
+TEST(CpuCapture, BackwardOpsOfCheckpointedLayersHaveAModuleAndAForwardOp) {
+    const Trace trace = capture(small("checkpoint"), {.steps = 1});
+    int64_t matrix_products = 0;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        if (trace.text(op.name) != "AddmmBackward0") continue;
+        ++matrix_products;
+        EXPECT_TRUE(op.forward.valid());
+        EXPECT_TRUE(op.scope.valid());
+    }
+    EXPECT_GE(matrix_products, 2 * 6);
+}
+
+TEST(CpuCapture, ASecondCaptureOfAProcessHasItsOwnThreads) {
+    capture(small(), {.steps = 1});
+    const Trace trace = capture(small(), {.steps = 1});
+    ASSERT_GT(trace.threads.size(), 0U);
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        ASSERT_LT(trace.ops.get<&Op::thread>(Id<Op>(i)).index(), trace.threads.size());
+    }
+}
+
+TEST(CpuCapture, WarmsUpUntilTheOptimizerOfHalfPrecisionHasRun) {
+    Workload w = small();
+    w.head = models::Head::kLayers;
+    w.precision = models::Precision::kFp16;
+    const Trace trace = capture(w, {.steps = 1});
+    int64_t optimizer_bytes = 0;
+    for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+        const Storage storage = trace.storages[Id<Storage>(i)];
+        if (storage.role == Role::kOptimizerState) optimizer_bytes += storage.size_bytes;
+    }
+    EXPECT_GT(optimizer_bytes, 0);
+    for (std::size_t i = 0; i < trace.health.size(); ++i) {
+        EXPECT_NE(trace.text(trace.health.get<&HealthNote::code>(Id<HealthNote>(i))),
+                  "update_skipped");
+    }
+}
+
+TEST(TrackingAllocator, ARefusalOfTheSystemIsOutOfMemory) {
+    TrackingAllocator& allocator = TrackingAllocator::instance();
+    const int64_t before = allocator.allocated_bytes();
+    EXPECT_THROW(allocator.allocate(size_t{1} << 60), c10::OutOfMemoryError);
+    EXPECT_EQ(allocator.last_out_of_memory().requested_bytes, int64_t{1} << 60);
+    EXPECT_EQ(allocator.last_out_of_memory().free_bytes, -1);
+    EXPECT_EQ(allocator.allocated_bytes(), before);
+}
+
 }  // namespace
 }  // namespace profiler
