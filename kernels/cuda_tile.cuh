@@ -219,6 +219,12 @@ inline unsigned blocks_for(int64_t count) {
     return static_cast<unsigned>(blocks);
 }
 
+inline unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
+    const int64_t blocks = (num_rows + rows_per_block - 1) / rows_per_block;
+    if (blocks > 0x7FFFFFFF) throw std::runtime_error("too many rows for one CUDA launch");
+    return static_cast<unsigned>(blocks);
+}
+
 inline void check_launch(const char* kernel) {
     const cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) return;

@@ -1,7 +1,7 @@
 // LayerNorm on CUDA. Bytes per element: forward e read, e written; backward 2e read, e written (e =
 // size of T), plus 16 H bytes of partial sums per partial. Bound: those bytes over the bandwidth.
 // A row is held by ceil(H / 8) threads, eight elements each, in registers: one read of every
-// tensor, no scratch. Rows longer than 8192 walk in chunks and read twice.
+// tensor, no scratch. Rows longer than 4096 walk in chunks and read twice.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
@@ -168,15 +168,16 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
 template <typename T>
 void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_rows,
                                CudaStream stream) {
+    check_row_size(args.hidden_size);
     if (num_rows == 0) return;
     if (args.hidden_size > kMaxRegisterRow) {
-        layer_norm_forward_long_kernel<<<static_cast<unsigned>(num_rows), kMaxRowThreads, 0,
-                                         stream>>>(args);
+        layer_norm_forward_long_kernel<<<blocks_of_rows(num_rows, 1), kMaxRowThreads, 0, stream>>>(
+            args);
         return check_launch("layer_norm_forward_long");
     }
     // Blocks of about 128 threads: few warps wait for each other in __syncthreads.
     const dim3 block = block_of_rows(args.hidden_size, 128);
-    const auto blocks = static_cast<unsigned>((num_rows + block.y - 1) / block.y);
+    const unsigned blocks = blocks_of_rows(num_rows, block.y);
     const bool vectors = args.hidden_size % kPackSize<T> == 0 &&
                          aligned_to_packs(args.x, args.gamma, args.beta, args.y, args.normalized);
     layer_norm_forward_kernel<T><<<blocks, block, 0, stream>>>(args, num_rows, vectors);
@@ -186,6 +187,7 @@ void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_
 template <typename T>
 void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
                                 CudaStream stream) {
+    check_row_size(args.hidden_size);
     if (args.save == LayerNormSave::kOutput) {
         launch_backward<T, LayerNormSave::kOutput>(args, num_rows, stream);
     } else {

@@ -22,6 +22,10 @@ inline int threads_per_row(int64_t size) {
     return static_cast<int>((size + kTile - 1) / kTile) * 32;
 }
 
+inline void check_row_size(int64_t hidden_size) {
+    if (hidden_size < 1) throw std::invalid_argument("layer_norm on CUDA: hidden_size is 0");
+}
+
 /// A block of about `threads` threads, of whole rows.
 inline dim3 block_of_rows(int64_t size, int threads) {
     const int row_threads = threads_per_row(size);

@@ -7,7 +7,7 @@
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011,
 // §4.3), one counter at a time. CPU tails, references and CUDA kernels use these functions;
 // philox-inl.h is the vectorized twin. Known answers of the paper's library are in
-// tests/kernels/philox_test.cpp.
+// tests/kernels/dropout_test.cpp.
 
 #ifdef __CUDACC__
 #define KERNELS_HOST_DEVICE __host__ __device__ __forceinline__

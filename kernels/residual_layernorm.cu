@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
 }
 
 void check_hidden_size(int64_t hidden_size) {
+    check_row_size(hidden_size);
     if (hidden_size % 8 == 0 && hidden_size <= kMaxFusedHiddenSize) return;
     throw std::invalid_argument("residual_layer_norm on CUDA: hidden_size " +
                                 std::to_string(hidden_size) + " is no multiple of 8 up to " +
@@ -97,7 +98,7 @@ void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a
     check_hidden_size(args.hidden_size);
     if (num_rows == 0) return;
     const dim3 block = block_of_rows(args.hidden_size, 128);
-    const auto blocks = static_cast<unsigned>((num_rows + block.y - 1) / block.y);
+    const unsigned blocks = blocks_of_rows(num_rows, block.y);
     const bool vectors = aligned_to_packs(args.x, args.residual, args.gamma, args.beta, args.y,
                                           args.sum, args.normalized, args.mask);
     residual_layer_norm_forward_kernel<T><<<blocks, block, 0, stream>>>(

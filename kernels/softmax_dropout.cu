@@ -86,12 +86,11 @@ __device__ __forceinline__ void load_logits(const SoftmaxDropoutForwardArgs<T>& 
 #pragma unroll
         for (int j = 0; j < 8; ++j) v[j] += added[j];
     }
-    if (a.causal) {
-        const int64_t visible = visible_keys(a, row);
+    // After the scale, which may be 0 or negative: also lanes beyond the row must not win.
+    const int64_t visible = a.causal ? visible_keys(a, row) : a.num_keys;
 #pragma unroll
-        for (int j = 0; j < 8; ++j) {
-            if (column<T>(tile, begin, j) >= visible) v[j] = lowest<S>();
-        }
+    for (int j = 0; j < 8; ++j) {
+        if (column<T>(tile, begin, j) >= visible) v[j] = lowest<S>();
     }
 }
 
@@ -273,12 +272,6 @@ void with_tiles(int64_t num_keys, const Launch& launch) {
     if (num_keys <= 2 * kTile) return launch(std::integral_constant<int, 2>());
     if (num_keys <= 4 * kTile) return launch(std::integral_constant<int, 4>());
     return launch(std::integral_constant<int, kMaxTiles>());
-}
-
-unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
-    const int64_t blocks = (num_rows + rows_per_block - 1) / rows_per_block;
-    if (blocks > 0x7FFFFFFF) throw std::runtime_error("too many rows for one CUDA launch");
-    return static_cast<unsigned>(blocks);
 }
 
 template <typename T>

@@ -1,8 +1,8 @@
-# TEMPOSCOPE_DEPS: the private folder that scripts/setup fills (the same rule as in scripts/lib/common.sh).
+# TEMPOSCOPE_DEPS: the private folder that scripts/setup fills (scripts/lib/common.sh has the same rule).
 
-if(DEFINED ENV{TEMPOSCOPE_DEPS})
+if(NOT "$ENV{TEMPOSCOPE_DEPS}" STREQUAL "")
   set(_deps "$ENV{TEMPOSCOPE_DEPS}")
-elseif(DEFINED ENV{XDG_CACHE_HOME})
+elseif(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(_deps "$ENV{XDG_CACHE_HOME}/temposcope")
 else()
   set(_deps "$ENV{HOME}/.cache/temposcope")

@@ -55,5 +55,5 @@ target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 add_library(temposcope_torch_cuda INTERFACE)
 target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"
-  "-Wl,--push-state,--no-as-needed,${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so,--pop-state"
+  "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state"
   CUDA::cudart)

@@ -110,6 +110,8 @@ OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
     if (op_class == OpClass::kContraction) {
         cost.flop = contraction_flop(name, inputs, cost.written_words);
     } else {
+        // A lookup reads the rows that it gathers, not the table.
+        if (name == "aten::embedding") cost.read_words = cost.written_words;
         cost.flop =
             op_kinds().at(name).flop_per_element * std::max(inputs.largest_words, largest(outputs));
     }

@@ -6,7 +6,7 @@ namespace profiler {
 class Recorder;
 
 /// Directs op and saved-tensor callbacks of the whole process to `recorder`; null switches them
-/// off. Engine and callbacks stay installed, at the cost of a load and a branch.
+/// off. The engine stays installed, at the cost of a load and a branch.
 void install_torch_hooks(Recorder* recorder);
 
 }  // namespace profiler

@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2034
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-DEPS=${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:?set HOME or TEMPOSCOPE_DEPS}/.cache}/temposcope}  # the rule of cmake/deps/Folder.cmake
+DEPS=$(realpath -m "${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:?set HOME or TEMPOSCOPE_DEPS}/.cache}/temposcope}")
+export TEMPOSCOPE_DEPS=$DEPS  # for cmake/deps/Folder.cmake
 VENV=$DEPS/venv
 BUILD=$ROOT/build
 
@@ -50,9 +51,9 @@ run_step() {
 
 # How many compilers at a time: one per core, and about 2 GB of free memory for each (a file with torch headers needs it).
 job_count() {
-    local cores memory_gb jobs
+    local cores memory_mb jobs
     cores=$(nproc)
-    memory_gb=$(awk '/^MemAvailable:/ {print int($2 / 1048576)}' /proc/meminfo)
-    jobs=$((memory_gb / 2 < cores ? memory_gb / 2 : cores))
+    memory_mb=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
+    jobs=$((memory_mb / 1800 < cores ? memory_mb / 1800 : cores))
     echo $((jobs < 1 ? 1 : jobs))
 }

@@ -28,4 +28,4 @@ IMGUI_BUNDLE_VERSION=1.93.0
 IMGUI_BUNDLE_SHA256=10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf
 
 # Free space that a first run needs in the private folder: 6 GB stay, the rest is downloads on their way.
-NEEDED_SPACE_GB=12
+NEEDED_SPACE_GB=14
