@@ -94,8 +94,7 @@ Batch make_batch(const Workload& w, at::Device device) {
     } else {
         batch.input_ids =
             at::randint(w.model.vocab_size, {w.batch_size, w.seq_len}, generator, at::kLong);
-        // RoBERTa's positions start at padding_idx + 1 = 2.
-        const int64_t first = w.model.type_vocab_size == 1 ? 2 : 0;
+        const int64_t first = w.model.first_position;
         batch.position_ids = at::arange(first, first + w.seq_len, at::kLong).to(device);
         if (w.model.type_vocab_size > 0) {
             batch.token_type_ids = at::zeros({w.batch_size, w.seq_len}, at::kLong).to(device);

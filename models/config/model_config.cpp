@@ -2,6 +2,8 @@
 
 #include "models/config/names.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace models {
@@ -21,6 +23,7 @@ ModelConfig roberta(std::string name, int64_t hidden_size, int64_t num_layers) {
     ModelConfig config = bert(std::move(name), hidden_size, num_layers);
     config.vocab_size = 50265;
     config.max_position_embeddings = 514;
+    config.first_position = 2;  // padding_idx + 1
     config.type_vocab_size = 1;
     config.layer_norm_eps = 1e-5;
     return config;

@@ -35,6 +35,7 @@ struct ModelConfig {
     int64_t intermediate_size = 3072;  // I
     int64_t vocab_size = 30522;        // V
     int64_t max_position_embeddings = 512;
+    int64_t first_position = 0;   // id of the first token's position; those below it are never used
     int64_t type_vocab_size = 2;  // 0: no token type embedding
     double hidden_dropout_p = 0.1;
     double attention_dropout_p = 0.1;

@@ -2,6 +2,8 @@
 
 #include "models/config/names.h"
 
+#include <fmt/ranges.h>
+
 #include <tuple>
 
 namespace models {

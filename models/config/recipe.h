@@ -10,7 +10,7 @@
 
 /// A recipe is a choice per op: which tensors backward keeps, what it recomputes, which kernel
 /// runs. Tempo, DeepSpeed, checkpointing, flash and Substation are presets over the same switches
-/// (DESIGN: Recipes and precisions).
+/// (docs/notation.md lists what each makes a layer keep).
 namespace models {
 
 enum class Gelu : uint8_t {

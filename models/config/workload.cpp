@@ -26,14 +26,21 @@ Result<void> validate_sizes(const Workload& w) {
         if (value > kMaxElements)
             return fail("The {} is {}: it must be at most 2^31.", what, value);
     }
+    const std::pair<std::string_view, int64_t> counts[] = {
+        {"number of positions", m.max_position_embeddings},
+        {"first position", m.first_position},
+        {"number of token types", m.type_vocab_size}};
+    for (const auto& [what, value] : counts) {
+        if (value < 0 || value > kMaxElements)
+            return fail("The {} is {}: it must be from 0 to 2^31.", what, value);
+    }
     if (m.hidden_size % m.num_heads != 0) {
         return fail(
             "{} heads do not divide the hidden size {}: choose --heads so that the hidden size is "
             "a multiple of it.",
             m.num_heads, m.hidden_size);
     }
-    // RoBERTa's positions start at padding_idx + 1 = 2, so two of them are never used.
-    const int64_t positions = m.max_position_embeddings - (m.type_vocab_size == 1 ? 2 : 0);
+    const int64_t positions = m.max_position_embeddings - m.first_position;
     if (w.seq_len > positions && w.head != Head::kLayers) {
         return fail(
             "The sequence length {} is over the {} positions of {}: choose a shorter --seq.",
@@ -86,6 +93,42 @@ Result<void> validate_options(const Workload& w) {
     return {};
 }
 
+/// Switches that contradict one another, on any device.
+Result<void> validate_recipe(const Workload& w) {
+    const Recipe& recipe = w.recipe;
+    if (recipe.checkpoint == Checkpoint::kAttentionCore) {
+        return fail(
+            "The recipe '{}' asks for checkpoint=attention_core, which nothing implements: choose "
+            "none, per_layer or sqrt.",
+            w.recipe_name);
+    }
+    if (recipe.gelu != Gelu::kOriginal && w.model.family == Family::kSubstation) {
+        return fail("The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original.",
+                    w.recipe_name, kGeluNames[static_cast<std::size_t>(recipe.gelu)], w.model.name);
+    }
+    if (recipe.dropout != Dropout::kStock) return {};
+    // torch's own dropout draws other masks each time it runs, and keeps them as bytes.
+    if (recipe.checkpoint != Checkpoint::kNone) {
+        return fail(
+            "The recipe '{}' reruns a checkpointed forward with dropout=stock, whose masks would "
+            "differ and make the gradients wrong: choose dropout=tempo or checkpoint=none.",
+            w.recipe_name);
+    }
+    if (recipe.attention == Attention::kRecomputeDropout) {
+        return fail(
+            "The recipe '{}' cannot recompute the dropout of attention with dropout=stock: choose "
+            "dropout=tempo or attention=materialized.",
+            w.recipe_name);
+    }
+    if (recipe.masks != Masks::kByte) {
+        return fail(
+            "The recipe '{}' sets masks={}, but dropout=stock keeps bytes: choose dropout=tempo "
+            "or masks=byte.",
+            w.recipe_name, kMasksNames[static_cast<std::size_t>(recipe.masks)]);
+    }
+    return {};
+}
+
 nlohmann::json model_to_json(const ModelConfig& m) {
     return {{"name", m.name},
             {"family", name_of(m.family)},
@@ -95,6 +138,7 @@ nlohmann::json model_to_json(const ModelConfig& m) {
             {"intermediate_size", m.intermediate_size},
             {"vocab_size", m.vocab_size},
             {"max_position_embeddings", m.max_position_embeddings},
+            {"first_position", m.first_position},
             {"type_vocab_size", m.type_vocab_size},
             {"hidden_dropout_p", m.hidden_dropout_p},
             {"attention_dropout_p", m.attention_dropout_p},
@@ -110,17 +154,33 @@ Enum enum_from_json(const nlohmann::json& json, const char* key,
                                               &json);
 }
 
+/// Refuses 1.5 and 1e300, which get<int64_t> would convert.
+int64_t integer_from_json(const nlohmann::json& json, const char* key) {
+    const nlohmann::json& value = json.at(key);
+    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (value.is_number_integer() &&
+        !(value.is_number_unsigned() && value.get<uint64_t>() > kMax)) {
+        return value.get<int64_t>();
+    }
+    throw nlohmann::json::other_error::create(500, fmt::format("{} is no whole number", key),
+                                              &json);
+}
+
 ModelConfig model_from_json(const nlohmann::json& json) {
     ModelConfig m;
     json.at("name").get_to(m.name);
     m.family = enum_from_json<Family>(json, "family", kFamilyNames);
-    json.at("hidden_size").get_to(m.hidden_size);
-    json.at("num_layers").get_to(m.num_layers);
-    json.at("num_heads").get_to(m.num_heads);
-    json.at("intermediate_size").get_to(m.intermediate_size);
-    json.at("vocab_size").get_to(m.vocab_size);
-    json.at("max_position_embeddings").get_to(m.max_position_embeddings);
-    json.at("type_vocab_size").get_to(m.type_vocab_size);
+    m.hidden_size = integer_from_json(json, "hidden_size");
+    m.num_layers = integer_from_json(json, "num_layers");
+    m.num_heads = integer_from_json(json, "num_heads");
+    m.intermediate_size = integer_from_json(json, "intermediate_size");
+    m.vocab_size = integer_from_json(json, "vocab_size");
+    m.max_position_embeddings = integer_from_json(json, "max_position_embeddings");
+    m.type_vocab_size = integer_from_json(json, "type_vocab_size");
+    // Files from before this field: RoBERTa alone had one token type.
+    m.first_position = json.contains("first_position") ? integer_from_json(json, "first_position")
+                       : m.type_vocab_size == 1        ? 2
+                                                       : 0;
     json.at("hidden_dropout_p").get_to(m.hidden_dropout_p);
     json.at("attention_dropout_p").get_to(m.attention_dropout_p);
     json.at("layer_norm_eps").get_to(m.layer_norm_eps);
@@ -132,7 +192,8 @@ ModelConfig model_from_json(const nlohmann::json& json) {
 Result<void> validate(const Workload& workload) {
     if (auto ok = validate_sizes(workload); !ok) return ok;
     if (auto ok = validate_elements(workload); !ok) return ok;
-    return validate_options(workload);
+    if (auto ok = validate_options(workload); !ok) return ok;
+    return validate_recipe(workload);
 }
 
 Result<void> validate_for_cpu(const Workload& workload) {
@@ -149,12 +210,6 @@ Result<void> validate_for_cpu(const Workload& workload) {
         return fail(
             "The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe "
             "'{}'.",
-            workload.recipe_name);
-    }
-    if (recipe.attention == Attention::kFlash && recipe.checkpoint == Checkpoint::kAttentionCore) {
-        return fail(
-            "The recipe '{}' checkpoints an attention core that flash attention does not have: "
-            "choose one of the two.",
             workload.recipe_name);
     }
     if (recipe.fusion != Fusion::kNone) {
@@ -190,10 +245,10 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
         if (!recipe) return tl::unexpected(recipe.error());
         w.recipe = *recipe;
         w.precision = enum_from_json<Precision>(json, "precision", kPrecisionNames);
-        json.at("batch_size").get_to(w.batch_size);
-        json.at("seq_len").get_to(w.seq_len);
+        w.batch_size = integer_from_json(json, "batch_size");
+        w.seq_len = integer_from_json(json, "seq_len");
         w.padding = enum_from_json<Padding>(json, "padding", kPaddingNames);
-        json.at("seed").get_to(w.seed);
+        w.seed = integer_from_json(json, "seed");
         json.at("learning_rate").get_to(w.learning_rate);
         return w;
     } catch (const nlohmann::json::exception& error) {

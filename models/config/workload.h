@@ -16,7 +16,7 @@ namespace models {
 
 enum class Padding : uint8_t {
     kNone,   // all sequences full, no mask
-    kRandom  // random lengths in [S/2, S]; an additive mask [B, 1, 1, S]
+    kRandom  // random lengths in [S/2, S]; an additive mask [B, S]
 };
 inline constexpr std::array<std::string_view, 2> kPaddingNames{"none", "random"};
 
@@ -37,13 +37,15 @@ struct Workload {
 
 /// Checks that the workload can exist: sizes positive, heads divide the hidden size, sequence
 /// within the model's positions, no tensor over 2^31 elements, probabilities in [0, 1], a head
-/// that the family has. One sentence per problem, the first one found.
+/// that the family has, switches of the recipe that go together. One sentence per problem, the
+/// first one found.
 Result<void> validate(const Workload& workload);
 
 /// Also that the CPU can run it: SDPA backends and fusions that exist on CUDA only are refused.
 Result<void> validate_for_cpu(const Workload& workload);
 
 nlohmann::json to_json(const Workload& workload);
+/// As written: what comes from a file or from another process still goes through `validate`.
 Result<Workload> workload_from_json(const nlohmann::json& json);
 
 /// The same step but for the recipe: what comparisons group by.

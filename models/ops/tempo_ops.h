@@ -16,7 +16,7 @@ namespace models::ops {
 
 using at::Tensor;
 
-/// Which mask one dropout draws (DESIGN: every recipe draws the same) and how it is kept.
+/// Which mask one dropout draws (the same in every recipe: kernels/dropout.h) and how it is kept.
 struct DropoutSpec {
     double p = 0;
     kernels::MaskKind mask_kind = kernels::MaskKind::kByte;

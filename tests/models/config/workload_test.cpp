@@ -42,6 +42,44 @@ TEST(Workload, JsonOfAnotherVersionIsRefusedInOneSentence) {
     EXPECT_FALSE(workload_from_json(json));
 }
 
+TEST(Workload, JsonWithNumbersThatAreNoWholeNumbersIsRefused) {
+    for (const nlohmann::json& bad :
+         {nlohmann::json(1.5), nlohmann::json(1e300), nlohmann::json(true), nlohmann::json("8"),
+          nlohmann::json(std::numeric_limits<uint64_t>::max())}) {
+        nlohmann::json json = to_json(bert_large());
+        json["batch_size"] = bad;
+        EXPECT_FALSE(workload_from_json(json)) << bad;
+        json = to_json(bert_large());
+        json["model"]["hidden_size"] = bad;
+        EXPECT_FALSE(workload_from_json(json)) << bad;
+    }
+}
+
+/// RoBERTa's first position is 2 also in files from before it was written down.
+TEST(Workload, JsonWithoutAFirstPositionGetsThatOfItsModel) {
+    for (const char* name : {"roberta-base", "bert-base", "gpt2"}) {
+        const Workload w{.model = *find_model(name)};
+        nlohmann::json json = to_json(w);
+        json["model"].erase("first_position");
+        EXPECT_EQ(*workload_from_json(json), w) << name;
+    }
+}
+
+TEST(Validate, CountsOnlyThePositionsThatTokensCanHave) {
+    Workload w{.model = *find_model("roberta-base"), .head = Head::kMlm, .seq_len = 512};
+    EXPECT_TRUE(validate(w));
+    w.seq_len = 513;
+    EXPECT_THAT(validate(w).error().message, HasSubstr("over the 512 positions"));
+}
+
+TEST(Validate, AcceptsEveryPresetWithAModelThatHasItsOps) {
+    for (const RecipePreset& preset : recipe_presets()) {
+        Workload w = bert_large();
+        w.recipe = preset.recipe;
+        EXPECT_TRUE(validate(w)) << preset.name;
+    }
+}
+
 TEST(Workload, IsComparableWhenOnlyTheRecipeDiffers) {
     Workload tempo = bert_large();
     tempo.recipe = *parse_recipe("tempo");
@@ -96,6 +134,56 @@ INSTANTIATE_TEST_SUITE_P(
                     [](Workload& w) { w.recipe.attention = Attention::kCudnn; }, "CUDA only"},
         BadWorkload{"FlashWithDropout", [](Workload& w) { w.recipe.attention = Attention::kFlash; },
                     "--attention-dropout 0"},
+        BadWorkload{"NegativePositions",
+                    [](Workload& w) { w.model.max_position_embeddings = INT64_MIN; },
+                    "number of positions"},
+        BadWorkload{"FirstPositionBeyondAll",
+                    [](Workload& w) { w.model.first_position = INT64_MAX; }, "first position"},
+        BadWorkload{"CheckpointOfNothing",
+                    [](Workload& w) { w.recipe.checkpoint = Checkpoint::kAttentionCore; },
+                    "checkpoint=attention_core, which nothing implements"},
+        BadWorkload{"StockDropoutUnderACheckpoint",
+                    [](Workload& w) {
+                        w.recipe.dropout = Dropout::kStock;
+                        w.recipe.checkpoint = Checkpoint::kPerLayer;
+                    },
+                    "gradients wrong"},
+        BadWorkload{"StockDropoutUnderSqrtCheckpoints",
+                    [](Workload& w) {
+                        w.recipe.dropout = Dropout::kStock;
+                        w.recipe.checkpoint = Checkpoint::kSqrt;
+                    },
+                    "gradients wrong"},
+        BadWorkload{"StockDropoutRecomputed",
+                    [](Workload& w) {
+                        w.recipe.dropout = Dropout::kStock;
+                        w.recipe.attention = Attention::kRecomputeDropout;
+                    },
+                    "cannot recompute the dropout"},
+        BadWorkload{"StockDropoutInBits",
+                    [](Workload& w) {
+                        w.recipe.dropout = Dropout::kStock;
+                        w.recipe.masks = Masks::kBit;
+                    },
+                    "masks=bit, but dropout=stock keeps bytes"},
+        BadWorkload{"StockDropoutRegenerated",
+                    [](Workload& w) {
+                        w.recipe.dropout = Dropout::kStock;
+                        w.recipe.masks = Masks::kPhilox;
+                    },
+                    "masks=philox"},
+        BadWorkload{"GeluOfAModelWithRelu",
+                    [](Workload& w) {
+                        w.model = *find_model("substation-encoder");
+                        w.recipe.gelu = Gelu::kInPlace;
+                    },
+                    "substation-encoder has ReLU"},
+        BadWorkload{"RecomputedGeluOfAModelWithRelu",
+                    [](Workload& w) {
+                        w.model = *find_model("substation-encoder");
+                        w.recipe.gelu = Gelu::kRecompute;
+                    },
+                    "gelu=recompute"},
         BadWorkload{"Tf32", [](Workload& w) { w.precision = Precision::kTf32; }, "CUDA only"}),
     [](const auto& test) { return test.param.name; });
 
