@@ -1,5 +1,7 @@
 #include "profiler/trace/units.h"
 
+#include "profiler/trace/text.h"
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -8,26 +10,12 @@
 namespace profiler {
 namespace {
 
-struct Unit {
-    std::string_view name;
-    double size;
-};
-
-constexpr std::array<Unit, 7> kBinaryUnits{{{"B", 1},
-                                            {"KiB", 0x1p10},
-                                            {"MiB", 0x1p20},
-                                            {"GiB", 0x1p30},
-                                            {"TiB", 0x1p40},
-                                            {"PiB", 0x1p50},
-                                            {"EiB", 0x1p60}}};
-constexpr std::array<Unit, 4> kTimeUnits{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
-
 // Three digits: 1.23, 12.3, 123 (and 1023, which binary units can reach).
 int decimals_of(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
 
 // The largest unit in which the rounded value is at least 1: 1023.9 KiB reads "1.00 MiB".
 template <std::size_t N>
-std::string format_in_units(int64_t amount, const std::array<Unit, N>& units) {
+std::string format_in_units(int64_t amount, const std::array<UnitScale, N>& units) {
     const double magnitude = std::abs(static_cast<double>(amount));
     const char* sign = amount < 0 ? "-" : "";
     std::size_t best = 0;
@@ -36,18 +24,10 @@ std::string format_in_units(int64_t amount, const std::array<Unit, N>& units) {
         if (std::round(magnitude / units[best].size) < ratio) break;
         ++best;
     }
-    const Unit& unit = units[best];
+    const UnitScale& unit = units[best];
     if (best == 0) return fmt::format("{}{:.0f} {}", sign, magnitude, unit.name);
     const double value = magnitude / unit.size;
     return fmt::format("{}{:.{}f} {}", sign, value, decimals_of(value), unit.name);
-}
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    return result;
 }
 
 /// 0 when the unit is unknown.
@@ -66,7 +46,7 @@ int64_t bytes_per_unit(std::string_view unit) {
                                                    {"mb", 1'000'000},
                                                    {"gb", 1'000'000'000},
                                                    {"tb", 1'000'000'000'000}}};
-    const std::string name = lower(unit);
+    const std::string name = to_lower(unit);
     for (const Named& candidate : kUnits) {
         if (candidate.name == name) return candidate.size_bytes;
     }
@@ -81,7 +61,7 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-std::string format_bytes(int64_t bytes) { return format_in_units(bytes, kBinaryUnits); }
+std::string format_bytes(int64_t bytes) { return format_in_units(bytes, kByteUnits); }
 
 std::string format_exact_bytes(int64_t bytes) { return format_count(bytes) + " B"; }
 

@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,20 @@
 /// The one place where bytes, times and counts turn into text and back. Independent of the
 /// locale.
 namespace profiler {
+
+struct UnitScale {
+    std::string_view name;
+    double size;  // in bytes or nanoseconds
+};
+inline constexpr std::array<UnitScale, 7> kByteUnits{{{"B", 1},
+                                                      {"KiB", 0x1p10},
+                                                      {"MiB", 0x1p20},
+                                                      {"GiB", 0x1p30},
+                                                      {"TiB", 0x1p40},
+                                                      {"PiB", 0x1p50},
+                                                      {"EiB", 0x1p60}}};
+inline constexpr std::array<UnitScale, 4> kTimeUnits{
+    {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 std::string format_bytes(int64_t bytes);           // "24.5 GiB", "14.0 MiB", "512 B"; 3 digits
 std::string format_exact_bytes(int64_t bytes);     // "14,769,152 B"

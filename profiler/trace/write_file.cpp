@@ -1,0 +1,110 @@
+#include "profiler/trace/write_file.h"
+
+#include "profiler/trace/text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace profiler {
+namespace fs = std::filesystem;
+namespace {
+
+/// 0, or the errno of the call that failed.
+int write_all(int file, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(file, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno;
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return 0;
+}
+
+/// What cannot be synced (a device, a folder of some network file systems) needs no sync.
+int sync(int file) { return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno; }
+
+int sync_path(const fs::path& path, int flags) {
+    const int file = ::open(path.c_str(), flags | O_CLOEXEC);
+    if (file < 0) return errno;
+    const int error = sync(file);
+    ::close(file);
+    return error;
+}
+
+int write_new(const fs::path& path, int flags, std::string_view bytes) {
+    const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (file < 0) return errno;
+    int error = write_all(file, bytes);
+    if (::close(file) != 0 && error == 0) error = errno;
+    return error;
+}
+
+}  // namespace
+
+fs::path folder_of(const fs::path& path) {
+    return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+std::string_view write_remedy(int error_number) {
+    switch (error_number) {
+        case EACCES:
+        case EPERM:
+            return "choose a folder that you can write to, or change its permissions";
+        case EROFS:
+            return "it cannot be written to at all; choose another folder";
+        case ENOSPC:
+        case EDQUOT:
+            return "free some space or choose another folder";
+        case EFBIG:
+            return "raise the limit (ulimit -f) or choose another folder";
+        case ENOENT:
+            return "create its folder first";
+        case ENOTDIR:
+            return "a part of its path is a file; choose another folder";
+        case EISDIR:
+            return "it is a folder; name a file in it";
+        case ENAMETOOLONG:
+            return "choose a shorter name";
+        default:
+            return "check the disk or choose another folder";
+    }
+}
+
+tl::unexpected<models::Error> cannot_write(const fs::path& path, int error_number) {
+    return models::fail("Cannot write {}: {}; {}.", path.string(), reason_of(error_number),
+                        write_remedy(error_number));
+}
+
+models::Result<void> replace_file(const fs::path& from, const fs::path& to) {
+    if (const int error = sync_path(from, O_RDONLY); error != 0) return cannot_write(to, error);
+    if (::rename(from.c_str(), to.c_str()) != 0) return cannot_write(to, errno);
+    // The file is in place; a folder that cannot be opened for reading cannot be synced.
+    sync_path(folder_of(to), O_RDONLY | O_DIRECTORY);
+    return {};
+}
+
+models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+    // A device or a pipe cannot be replaced by a rename; it is written as it is.
+    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+        if (const int error = write_new(path, O_WRONLY, bytes); error != 0) {
+            return cannot_write(path, error);
+        }
+        return {};
+    }
+    const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
+    models::Result<void> written;
+    if (const int error = write_new(partial, O_WRONLY | O_CREAT | O_TRUNC, bytes); error != 0) {
+        written = cannot_write(path, error);
+    } else {
+        written = replace_file(partial, path);
+    }
+    if (!written) ::unlink(partial.c_str());
+    return written;
+}
+
+}  // namespace profiler

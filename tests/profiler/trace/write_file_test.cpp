@@ -1,0 +1,92 @@
+#include "profiler/trace/write_file.h"
+
+#include "tests/profiler/trace/file_size_limit.h"
+#include "tests/profiler/trace/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace profiler {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using tests::TemporaryFolder;
+
+std::string read(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string message(const models::Result<void>& result) {
+    return result ? "no error" : result.error().message;
+}
+
+TEST(WriteFile, ReplacesTheWholeContent) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "chart.svg";
+    ASSERT_TRUE(write_file(path, "a long first content"));
+    ASSERT_TRUE(write_file(path, "short"));
+    EXPECT_EQ(read(path), "short");
+    EXPECT_THAT(folder.names(), ElementsAre("chart.svg"));
+}
+
+TEST(WriteFile, SaysWhatIsInTheWayAndWhatToDo) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "file", "x"));
+    EXPECT_EQ(message(write_file(folder / "missing/chart.svg", "x")),
+              "Cannot write " + (folder / "missing/chart.svg").string() +
+                  ": No such file or directory; create its folder first.");
+    EXPECT_THAT(message(write_file(folder.path(), "x")),
+                EndsWith(": Is a directory; it is a folder; name a file in it."));
+    EXPECT_THAT(message(write_file(folder / "file/chart.svg", "x")),
+                HasSubstr("Not a directory; a part of its path is a file"));
+    EXPECT_THAT(message(write_file(folder / std::string(400, 'x'), "x")),
+                HasSubstr("File name too long; choose a shorter name"));
+}
+
+TEST(WriteFile, KeepsTheOldContentWhenThereIsNoRoom) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "chart.svg";
+    ASSERT_TRUE(write_file(path, "old"));
+    models::Result<void> result;
+    {
+        const tests::FileSizeLimit limit(4096);
+        result = write_file(path, std::string(10'000, 'x'));
+    }
+    EXPECT_THAT(message(result), HasSubstr("File too large; raise the limit"));
+    EXPECT_EQ(read(path), "old");
+    EXPECT_THAT(folder.names(), ElementsAre("chart.svg")) << "nothing half-written is left";
+}
+
+TEST(WriteFile, ReportsAFullDevice) {
+    if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+    EXPECT_THAT(message(write_file("/dev/full", "x")),
+                HasSubstr("No space left on device; free some space"));
+}
+
+TEST(ReplaceFile, LeavesTheNewFileWhereItWasWhenItCannotTakeItsPlace) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "new", "x"));
+    fs::create_directory(folder / "old");
+    EXPECT_THAT(message(replace_file(folder / "new", folder / "old")),
+                HasSubstr("Is a directory; it is a folder"));
+    EXPECT_EQ(read(folder / "new"), "x");
+}
+
+TEST(WriteRemedy, DiffersWithTheReason) {
+    EXPECT_THAT(write_remedy(EACCES), HasSubstr("permissions"));
+    EXPECT_THAT(write_remedy(EROFS), HasSubstr("choose another folder"));
+    EXPECT_THAT(write_remedy(EDQUOT), HasSubstr("free some space"));
+    EXPECT_THAT(write_remedy(EIO), HasSubstr("check the disk"));
+}
+
+}  // namespace
+}  // namespace profiler
