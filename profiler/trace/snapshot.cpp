@@ -1,5 +1,7 @@
 #include "profiler/trace/snapshot.h"
 
+#include "profiler/trace/text.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -16,16 +18,38 @@ int64_t size_of(const fs::path& path) {
     return error ? 0 : static_cast<int64_t>(size);
 }
 
-fs::path make_private_folder() {
+/// $TMPDIR or /tmp; messages name it even when it is not there.
+std::string temporary_folder() {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);
+    if (!error) return folder.string();
+    const char* named = std::getenv("TMPDIR");
+    return named != nullptr ? named : "/tmp";
+}
+
+[[noreturn]] void cannot_copy(const std::string& reason) {
+    throw FileError(
+        fmt::format("its log has to be copied to {} first, which failed ({}); make room there, or "
+                    "set TMPDIR to "
+                    "a folder that has some",
+                    temporary_folder(), reason));
+}
+
+}  // namespace
+
+PrivateFolder::PrivateFolder() {
     std::string name = (fs::temp_directory_path() / "temposcope-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
         throw fs::filesystem_error("cannot make a folder", name,
                                    std::error_code(errno, std::generic_category()));
     }
-    return name;
+    path_ = name;
 }
 
-}  // namespace
+PrivateFolder::~PrivateFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+}
 
 fs::path side_file(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
@@ -43,16 +67,22 @@ Snapshot::Snapshot(const fs::path& path) {
         try_open(file_uri(path.string(), "readonly_shm=1"))) {
         return;
     }
-    copy_ = make_private_folder();
-    fs::copy_file(path, copy_ / "trace");
-    fs::copy_file(log, copy_ / "trace-wal");
-    open(file_uri((copy_ / "trace").string(), "cache=private"));
+    open_copy(path, log);
 }
 
-Snapshot::~Snapshot() {
-    database_.reset();
-    std::error_code ignored;
-    if (!copy_.empty()) fs::remove_all(copy_, ignored);
+void Snapshot::open_copy(const fs::path& path, const fs::path& log) {
+    try {
+        copy_ = std::make_unique<PrivateFolder>();
+        fs::copy_file(path, copy_->path() / "trace");
+        fs::copy_file(log, copy_->path() / "trace-wal");
+        open(file_uri((copy_->path() / "trace").string(), "cache=private"));
+        database_->integer("PRAGMA user_version");  // the first read writes the index of the log
+    } catch (const fs::filesystem_error& error) {
+        cannot_copy(error.code().message());
+    } catch (const Error& error) {
+        if (!error.disk_full()) throw;
+        cannot_copy(reason_of(error.system_error() != 0 ? error.system_error() : ENOSPC));
+    }
 }
 
 void Snapshot::open(const std::string& uri) {

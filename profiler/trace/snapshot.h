@@ -6,10 +6,30 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 
 /// Opening a trace for reading without writing beside it. Private to profiler/trace.
 namespace profiler::sqlite {
+
+/// What is wrong with a file, without its name: "the table op is missing; repeat the capture".
+class FileError : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// A folder for temporary files that nobody else can read; it goes away with everything in it.
+class PrivateFolder {
+public:
+    PrivateFolder();
+    ~PrivateFolder();
+    PrivateFolder(const PrivateFolder&) = delete;
+    PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
 
 /// A consistent state of a trace file, also of one that is being written or whose writer died.
 ///
@@ -19,8 +39,9 @@ namespace profiler::sqlite {
 ///     -wal alone               a private copy of both, since the index of the log must be rebuilt
 class Snapshot {
 public:
+    /// Throws Error, std::filesystem::filesystem_error, or FileError when there is no room for the
+    /// private copy.
     explicit Snapshot(const std::filesystem::path& path);
-    ~Snapshot();
     Snapshot(const Snapshot&) = delete;
     Snapshot& operator=(const Snapshot&) = delete;
 
@@ -35,9 +56,10 @@ public:
 private:
     void open(const std::string& uri);
     bool try_open(const std::string& uri);
+    void open_copy(const std::filesystem::path& path, const std::filesystem::path& log);
 
-    std::filesystem::path copy_;  // folder of the private copy, if any
-    std::unique_ptr<Database> database_;
+    std::unique_ptr<PrivateFolder> copy_;  // of the file and its log, if needed
+    std::unique_ptr<Database> database_;   // after it: closed before the copy goes
     std::unique_ptr<PageFile> pages_;
     int64_t size_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 #include "profiler/trace/schema.h"
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/trace_file.h"
+#include "profiler/trace/value_range.h"
 
 #include <fmt/format.h>
 
@@ -11,18 +12,15 @@
 #include <bit>
 #include <exception>
 #include <limits>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 /// Rows of a trace file into the columns of a trace, checked on the way. Private to profiler/trace.
 namespace profiler {
 
-/// What is wrong with a file, without its name: "the table op is missing; repeat the capture".
-class FileError : public std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
+using sqlite::FileError;
 
 template <typename... Args>
 [[noreturn]] void damaged(fmt::format_string<Args...> text, Args&&... args) {
@@ -129,6 +127,34 @@ CellFault store_integer(int64_t integer, bool is_null, int64_t limit, T& value) 
     return CellFault::kNone;
 }
 
+/// Refuses numbers that analyses could not add up. One pass over each such column once its table is
+/// read: compilers turn it into vector code, so that it costs little beside the reading.
+template <typename Row>
+void check_ranges(std::string_view table_name, const Table<Row>& table) {
+    table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& values) {
+        if constexpr (std::is_same_v<T, int64_t>) {
+            const ValueRange range = range_of_column(column.name);
+            if (range.holds_everything()) return;
+            bool inside = true;
+            for (const int64_t value : values) inside &= range.holds(value);
+            if (!inside) {
+                const auto bad = std::find_if_not(values.begin(), values.end(), [&](int64_t value) {
+                    return range.holds(value);
+                });
+                damaged("table {}, row {}: the column {} is {}, which cannot be", table_name,
+                        bad - values.begin(), column.name, *bad);
+            }
+            if (!range.is_summed) return;
+            double sum = 0;
+            for (const int64_t value : values) sum += static_cast<double>(value);
+            if (sum > kMaxColumnSum) {
+                damaged("table {}: the column {} adds up to {:.3g}, which cannot be", table_name,
+                        column.name, sum);
+            }
+        }
+    });
+}
+
 /// Reads one table: from the pages where it can, else through SQLite.
 template <typename Row>
 class TableReader {
@@ -153,6 +179,7 @@ public:
         table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
         if (num_rows_ == 0) return;
         if (!scan(table, progress)) query(table, progress);
+        check_ranges(name_, table);
         progress.add(num_rows_ % ReadProgress::kInterval);
     }
 

@@ -284,7 +284,7 @@ struct Phase {
 
 /// One framework call.
 struct Op {
-    StringId name;  // "aten::addmm", "tempo::inplace_gelu"
+    StringId name;  // "aten::addmm", "tempo::gelu"
     Id<Scope> scope;
     Id<Phase> phase;
     Id<Thread> thread;

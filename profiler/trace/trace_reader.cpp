@@ -2,6 +2,7 @@
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/sqlite.h"
 #include "profiler/trace/table_reader.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/trace_file.h"
 
 #include <fmt/format.h>
@@ -88,6 +89,7 @@ void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
         const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 1));
         if (text == nullptr) throw std::bad_alloc();
         const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement.get(), 1));
+        if (!is_utf8({text, size})) damaged("table string, row {}: the text is not UTF-8", row);
         if (strings.intern({text, size}).index() != row)
             damaged("table string, row {}: the text repeats", row);
         ++row;

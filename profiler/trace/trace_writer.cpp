@@ -1,7 +1,9 @@
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/sqlite.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/trace_sink.h"
+#include "profiler/trace/write_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,17 +27,12 @@ namespace {
 
 constexpr int kReaderPatienceMs = 2000;  // how long finish() waits for readers of the .partial
 
-std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
-
-tl::unexpected<models::Error> cannot_write(const fs::path& path, const sqlite::Error& error) {
-    if (error.disk_full()) {
-        return fail("Cannot write {}: the disk is full; free some space or choose another folder.",
-                    path.string());
-    }
-    const std::string reason =
-        error.system_error() != 0 ? reason_of(error.system_error()) : std::string(error.what());
+/// As cannot_write, for what SQLite says.
+tl::unexpected<models::Error> cannot_store(const fs::path& path, const sqlite::Error& error) {
+    if (error.system_error() != 0) return cannot_write(path, error.system_error());
+    if (error.disk_full()) return cannot_write(path, ENOSPC);
     return fail("Cannot write {}: {}; check the disk or choose another folder.", path.string(),
-                reason);
+                error.what());
 }
 
 tl::unexpected<models::Error> held_by_another(const fs::path& partial) {
@@ -74,10 +71,6 @@ private:
     FileDescriptor folder_;
 };
 
-fs::path folder_of(const fs::path& path) {
-    return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
 /// The folder exists and can be written, and `path` itself is no folder.
 Result<void> check_target(const fs::path& path) {
     const fs::path folder = folder_of(path);
@@ -90,10 +83,7 @@ Result<void> check_target(const fs::path& path) {
         return fail("Cannot write {}: the folder {} does not exist; create it first.",
                     path.string(), folder.string());
     }
-    if (access(folder.c_str(), W_OK | X_OK) != 0) {
-        return fail("Cannot write {}: {}; choose a folder that you can write to.", path.string(),
-                    reason_of(errno));
-    }
+    if (access(folder.c_str(), W_OK | X_OK) != 0) return cannot_write(path, errno);
     return {};
 }
 
@@ -104,25 +94,12 @@ void remove_with_side_files(const fs::path& path) {
     }
 }
 
-/// The file's bytes are on the disk, then its final name is.
 Result<void> publish(const fs::path& from, const fs::path& to) {
-    {
-        const FileDescriptor file(from, O_RDONLY);
-        if (file.get() < 0 || fsync(file.get()) != 0) {
-            return fail("Cannot write {}: {}; the capture stays in {}.", to.string(),
-                        reason_of(errno), from.string());
-        }
-    }
     // A log left beside an older file of this name would be taken for the new one's.
     std::error_code ignored;
     for (const char* suffix : {"-wal", "-shm", "-journal"})
         fs::remove(side_file(to, suffix), ignored);
-    if (rename(from.c_str(), to.c_str()) != 0) {
-        return fail("Cannot rename {} to {}: {}.", from.string(), to.string(), reason_of(errno));
-    }
-    const FileDescriptor folder(folder_of(to), O_RDONLY | O_DIRECTORY);
-    if (folder.get() >= 0) fsync(folder.get());
-    return {};
+    return replace_file(from, to);
 }
 
 Database create_database(const fs::path& path) {
@@ -166,7 +143,7 @@ Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::
         db.execute("COMMIT");
         return {};
     } catch (const sqlite::Error& error) {
-        return cannot_write(path, error);
+        return cannot_store(path, error);
     }
 }
 
@@ -196,7 +173,7 @@ struct TraceWriter::Impl {
     struct stat identity = {};  // of the .partial, to notice that it was removed or replaced
 
     Result<void> commit(Trace& trace);
-    Result<void> leave_wal(Trace& trace);
+    Result<bool> leave_wal();
 };
 
 TraceWriter::TraceWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -220,13 +197,13 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
         impl->sink->create_schema();
         impl->db->execute("COMMIT");
         if (stat(partial.c_str(), &impl->identity) != 0) {
-            return fail("Cannot write {}: {}.", partial.string(), reason_of(errno));
+            return cannot_write(partial, errno);
         }
         return TraceWriter(std::move(impl));
     } catch (const sqlite::Error& error) {
         if (error.busy()) return held_by_another(partial);
         remove_with_side_files(partial);
-        return cannot_write(partial, error);
+        return cannot_store(partial, error);
     }
 }
 
@@ -243,7 +220,7 @@ Result<void> TraceWriter::Impl::commit(Trace& trace) {
         sink->put(trace);
         db->execute("COMMIT");
     } catch (const sqlite::Error& error) {
-        const auto failure = cannot_write(partial, error);
+        const auto failure = cannot_store(partial, error);
         if (sqlite3_get_autocommit(db->get()) == 0) {
             sqlite3_exec(db->get(), "ROLLBACK", nullptr, nullptr, nullptr);
         }
@@ -256,19 +233,17 @@ Result<void> TraceWriter::Impl::commit(Trace& trace) {
 
 Result<void> TraceWriter::commit(Trace& trace) { return impl_->commit(trace); }
 
-/// Merges the log into the file. A reader that keeps the .partial open makes that impossible: then
-/// the whole trace is written anew, and the reader keeps what it has.
-Result<void> TraceWriter::Impl::leave_wal(Trace& trace) {
+/// Merges the log into the file. False when a reader that keeps the .partial open makes that
+/// impossible: SQLite then says so, or answers with the mode that the file still has.
+Result<bool> TraceWriter::Impl::leave_wal() {
     try {
         sqlite3_busy_timeout(db->get(), kReaderPatienceMs);
         db->execute("PRAGMA synchronous = FULL");
-        db->text("PRAGMA journal_mode = DELETE");
-        return {};
+        return db->text("PRAGMA journal_mode = DELETE") == "delete";
     } catch (const sqlite::Error& error) {
-        if (!error.busy()) return cannot_write(partial, error);
+        if (error.busy()) return false;
+        return cannot_store(partial, error);
     }
-    if (auto written = write_trace(trace, path); !written) return written;
-    return {};
 }
 
 Result<void> TraceWriter::finish(Trace& trace) {
@@ -280,13 +255,21 @@ Result<void> TraceWriter::finish(Trace& trace) {
         trace.runs.set<&Run::state>(run, state_before);
         return committed;
     }
-    if (auto left = impl_->leave_wal(trace); !left) return left;
+    const Result<bool> merged = impl_->leave_wal();
+    if (!merged) return tl::unexpected(merged.error());
     impl_->sink.reset();
-    const bool merged = impl_->db->text("PRAGMA journal_mode") == "delete";
     impl_->db.reset();
-    if (merged) return publish(impl_->partial, impl_->path);
-    remove_with_side_files(impl_->partial);
-    return {};
+    // With a reader in the way the trace is written anew, and the reader keeps what it has.
+    Result<void> finished =
+        *merged ? publish(impl_->partial, impl_->path) : write_trace(trace, impl_->path);
+    if (!finished) {
+        std::string& message = finished.error().message;
+        message.pop_back();  // its full stop
+        message += fmt::format("; the capture stays in {}.", impl_->partial.string());
+        return finished;
+    }
+    if (!*merged) remove_with_side_files(impl_->partial);
+    return finished;
 }
 
 }  // namespace profiler

@@ -131,6 +131,38 @@ TEST_F(DamagedTrace, ValuesThatCannotBeAreNamedWithTheirPlace) {
                 HasSubstr("the text repeats"));
 }
 
+/// Values with which an analysis would overflow; each name of a column that has a bound.
+TEST_F(DamagedTrace, NumbersBeyondAllMeasureAreNamedWithTheirPlace) {
+    EXPECT_THAT(message_after("UPDATE allocation SET requested_bytes = 9223372036854775807 "
+                              "WHERE id = 17"),
+                HasSubstr("table allocation, row 17: the column requested_bytes is "
+                          "9223372036854775807, which cannot be"));
+    EXPECT_THAT(message_after("UPDATE allocation SET block_bytes = -2 WHERE id = 17"),
+                HasSubstr("the column block_bytes is -2"));
+    EXPECT_THAT(message_after("UPDATE step SET start_ns = -9223372036854775808"),
+                HasSubstr("the column start_ns is -9223372036854775808"));
+    EXPECT_THAT(message_after("UPDATE phase SET last_event = 9223372036854775807"),
+                HasSubstr("table phase, row 0: the column last_event"));
+    EXPECT_THAT(message_after("UPDATE run SET num_layers = -9223372036854775808"),
+                HasSubstr("the column num_layers"));
+    EXPECT_THAT(message_after("UPDATE allocation SET block_bytes = 9007199254740992"),
+                HasSubstr("table allocation: the column block_bytes adds up to"));
+    EXPECT_EQ(message_after("UPDATE run SET start_unix_ns = 9223372036854775807, "
+                            "seed = 9223372036854775807"),
+              "no error")
+        << "the wall clock and the seed are used for no arithmetic";
+    EXPECT_EQ(message_after("UPDATE allocation SET address = -1"), "no error");
+    // Through SQLite too: a column that another tool added keeps the pages from being read.
+    EXPECT_THAT(message_after("ALTER TABLE step ADD COLUMN note; "
+                              "UPDATE step SET end_ns = 9223372036854775807"),
+                HasSubstr("the column end_ns"));
+}
+
+TEST_F(DamagedTrace, TextsThatAreNotUtf8AreNamed) {
+    EXPECT_THAT(message_after("UPDATE string SET text = CAST(x'41ff42' AS TEXT) WHERE id = 2"),
+                HasSubstr("table string, row 2: the text is not UTF-8"));
+}
+
 TEST_F(DamagedTrace, RowsMustBeNumberedFromZeroWithoutGaps) {
     EXPECT_THAT(message_after("DELETE FROM allocation WHERE id = 17"), HasSubstr("without gaps"));
     EXPECT_THAT(message_after("UPDATE allocation SET id = -1 WHERE id = 0"),

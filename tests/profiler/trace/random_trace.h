@@ -2,7 +2,9 @@
 
 #include "profiler/trace/schema.h"
 #include "profiler/trace/trace.h"
+#include "profiler/trace/value_range.h"
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <string>
@@ -42,14 +44,23 @@ public:
 private:
     template <typename Row>
     void fill_row(const profiler::Trace& trace, profiler::Table<Row>& table, std::size_t row) {
-        table.for_each_column([&]<typename T>(const profiler::Column<Row, T>&, auto& values) {
-            if constexpr (std::is_same_v<T, profiler::Id<Row>>) {
-                // An older row, so that there are no rings.
-                values[row] = row == 0 ? T() : T(random_() % row);
-            } else {
-                values[row] = value<T>(trace);
-            }
-        });
+        table.for_each_column(
+            [&]<typename T>(const profiler::Column<Row, T>& column, auto& values) {
+                if constexpr (std::is_same_v<T, profiler::Id<Row>>) {
+                    // An older row, so that there are no rings.
+                    values[row] = row == 0 ? T() : T(random_() % row);
+                } else if constexpr (std::is_same_v<T, int64_t>) {
+                    values[row] = inside(profiler::range_of_column(column.name), value<T>(trace));
+                } else {
+                    values[row] = value<T>(trace);
+                }
+            });
+    }
+
+    /// Of the same width as `value` wherever its column allows that.
+    static int64_t inside(const profiler::ValueRange& range, int64_t value) {
+        if (range.is_summed) value %= int64_t{1} << 40;
+        return range.holds(value) ? value : std::clamp(-value, range.min, range.max);
     }
 
     template <typename T>

@@ -1,5 +1,6 @@
 /// Writing and reading traces: round trips, commits, places and disks that cannot be written.
 #include "profiler/trace/trace_file.h"
+#include "tests/profiler/trace/file_size_limit.h"
 #include "tests/profiler/trace/random_trace.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/profiler/trace/trace_steps.h"
@@ -90,31 +91,16 @@ TEST(TraceFile, FinishReplacesAnOlderFileAndItsLog) {
     EXPECT_EQ(read(folder / "a.tscope").steps.size(), 1u);
 }
 
-/// Files of this process may not grow past `bytes`: what a full disk looks like without root.
-class FileSizeLimit {
-public:
-    explicit FileSizeLimit(rlim_t bytes) {
-        std::signal(SIGXFSZ, SIG_IGN);
-        getrlimit(RLIMIT_FSIZE, &before_);
-        const rlimit limit{bytes, before_.rlim_max};
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-    ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
-
-private:
-    rlimit before_{};
-};
-
 TEST(TraceFile, AFullDiskLeavesNothingHalfWrittenUnderTheFinalName) {
     const TemporaryFolder folder;
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 20'000});
     models::Result<void> written;
     {
-        const FileSizeLimit limit(1 << 20);
+        const tests::FileSizeLimit limit(1 << 20);
         written = write_trace(trace, folder / "a.tscope");
     }
     ASSERT_FALSE(written);
-    EXPECT_THAT(written.error().message, HasSubstr("the disk is full"));
+    EXPECT_THAT(written.error().message, HasSubstr("File too large; raise the limit"));
     EXPECT_THAT(written.error().message, HasSubstr((folder / "a.tscope").string()));
     EXPECT_TRUE(folder.names().empty());
 }
@@ -128,10 +114,10 @@ TEST(TraceFile, AFullDiskInMidCaptureKeepsWhatWasCommitted) {
         ASSERT_TRUE(writer.commit(trace));
         for (int i = 0; i < 50'000; ++i) add_step(trace);
         {
-            const FileSizeLimit limit(1 << 20);
+            const tests::FileSizeLimit limit(1 << 20);
             const auto committed = writer.commit(trace);
             ASSERT_FALSE(committed);
-            EXPECT_THAT(committed.error().message, HasSubstr("the disk is full"));
+            EXPECT_THAT(committed.error().message, HasSubstr("File too large; raise the limit"));
             const auto finished = writer.finish(trace);
             ASSERT_FALSE(finished);
             EXPECT_EQ(trace.run().state, RunState::kIncomplete);

@@ -1,16 +1,20 @@
 /// Captures that are running, were killed, or compete for a name.
 #include "profiler/trace/trace_file.h"
+#include "tests/profiler/trace/file_size_limit.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/profiler/trace/trace_steps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 namespace profiler {
 namespace {
@@ -71,6 +75,77 @@ TEST(PartialTrace, AKilledCaptureOpensWithoutTheIndexOfItsLog) {
     fs::remove(folder / "a.tscope.partial-shm");  // as after copying the other two elsewhere
     EXPECT_EQ(read(folder / "a.tscope.partial").steps.size(), 2u);
     EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope.partial", "a.tscope.partial-wal"));
+}
+
+/// Sets TMPDIR as long as it lives.
+class TemporaryFilesIn {
+public:
+    explicit TemporaryFilesIn(const fs::path& folder) {
+        if (const char* before = std::getenv("TMPDIR")) before_ = before;
+        setenv("TMPDIR", folder.c_str(), 1);
+    }
+    ~TemporaryFilesIn() {
+        if (before_) setenv("TMPDIR", before_->c_str(), 1);
+        if (!before_) unsetenv("TMPDIR");
+    }
+
+private:
+    std::optional<std::string> before_;
+};
+
+TEST(PartialTrace, NamesTheFolderForTheCopyWhenThereIsNoRoomAndLeavesNothingThere) {
+    const TemporaryFolder folder;
+    const TemporaryFolder temporary;
+    record_two_steps_and_die(folder / "a.tscope");
+    fs::remove(folder / "a.tscope.partial-shm");
+    models::Result<Trace> trace;
+    {
+        const TemporaryFilesIn scope(temporary.path());
+        const tests::FileSizeLimit limit(4096);
+        trace = read_trace(folder / "a.tscope.partial");
+    }
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("a.tscope.partial cannot be read: its log"));
+    EXPECT_THAT(trace.error().message, HasSubstr(temporary.path().string()));
+    EXPECT_THAT(trace.error().message, HasSubstr("set TMPDIR"));
+    EXPECT_TRUE(temporary.names().empty()) << "the copy is left behind";
+}
+
+TEST(PartialTrace, NamesAFolderForTheCopyThatIsNotThere) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    fs::remove(folder / "a.tscope.partial-shm");
+    const TemporaryFilesIn scope("/no/such/folder");
+    const auto trace = read_trace(folder / "a.tscope.partial");
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("/no/such/folder"));
+}
+
+/// Whatever keeps the final name from being written, the capture itself is not lost: with the log
+/// merged, and with a reader in the way of that.
+TEST(PartialTrace, FinishKeepsThePartialWhenTheFinalNameCannotBeWritten) {
+    for (const bool with_reader : {false, true}) {
+        const TemporaryFolder folder;
+        const fs::path path = folder / "a.tscope";
+        Trace trace;
+        add_step(trace);
+        TraceWriter writer = create(path);
+        ASSERT_TRUE(writer.commit(trace));
+        sqlite3* reader = nullptr;
+        if (with_reader) {
+            ASSERT_EQ(sqlite3_open((path.string() + ".partial").c_str(), &reader), SQLITE_OK);
+            ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM step", nullptr, nullptr, nullptr),
+                      SQLITE_OK);
+        }
+        fs::create_directory(path);  // while the capture ran
+        const auto finished = writer.finish(trace);
+        sqlite3_close(reader);
+        ASSERT_FALSE(finished);
+        EXPECT_THAT(finished.error().message, HasSubstr("a.tscope: "));
+        EXPECT_THAT(finished.error().message,
+                    testing::EndsWith("; the capture stays in " + path.string() + ".partial."));
+        EXPECT_EQ(read(path.string() + ".partial").steps.size(), 1u);
+    }
 }
 
 TEST(PartialTrace, TheNextCaptureSetsAKilledOneAside) {
