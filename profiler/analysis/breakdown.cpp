@@ -1,5 +1,8 @@
 #include "profiler/analysis/breakdown.h"
 
+#include "models/config/names.h"
+#include "profiler/analysis/storage_names.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,8 +46,10 @@ public:
     /// The name without the layer in front, so that the same tensor of all layers is one row.
     std::string_view without_layer(std::string_view tensor_name) const {
         const Place place = of({}, tensor_name);
-        if (place.layer < 0 || !tensor_name.starts_with(place.name)) return tensor_name;
-        return tensor_name.substr(place.name.size() + 1);
+        const std::size_t dot = place.name.size();
+        const bool lies_in_layer = place.layer >= 0 && dot > 0 && tensor_name.size() > dot + 1 &&
+                                   tensor_name.starts_with(place.name) && tensor_name[dot] == '.';
+        return lies_in_layer ? tensor_name.substr(dot + 1) : tensor_name;
     }
 
 private:
@@ -93,19 +98,6 @@ private:
     std::unordered_map<std::string_view, std::size_t> scope_of_path_;
 };
 
-/// First named tensor of each storage.
-std::vector<StringId> names_of_storages(const Trace& trace) {
-    std::vector<StringId> names(trace.storages.size());
-    const auto storage = trace.tensors.column<&Tensor::storage>();
-    const auto name = trace.tensors.column<&Tensor::name>();
-    for (std::size_t i = 0; i < storage.size(); ++i) {
-        if (!storage[i].valid()) continue;
-        StringId& known = names[storage[i].index()];
-        if (trace.text(known).empty()) known = name[i];
-    }
-    return names;
-}
-
 std::string_view op_name(const Trace& trace, Id<Op> op) {
     return op.valid() ? trace.text(trace.ops.get<&Op::name>(op))
                       : std::string_view("outside of ops");
@@ -149,6 +141,10 @@ private:
 };
 
 }  // namespace
+
+std::optional<GroupBy> find_group_by(std::string_view name) {
+    return models::find_name<GroupBy>(kGroupByNames, name);
+}
 
 std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by) {
     struct Entry {

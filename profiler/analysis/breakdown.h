@@ -3,7 +3,9 @@
 #include "profiler/analysis/peak.h"
 #include "profiler/trace/trace.h"
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,8 @@ namespace profiler {
 
 enum class GroupBy : uint8_t { kClass, kLayer, kOp, kTensor };
 inline constexpr std::array<std::string_view, 4> kGroupByNames{"class", "layer", "op", "tensor"};
+/// "class", "layer", "op", "tensor"; nullopt for anything else.
+std::optional<GroupBy> find_group_by(std::string_view name);
 
 struct BreakdownRow {
     std::string name;  // "activation"; "encoder.layer.3"; "aten::_softmax"; "attention_probs"

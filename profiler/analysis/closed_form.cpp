@@ -2,6 +2,10 @@
 
 #include "profiler/analysis/closed_form_text.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace profiler {
 namespace {
 
@@ -157,7 +161,7 @@ private:
         for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
         if (w_.recipe.attention == Attention::kFlash) {
             add("logsumexp", bytes_of(4, Unit::kHeadRows));
-        } else if (w_.recipe.checkpoint != Checkpoint::kAttentionCore) {
+        } else {
             add("attention_probs", elements(Unit::kScores));
             keep_mask(Unit::kScores, p);
             if (p > 0 && w_.recipe.attention == Attention::kMaterialized) {

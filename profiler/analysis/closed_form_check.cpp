@@ -1,9 +1,12 @@
 #include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -25,27 +28,35 @@ std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
 
 }  // namespace
 
-std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
-    const auto json = nlohmann::json::parse(trace.text(trace.run().workload), nullptr, false);
-    if (json.is_discarded()) return std::nullopt;
-    auto workload = models::workload_from_json(json);
-    if (!workload || workload->model.num_layers < 3) return std::nullopt;
-
-    ClosedFormCheck check;
-    check.layer = workload->model.num_layers / 2;
-    const auto recipe = recipe_around(trace, check.layer, workload->recipe);
+std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger) {
+    auto workload = workload_of(trace);
+    if (!workload || workload->model.num_layers < 3 || ledger.rows.empty()) return std::nullopt;
+    const int64_t layer = workload->model.num_layers / 2;
+    const auto recipe = recipe_around(trace, layer, workload->recipe);
     if (!recipe) return std::nullopt;
     workload->recipe = *recipe;
-    const auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
+    auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
     if (!form) return std::nullopt;
 
-    check.closed_form_bytes = form->total_bytes;
-    const Ledger ledger = build_ledger(trace);
-    if (ledger.rows.empty()) return std::nullopt;
+    ClosedFormCheck check{.layer = layer, .form = std::move(*form)};
     for (const LedgerRow& row : ledger.rows) {
-        if (row.layer == check.layer) check.ledger_bytes += row.size_bytes;
+        if (row.layer == layer) check.ledger_bytes += row.size_bytes;
     }
     return check;
+}
+
+std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
+    return check_against_closed_form(trace, build_ledger(trace));
+}
+
+std::string to_sentence(const ClosedFormCheck& check) {
+    const std::string layer =
+        fmt::format("Layer {} keeps {}", check.layer, format_exact_bytes(check.ledger_bytes));
+    if (check.equal()) {
+        return fmt::format("{}, equal to the closed form {}.", layer, check.form.formula);
+    }
+    return fmt::format("{}, the closed form {} says {}.", layer, check.form.formula,
+                       format_exact_bytes(check.form.total_bytes));
 }
 
 }  // namespace profiler

@@ -1,6 +1,6 @@
 #include "profiler/analysis/closed_form_text.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <map>

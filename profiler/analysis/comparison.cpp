@@ -1,8 +1,10 @@
 #include "profiler/analysis/comparison.h"
 
+#include <fmt/ranges.h>
+#include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/ledger.h"
-#include "profiler/trace/units.h"
+#include "profiler/analysis/run_text.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,24 +19,6 @@ struct Draft {
     bool has_sweep = false;
     bool step_is_sweeps = false;  // its captured step is the one that came with a sweep
 };
-
-int64_t median(std::vector<int64_t> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    const std::size_t middle = values.size() / 2;
-    if (values.size() % 2 == 1) return values[middle];
-    return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
-}
-
-double rate(int64_t batch_size, int64_t step_time_ns) {
-    return step_time_ns > 0
-               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
-               : 0.0;
-}
-
-std::string file_stem(const std::string& file) {
-    return std::filesystem::path(file).stem().string();
-}
 
 void take_step(ComparisonColumn& column, const NamedTrace& named) {
     const Trace& trace = *named.trace;
@@ -53,52 +37,20 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         column.loss = step.loss;
     }
     column.step_time_ns = median(std::move(times_ns));
-    column.sequences_per_s = rate(column.batch_size, column.step_time_ns);
+    column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
 }
 
-ThroughputPoint make_point(const Trace& trace, Id<SweepPoint> id) {
-    const SweepPoint point = trace.sweep_points[id];
-    ThroughputPoint result;
-    result.batch_size = point.batch_size;
-    result.out_of_memory = point.outcome == SweepOutcome::kOutOfMemory;
-    result.peak_allocated_bytes = point.peak_allocated_bytes;
-    std::vector<int64_t> times_ns;
-    const auto owner = trace.sweep_samples.column<&SweepSample::point>();
-    const auto time_ns = trace.sweep_samples.column<&SweepSample::step_time_ns>();
-    for (std::size_t i = 0; i < owner.size(); ++i) {
-        if (owner[i] == id) times_ns.push_back(time_ns[i]);
-    }
-    if (times_ns.empty()) return result;
-    const auto [least, most] = std::minmax_element(times_ns.begin(), times_ns.end());
-    result.step_time_min_ns = *least;
-    result.step_time_max_ns = *most;
-    result.step_time_ns = median(std::move(times_ns));
-    result.sequences_per_s = rate(point.batch_size, result.step_time_ns);
-    return result;
-}
-
-/// The maximum batch is known only when a larger one was tried and failed.
 void take_sweep(ComparisonColumn& column, const Trace& trace) {
     column.memory_limit_bytes = trace.run().memory_limit_bytes;
-    for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
-        column.curve.push_back(make_point(trace, Id<SweepPoint>(i)));
-    }
-    std::stable_sort(column.curve.begin(), column.curve.end(),
-                     [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
-    int64_t largest = 0;
-    bool found_limit = false;
+    column.curve = sweep_curve(trace);
+    column.max_batch = bounds_of(column.curve);
     for (const ThroughputPoint& point : column.curve) {
-        if (point.out_of_memory) {
-            found_limit = true;
-            continue;
-        }
-        largest = std::max(largest, point.batch_size);
-        if (point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
+        if (!point.out_of_memory &&
+            point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
             column.best_sequences_per_s = point.sequences_per_s;
             column.best_batch_size = point.batch_size;
         }
     }
-    if (found_limit) column.max_batch_size = largest;  // 0: not even one sequence fitted
 }
 
 /// A sweep visits many batches: the one that it was told to trace does not set it apart from a
@@ -109,8 +61,7 @@ bool describes_same_run(const Draft& draft, const NamedTrace& named,
     const bool has_sweep = !named.trace->sweep_points.empty();
     if (draft.has_sweep != has_sweep) workload->batch_size = draft.workload->batch_size;
     const Run run = named.trace->run();
-    return models::comparable(*draft.workload, *workload) &&
-           draft.column.source == name_of(run.source) &&
+    return models::comparable(*draft.workload, *workload) && draft.column.source == run.source &&
            draft.column.device == named.trace->text(run.device_name);
 }
 
@@ -143,33 +94,15 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     draft.workload = workload;
     draft.has_sweep = has_sweep;
     draft.step_is_sweeps = has_sweep && has_step;
-    draft.column.recipe =
-        run.recipe.valid() ? std::string(trace.text(run.recipe)) : file_stem(named.file);
-    draft.column.source = name_of(run.source);
+    draft.column.recipe = run.recipe.valid() ? std::string(trace.text(run.recipe))
+                                             : std::filesystem::path(named.file).stem().string();
+    draft.column.source = run.source;
     draft.column.device = trace.text(run.device_name);
     draft.column.batch_size = run.batch_size;
     draft.column.files = {named.file};
     if (has_step) take_step(draft.column, named);
     if (has_sweep) take_sweep(draft.column, trace);
     drafts.push_back(std::move(draft));
-}
-
-/// Columns of the same recipe get what tells them apart: the source, else the file's name.
-void make_labels_unique(std::vector<Draft>& drafts) {
-    std::vector<std::string> labels;
-    for (const Draft& draft : drafts) {
-        const ComparisonColumn& column = draft.column;
-        bool repeats = false;
-        bool same_source = false;
-        for (const Draft& other : drafts) {
-            if (&other == &draft || other.column.recipe != column.recipe) continue;
-            repeats = true;
-            same_source |= other.column.source == column.source;
-        }
-        const std::string detail = same_source ? file_stem(column.files.front()) : column.source;
-        labels.push_back(repeats ? fmt::format("{} ({})", column.recipe, detail) : column.recipe);
-    }
-    for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i].column.recipe = labels[i];
 }
 
 void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
@@ -186,8 +119,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
         }
         if (draft.column.source != baseline.column.source) {
             notes.push_back(fmt::format("{} is {}, {} is {}.", baseline.column.recipe,
-                                        baseline.column.source, draft.column.recipe,
-                                        draft.column.source));
+                                        describe(baseline.column.source), draft.column.recipe,
+                                        describe(draft.column.source)));
         } else if (draft.column.device != baseline.column.device) {
             notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",
                                         baseline.column.recipe, baseline.column.device,
@@ -230,7 +163,11 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
         return draft.column.recipe == "original";
     });
     if (original != drafts.end()) std::rotate(drafts.begin(), original, original + 1);
-    make_labels_unique(drafts);
+
+    std::vector<ComparisonColumn> columns;
+    for (const Draft& draft : drafts) columns.push_back(draft.column);
+    const std::vector<std::string> labels = unique_labels(columns);
+    for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i].column.recipe = labels[i];
 
     Comparison comparison;
     if (drafts.front().workload) comparison.workload = describe(*drafts.front().workload);

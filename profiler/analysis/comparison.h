@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/peak.h"
+#include "profiler/analysis/throughput.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -13,20 +14,10 @@
 /// Recipes side by side: memory, maximum batch, throughput.
 namespace profiler {
 
-struct ThroughputPoint {
-    int64_t batch_size = 0;
-    bool out_of_memory = false;
-    int64_t peak_allocated_bytes = 0;
-    int64_t step_time_ns = 0;      // median over the samples
-    int64_t step_time_min_ns = 0;  // spread
-    int64_t step_time_max_ns = 0;
-    double sequences_per_s = 0;
-};
-
 /// One column: all traces of one workload and recipe (a capture and its sweep may be two files).
 struct ComparisonColumn {
-    std::string recipe;      // "tempo"
-    std::string source;      // "measured_cpu"
+    std::string recipe;  // "tempo"
+    Source source = Source::kMeasuredCpu;
     std::string device;      // "cpu"
     int64_t batch_size = 0;  // of the captured step
     int64_t peak_allocated_bytes = 0;
@@ -36,9 +27,9 @@ struct ComparisonColumn {
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t steps = 0;
     double sequences_per_s = 0;
-    double loss = 0;                        // of the last recorded step
-    std::optional<int64_t> max_batch_size;  // largest that trained, when the sweep found a limit
-    int64_t memory_limit_bytes = -1;        // of the sweep
+    double loss = 0;                             // of the last recorded step
+    BatchBounds max_batch;                       // what the sweep found of the maximum batch
+    int64_t memory_limit_bytes = -1;             // of the sweep
     std::optional<double> best_sequences_per_s;  // over the sweep
     std::optional<int64_t> best_batch_size;
     std::vector<ThroughputPoint> curve;       // by batch size

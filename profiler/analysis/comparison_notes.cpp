@@ -2,7 +2,7 @@
 
 #include "profiler/trace/units.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,16 +24,15 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
 }
 
 std::string change_in_batch(const ComparisonColumn& column, const ComparisonColumn& baseline) {
-    if (!column.max_batch_size || !baseline.max_batch_size) return {};
+    const auto most = column.max_batch.exact();
+    const auto most_before = baseline.max_batch.exact();
+    if (!most || !most_before) return {};
     if (column.memory_limit_bytes != baseline.memory_limit_bytes) return {};
     const std::string limit = column.memory_limit_bytes > 0
                                   ? " within " + format_bytes(column.memory_limit_bytes)
                                   : std::string();
-    if (*column.max_batch_size == *baseline.max_batch_size) {
-        return fmt::format("fits the same batch of {}{}", *column.max_batch_size, limit);
-    }
-    return fmt::format("fits a batch of {} instead of {}{}", *column.max_batch_size,
-                       *baseline.max_batch_size, limit);
+    if (*most == *most_before) return fmt::format("fits the same batch of {}{}", *most, limit);
+    return fmt::format("fits a batch of {} instead of {}{}", *most, *most_before, limit);
 }
 
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
@@ -57,31 +56,22 @@ std::string enumerate(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-std::optional<models::Workload> workload_of(const Trace& trace) {
-    const auto json = nlohmann::json::parse(trace.text(trace.run().workload), nullptr,
-                                            /*allow_exceptions=*/false);
-    if (json.is_discarded()) return std::nullopt;
-    const auto workload = models::workload_from_json(json);
-    return workload ? std::optional(*workload) : std::nullopt;
-}
-
-std::string describe(const models::Workload& w) {
-    return fmt::format("{}, {} {}, {} head, B={} S={}, {}", w.model.name, w.model.num_layers,
-                       w.model.num_layers == 1 ? "layer" : "layers", models::name_of(w.head),
-                       w.batch_size, w.seq_len, models::name_of(w.precision));
-}
-
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
     std::vector<std::string> texts;
     const auto add = [&texts](std::string_view what, const auto& x, const auto& y) {
         if (x != y) texts.push_back(fmt::format("{} ({} and {})", what, x, y));
     };
     add("model", a.model.name, b.model.name);
+    add("family", models::name_of(a.model.family), models::name_of(b.model.family));
     add("number of layers", a.model.num_layers, b.model.num_layers);
     add("hidden size", a.model.hidden_size, b.model.hidden_size);
     add("number of heads", a.model.num_heads, b.model.num_heads);
     add("intermediate size", a.model.intermediate_size, b.model.intermediate_size);
     add("vocabulary", a.model.vocab_size, b.model.vocab_size);
+    add("positions", a.model.max_position_embeddings, b.model.max_position_embeddings);
+    add("first position", a.model.first_position, b.model.first_position);
+    add("token types", a.model.type_vocab_size, b.model.type_vocab_size);
+    add("epsilon of LayerNorm", a.model.layer_norm_eps, b.model.layer_norm_eps);
     add("dropout", a.model.hidden_dropout_p, b.model.hidden_dropout_p);
     add("attention dropout", a.model.attention_dropout_p, b.model.attention_dropout_p);
     add("head", models::name_of(a.head), models::name_of(b.head));

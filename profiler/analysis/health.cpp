@@ -71,13 +71,13 @@ void add_bad_times(const Trace& trace, std::vector<HealthItem>& items) {
 void add_closed_form(const Trace& trace, std::vector<HealthItem>& items) {
     const auto check = check_against_closed_form(trace);
     if (!check || check->equal()) return;
-    const int64_t difference = check->ledger_bytes - check->closed_form_bytes;
+    const int64_t difference = check->ledger_bytes - check->form.total_bytes;
     items.push_back(make_item(
         "closed_form_differs", Severity::kWarning, difference,
         fmt::format("Layer {} keeps {}, its closed form says {}: see the ledger of that layer for "
                     "the tensor that differs.",
                     check->layer, format_exact_bytes(check->ledger_bytes),
-                    format_exact_bytes(check->closed_form_bytes))));
+                    format_exact_bytes(check->form.total_bytes))));
 }
 
 }  // namespace

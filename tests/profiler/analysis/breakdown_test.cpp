@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 namespace {
 
@@ -96,6 +97,30 @@ TEST(BreakDown, KeepsLayersInTheirOrderAndTheRestBySize) {
         names.push_back(row.name);
     EXPECT_EQ(names, (std::vector<std::string>{"encoder.layer.0", "encoder.layer.1", "embeddings",
                                                "outside the model"}));
+}
+
+/// Names that a damaged or foreign file may give: a tensor called like its layer, a layer without a
+/// path. What stands in front of the name is cut off only where it is the layer.
+TEST(BreakDown, ByTensorKeepsNamesThatAreNotInsideTheirLayer) {
+    TraceBuilder b;
+    const auto outer = b.scope("layer.x", 0);
+    b.scope("layer", 0, outer);  // its place is "layer.x"
+    b.scope("", 1);
+    b.begin_step();
+    for (const char* name : {"layer.x", "layer.x.", "layer.xy.w", "layer.x.w", ".w", "."}) {
+        b.allocate({.bytes = 8, .name = name});
+    }
+    b.end_step();
+    const Trace trace = b.finish();
+    std::set<std::string> names;
+    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kTensor))
+        names.insert(row.name);
+    EXPECT_EQ(names, (std::set<std::string>{"layer.x", "layer.x.", "layer.xy.w", "w", ".w", "."}));
+}
+
+TEST(FindGroupBy, KnowsItsNamesOnly) {
+    EXPECT_EQ(find_group_by("layer"), GroupBy::kLayer);
+    EXPECT_FALSE(find_group_by(""));
 }
 
 }  // namespace

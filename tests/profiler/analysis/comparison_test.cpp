@@ -1,9 +1,14 @@
 #include "profiler/analysis/comparison.h"
 
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/run_text.h"
 #include "tests/support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 namespace {
 
@@ -109,7 +114,7 @@ TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
         EXPECT_EQ(column.peak_allocated_bytes, 700) << "the capture's step, not the sweep's";
         EXPECT_EQ(column.step_trace, capture);
         EXPECT_EQ(column.batch_size, 8);
-        EXPECT_EQ(column.max_batch_size, 5);
+        EXPECT_EQ(column.max_batch.exact(), 5);
         EXPECT_EQ(column.best_batch_size, 4);
         EXPECT_DOUBLE_EQ(column.best_sequences_per_s.value(), 2000);
         EXPECT_EQ(column.memory_limit_bytes, 1 << 20);
@@ -125,13 +130,14 @@ TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
 
 TEST(Compare, KnowsNoMaximumBatchWhenNothingFailed) {
     const auto comparison = compare({{"s", make_trace({.sweep = {{1, {5}}, {2, {6}}}})}}).value();
-    EXPECT_FALSE(comparison.columns[0].max_batch_size);
+    EXPECT_FALSE(comparison.columns[0].max_batch.exact());
+    EXPECT_EQ(comparison.columns[0].max_batch.at_least, 2);
     EXPECT_EQ(comparison.columns[0].best_batch_size, 2);
 }
 
 TEST(Compare, ReportsAMaximumBatchOfZeroWhenNotEvenOneFits) {
     const auto comparison = compare({{"s", make_trace({.sweep = {{1, {}}}})}}).value();
-    EXPECT_EQ(comparison.columns[0].max_batch_size, 0);
+    EXPECT_EQ(comparison.columns[0].max_batch.exact(), 0);
     EXPECT_FALSE(comparison.columns[0].best_batch_size);
 }
 
@@ -154,6 +160,96 @@ TEST(Compare, KeepsTwoCapturesOfOneRecipeApart) {
                                 .value();
     EXPECT_THAT(recipes(comparison), ElementsAre("original (before)", "original (after)"));
     EXPECT_THAT(comparison.sentence, HasSubstr("10.0 % more memory"));
+}
+
+TEST(Compare, TellsCapturesOfOneNameApartByTheirFolders) {
+    const auto trace = [] { return make_trace({}); };
+    EXPECT_THAT(recipes(compare({{"out/before/original.tscope", trace()},
+                                 {"out/after/original.tscope", trace()}})
+                            .value()),
+                ElementsAre("original (before/original)", "original (after/original)"));
+    EXPECT_THAT(
+        recipes(compare({{"a/x/original.tscope", trace()},
+                         {"b/x/original.tscope", trace()},
+                         {"./b/x/new.tscope", trace()}})
+                    .value()),
+        ElementsAre("original (a/x/original)", "original (b/x/original)", "original (new)"));
+}
+
+TEST(Compare, NumbersCapturesThatNothingElseTellsApart) {
+    const auto comparison =
+        compare({{"a.tscope", make_trace({})}, {"./a.tscope", make_trace({.bytes = 900})}}).value();
+    EXPECT_THAT(recipes(comparison), ElementsAre("original (a)", "original (a) #2"));
+    EXPECT_THAT(comparison.sentence, HasSubstr("original (a) #2 trains"));
+}
+
+/// 8 trained, 16 failed, and the sweep was stopped before it tried what lies between.
+TEST(Compare, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
+    const auto bounds = [](std::vector<Sample> sweep) {
+        return compare({{"s", make_trace({.sweep = std::move(sweep)})}})
+            .value()
+            .columns[0]
+            .max_batch;
+    };
+    const BatchBounds open = bounds({{4, {5}}, {8, {5}}, {16, {}}, {32, {}}});
+    EXPECT_FALSE(open.exact());
+    EXPECT_EQ(open.at_least, 8);
+    EXPECT_EQ(open.below, 16);
+    EXPECT_EQ(bounds({{8, {5}}, {16, {}}, {9, {}}}).exact(), 8);
+    const BatchBounds nothing = bounds({{4, {}}});
+    EXPECT_FALSE(nothing.exact());
+    EXPECT_FALSE(nothing.at_least);
+    EXPECT_EQ(nothing.below, 4);
+    const BatchBounds odd = bounds({{4, {}}, {8, {5}}});
+    EXPECT_EQ(odd.at_least, 8) << "another process took memory when 4 failed";
+    EXPECT_FALSE(odd.below);
+}
+
+TEST(Differences, NameEverythingThatKeepsWorkloadsFromBeingComparable) {
+    using models::Workload;
+    const std::vector<std::function<void(Workload&)>> changes{
+        [](Workload& w) { w.model.name = "other"; },
+        [](Workload& w) { w.model.family = models::Family::kGpt2; },
+        [](Workload& w) { w.model.hidden_size += 1; },
+        [](Workload& w) { w.model.num_layers += 1; },
+        [](Workload& w) { w.model.num_heads += 1; },
+        [](Workload& w) { w.model.intermediate_size += 1; },
+        [](Workload& w) { w.model.vocab_size += 1; },
+        [](Workload& w) { w.model.max_position_embeddings += 1; },
+        [](Workload& w) { w.model.first_position += 1; },
+        [](Workload& w) { w.model.type_vocab_size += 1; },
+        [](Workload& w) { w.model.hidden_dropout_p = 0.5; },
+        [](Workload& w) { w.model.attention_dropout_p = 0.5; },
+        [](Workload& w) { w.model.layer_norm_eps = 0.5; },
+        [](Workload& w) { w.head = models::Head::kMlm; },
+        [](Workload& w) { w.precision = models::Precision::kBf16; },
+        [](Workload& w) { w.batch_size += 1; },
+        [](Workload& w) { w.seq_len += 1; },
+        [](Workload& w) { w.padding = models::Padding::kRandom; },
+        [](Workload& w) { w.seed += 1; },
+        [](Workload& w) { w.learning_rate = 0.5; }};
+    const Workload w;
+    EXPECT_THAT(differences(w, w), IsEmpty());
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        Workload changed = w;
+        changes[i](changed);
+        EXPECT_FALSE(models::comparable(w, changed)) << i;
+        EXPECT_EQ(differences(w, changed).size(), 1u) << i;
+    }
+}
+
+/// A damaged file must not lead to a division by its hidden size of 0.
+TEST(WorkloadOf, RefusesWhatCannotBe) {
+    Trace trace = *make_trace({});
+    const Id<profiler::Run> run(0);
+    ASSERT_TRUE(workload_of(trace));
+    auto json = nlohmann::json::parse(trace.text(trace.run().workload));
+    for (const int64_t size : {int64_t{0}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+        json["model"]["hidden_size"] = size;
+        trace.runs.set<&Run::workload>(run, trace.strings.intern(json.dump()));
+        EXPECT_FALSE(workload_of(trace)) << size;
+        EXPECT_FALSE(check_against_closed_form(trace)) << size;
+    }
 }
 
 TEST(Compare, SaysWhatIsNotComparable) {

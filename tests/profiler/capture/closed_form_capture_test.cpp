@@ -87,7 +87,7 @@ TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
                 << rows_of(ledger);
             const auto check = check_against_closed_form(trace);
             ASSERT_TRUE(check);
-            EXPECT_EQ(check->closed_form_bytes, expected);
+            EXPECT_EQ(check->form.total_bytes, expected);
         }
     }
 }

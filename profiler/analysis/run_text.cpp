@@ -1,0 +1,94 @@
+#include "profiler/analysis/run_text.h"
+
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace profiler {
+namespace {
+
+/// What the sentence about a workload is made of.
+struct WorkloadWords {
+    std::string_view model;
+    int64_t num_layers = 0;
+    std::string_view head;
+    int64_t batch_size = 0;
+    int64_t seq_len = 0;
+    std::string_view precision;
+};
+
+std::string describe(const WorkloadWords& w) {
+    return fmt::format("{}, {} {}, {} head, B={} S={}, {}", w.model, w.num_layers,
+                       w.num_layers == 1 ? "layer" : "layers", w.head, w.batch_size, w.seq_len,
+                       w.precision);
+}
+
+}  // namespace
+
+std::optional<models::Workload> workload_of(const Trace& trace) {
+    const auto json = nlohmann::json::parse(trace.text(trace.run().workload), nullptr,
+                                            /*allow_exceptions=*/false);
+    if (json.is_discarded()) return std::nullopt;
+    const auto workload = models::workload_from_json(json);
+    if (!workload || !models::validate(*workload)) return std::nullopt;
+    return *workload;
+}
+
+std::string describe(const models::Workload& w) {
+    return describe(WorkloadWords{.model = w.model.name,
+                                  .num_layers = w.model.num_layers,
+                                  .head = models::name_of(w.head),
+                                  .batch_size = w.batch_size,
+                                  .seq_len = w.seq_len,
+                                  .precision = models::name_of(w.precision)});
+}
+
+std::string describe_workload(const Trace& trace) {
+    if (const auto workload = workload_of(trace)) return describe(*workload);
+    const Run run = trace.run();
+    const std::string_view model = trace.text(run.model);
+    if (model.empty()) return "unknown workload";
+    if (run.num_layers < 1 || trace.text(run.head).empty()) return std::string(model);
+    return describe(WorkloadWords{.model = model,
+                                  .num_layers = run.num_layers,
+                                  .head = trace.text(run.head),
+                                  .batch_size = run.batch_size,
+                                  .seq_len = run.seq_len,
+                                  .precision = trace.text(run.precision)});
+}
+
+std::string_view describe(Source source) {
+    switch (source) {
+        case Source::kMeasuredCpu:
+            return "measured on the CPU";
+        case Source::kMeasuredCuda:
+            return "measured on the GPU";
+        case Source::kPredicted:
+            return "predicted";
+        case Source::kImported:
+            return "imported";
+    }
+    return {};
+}
+
+std::string describe_source(const Trace& trace) {
+    const Run run = trace.run();
+    const std::string_view device = trace.text(run.device_name);
+    std::string text(describe(run.source));
+    if (!device.empty()) text += fmt::format(" ({})", device);
+    if (run.num_threads > 0) {
+        text +=
+            fmt::format(", {} {}", run.num_threads, run.num_threads == 1 ? "thread" : "threads");
+    }
+    const auto software = nlohmann::json::parse(trace.text(run.software), nullptr, false);
+    if (software.is_object() && software.contains("torch") && software["torch"].is_string()) {
+        text += ", torch " + software["torch"].get<std::string>();
+    }
+    if (run.memory_limit_bytes > 0) {
+        text += fmt::format(", limited to {}", format_bytes(run.memory_limit_bytes));
+    }
+    return text;
+}
+
+}  // namespace profiler

@@ -1,0 +1,71 @@
+#include "profiler/analysis/throughput.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+ThroughputPoint make_point(const SweepPoint& point, std::vector<int64_t> times_ns) {
+    ThroughputPoint result;
+    result.batch_size = point.batch_size;
+    result.out_of_memory = point.outcome == SweepOutcome::kOutOfMemory;
+    result.peak_allocated_bytes = point.peak_allocated_bytes;
+    if (times_ns.empty()) return result;
+    const auto [least, most] = std::minmax_element(times_ns.begin(), times_ns.end());
+    result.step_time_min_ns = *least;
+    result.step_time_max_ns = *most;
+    result.step_time_ns = median(std::move(times_ns));
+    result.sequences_per_s = sequences_per_s(point.batch_size, result.step_time_ns);
+    return result;
+}
+
+}  // namespace
+
+int64_t median(std::vector<int64_t> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const std::size_t middle = values.size() / 2;
+    if (values.size() % 2 == 1) return values[middle];
+    return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
+}
+
+double sequences_per_s(int64_t batch_size, int64_t step_time_ns) {
+    return step_time_ns > 0
+               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
+               : 0.0;
+}
+
+std::vector<ThroughputPoint> sweep_curve(const Trace& trace) {
+    std::vector<std::vector<int64_t>> times_ns(trace.sweep_points.size());
+    const auto owner = trace.sweep_samples.column<&SweepSample::point>();
+    const auto time_ns = trace.sweep_samples.column<&SweepSample::step_time_ns>();
+    for (std::size_t i = 0; i < owner.size(); ++i) {
+        if (owner[i].valid()) times_ns[owner[i].index()].push_back(time_ns[i]);
+    }
+    std::vector<ThroughputPoint> curve;
+    for (std::size_t i = 0; i < times_ns.size(); ++i) {
+        curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], std::move(times_ns[i])));
+    }
+    std::stable_sort(curve.begin(), curve.end(),
+                     [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
+    return curve;
+}
+
+std::optional<int64_t> BatchBounds::exact() const {
+    return below && *below == at_least.value_or(0) + 1 ? std::optional(*below - 1) : std::nullopt;
+}
+
+BatchBounds bounds_of(const std::vector<ThroughputPoint>& curve) {
+    BatchBounds bounds;
+    for (const ThroughputPoint& point : curve) {
+        if (point.out_of_memory) continue;
+        bounds.at_least = std::max(bounds.at_least.value_or(0), point.batch_size);
+    }
+    for (const ThroughputPoint& point : curve) {
+        if (!point.out_of_memory || point.batch_size <= bounds.at_least.value_or(0)) continue;
+        bounds.below = std::min(bounds.below.value_or(point.batch_size), point.batch_size);
+    }
+    return bounds;
+}
+
+}  // namespace profiler
