@@ -144,15 +144,6 @@ void Canvas::fill_rounded(const Rect& rect, double radius, Color color, double a
     cairo_fill(cairo_);
 }
 
-void Canvas::stroke(const Rect& rect, const LineStyle& style) {
-    const std::array<Point, 5> corners{{{rect.x, rect.y},
-                                        {rect.right(), rect.y},
-                                        {rect.right(), rect.bottom()},
-                                        {rect.x, rect.bottom()},
-                                        {rect.x, rect.y}}};
-    polyline(corners, style);
-}
-
 void Canvas::line(Point from, Point to, const LineStyle& style) {
     const std::array<Point, 2> ends{from, to};
     polyline(ends, style);

@@ -51,7 +51,6 @@ public:
 
     void fill(const Rect& rect, Color color, double alpha = 1);
     void fill_rounded(const Rect& rect, double radius, Color color, double alpha = 1);
-    void stroke(const Rect& rect, const LineStyle& style);
     void line(Point from, Point to, const LineStyle& style);
     void polyline(std::span<const Point> points, const LineStyle& style);
     void polygon(std::span<const Point> points, Color color, double alpha = 1);

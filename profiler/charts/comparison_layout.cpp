@@ -28,12 +28,6 @@ double name_width(Canvas& canvas, const CompareView& view, double available) {
     return std::min(width + 2, available) + kNameIndent + 10;
 }
 
-/// The maximum, or the largest batch tried where no limit was met.
-int64_t largest_batch(const CompareColumn& column) {
-    if (column.max_batch_size) return *column.max_batch_size;
-    return column.curve.empty() ? 0 : column.curve.back().batch_size;
-}
-
 struct Bar {
     double value = 0;
     double label_width = 0;
@@ -73,7 +67,7 @@ void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout)
     layout.memory_end_bytes =
         std::max(layout.memory_end_bytes, fit_axis(kept, layout.memory.width));
     const auto batches = collect(view, [&](const CompareColumn& c) {
-        return Bar{bytes(largest_batch(c)),
+        return Bar{bytes(c.largest_batch),
                    measure_value(canvas, c.max_batch_text, c.max_batch_change)};
     });
     layout.batch_end = fit_axis(batches, layout.batch.width);
@@ -100,7 +94,7 @@ RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column
             {m.x + memory_x(segment.start_bytes), top, memory_x(segment.size_bytes), bar_height});
     }
     row.kept_bar = {m.x, top + bar_height + 5, memory_x(column.kept_bytes), kKeptHeight};
-    const auto batch = static_cast<double>(largest_batch(column));
+    const auto batch = static_cast<double>(column.largest_batch);
     row.batch_bar = {layout.batch.x, top, batch / layout.batch_end * layout.batch.width,
                      bar_height};
     row.rate_bar = {layout.throughput.x, top,

@@ -1,6 +1,8 @@
 #include "profiler/charts/document.h"
 
+#include "models/config/names.h"
 #include "profiler/charts/svg.h"
+#include "profiler/trace/text.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
@@ -50,6 +52,16 @@ Surface create_surface(const Page& page, ChartFormat format, std::string& bytes)
     return svg;
 }
 
+tl::unexpected<models::Error> cannot_draw(cairo_status_t status) {
+    if (status == CAIRO_STATUS_INVALID_STRING) {
+        return models::fail(
+            "The chart could not be drawn: a text in it is not UTF-8; give the files names that "
+            "are.");
+    }
+    return models::fail("The chart could not be drawn ({}); try a smaller size.",
+                        cairo_status_to_string(status));
+}
+
 }  // namespace
 
 models::Result<std::string> draw_page(const Page& page, ChartFormat format, const Draw& draw) {
@@ -64,20 +76,15 @@ models::Result<std::string> draw_page(const Page& page, ChartFormat format, cons
         draw(canvas);
         cairo_show_page(cairo.get());
         const cairo_status_t status = cairo_status(cairo.get());
-        if (status != CAIRO_STATUS_SUCCESS) {
-            return models::fail("The chart could not be drawn ({}); try a smaller size.",
-                                cairo_status_to_string(status));
-        }
+        if (status != CAIRO_STATUS_SUCCESS) return cannot_draw(status);
     }
+    cairo_status_t status = CAIRO_STATUS_SUCCESS;
     if (format == ChartFormat::kPng) {
-        cairo_surface_write_to_png_stream(surface.get(), append, &bytes);
+        status = cairo_surface_write_to_png_stream(surface.get(), append, &bytes);
     }
     cairo_surface_finish(surface.get());
-    const cairo_status_t status = cairo_surface_status(surface.get());
-    if (status != CAIRO_STATUS_SUCCESS) {
-        return models::fail("The chart could not be drawn ({}); try a smaller size.",
-                            cairo_status_to_string(status));
-    }
+    if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface.get());
+    if (status != CAIRO_STATUS_SUCCESS) return cannot_draw(status);
     if (format == ChartFormat::kPng || format == ChartFormat::kPdf) return bytes;
     return describe_svg(renumber_svg_ids(bytes), page.title, page.description);
 }
@@ -90,15 +97,8 @@ void with_measuring_canvas(const Draw& measure) {
 }
 
 models::Result<ChartFormat> parse_chart_format(std::string_view name) {
-    const auto lower = [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    };
-    for (std::size_t i = 0; i < kChartFormatNames.size(); ++i) {
-        const std::string_view known = kChartFormatNames[i];
-        if (std::equal(known.begin(), known.end(), name.begin(), name.end(),
-                       [lower](char a, char b) { return a == lower(b); })) {
-            return static_cast<ChartFormat>(i);
-        }
+    if (const auto format = models::find_name<ChartFormat>(kChartFormatNames, to_lower(name))) {
+        return *format;
     }
     return models::fail("\"{}\" is not a chart format; choose one of {}.", name,
                         fmt::join(kChartFormatNames, ", "));

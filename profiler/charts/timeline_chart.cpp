@@ -2,8 +2,8 @@
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
-#include "profiler/charts/write_file.h"
 #include "profiler/trace/units.h"
+#include "profiler/trace/write_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,26 +1,16 @@
 #include "profiler/view/axis.h"
 
+#include "profiler/trace/units.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace profiler {
 namespace {
-
-struct Scale {
-    std::string_view name;
-    double size;
-};
-constexpr std::array<Scale, 6> kByteScales{{{"B", 1},
-                                            {"KiB", 0x1p10},
-                                            {"MiB", 0x1p20},
-                                            {"GiB", 0x1p30},
-                                            {"TiB", 0x1p40},
-                                            {"PiB", 0x1p50}}};
-constexpr std::array<Scale, 4> kTimeScales{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 bool is_decimal(AxisUnit unit) { return unit != AxisUnit::kBytes; }
 bool is_whole(AxisUnit unit) { return unit != AxisUnit::kRate; }
@@ -36,7 +26,7 @@ double next_step(AxisUnit unit, double step) {
 double first_step(AxisUnit unit, double value) {
     const double step = is_decimal(unit) ? std::pow(10.0, std::floor(std::log10(value)))
                                          : std::exp2(std::floor(std::log2(value)));
-    return is_whole(unit) ? std::max(step, 1.0) : step;
+    return std::max(step, is_whole(unit) ? 1.0 : std::numeric_limits<double>::min());
 }
 
 double count_ticks(double min, double max, double step) {
@@ -75,16 +65,16 @@ std::string format_number(double value, int decimals) {
 
 /// The scale in which the ticks read well: that of the largest value, unless the step is so fine
 /// that binary fractions of it would need many digits (0.0625 GiB is 64 MiB).
-Scale choose_scale(AxisUnit unit, double largest, double step) {
+UnitScale choose_scale(AxisUnit unit, double largest, double step) {
     if (unit == AxisUnit::kTime) {
-        std::size_t i = kTimeScales.size() - 1;
-        while (i > 0 && largest < kTimeScales[i].size) --i;
-        return kTimeScales[i];
+        std::size_t i = kTimeUnits.size() - 1;
+        while (i > 0 && largest < kTimeUnits[i].size) --i;
+        return kTimeUnits[i];
     }
     if (unit == AxisUnit::kBytes) {
-        std::size_t i = kByteScales.size() - 1;
-        while (i > 0 && (largest < kByteScales[i].size || step < 0.25 * kByteScales[i].size)) --i;
-        return kByteScales[i];
+        std::size_t i = kByteUnits.size() - 1;
+        while (i > 0 && (largest < kByteUnits[i].size || step < 0.25 * kByteUnits[i].size)) --i;
+        return kByteUnits[i];
     }
     return {"", 1};
 }
@@ -92,21 +82,25 @@ Scale choose_scale(AxisUnit unit, double largest, double step) {
 }  // namespace
 
 std::vector<Tick> make_ticks(AxisUnit unit, double min, double max, int max_count) {
-    if (!std::isfinite(min) || !std::isfinite(max) || max <= min) return {};
+    if (!std::isfinite(max - min) || max <= min) return {};
     const double step = find_step(unit, min, max, std::max(max_count, 2));
-    const Scale scale = choose_scale(unit, std::max(std::abs(min), std::abs(max)), step);
+    const UnitScale scale = choose_scale(unit, std::max(std::abs(min), std::abs(max)), step);
     const int decimals = decimals_for(step / scale.size);
 
     std::vector<Tick> ticks;
-    const double last = std::floor(max / step);
-    for (double i = std::ceil(min / step); i <= last; ++i) {
-        const double value = i * step;
-        std::string label = i == 0 ? "0" : format_number(value / scale.size, decimals);
-        if (i != 0 && !scale.name.empty()) {
+    const double first = std::ceil(min / step);
+    const int count = static_cast<int>(count_ticks(min, max, step));  // at most max_count
+    for (int i = 0; i < count; ++i) {
+        const double multiple = first + i;
+        const double value = multiple == 0 ? 0.0 : multiple * step;  // never -0
+        // So far from the origin that neighbouring multiples are one number.
+        if (!ticks.empty() && value <= ticks.back().value) continue;
+        std::string label = value == 0 ? "0" : format_number(value / scale.size, decimals);
+        if (value != 0 && !scale.name.empty()) {
             label += ' ';
             label += scale.name;
         }
-        ticks.push_back({i == 0 ? 0.0 : value, std::move(label)});
+        ticks.push_back({value, std::move(label)});
     }
     return ticks;
 }
@@ -114,6 +108,7 @@ std::vector<Tick> make_ticks(AxisUnit unit, double min, double max, int max_coun
 double axis_end(AxisUnit unit, double max_value, double headroom, int max_count) {
     if (!std::isfinite(max_value) || max_value <= 0) return 1;
     const double end = max_value * (1 + headroom);
+    if (!std::isfinite(end)) return max_value;
     const double step = find_step(unit, 0, end, std::max(max_count, 2));
     const double next_tick = std::ceil(end / step) * step;
     return next_tick - end <= 0.4 * step ? next_tick : end;

@@ -1,7 +1,10 @@
 #include "profiler/view/compare_view.h"
 
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_table.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,14 +28,6 @@ Change change_of(double value, double baseline, Better better) {
     return change;
 }
 
-std::string_view source_text(std::string_view source) {
-    if (source == name_of(Source::kMeasuredCpu)) return "measured on the CPU";
-    if (source == name_of(Source::kMeasuredCuda)) return "measured on the GPU";
-    if (source == name_of(Source::kPredicted)) return "predicted";
-    if (source == name_of(Source::kImported)) return "imported";
-    return source;
-}
-
 /// Three digits, however slow or fast: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s) {
     if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
@@ -52,19 +47,13 @@ std::vector<StackSegment> build_stack(const RoleBytes& by_role) {
     return stack;
 }
 
-double rate_of(int64_t batch_size, int64_t step_time_ns) {
-    return step_time_ns > 0
-               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
-               : 0.0;
-}
-
 CurvePoint build_point(const ThroughputPoint& measured) {
     CurvePoint point{.batch_size = measured.batch_size,
                      .sequences_per_s = measured.sequences_per_s,
                      .peak_bytes = measured.peak_allocated_bytes};
     // The slowest step is the lowest rate; without samples the spread is the point itself.
-    const double low = rate_of(measured.batch_size, measured.step_time_max_ns);
-    const double high = rate_of(measured.batch_size, measured.step_time_min_ns);
+    const double low = sequences_per_s(measured.batch_size, measured.step_time_max_ns);
+    const double high = sequences_per_s(measured.batch_size, measured.step_time_min_ns);
     point.sequences_per_s_min = low > 0 ? low : point.sequences_per_s;
     point.sequences_per_s_max = high > 0 ? high : point.sequences_per_s;
     point.text = fmt::format("B={}: {} sequences/s ({} to {}), peak {}", point.batch_size,
@@ -94,9 +83,15 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
     }
 }
 
-std::string max_batch_text(const ComparisonColumn& column, const CompareColumn& view) {
-    if (column.max_batch_size) return format_count(*column.max_batch_size);
-    return view.curve.empty() ? "–" : fmt::format("≥ {}", view.curve.back().batch_size);
+/// "12"; "≥ 8, < 16" of a sweep that ended before it found the maximum; "≥ 64" of one that never
+/// met a limit.
+std::string max_batch_text(const ComparisonColumn& column) {
+    const BatchBounds& bounds = column.max_batch;
+    if (const auto exact = bounds.exact()) return format_count(*exact);
+    std::vector<std::string> parts;
+    if (bounds.at_least) parts.push_back("≥ " + format_count(*bounds.at_least));
+    if (bounds.below) parts.push_back("< " + format_count(*bounds.below));
+    return parts.empty() ? "–" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
@@ -104,7 +99,7 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.recipe = column.recipe;
     view.index = index;
     view.is_baseline = index == 0;
-    view.source = source_text(column.source);
+    view.source = describe(column.source);
     view.files = column.files;
     view.stack = build_stack(column.peak_by_role);
     view.peak_bytes = column.peak_allocated_bytes;
@@ -115,8 +110,9 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
     add_curve(column, view);
-    view.max_batch_size = column.max_batch_size;
-    view.max_batch_text = max_batch_text(column, view);
+    view.max_batch_size = column.max_batch.exact();
+    view.largest_batch = view.max_batch_size.value_or(column.max_batch.at_least.value_or(0));
+    view.max_batch_text = max_batch_text(column);
     return view;
 }
 
@@ -141,7 +137,7 @@ void add_changes(const CompareColumn& baseline, CompareColumn& view) {
 std::string describe_sources(const Comparison& comparison) {
     std::vector<std::string> texts;
     for (const ComparisonColumn& column : comparison.columns) {
-        std::string text(source_text(column.source));
+        std::string text(describe(column.source));
         if (!column.device.empty()) text += fmt::format(" ({})", column.device);
         if (column.steps == 1 && text.starts_with("measured")) text += ", one step";
         if (column.steps > 1) text += fmt::format(", median of {} steps", column.steps);
@@ -157,10 +153,9 @@ std::string describe_sources(const Comparison& comparison) {
 void find_axis_ends(CompareView& view) {
     for (const CompareColumn& column : view.columns) {
         view.max_peak_bytes = std::max(view.max_peak_bytes, column.peak_bytes);
-        view.max_kept_bytes = std::max(view.max_kept_bytes, column.kept_bytes);
         view.max_batch_size = std::max(view.max_batch_size, column.max_batch_size.value_or(0));
         view.has_peak |= column.peak_bytes > 0;
-        view.has_max_batch |= column.max_batch_size.has_value();
+        view.has_max_batch |= column.out_of_memory_batch.has_value();
         view.has_throughput |= !column.curve.empty();
         for (const CurvePoint& point : column.curve) {
             view.max_batch_size = std::max(view.max_batch_size, point.batch_size);

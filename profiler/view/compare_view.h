@@ -62,7 +62,8 @@ struct CompareColumn {
     Change kept_change;
 
     std::optional<int64_t> max_batch_size;
-    std::string max_batch_text;  // "12", "> 64" (no limit met up to 64), "–" (no sweep)
+    int64_t largest_batch = 0;   // the maximum, or what trained where it is not known
+    std::string max_batch_text;  // "12", "≥ 8, < 16", "≥ 64" (no limit met), "–" (no sweep)
     Change max_batch_change;
 
     double sequences_per_s = 0;  // of the captured step; 0 = none
@@ -104,12 +105,11 @@ struct CompareView {
     std::vector<std::string> notes;
 
     int64_t max_peak_bytes = 0;  // ends of the axes
-    int64_t max_kept_bytes = 0;
     int64_t max_batch_size = 0;  // over max_batch_size and the curves
     double max_sequences_per_s = 0;
 
     bool has_peak = false;          // at least one captured step
-    bool has_max_batch = false;     // at least one sweep met its limit
+    bool has_max_batch = false;     // at least one sweep met a limit
     bool has_throughput = false;    // at least one sweep: curves to draw
     std::string memory_limit_text;  // "8.00 GiB"; empty without a limit or when the limits differ
     std::string no_max_batch_text;  // why there is nothing to draw, and what to run; else empty

@@ -1,7 +1,10 @@
 #include "profiler/view/ledger_view.h"
 
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/ledger_match.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,14 +13,6 @@ namespace profiler {
 namespace {
 
 constexpr const char* kNothing = "–";
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = lower(c);
-    return result;
-}
 
 std::string signed_bytes(int64_t bytes) {
     if (bytes == 0) return kNothing;
@@ -75,8 +70,8 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     std::vector<std::size_t> partner(first.rows.size(), kNoRow);
     std::vector<std::size_t> formula(first.rows.size(), kNoRow);
     if (second) partner = match_ledgers(first, *second);
-    const ClosedForm* closed_form = request.first.closed_form;
-    if (closed_form) formula = match_closed_form(first, *closed_form, request.first.num_layers);
+    const ClosedFormCheck* check = request.first.check;
+    if (check) formula = match_closed_form(first, check->form, request.first.num_layers);
 
     std::vector<LedgerViewRow> rows;
     std::vector<char> is_matched(second ? second->rows.size() : 0, 0);
@@ -94,7 +89,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
                       size_bytes, other_bytes);
         }
         set_share(view, first.total_bytes);
-        if (formula[i] != kNoRow) set_closed_form(view, closed_form->rows[formula[i]]);
+        if (formula[i] != kNoRow) set_closed_form(view, check->form.rows[formula[i]]);
         rows.push_back(std::move(view));
     }
     for (std::size_t i = 0; i < is_matched.size(); ++i) {
@@ -110,7 +105,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
 std::vector<std::string> split_words(std::string_view text) {
     std::vector<std::string> words;
     std::string word;
-    for (const char c : lower(text) + " ") {
+    for (const char c : to_lower(text) + " ") {
         if (c != ' ') {
             word += c;
         } else if (!word.empty()) {
@@ -123,8 +118,8 @@ std::vector<std::string> split_words(std::string_view text) {
 bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
     if (words.empty()) return true;
     const std::string text =
-        lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.scope, row.op, row.shape,
-                          row.dtype, label_of(row.role), row.saved_by));
+        to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.scope, row.op, row.shape,
+                             row.dtype, label_of(row.role), row.saved_by));
     return std::all_of(words.begin(), words.end(), [&text](const std::string& word) {
         return text.find(word) != std::string::npos;
     });
@@ -148,7 +143,7 @@ int compare_natural(std::string_view a, std::string_view b) {
             i += x.size();
             j += y.size();
         } else {
-            if (lower(a[i]) != lower(b[j])) return lower(a[i]) < lower(b[j]) ? -1 : 1;
+            if (to_lower(a[i]) != to_lower(b[j])) return to_lower(a[i]) < to_lower(b[j]) ? -1 : 1;
             ++i;
             ++j;
         }
@@ -224,37 +219,9 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
     view.comparison_text += ".";
 }
 
-/// What closed forms count: kept for backward, not the model's own tensors.
-bool is_kept_for_backward(Role role) {
-    return role != Role::kParameter && role != Role::kGradient && role != Role::kOptimizerState &&
-           role != Role::kInput;
-}
-
-/// The middle layer's total against the closed form's.
-void check_closed_form(const LedgerSource& source, LedgerView& view) {
-    if (source.num_layers < 3) return;
-    const int64_t middle_layer = source.num_layers / 2;
-    int64_t layer_bytes = 0;
-    for (const LedgerRow& row : source.ledger->rows) {
-        if (row.layer == middle_layer && is_kept_for_backward(row.role)) {
-            layer_bytes += row.size_bytes;
-        }
-    }
-    const int64_t formula_bytes = source.closed_form->total_bytes;
-    view.closed_form_equal = layer_bytes == formula_bytes;
-    const std::string formula =
-        view.closed_form_equal
-            ? fmt::format("equal to the closed form {}", source.closed_form->formula)
-            : fmt::format("the closed form {} says {}", source.closed_form->formula,
-                          format_exact_bytes(formula_bytes));
-    view.closed_form_text = fmt::format("Layer {} keeps {}, {}.", middle_layer,
-                                        format_exact_bytes(layer_bytes), formula);
-}
-
 void add_totals(LedgerView& view) {
     for (const LedgerViewRow& row : view.rows) {
         view.shown_bytes += row.size_bytes;
-        if (view.has_other) view.shown_other_bytes += row.other_bytes;
     }
     const auto shown = static_cast<int64_t>(view.rows.size());
     const auto all = static_cast<int64_t>(view.row_count_total);
@@ -273,14 +240,17 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
     if (!request.first.ledger) return view;
     std::vector<LedgerViewRow> rows = build_rows(request);
     view.has_other = request.second.ledger != nullptr;
-    view.has_closed_form = request.first.closed_form != nullptr;
+    view.has_closed_form = request.first.check != nullptr;
     view.row_count_total = rows.size();
     view.total_bytes = request.first.ledger->total_bytes;
     if (view.has_other) {
         view.other_total_bytes = request.second.ledger->total_bytes;
         describe_difference(view, rows);
     }
-    if (view.has_closed_form) check_closed_form(request.first, view);
+    if (view.has_closed_form) {
+        view.closed_form_equal = request.first.check->equal();
+        view.closed_form_text = to_sentence(*request.first.check);
+    }
 
     const std::vector<std::string> words = split_words(request.filter);
     for (LedgerViewRow& row : rows) {

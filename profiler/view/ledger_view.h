@@ -45,8 +45,8 @@ enum class Presence : uint8_t {
 
 struct LedgerSource {
     const Ledger* ledger = nullptr;
-    const ClosedForm* closed_form = nullptr;  // of a middle layer; optional
-    int64_t num_layers = 0;                   // to know which layers are middle ones
+    const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
+    int64_t num_layers = 0;                  // to know which layers are middle ones
 };
 
 struct LedgerRequest {
@@ -96,7 +96,6 @@ struct LedgerView {
     bool has_closed_form = false;
     std::size_t row_count_total = 0;  // before the filter
     int64_t shown_bytes = 0;          // of the rows shown, first ledger
-    int64_t shown_other_bytes = 0;
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;
     int64_t disappeared_bytes = 0;  // over all rows, whatever the filter

@@ -193,9 +193,18 @@ TEST(ComparisonChart, DrawsASweepInWhichNothingFitted) {
         failed.batch_size = 1;
         failed.out_of_memory = true;
         column.curve = {failed};
-        column.max_batch_size = 0;
+        column.max_batch = bounds_of(column.curve);
     }
     EXPECT_GT(render(build_compare_view(comparison), {}).size(), 10'000u);
+}
+
+TEST(ComparisonChart, SaysThatATextIsNotUtf8) {
+    for (const ChartFormat format : {ChartFormat::kSvg, ChartFormat::kPdf, ChartFormat::kPng}) {
+        const auto drawn = render_comparison_chart(sample_view(), light_theme(),
+                                                   {.format = format, .title = "a\xff"});
+        ASSERT_FALSE(drawn) << name_of(format);
+        EXPECT_THAT(drawn.error().message, HasSubstr("is not UTF-8")) << name_of(format);
+    }
 }
 
 TEST(ComparisonChart, DoesNotDependOnTheLocale) {
@@ -227,7 +236,7 @@ TEST(ComparisonChart, ReportsAPathThatCannotBeWritten) {
     const auto written =
         write_comparison_chart(sample_view(), light_theme(), {}, "/no/such/folder/chart.svg");
     ASSERT_FALSE(written);
-    EXPECT_THAT(written.error().message, StartsWith("/no/such/folder/chart.svg cannot be written"));
+    EXPECT_THAT(written.error().message, StartsWith("Cannot write /no/such/folder/chart.svg: "));
 }
 
 TEST(TimelineChart, DrawsTwoTracesAndTheirDifference) {

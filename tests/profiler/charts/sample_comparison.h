@@ -25,7 +25,7 @@ inline profiler::ComparisonColumn sample_column(std::string recipe, int64_t acti
     using profiler::Role;
     profiler::ComparisonColumn column;
     column.recipe = std::move(recipe);
-    column.source = "measured_cpu";
+    column.source = profiler::Source::kMeasuredCpu;
     column.device = "test <processor>";
     column.batch_size = 8;
     column.peak_by_role[static_cast<std::size_t>(Role::kParameter)] = 500'000'000;
@@ -40,10 +40,10 @@ inline profiler::ComparisonColumn sample_column(std::string recipe, int64_t acti
         column.curve.push_back(sample_point(batch, 100'000'000 * batch + 50'000'000));
     }
     profiler::ThroughputPoint failed;
-    failed.batch_size = 32;
+    failed.batch_size = 17;
     failed.out_of_memory = true;
     column.curve.push_back(failed);
-    column.max_batch_size = 16;
+    column.max_batch = profiler::bounds_of(column.curve);
     column.memory_limit_bytes = int64_t{8} << 30;
     return column;
 }
@@ -67,7 +67,7 @@ inline profiler::Comparison sample_without_sweep() {
     profiler::Comparison comparison = sample_comparison();
     for (profiler::ComparisonColumn& column : comparison.columns) {
         column.curve.clear();
-        column.max_batch_size.reset();
+        column.max_batch = {};
     }
     return comparison;
 }

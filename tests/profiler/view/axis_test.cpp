@@ -86,10 +86,40 @@ TEST(MakeTicks, IsEmptyForEmptyAndUnboundedRanges) {
     EXPECT_TRUE(make_ticks(AxisUnit::kTime, std::nan(""), 1, 4).empty());
 }
 
+/// Where neighbouring multiples of the step are one number, counting up by it never gets anywhere.
+TEST(MakeTicks, EndsForRangesFarFromTheOrigin) {
+    for (const AxisUnit unit :
+         {AxisUnit::kBytes, AxisUnit::kTime, AxisUnit::kCount, AxisUnit::kRate}) {
+        for (const double min : {0x1p53, 0x1p60, -0x1p60, 1e30, 1e300, -1e300}) {
+            for (const int steps : {1, 2, 9}) {
+                double max = min;
+                for (int i = 0; i < steps; ++i) max = std::nextafter(max, INFINITY);
+                const auto ticks = make_ticks(unit, min, max, 5);
+                EXPECT_LE(ticks.size(), 5u);
+                for (std::size_t i = 1; i < ticks.size(); ++i) {
+                    EXPECT_LT(ticks[i - 1].value, ticks[i].value);
+                }
+            }
+        }
+    }
+    EXPECT_TRUE(make_ticks(AxisUnit::kRate, -1.7e308, 1.7e308, 4).empty()) << "infinitely wide";
+}
+
+TEST(MakeTicks, EndsForRangesNextToZero) {
+    const double least = std::numeric_limits<double>::denorm_min();
+    EXPECT_LE(make_ticks(AxisUnit::kRate, 0, least, 4).size(), 4u);
+    EXPECT_LE(make_ticks(AxisUnit::kRate, 0, 1e-310, 4).size(), 4u);
+    EXPECT_GE(axis_end(AxisUnit::kRate, least, 0.1, 4), least);
+}
+
 TEST(AxisEnd, EndsOnATickWhenOneIsNear) {
     EXPECT_EQ(axis_end(AxisUnit::kBytes, 3.6 * kGiB, 0.08, 5), 4 * kGiB);
     EXPECT_DOUBLE_EQ(axis_end(AxisUnit::kBytes, 2.1 * kGiB, 0.08, 3), 2.1 * 1.08 * kGiB);
     EXPECT_EQ(axis_end(AxisUnit::kRate, 0, 0.08, 5), 1);
+}
+
+TEST(AxisEnd, IsTheValueWhereHeadroomWouldBeInfinite) {
+    EXPECT_EQ(axis_end(AxisUnit::kRate, 1.7e308, 0.2, 4), 1.7e308);
 }
 
 TEST(AxisEnd, AlwaysShowsTheValueWithItsHeadroom) {

@@ -14,7 +14,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 ComparisonColumn make_column(std::string recipe, int64_t activation_gib, int64_t step_ms) {
     ComparisonColumn column;
     column.recipe = std::move(recipe);
-    column.source = "measured_cpu";
+    column.source = Source::kMeasuredCpu;
     column.device = "test processor";
     column.batch_size = 8;
     column.peak_by_role[static_cast<std::size_t>(Role::kParameter)] = 2 * kGiB;
@@ -49,12 +49,13 @@ Comparison make_comparison() {
     Comparison comparison;
     comparison.columns = {make_column("original", 10, 400), make_column("tempo", 6, 440)};
     comparison.columns[0].curve = {make_point(4, 200, 10), make_point(8, 320, 20),
-                                   out_of_memory_at(12)};
-    comparison.columns[0].max_batch_size = 8;
+                                   out_of_memory_at(9)};
     comparison.columns[1].curve = {make_point(4, 210, 10), make_point(8, 300, 20),
-                                   make_point(12, 500, 20), out_of_memory_at(16)};
-    comparison.columns[1].max_batch_size = 12;
-    for (ComparisonColumn& column : comparison.columns) column.memory_limit_bytes = 16 * kGiB;
+                                   make_point(12, 500, 20), out_of_memory_at(13)};
+    for (ComparisonColumn& column : comparison.columns) {
+        column.memory_limit_bytes = 16 * kGiB;
+        column.max_batch = bounds_of(column.curve);
+    }
     comparison.workload = "bert-large, 3 layers";
     comparison.sentence = "tempo trains the same step in 25.0 % less memory than original.";
     comparison.notes = {"a note"};
@@ -105,7 +106,7 @@ TEST(BuildCompareView, TurnsStepTimesIntoRatesWithTheirSpread) {
     EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s, 20);
     EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s_min, 4e3 / 210);
     EXPECT_DOUBLE_EQ(original.curve[0].sequences_per_s_max, 4e3 / 190);
-    EXPECT_EQ(original.out_of_memory_batch, 12);
+    EXPECT_EQ(original.out_of_memory_batch, 9);
     ASSERT_TRUE(original.best_point);
     EXPECT_EQ(*original.best_point, 1u);
     EXPECT_EQ(original.best_text, "25.0 at B=8");
@@ -118,7 +119,7 @@ TEST(BuildCompareView, SaysThatThereIsNoSweep) {
     Comparison comparison = make_comparison();
     for (ComparisonColumn& column : comparison.columns) {
         column.curve.clear();
-        column.max_batch_size.reset();
+        column.max_batch = {};
     }
     const CompareView view = build_compare_view(comparison);
     EXPECT_FALSE(view.has_max_batch);
@@ -133,7 +134,7 @@ TEST(BuildCompareView, SaysThatASweepMetNoLimit) {
     Comparison comparison = make_comparison();
     for (ComparisonColumn& column : comparison.columns) {
         column.curve.pop_back();
-        column.max_batch_size.reset();
+        column.max_batch = bounds_of(column.curve);
         column.memory_limit_bytes = -1;
     }
     const CompareView view = build_compare_view(comparison);
@@ -141,6 +142,23 @@ TEST(BuildCompareView, SaysThatASweepMetNoLimit) {
     EXPECT_EQ(view.columns[1].max_batch_text, "≥ 12");
     EXPECT_THAT(view.no_max_batch_text, HasSubstr("--memory-limit"));
     EXPECT_TRUE(view.memory_limit_text.empty());
+}
+
+/// The sweep was stopped after 8 trained and 16 failed: the maximum lies somewhere between.
+TEST(BuildCompareView, GivesBoundsOfAMaximumBatchThatIsNotKnown) {
+    Comparison comparison = make_comparison();
+    ComparisonColumn& column = comparison.columns[1];
+    column.curve = {make_point(4, 210, 10), make_point(8, 300, 20), out_of_memory_at(16)};
+    column.max_batch = bounds_of(column.curve);
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_FALSE(view.columns[1].max_batch_size);
+    EXPECT_EQ(view.columns[1].max_batch_text, "≥ 8, < 16");
+    EXPECT_EQ(view.columns[1].largest_batch, 8);
+    EXPECT_TRUE(view.columns[1].max_batch_change.empty());
+    EXPECT_TRUE(view.has_max_batch);
+    column.curve = {out_of_memory_at(16)};
+    column.max_batch = bounds_of(column.curve);
+    EXPECT_EQ(build_compare_view(comparison).columns[1].max_batch_text, "< 16");
 }
 
 TEST(BuildCompareView, NamesNoLimitWhenTheLimitsDiffer) {
@@ -152,7 +170,7 @@ TEST(BuildCompareView, NamesNoLimitWhenTheLimitsDiffer) {
 TEST(BuildCompareView, ShowsABatchOfZeroWhenNothingFitted) {
     Comparison comparison = make_comparison();
     comparison.columns[0].curve = {out_of_memory_at(1)};
-    comparison.columns[0].max_batch_size = 0;
+    comparison.columns[0].max_batch = bounds_of(comparison.columns[0].curve);
     const CompareView view = build_compare_view(comparison);
     EXPECT_EQ(view.columns[0].max_batch_text, "0");
     EXPECT_TRUE(view.columns[1].max_batch_change.empty());
@@ -167,7 +185,7 @@ TEST(BuildCompareView, DescribesEachSourceOnce) {
     EXPECT_EQ(build_compare_view(comparison).source,
               "Measured on the CPU (test processor), median of 3 steps; measured on the CPU (test "
               "processor), one step");
-    comparison.columns[1].source = "predicted";
+    comparison.columns[1].source = Source::kPredicted;
     comparison.columns[1].device = "v100-16gb";
     comparison.columns[1].steps = 1;
     EXPECT_EQ(build_compare_view(comparison).source,
