@@ -1,5 +1,6 @@
 #include "app/commands/machine.h"
 
+#include "models/config/names.h"
 #include "profiler/protocol/worker_client.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
@@ -60,14 +61,7 @@ MachineCheck check_display() {
             .remedy = "Commands and exported charts need none; ssh -X or xvfb-run give one."};
 }
 
-CheckStatus parse_status(const std::string& state) {
-    for (std::size_t i = 0; i < kCheckStatusNames.size(); ++i) {
-        if (kCheckStatusNames[i] == state) return static_cast<CheckStatus>(i);
-    }
-    return CheckStatus::kWarning;
-}
-
-/// The worker knows what needs libtorch, under "facts": torch itself, CUDA, the driver, CUPTI.
+/// The worker knows what needs libtorch, under "checks": torch itself, CUDA, the driver, CUPTI.
 void check_worker(MachineReport& report) {
     const auto missing = [&](std::string remedy) {
         report.checks.push_back({.name = "worker",
@@ -81,11 +75,13 @@ void check_worker(MachineReport& report) {
     if (!outcome) return missing(outcome.error().message);
     report.can_capture = true;
     report.checks.push_back({.name = "worker", .detail = std::string(profiler::build_version())});
-    for (const auto& fact : outcome->summary.value("facts", nlohmann::json::array())) {
-        report.checks.push_back({.name = fact.value("name", ""),
-                                 .status = parse_status(fact.value("state", "")),
-                                 .detail = fact.value("detail", ""),
-                                 .remedy = fact.value("remedy", "")});
+    for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
+        const auto status =
+            models::find_name<CheckStatus>(kCheckStatusNames, check.value("status", ""));
+        report.checks.push_back({.name = check.value("name", ""),
+                                 .status = status.value_or(CheckStatus::kWarning),
+                                 .detail = check.value("detail", ""),
+                                 .remedy = check.value("remedy", "")});
     }
 }
 

@@ -14,11 +14,11 @@ namespace app {
 namespace {
 
 nlohmann::json found(const char* name, const std::string& detail) {
-    return {{"name", name}, {"state", "ok"}, {"detail", detail}, {"remedy", ""}};
+    return {{"name", name}, {"status", "ok"}, {"detail", detail}, {"remedy", ""}};
 }
 
 nlohmann::json missing(const char* name, const std::string& detail, const std::string& remedy) {
-    return {{"name", name}, {"state", "missing"}, {"detail", detail}, {"remedy", remedy}};
+    return {{"name", name}, {"status", "missing"}, {"detail", detail}, {"remedy", remedy}};
 }
 
 nlohmann::json describe_driver() {
@@ -44,7 +44,7 @@ nlohmann::json describe_cupti() {
 
 nlohmann::json describe_machine() {
     const std::string torch = fmt::format("{}, {} threads", TORCH_VERSION, at::get_num_threads());
-    return {{"facts", {found("torch", torch), describe_driver(), describe_cupti()}}};
+    return {{"checks", {found("torch", torch), describe_driver(), describe_cupti()}}};
 }
 
 }  // namespace app

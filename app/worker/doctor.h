@@ -4,8 +4,9 @@
 
 namespace app {
 
-/// What `temposcope doctor` asks the worker: {"facts": [{name, state, detail, remedy}, ...]} about
-/// torch, the NVIDIA driver and CUPTI. `state` is "ok" or "missing". Opens nothing of CUDA.
+/// What `temposcope doctor` asks the worker about torch, the NVIDIA driver and CUPTI:
+/// {"checks": [{name, status, detail, remedy}, ...]}, `status` "ok" or "missing". Opens nothing of
+/// CUDA.
 nlohmann::json describe_machine();
 
 }  // namespace app

@@ -180,8 +180,6 @@ WorkerOutcome run_job(const Request& request, WorkerServer& server) {
             return Job(request, server).run();
         case profiler::RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
-        case profiler::RequestKind::kHello:
-            break;
     }
     return tl::unexpected(
         ErrorFrame{.message = "This worker does not know that request.", .exit_code = kExitFailed});

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 4> kRequestNames{"hello", "doctor", "capture", "sweep"};
+constexpr std::array<std::string_view, 3> kRequestNames{"doctor", "capture", "sweep"};
 
 json fields(const Hello& hello) { return {{"version", hello.version}}; }
 

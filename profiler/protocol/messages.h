@@ -29,10 +29,10 @@ struct Hello {
     std::string version;
 };
 
-enum class RequestKind : uint8_t { kHello, kDoctor, kCapture, kSweep };
+enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep };
 
 struct Request {
-    RequestKind kind = RequestKind::kHello;
+    RequestKind kind = RequestKind::kDoctor;
     nlohmann::json workload;          // of models::Workload
     std::string output_path;          // the final name, ending in .tscope
     int64_t memory_limit_bytes = -1;  // -1: none

@@ -1,6 +1,7 @@
 #include "profiler/protocol/worker_process.h"
 
 #include "profiler/protocol/messages.h"
+#include "profiler/trace/text.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -23,8 +24,6 @@ using models::fail;
 using models::Result;
 
 namespace {
-
-std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
 /// How often the kernel's out-of-memory killer struck since the machine started.
 int64_t count_oom_kills() {

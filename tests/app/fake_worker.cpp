@@ -39,13 +39,14 @@ WorkerOutcome write_steps(const Request& request, double loss) {
 
 WorkerOutcome answer(const Request& request, WorkerServer& server) {
     if (request.kind == RequestKind::kDoctor) {
-        return ResultFrame{.path = "",
-                           .summary = {{"facts",
-                                        {{{"name", "torch"}, {"state", "ok"}, {"detail", "2.11.0"}},
-                                         {{"name", "driver"},
-                                          {"state", "missing"},
-                                          {"detail", "no NVIDIA driver"},
-                                          {"remedy", "Install one to measure on a GPU."}}}}}};
+        return ResultFrame{
+            .path = "",
+            .summary = {{"checks",
+                         {{{"name", "torch"}, {"status", "ok"}, {"detail", "2.11.0"}},
+                          {{"name", "driver"},
+                           {"status", "missing"},
+                           {"detail", "no NVIDIA driver"},
+                           {"remedy", "Install one to measure on a GPU."}}}}}};
     }
     const char* variable = std::getenv("TEMPOSCOPE_FAKE");
     const std::string act = variable == nullptr ? "" : variable;
