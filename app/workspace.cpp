@@ -1,5 +1,7 @@
 #include "app/workspace.h"
 
+#include "profiler/trace/trace_folder.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,21 +12,6 @@ namespace app {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_trace_name(const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name.ends_with(".tscope") || name.ends_with(".tscope.partial");
-}
-
-std::vector<fs::path> traces_in(const fs::path& folder) {
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        if (is_trace_name(entry.path())) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    return files;
-}
 
 bool is_baseline(const DocumentPtr& document) { return document->recipe == "original"; }
 
@@ -70,14 +57,18 @@ void Workspace::open(const std::vector<fs::path>& files) {
             loader_.load(file);
             continue;
         }
-        const std::vector<fs::path> inside = traces_in(file);
-        if (inside.empty()) {
+        const auto inside = profiler::traces_in(file);
+        if (!inside) {
+            notify(profiler::Severity::kError, inside.error().message);
+            continue;
+        }
+        if (inside->empty()) {
             notify(profiler::Severity::kWarning,
                    fmt::format("{} holds no .tscope files; open a folder that `temposcope capture` "
                                "has written.",
                                file.string()));
         }
-        for (const fs::path& trace : inside) loader_.load(trace);
+        for (const fs::path& trace : *inside) loader_.load(trace);
     }
 }
 

@@ -3,8 +3,11 @@
 #include "app/commands/compare_report.h"
 #include "app/commands/percentage.h"
 #include "app/commands/trace_files.h"
+#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -25,26 +28,77 @@ struct CompareOptions {
     bool json = false;
 };
 
-/// The peak of each column beside that of the file given first: a regression check reads
-/// "compare BEFORE AFTER", whatever their recipes.
-std::vector<std::string> grown_peaks(const Comparison& comparison, const std::string& first_file,
-                                     double allowed_ratio) {
-    const auto holds_first = [&](const ComparisonColumn& column) {
-        return std::find(column.files.begin(), column.files.end(), first_file) !=
-               column.files.end();
-    };
-    const auto baseline =
-        std::find_if(comparison.columns.begin(), comparison.columns.end(), holds_first);
+/// A peak to compare: of a captured step, or of an imported trace that knows no steps.
+bool has_peak(const ComparisonColumn& column) {
+    if (!column.step_trace || column.peak_allocated_bytes <= 0) return false;
+    return column.steps > 0 || column.step_trace->run().state == RunState::kComplete;
+}
+
+/// The column with the file given first: a regression check reads "compare BEFORE AFTER", whatever
+/// their recipes. Errors: there is nothing to check against, or nothing to check.
+models::Result<std::size_t> find_baseline(const Comparison& comparison, const NamedTrace& first) {
+    const auto& columns = comparison.columns;
+    const auto found =
+        std::find_if(columns.begin(), columns.end(), [&](const ComparisonColumn& column) {
+            return std::find(column.files.begin(), column.files.end(), first.file) !=
+                   column.files.end();
+        });
+    const bool holds_step = !first.trace->steps.empty() || first.trace->sweep_points.empty();
+    if (found == columns.end() || !has_peak(*found)) {
+        return models::fail(
+            "--fail-if-peak-grows needs a peak to check against: {} has no captured step; name a "
+            "finished capture first.",
+            first.file);
+    }
+    if (holds_step && found->step_trace != first.trace) {
+        return models::fail(
+            "--fail-if-peak-grows needs a peak to check against: {} is a sweep, and the step of "
+            "another file of its recipe took the place of its own; name a capture first.",
+            first.file);
+    }
+    if (columns.size() < 2) {
+        return models::fail(
+            "--fail-if-peak-grows needs two captures: all that was named is one run of {}.",
+            found->recipe);
+    }
+    return static_cast<std::size_t>(found - columns.begin());
+}
+
+/// Errors: the peak of a column cannot be held against that of the baseline.
+models::Result<void> check_comparable(const ComparisonColumn& column,
+                                      const ComparisonColumn& baseline) {
+    if (!has_peak(column)) {
+        return models::fail(
+            "--fail-if-peak-grows needs a peak of each file: {} has no captured step; capture one.",
+            fmt::join(column.files, ", "));
+    }
+    const auto ran = workload_of(*column.step_trace);
+    const auto wanted = workload_of(*baseline.step_trace);
+    if (!ran || !wanted) return {};  // imported: a note of the comparison says so
+    const auto differing = differences(*wanted, *ran);
+    if (differing.empty()) return {};
+    return models::fail(
+        "--fail-if-peak-grows needs captures of the same step: {} and {} differ in {}.",
+        baseline.files.front(), column.files.front(), fmt::join(differing, ", "));
+}
+
+/// A sentence per column whose peak is more than `allowed_ratio` above that of the first file.
+models::Result<std::vector<std::string>> grown_peaks(const Comparison& comparison,
+                                                     const NamedTrace& first,
+                                                     double allowed_ratio) {
+    const auto index = find_baseline(comparison, first);
+    if (!index) return tl::unexpected(index.error());
+    const ComparisonColumn& baseline = comparison.columns[*index];
     std::vector<std::string> grown;
-    if (baseline == comparison.columns.end() || baseline->peak_allocated_bytes == 0) return grown;
     for (const ComparisonColumn& column : comparison.columns) {
+        if (auto ok = check_comparable(column, baseline); !ok) return tl::unexpected(ok.error());
         const double ratio = static_cast<double>(column.peak_allocated_bytes) /
-                             static_cast<double>(baseline->peak_allocated_bytes);
+                             static_cast<double>(baseline.peak_allocated_bytes);
         if (ratio <= 1 + allowed_ratio) continue;
         grown.push_back(fmt::format("the peak of {} is {} above that of {} ({} instead of {})",
-                                    column.recipe, format_percent(ratio - 1), baseline->recipe,
+                                    column.recipe, format_percent(ratio - 1), baseline.recipe,
                                     format_exact_bytes(column.peak_allocated_bytes),
-                                    format_exact_bytes(baseline->peak_allocated_bytes)));
+                                    format_exact_bytes(baseline.peak_allocated_bytes)));
     }
     return grown;
 }
@@ -74,9 +128,10 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         print_comparison(output, *comparison, by, charts);
     }
     if (allowed_ratio >= 0) {
-        const auto grown = grown_peaks(*comparison, traces->front().file, allowed_ratio);
-        if (!grown.empty()) {
-            print_error(fmt::format("{}; {} is allowed.", fmt::join(grown, ", "),
+        const auto grown = grown_peaks(*comparison, traces->front(), allowed_ratio);
+        if (!grown) return failed(grown.error());
+        if (!grown->empty()) {
+            print_error(fmt::format("{}; {} is allowed.", fmt::join(*grown, ", "),
                                     options.fail_if_peak_grows));
             return ExitCode::kConditionHeld;
         }

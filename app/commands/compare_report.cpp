@@ -145,34 +145,28 @@ nlohmann::json or_null(const std::optional<T>& value) {
 }
 
 nlohmann::json column_json(const ComparisonColumn& column) {
-    return {{"recipe", column.recipe},
-            {"source", column.source},
-            {"device", column.device},
-            {"batch_size", column.batch_size},
-            {"steps", column.steps},
-            {"peak_allocated_bytes", column.peak_allocated_bytes},
-            {"peak_reserved_bytes", column.peak_reserved_bytes},
-            {"peak_by_class", by_class_json(column.peak_by_role)},
-            {"kept_bytes", column.kept_bytes},
-            {"step_time_ns", column.step_time_ns},
-            {"throughput_sequences_per_s", column.sequences_per_s},
-            {"loss", column.loss},
-            {"max_batch_size", or_null(column.max_batch_size)},
-            {"best_batch_size", or_null(column.best_batch_size)},
-            {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
-            {"memory_limit_bytes", column.memory_limit_bytes},
-            {"curve", curve_json(column.curve)},
-            {"files", column.files}};
+    nlohmann::json json{{"recipe", column.recipe},
+                        {"source", name_of(column.source)},
+                        {"device", column.device},
+                        {"batch_size", column.batch_size},
+                        {"steps", column.steps},
+                        {"peak_allocated_bytes", column.peak_allocated_bytes},
+                        {"peak_reserved_bytes", column.peak_reserved_bytes},
+                        {"peak_by_class", by_class_json(column.peak_by_role)},
+                        {"kept_bytes", column.kept_bytes},
+                        {"step_time_ns", column.step_time_ns},
+                        {"throughput_sequences_per_s", column.sequences_per_s},
+                        {"loss", column.loss},
+                        {"best_batch_size", or_null(column.best_batch_size)},
+                        {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
+                        {"memory_limit_bytes", column.memory_limit_bytes},
+                        {"curve", curve_json(column.curve)},
+                        {"files", column.files}};
+    json.update(max_batch_json(column));
+    return json;
 }
 
 }  // namespace
-
-std::optional<GroupBy> find_group_by(const std::string& name) {
-    for (std::size_t i = 0; i < kGroupByNames.size(); ++i) {
-        if (kGroupByNames[i] == name) return static_cast<GroupBy>(i);
-    }
-    return std::nullopt;
-}
 
 void print_comparison(Output& output, const Comparison& comparison, std::optional<GroupBy> by,
                       const std::vector<std::string>& charts) {

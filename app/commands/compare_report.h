@@ -13,9 +13,6 @@
 /// A comparison as a table for people (a column per recipe) and as JSON (a row per recipe).
 namespace app {
 
-/// None for an empty name.
-std::optional<profiler::GroupBy> find_group_by(const std::string& name);
-
 void print_comparison(Output& output, const profiler::Comparison& comparison,
                       std::optional<profiler::GroupBy> by, const std::vector<std::string>& charts);
 

@@ -1,12 +1,11 @@
 #include "app/commands/csv.h"
 
-#include "profiler/analysis/comparison.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/storage_names.h"
+#include "profiler/analysis/throughput.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <memory>
 
 namespace app {
 namespace {
@@ -61,22 +60,11 @@ std::string_view scope_of(const Trace& trace, Id<Op> op) {
     return scope.valid() ? trace.text(trace.scopes.get<&Scope::path>(scope)) : std::string_view();
 }
 
-/// The first named tensor of each storage.
-std::vector<StringId> tensor_names(const Trace& trace) {
-    std::vector<StringId> names(trace.storages.size());
-    for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
-        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(Id<Tensor>(i));
-        if (!storage.valid() || !trace.text(names[storage.index()]).empty()) continue;
-        names[storage.index()] = trace.tensors.get<&Tensor::name>(Id<Tensor>(i));
-    }
-    return names;
-}
-
 std::string allocations_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
             "address", "role", "tensor", "op", "scope", "freeing_op");
-    const std::vector<StringId> names = tensor_names(trace);
+    const std::vector<StringId> names = names_of_storages(trace);
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
         const bool known = a.storage.valid();
@@ -128,8 +116,7 @@ std::string sweep_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("batch_size", "outcome", "peak_allocated_bytes", "step_time_ns", "step_time_min_ns",
             "step_time_max_ns", "throughput_sequences_per_s");
-    const auto comparison = compare({{"", std::make_shared<const Trace>(trace)}});
-    for (const ThroughputPoint& point : comparison->columns.front().curve) {
+    for (const ThroughputPoint& point : sweep_curve(trace)) {
         csv.row(point.batch_size,
                 name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk),
                 point.peak_allocated_bytes, point.step_time_ns, point.step_time_min_ns,

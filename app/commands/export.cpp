@@ -3,7 +3,8 @@
 #include "app/commands/csv.h"
 #include "app/commands/terminal.h"
 #include "app/commands/trace_files.h"
-#include "profiler/charts/write_file.h"
+#include "models/config/names.h"
+#include "profiler/trace/write_file.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -21,10 +22,7 @@ struct ExportOptions {
 };
 
 CsvTable csv_table(const std::string& name) {
-    for (std::size_t i = 0; i < kCsvTableNames.size(); ++i) {
-        if (kCsvTableNames[i] == name) return static_cast<CsvTable>(i);
-    }
-    return CsvTable::kAllocations;
+    return models::find_name<CsvTable>(kCsvTableNames, name).value_or(CsvTable::kAllocations);
 }
 
 models::Result<void> write(const ExportOptions& options,

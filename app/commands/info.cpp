@@ -21,11 +21,9 @@ struct InfoOptions {
     bool json = false;
 };
 
+/// The command line has let only names of groups through.
 profiler::GroupBy group_by(const std::string& name) {
-    for (std::size_t i = 0; i < profiler::kGroupByNames.size(); ++i) {
-        if (profiler::kGroupByNames[i] == name) return static_cast<profiler::GroupBy>(i);
-    }
-    return profiler::GroupBy::kClass;
+    return profiler::find_group_by(name).value_or(profiler::GroupBy::kClass);
 }
 
 /// One report is the document itself; several stand in it by their names.

@@ -1,6 +1,7 @@
 #include "app/commands/interrupt.h"
 
 #include <atomic>
+#include <cerrno>
 
 namespace app {
 namespace {
@@ -10,7 +11,9 @@ std::atomic<profiler::WorkerClient*> g_worker = nullptr;
 static_assert(std::atomic<profiler::WorkerClient*>::is_always_lock_free);
 
 void cancel_worker(int) {
+    const int error_before = errno;  // of whatever call the signal came into
     if (profiler::WorkerClient* worker = g_worker) worker->cancel();
+    errno = error_before;
 }
 
 }  // namespace

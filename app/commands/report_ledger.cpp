@@ -1,10 +1,11 @@
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
 #include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/ledger_match.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,12 +14,6 @@ namespace app {
 namespace {
 
 using namespace profiler;
-
-std::optional<ClosedForm> closed_form_of(const Trace& trace) {
-    const auto workload = workload_of(trace);
-    if (!workload) return std::nullopt;
-    return closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
-}
 
 /// "eT", and the bytes it says where they are others.
 std::string formula_text(const ClosedFormRow& formula, const LedgerRow& row) {
@@ -43,9 +38,9 @@ nlohmann::json shape_json(std::string_view shape) {
 void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
     const Trace& trace = *named.trace;
     const Ledger ledger = build_ledger(trace, options);
-    const auto form = closed_form_of(trace);
-    const auto formula = form ? match_closed_form(ledger, *form, trace.run().num_layers)
-                              : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
+    const auto check = check_against_closed_form(trace);
+    const auto formula = check ? match_closed_form(ledger, check->form, trace.run().num_layers)
+                               : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
     output.line(output.styled(fmt::format("Kept for backward: {}", named.file), Style::kBold));
     output.line(
         fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
@@ -69,7 +64,8 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
             {std::string(row.scope), std::string(row.tensor), std::string(row.shape),
              std::string(name_of(row.dtype)), format_count(row.size_bytes),
              format_bytes(row.size_bytes),
-             formula[i] == kNoRow ? "–" : formula_text(form->rows[formula[i]], row), keepers(row)});
+             formula[i] == kNoRow ? "–" : formula_text(check->form.rows[formula[i]], row),
+             keepers(row)});
         if (options.include_all) table.rows.back().push_back(std::string(name_of(row.role)));
     }
     output.table(table);
@@ -78,7 +74,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
                     ledger.rows.size() == 1 ? "tensor" : "tensors",
                     format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
-    if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
+    if (check) output.line(to_sentence(*check));
 }
 
 nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options) {

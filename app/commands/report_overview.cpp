@@ -1,6 +1,7 @@
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
 #include "profiler/analysis/health.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -77,11 +78,17 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
              "trained"});
     }
     output.table(table);
-    if (column.max_batch_size) {
-        output.line(fmt::format("The largest batch that trained is {}{}.", *column.max_batch_size,
-                                column.memory_limit_bytes > 0
-                                    ? " within " + format_bytes(column.memory_limit_bytes)
-                                    : std::string()));
+    const BatchBounds& bounds = column.max_batch;
+    if (!bounds.below) return;
+    const std::string limit = column.memory_limit_bytes > 0
+                                  ? " within " + format_bytes(column.memory_limit_bytes)
+                                  : std::string();
+    if (const auto exact = bounds.exact()) {
+        output.line(fmt::format("The largest batch that trained is {}{}.", *exact, limit));
+    } else {
+        output.line(fmt::format(
+            "The maximum batch{} is not known: at least {}, below {}; sweep again to find it.",
+            limit, bounds.at_least.value_or(0), *bounds.below));
     }
 }
 
@@ -125,8 +132,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["step_time_ns"] = column.step_time_ns;
     json["throughput_sequences_per_s"] = column.sequences_per_s;
     json["loss"] = column.loss;
-    json["max_batch_size"] =
-        column.max_batch_size ? nlohmann::json(*column.max_batch_size) : nullptr;
+    json.update(max_batch_json(column));
     json["closed_form"] = closed_form_json(trace);
     json["health_notes"] = report_health(trace).size();
     json["rows"] = nlohmann::json::array();

@@ -1,8 +1,8 @@
 #include "app/commands/reports.h"
 #include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/comparison_notes.h"
 #include "profiler/trace/units.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace app {
@@ -53,76 +53,27 @@ TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_vie
     return table;
 }
 
-std::string describe_workload(const Trace& trace) {
-    if (const auto workload = workload_of(trace)) return describe(*workload);
-    const std::string_view model = trace.text(trace.run().model);
-    return model.empty() ? "unknown workload" : std::string(model);
+nlohmann::json max_batch_json(const ComparisonColumn& column) {
+    const auto or_null = [](const std::optional<int64_t>& value) {
+        return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+    };
+    return {{"max_batch_size", or_null(column.max_batch.exact())},
+            {"max_batch_size_at_least", or_null(column.max_batch.at_least)},
+            {"max_batch_size_below", or_null(column.max_batch.below)}};
 }
-
-std::string describe_source(const Trace& trace) {
-    const Run run = trace.run();
-    const std::string_view device = trace.text(run.device_name);
-    std::string text;
-    switch (run.source) {
-        case Source::kMeasuredCpu:
-            text = "measured on the CPU";
-            break;
-        case Source::kMeasuredCuda:
-            text = "measured on a GPU";
-            break;
-        case Source::kPredicted:
-            text = "predicted";
-            break;
-        case Source::kImported:
-            text = "imported";
-            break;
-    }
-    if (!device.empty()) text += fmt::format(" ({})", device);
-    if (run.num_threads > 0) {
-        text +=
-            fmt::format(", {} {}", run.num_threads, run.num_threads == 1 ? "thread" : "threads");
-    }
-    const auto software = nlohmann::json::parse(trace.text(run.software), nullptr, false);
-    if (software.is_object() && software.contains("torch") && software["torch"].is_string()) {
-        text += ", torch " + software["torch"].get<std::string>();
-    }
-    if (run.memory_limit_bytes > 0) {
-        text += fmt::format(", limited to {}", format_bytes(run.memory_limit_bytes));
-    }
-    return text;
-}
-
-namespace {
-
-/// The closed form that check_against_closed_form compared with.
-std::string formula_of(const Trace& trace) {
-    const auto workload = workload_of(trace);
-    if (!workload) return {};
-    const auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
-    return form ? form->formula : std::string();
-}
-
-}  // namespace
 
 std::string closed_form_sentence(const Trace& trace) {
     const auto check = check_against_closed_form(trace);
-    if (!check) return {};
-    if (check->equal()) {
-        return fmt::format("Layer {} keeps {}, equal to the closed form {}.", check->layer,
-                           format_exact_bytes(check->ledger_bytes), formula_of(trace));
-    }
-    return fmt::format("Layer {} keeps {}, the closed form {} says {}.", check->layer,
-                       format_exact_bytes(check->ledger_bytes), formula_of(trace),
-                       format_exact_bytes(check->closed_form_bytes));
+    return check ? to_sentence(*check) : std::string();
 }
 
 nlohmann::json closed_form_json(const Trace& trace) {
     const auto check = check_against_closed_form(trace);
     if (!check) return nullptr;
     return {{"layer", check->layer},
-            {"formula", formula_of(trace)},
+            {"formula", check->form.formula},
             {"ledger_bytes", check->ledger_bytes},
-            {"closed_form_bytes", check->closed_form_bytes},
+            {"closed_form_bytes", check->form.total_bytes},
             {"equal", check->equal()}};
 }
 

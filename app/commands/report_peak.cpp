@@ -1,5 +1,6 @@
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>

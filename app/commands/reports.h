@@ -36,11 +36,9 @@ nlohmann::json by_class_json(const profiler::RoleBytes& by_role);
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,
                                     std::string_view title, std::size_t max_rows);
 
-/// "bert-large, 3 layers, layers head, B=8 S=512, fp32"; the file's own words when imported.
-std::string describe_workload(const profiler::Trace& trace);
-
-/// "measured on the CPU (AMD EPYC), 2 threads".
-std::string describe_source(const profiler::Trace& trace);
+/// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum where the sweep
+/// found it, and what it knows in any case; null where it knows nothing.
+nlohmann::json max_batch_json(const profiler::ComparisonColumn& column);
 
 /// How the ledger of a middle layer compares with its closed form; empty when there is none.
 std::string closed_form_sentence(const profiler::Trace& trace);

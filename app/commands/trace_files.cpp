@@ -2,10 +2,10 @@
 
 #include "app/commands/progress.h"
 #include "profiler/trace/trace_file.h"
+#include "profiler/trace/trace_folder.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 
 namespace app {
@@ -14,11 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using models::Result;
 using profiler::NamedTrace;
-
-bool is_trace(const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name.ends_with(".tscope") || name.ends_with(".tscope.partial");
-}
 
 }  // namespace
 
@@ -30,25 +25,15 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
             files.push_back(path);
             continue;
         }
-        const std::size_t before = files.size();
-        fs::directory_iterator entries(path, error);
-        if (error) {
-            return models::fail("The folder {} cannot be read: {}.", path, error.message());
-        }
-        for (const auto& entry : entries) {
-            if (is_trace(entry.path())) files.push_back(entry.path().string());
-        }
-        if (files.size() == before) {
+        const auto inside = profiler::traces_in(path);
+        if (!inside) return tl::unexpected(inside.error());
+        if (inside->empty()) {
             return models::fail(
                 "The folder {} holds no .tscope file: name a trace, or capture one "
                 "with \"temposcope capture\".",
                 path);
         }
-        // By the name without its extension: "tempo" stands before "tempo-packed".
-        std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
-                  [](const std::string& x, const std::string& y) {
-                      return fs::path(x).stem() < fs::path(y).stem();
-                  });
+        for (const fs::path& file : *inside) files.push_back(file.string());
     }
     return files;
 }

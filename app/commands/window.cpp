@@ -15,8 +15,9 @@ Outcome open_window(const std::vector<std::string>& files) {
         }
         options.files.emplace_back(file);
     }
-    // The window says on standard error itself why it cannot open.
-    return run_window(options) == 0 ? ExitCode::kOk : ExitCode::kFailed;
+    const auto closed = run_window(options);
+    if (!closed) return failed(closed.error());
+    return ExitCode::kOk;
 }
 
 }  // namespace app

@@ -1,5 +1,6 @@
 #include "app/commands/workload_options.h"
 
+#include "models/config/names.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
@@ -39,14 +40,6 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     return model;
 }
 
-Result<models::Padding> parse_padding(const std::string& name) {
-    for (std::size_t i = 0; i < models::kPaddingNames.size(); ++i) {
-        if (models::kPaddingNames[i] == name) return static_cast<models::Padding>(i);
-    }
-    return fail("'{}' is not a padding: choose one of {}.", name,
-                fmt::join(models::kPaddingNames, ", "));
-}
-
 /// The workload without its recipe.
 Result<Workload> make_workload(const WorkloadOptions& options) {
     Workload workload;
@@ -59,7 +52,8 @@ Result<Workload> make_workload(const WorkloadOptions& options) {
     const auto precision = models::parse_precision(options.precision);
     if (!precision) return tl::unexpected(precision.error());
     workload.precision = *precision;
-    const auto padding = parse_padding(options.padding);
+    const auto padding =
+        models::parse_name<models::Padding>(models::kPaddingNames, options.padding, "padding");
     if (!padding) return tl::unexpected(padding.error());
     workload.padding = *padding;
     workload.batch_size = options.batch_size;

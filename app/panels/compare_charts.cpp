@@ -207,7 +207,7 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
     chart_title("Maximum batch", view.has_max_batch ? limit : "");
     int64_t most = 0;
     for (const CompareColumn& column : view.columns) {
-        most = std::max(most, column.max_batch_size.value_or(0));
+        most = std::max(most, column.largest_batch);
     }
     if (!view.has_max_batch || most == 0) {
         chart_note("##no_batch", view.no_max_batch_text, below_title(size));
@@ -219,11 +219,14 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
             baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
         }
         for (const CompareColumn& column : view.columns) {
-            if (!column.max_batch_size) continue;
+            if (column.curve.empty() && !column.max_batch_size) continue;  // no sweep
             const Bar bar = bar_of(column.index);
-            const auto value = static_cast<double>(*column.max_batch_size);
+            const auto value = static_cast<double>(column.largest_batch);
             const ImVec2 upper{bar.left, y_of(value)}, lower{bar.right, y_of(0)};
-            draw->AddRectFilled(upper, lower, recipe_color(column.index));
+            // Pale: the sweep ended before it found the maximum, which lies somewhere beyond.
+            const ImU32 color = recipe_color(column.index);
+            draw->AddRectFilled(upper, lower,
+                                column.max_batch_size ? color : with_alpha(color, 0.35F));
             bar_label(draw, bar, value, column.max_batch_text, column.max_batch_change);
             if (mouse_in(upper, lower) && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
                 events.column = column.index;

@@ -64,7 +64,7 @@ struct PanelEvents {
     // selection; a null document clears
     std::optional<DocumentPtr> set_a;
     std::optional<DocumentPtr> set_b;
-    std::optional<size_t> column;        // of the comparison: becomes B, the baseline A
+    std::optional<size_t> column;        // of the comparison: becomes B; A stays
     std::optional<profiler::Role> role;  // toggles
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<profiler::LedgerViewRow> tensor;

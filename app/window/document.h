@@ -24,11 +24,11 @@ struct Document {
     std::shared_ptr<const profiler::Trace> trace;
     profiler::MemoryCurve curve;
     profiler::PeakReport peak;
-    profiler::Ledger ledger;                          // borrows text from `trace`
-    std::optional<profiler::ClosedForm> closed_form;  // of a middle layer
+    profiler::Ledger ledger;                               // borrows text from `trace`
+    std::optional<profiler::ClosedFormCheck> closed_form;  // of a middle layer
 
     std::string recipe;     // "tempo"
-    std::string workload;   // "bert-large, 3 layers, B=8 S=512, fp32"
+    std::string workload;   // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::string source;     // "measured on the CPU"
     std::string state;      // "3 steps", "incomplete, 2 steps", "sweep of 6 batch sizes"
     bool has_step = false;  // false: only a sweep

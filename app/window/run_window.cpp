@@ -2,21 +2,14 @@
 
 #include "app/window/shell.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 namespace app {
 
-int run_window(const WindowOptions& options) {
+models::Result<void> run_window(const WindowOptions& options) {
     const auto shell = Shell::open({.settings_folder = settings_folder()});
-    if (!shell) {
-        fmt::print(stderr, "temposcope: {}\n", shell.error().message);
-        return 1;
-    }
+    if (!shell) return tl::unexpected(shell.error());
     (*shell)->ui().workspace.open(options.files);
     (*shell)->run();
-    return 0;
+    return {};
 }
 
 }  // namespace app

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "models/config/result.h"
+
 #include <filesystem>
 #include <vector>
 
@@ -9,8 +11,8 @@ struct WindowOptions {
     std::vector<std::filesystem::path> files;  // to open; a folder stands for the traces in it
 };
 
-/// Opens the window and returns when the user closes it: 0, or 1 after one sentence on standard
-/// error (no display, no OpenGL). Files that do not open are reported in the window.
-int run_window(const WindowOptions& options);
+/// Opens the window and returns when the user closes it. Errors: no display, no OpenGL. Files that
+/// do not open are reported in the window.
+models::Result<void> run_window(const WindowOptions& options);
 
 }  // namespace app

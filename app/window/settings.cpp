@@ -1,5 +1,7 @@
 #include "app/window/settings.h"
 
+#include "profiler/trace/write_file.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -73,11 +75,9 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"recent_files", files}};
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);
-    const std::filesystem::path beside = file.string() + ".new";
-    std::ofstream stream(beside);
-    stream << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-    stream.close();
-    if (stream) std::filesystem::rename(beside, file, error);
+    // Not to be remembered is no failure of the window.
+    (void)profiler::write_file(file,
+                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace app

@@ -12,6 +12,7 @@
 namespace {
 
 using namespace tests;
+using namespace profiler;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -98,6 +99,29 @@ TEST(BadInput, ACaptureIntoAFileNamedLikeItsFolderIsRefused) {
     const TemporaryFolder folder;
     write(folder / "taken", "");
     expect_failure(run({"capture", "--model", "bert-base", "-o", folder / "taken"}), "taken");
+}
+
+/// A workload that cannot be, in an otherwise sound file: the file opens without what would follow
+/// from it.
+TEST(BadInput, AWorkloadThatCannotBeIsNoCrash) {
+    const TemporaryFolder folder;
+    const std::string file = folder / "damaged.tscope";
+    for (const char* size : {"0", "-64", "9223372036854775807", "1e300"}) {
+        Trace trace = make_sample();
+        std::string workload(trace.text(trace.run().workload));
+        const std::string sound = R"("hidden_size":64)";
+        workload.replace(workload.find(sound), sound.size(),
+                         R"("hidden_size":)" + std::string(size));
+        trace.runs.set<&profiler::Run::workload>(Id<profiler::Run>(0),
+                                                 trace.strings.intern(workload));
+        ASSERT_TRUE(write_trace(trace, file));
+        for (const char* report : {"--json", "--ledger", "--peak", "--health"}) {
+            const Ran ran = run({"info", file, report});
+            EXPECT_EQ(ran.exit_code, 0) << size << " " << report << ": " << ran.err;
+        }
+        EXPECT_TRUE(run({"info", file, "--json"}).json()["closed_form"].is_null());
+        EXPECT_THAT(run({"compare", file}).out, HasSubstr("does not say which workload"));
+    }
 }
 
 }  // namespace

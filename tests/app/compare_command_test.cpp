@@ -65,6 +65,63 @@ TEST(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
     EXPECT_EQ(run({"compare", before, before, "--fail-if-peak-grows", "0%"}).exit_code, 0);
 }
 
+std::string failure_of(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "compare");
+    arguments.insert(arguments.end(), {"--fail-if-peak-grows", "2%", "--json"});
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.exit_code, 1) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    return ran.err;
+}
+
+/// A check that has nothing to compare must not pass.
+TEST(CompareCommand, FailsWhenThereIsNoPeakToCheck) {
+    const TemporaryFolder folder;
+    const std::string capture = write_sample(folder, "capture.tscope");
+    const std::string sweep =
+        write_sample(folder, "sweep.tscope",
+                     {.recipe = "tempo", .sweep = {{1, {1'000'000}}, {2, {}}}, .steps = 0});
+    const std::string empty =
+        write_sample(folder, "empty.tscope", {.recipe = "tempo", .complete = false, .steps = 0});
+    EXPECT_THAT(failure_of({sweep, capture}), HasSubstr("sweep.tscope has no captured step"));
+    EXPECT_THAT(failure_of({empty, capture}), HasSubstr("empty.tscope has no captured step"));
+    EXPECT_THAT(failure_of({capture, sweep}), HasSubstr("sweep.tscope has no captured step"));
+    EXPECT_THAT(failure_of({capture, empty}), HasSubstr("empty.tscope has no captured step"));
+    EXPECT_THAT(failure_of({capture}), HasSubstr("needs two captures"));
+}
+
+TEST(CompareCommand, FailsToCheckPeaksOfDifferentSteps) {
+    const TemporaryFolder folder;
+    const std::string before = write_sample(folder, "before.tscope");
+    const std::string after = write_sample(folder, "after.tscope", {.batch_size = 3});
+    EXPECT_THAT(failure_of({before, after}), HasSubstr("differ in batch size (2 and 3)"));
+    EXPECT_EQ(run({"compare", before, after}).exit_code, 0) << "without the check a note says so";
+}
+
+/// The capture takes the place of the step that a sweep of the same recipe brought along.
+TEST(CompareCommand, FailsToCheckAgainstAStepThatAnotherFileReplaced) {
+    const TemporaryFolder folder;
+    const std::string sweep =
+        write_sample(folder, "sweep.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}});
+    const std::string capture = write_sample(folder, "capture.tscope", {.scale = 2});
+    EXPECT_THAT(failure_of({sweep, capture}), HasSubstr("name a capture first"));
+}
+
+TEST(CompareCommand, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
+    const TemporaryFolder folder;
+    const std::string sweep =
+        write_sample(folder, "sweep.tscope", {.sweep = {{8, {1'000'000}}, {16, {}}}});
+    EXPECT_THAT(run({"compare", sweep}).out, HasSubstr("≥ 8, < 16"));
+    EXPECT_THAT(run({"info", sweep}).out, HasSubstr("at least 8, below 16"));
+    for (const auto& json : {run({"compare", sweep, "--json"}).json()["rows"][0],
+                             run({"info", sweep, "--json"}).json()}) {
+        EXPECT_TRUE(json["max_batch_size"].is_null());
+        EXPECT_EQ(json["max_batch_size_at_least"], 8);
+        EXPECT_EQ(json["max_batch_size_below"], 16);
+    }
+}
+
 /// The check is against the file given first, also where `original` is shown first.
 TEST(CompareCommand, ChecksGrowthAgainstTheFirstFile) {
     const TemporaryFolder folder;

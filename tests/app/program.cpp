@@ -93,7 +93,7 @@ profiler::Trace make_sample(const SampleSpec& spec) {
     w.model.intermediate_size = 256;
     w.recipe_name = spec.recipe;
     w.recipe = models::parse_recipe(spec.recipe).value();
-    w.batch_size = 2;
+    w.batch_size = spec.batch_size;
     w.seq_len = 16;
     TraceBuilder b(w);
     std::vector<Id<Scope>> layers;

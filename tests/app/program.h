@@ -53,6 +53,7 @@ struct SampleSpec {
     std::vector<std::pair<int64_t, std::vector<int64_t>>> sweep;  // batch, step times; none: OOM
     bool complete = true;
     int steps = 2;
+    int64_t batch_size = 2;
 };
 profiler::Trace make_sample(const SampleSpec& spec = {});
 std::string write_sample(const TemporaryFolder& folder, const std::string& name,
