@@ -1,8 +1,8 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/protocol/exit_code.h"
 
-#include <cstdint>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -10,13 +10,7 @@
 /// How a command ends.
 namespace app {
 
-enum class ExitCode : uint8_t {
-    kOk = 0,
-    kFailed = 1,         // one sentence on standard error names the remedy
-    kUsage = 2,          // the command line asks for something that does not exist
-    kOutOfMemory = 3,    // where the command was not looking for it
-    kConditionHeld = 4,  // of a --fail-if... option
-};
+using profiler::ExitCode;
 
 struct Failure {
     ExitCode code = ExitCode::kFailed;

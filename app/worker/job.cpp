@@ -1,11 +1,11 @@
 #include "app/worker/job.h"
 
-#include "app/commands/outcome.h"
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
 #include "models/config/workload.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "profiler/protocol/exit_code.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 
@@ -26,8 +26,8 @@ using profiler::TraceWriter;
 using profiler::WorkerOutcome;
 using profiler::WorkerServer;
 
-constexpr int kExitFailed = static_cast<int>(ExitCode::kFailed);
-constexpr int kExitOutOfMemory = static_cast<int>(ExitCode::kOutOfMemory);
+constexpr int kExitFailed = static_cast<int>(profiler::ExitCode::kFailed);
+constexpr int kExitOutOfMemory = static_cast<int>(profiler::ExitCode::kOutOfMemory);
 
 /// A failure on the way of a trace to its file.
 struct FileError : std::runtime_error {

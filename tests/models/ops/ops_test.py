@@ -16,7 +16,12 @@ import torch.nn.functional as F
 
 tempo = torch.ops.tempo
 KEY = [7, 0, 1, 2, 3]
-OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+OPCHECK_TESTS = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_dynamic",
+)
 
 
 def randn(*shape, dtype=torch.float64, grad=True, seed=0):
@@ -48,8 +53,28 @@ def cases():
     yield tempo.layer_norm, (x, None, None, 1e-5, "output")
     mask = torch.tensor([[0.0, 0, 0, 0, -1e4], [0, 0, 0, -1e4, -1e4]], dtype=torch.float64)
     for masks in ("byte", "bit", "philox"):
-        yield tempo.attention_core, (randn(4, 5, 5), randn(4, 5, 3), mask, 0.5, False, 2, 0.25, masks, KEY)
-    yield tempo.attention_core, (randn(4, 5, 5), randn(4, 5, 3), None, 0.5, True, 2, 0.0, "byte", KEY)
+        yield tempo.attention_core, (
+            randn(4, 5, 5),
+            randn(4, 5, 3),
+            mask,
+            0.5,
+            False,
+            2,
+            0.25,
+            masks,
+            KEY,
+        )
+    yield tempo.attention_core, (
+        randn(4, 5, 5),
+        randn(4, 5, 3),
+        None,
+        0.5,
+        True,
+        2,
+        0.0,
+        "byte",
+        KEY,
+    )
 
 
 class Ops(unittest.TestCase):
@@ -67,23 +92,30 @@ class Ops(unittest.TestCase):
         y, _, rstd = tempo.layer_norm_forward(x, None, None, 1e-5, "output")
         torch.library.opcheck(tempo.layer_norm_backward.default, (x, y, None, None, rstd, "output"))
         scores = randn(4, 5, 5, grad=False)
-        probs, dropped, keep = tempo.softmax_dropout_forward(scores, None, 0.5, False, 2, 0.5, "bit", KEY)
-        torch.library.opcheck(tempo.softmax_dropout_recompute.default, (probs, keep, 0.5, "bit", KEY))
+        probs, dropped, keep = tempo.softmax_dropout_forward(
+            scores, None, 0.5, False, 2, 0.5, "bit", KEY
+        )
+        torch.library.opcheck(
+            tempo.softmax_dropout_recompute.default, (probs, keep, 0.5, "bit", KEY)
+        )
         torch.library.opcheck(
             tempo.softmax_dropout_backward_.default, (dropped, probs, keep, 0.5, 0.5, "bit", KEY)
         )
 
     def test_gradients_equal_numerical_ones(self):
-        # x* = -0.7518 is where a GELU from its output is worst: 2e-9 in fp64, far below gradcheck's 1e-6.
+        # A GELU from its output is worst at x* = -0.7518: 2e-9 in fp64, far below gradcheck's 1e-6.
         for op, arguments in cases():
             with self.subTest(op=str(op)):
                 tensors = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
 
                 def run(*leaves, op=op, arguments=arguments):
                     given = iter(leaves)
-                    return op(*[
-                        next(given) if isinstance(a, torch.Tensor) and a.requires_grad else a for a in arguments
-                    ])
+                    return op(
+                        *[
+                            next(given) if isinstance(a, torch.Tensor) and a.requires_grad else a
+                            for a in arguments
+                        ]
+                    )
 
                 self.assertTrue(torch.autograd.gradcheck(run, tensors))
 
@@ -91,13 +123,16 @@ class Ops(unittest.TestCase):
         x, gamma, beta = norm_arguments(6, 64)
         torch.testing.assert_close(tempo.gelu(x), F.gelu(x))
         torch.testing.assert_close(tempo.gelu(x, True), F.gelu(x, approximate="tanh"))
-        torch.testing.assert_close(tempo.layer_norm(x, gamma, beta), F.layer_norm(x, (64,), gamma, beta))
+        torch.testing.assert_close(
+            tempo.layer_norm(x, gamma, beta), F.layer_norm(x, (64,), gamma, beta)
+        )
         scores, value = randn(4, 7, 7), randn(4, 7, 3)
         expected = torch.softmax(scores * 0.5, -1) @ value
         torch.testing.assert_close(attention(scores, value, p=0.0), expected)
         causal = torch.full((7, 7), float("-inf"), dtype=torch.float64).triu(1)
         torch.testing.assert_close(
-            attention(scores, value, p=0.0, causal=True), torch.softmax(scores * 0.5 + causal, -1) @ value
+            attention(scores, value, p=0.0, causal=True),
+            torch.softmax(scores * 0.5 + causal, -1) @ value,
         )
 
     def test_dropout_of_probability_0_and_1(self):
@@ -129,7 +164,10 @@ class Ops(unittest.TestCase):
             x = randn(batch, 6, 16)
             expected, actual = block(x), compiled(x)
             torch.testing.assert_close(actual, expected)
-            grads = [torch.autograd.grad(y.square().sum(), [x, *block.parameters()]) for y in (expected, actual)]
+            grads = [
+                torch.autograd.grad(y.square().sum(), [x, *block.parameters()])
+                for y in (expected, actual)
+            ]
             torch.testing.assert_close(grads[1], grads[0])
 
     def test_autocast(self):
@@ -147,16 +185,22 @@ class Ops(unittest.TestCase):
             value = randn(4, 5, 3, dtype=torch.float32)
             out = attention(scores.bfloat16(), value)
             self.assertEqual(out.dtype, torch.bfloat16)
-        (y.float().sum() + out.float().sum()).backward()  # outside of autocast, as training loops do
+        (
+            y.float().sum() + out.float().sum()
+        ).backward()  # outside of autocast, as training loops do
         for leaf in (x, weight, bias, value):
             self.assertEqual(leaf.grad.dtype, torch.float32)
-        torch.testing.assert_close(y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1)
+        torch.testing.assert_close(
+            y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1
+        )
 
     def test_inference_mode_and_no_grad(self):
         x, gamma, beta = norm_arguments(2, 32)
         expected = tempo.layer_norm(tempo.gelu(x), gamma, beta)
         with torch.inference_mode():
-            torch.testing.assert_close(tempo.layer_norm(tempo.gelu(x.detach()), gamma, beta), expected)
+            torch.testing.assert_close(
+                tempo.layer_norm(tempo.gelu(x.detach()), gamma, beta), expected
+            )
         with torch.no_grad():
             y = tempo.dropout(x, 0.1, "byte", KEY)
             self.assertFalse(y.requires_grad)
@@ -186,12 +230,14 @@ class Ops(unittest.TestCase):
 
     def test_backward_is_deterministic(self):
         scores, value = randn(4, 33, 33, dtype=torch.float32), randn(4, 33, 8, dtype=torch.float32)
-        runs = [torch.autograd.grad(attention(scores, value).sum(), [scores, value]) for _ in range(3)]
+        runs = [
+            torch.autograd.grad(attention(scores, value).sum(), [scores, value]) for _ in range(3)
+        ]
         for run in runs[1:]:
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(run, runs[0])))
 
     def test_kept_bytes(self):
-        """What autograd holds, beside inputs and parameters: GELU y + n/8, LayerNorm y + 4 B a row, attention P + T/8."""
+        """GELU keeps y + n/8, LayerNorm y + 4 B a row, attention P + T/8 and value."""
 
         def kept(run):
             storages = {}
@@ -208,7 +254,9 @@ class Ops(unittest.TestCase):
         x, gamma, beta = norm_arguments(24, 64, dtype=torch.float32)
         parameters = 2 * 64 * 4
         self.assertEqual(kept(lambda: tempo.gelu(x))[0], 4 * n + n // 8)
-        self.assertEqual(kept(lambda: tempo.layer_norm(x, gamma, beta))[0] - parameters, 4 * n + 4 * 24)
+        self.assertEqual(
+            kept(lambda: tempo.layer_norm(x, gamma, beta))[0] - parameters, 4 * n + 4 * 24
+        )
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "bit", KEY))[0], n // 8)
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "philox", KEY))[0], 0)
         scores, value = randn(4, 32, 32, dtype=torch.float32), randn(4, 32, 8, dtype=torch.float32)
@@ -238,13 +286,19 @@ class Ops(unittest.TestCase):
             "key has 2 values": lambda: tempo.dropout(x, 0.5, "byte", [1, 2]),
             "dy has shape": lambda: tempo.gelu_backward(x[:2], y, branch, False, "bit"),
             "dy has dtype": lambda: tempo.gelu_backward(x.float(), y, branch, False, "bit"),
-            "branch_mask has 3 elements": lambda: tempo.gelu_backward(x, y, branch[:3], False, "bit"),
-            "keep_mask has 0 elements": lambda: tempo.dropout_backward(x, keep[:0], 0.5, "byte", KEY),
+            "branch_mask has 3 elements": lambda: tempo.gelu_backward(
+                x, y, branch[:3], False, "bit"
+            ),
+            "keep_mask has 0 elements": lambda: tempo.dropout_backward(
+                x, keep[:0], 0.5, "byte", KEY
+            ),
             "gamma has shape": lambda: tempo.layer_norm(x, torch.ones(15).double(), None),
             "beta has shape": lambda: tempo.layer_norm(x, None, torch.ones(16)),  # float32
             "save is 'input'": lambda: tempo.layer_norm(x, None, None, 1e-5, "input"),
             "x has shape": lambda: tempo.layer_norm(torch.ones(3, 0), None, None),
-            "rstd has 1 elements": lambda: tempo.layer_norm_backward(x, x, None, None, torch.ones(1), "output"),
+            "rstd has 1 elements": lambda: tempo.layer_norm_backward(
+                x, x, None, None, torch.ones(1), "output"
+            ),
             "scores has shape": lambda: attention(scores[0], value),
             "value has shape": lambda: attention(scores, value[:2]),
             "num_heads is 0": lambda: attention(scores, value, num_heads=0),
@@ -253,10 +307,14 @@ class Ops(unittest.TestCase):
             "ddropped is not contiguous": lambda: tempo.softmax_dropout_backward_(
                 scores.transpose(1, 2), scores, keep, 1.0, 0.0, "byte", KEY
             ),
-            "weight has shape": lambda: tempo.gelu_linear(x, torch.ones(3, 4).double(), torch.ones(3).double()),
+            "weight has shape": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 4).double(), torch.ones(3).double()
+            ),
         }
         for message, call in wrong.items():
-            with self.subTest(message=message), self.assertRaisesRegex(RuntimeError, "tempo: " + message):
+            with self.subTest(message=message), self.assertRaisesRegex(
+                RuntimeError, "tempo: " + message
+            ):
                 call()
 
 

@@ -1,0 +1,232 @@
+"""Tempo's ops in a PyTorch model that exists already.
+
+    import torch, tempo_modules
+    torch.ops.load_library("build/bin/libtempo_ops.so")  # and libtempo_ops_cuda.so with CUDA
+    tempo_modules.swap(model)                            # in place; parameters stay
+
+`swap` replaces nn.LayerNorm, nn.Dropout and GELU modules anywhere in a model (a Hugging Face BERT's
+too) and nn.TransformerEncoderLayer as a whole, whose attention then recomputes its dropout in
+backward. What autograd keeps:
+
+    LayerNorm    its output and 4 bytes a row      instead of its input
+    GELU         its output and 1 bit an element   instead of its input
+    dropout      1 bit an element, or nothing      instead of a byte ("philox" draws it again)
+    attention    probabilities and 1 bit each      instead of two [B, A, S, S] and a byte each
+
+Run as a program it swaps the ops into an encoder layer and, where the package transformers is
+installed, into a Hugging Face BERT, and prints what each keeps:
+    python3 tempo_modules.py build/bin/libtempo_ops.so
+"""
+
+import itertools
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+tempo = torch.ops.tempo
+
+
+class Masks:
+    """Which dropout masks a model draws: functions of (seed, rank, step, layer, site)."""
+
+    def __init__(self, seed=0, rank=0, kind="bit"):
+        self.seed, self.rank, self.kind = seed, rank, kind
+        self.step = 0  # set it, or add one, before each training step
+
+    def key(self, layer, site=0):
+        return [self.seed, self.rank, self.step, layer, site]
+
+
+class Dropout(nn.Module):
+    def __init__(self, p, masks, index):
+        super().__init__()
+        self.p, self.masks, self.index = p, masks, index
+
+    def forward(self, x, site=0):
+        if not self.training or self.p == 0:
+            return x
+        return tempo.dropout(x, self.p, self.masks.kind, self.masks.key(self.index, site))
+
+
+class LayerNorm(nn.Module):
+    """Shares weight and bias with the module it replaces.
+
+    Where some |weight| is small (or bias / weight large), x̂ is kept instead of the output: the
+    same bytes, no division. `refresh` decides it, once per optimizer step.
+    """
+
+    def __init__(self, norm):
+        super().__init__()
+        if len(norm.normalized_shape) != 1:
+            raise ValueError(
+                f"LayerNorm over {norm.normalized_shape}: only the last dimension is supported"
+            )
+        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
+        self.refresh()
+
+    @torch.no_grad()
+    def refresh(self):
+        weight = torch.ones(1) if self.weight is None else self.weight.float().abs()
+        bias = 0 if self.bias is None else self.bias.float().abs()
+        exact = bool(((weight >= 1 / 64) & (bias <= 16 * weight)).all())
+        self.save = "output" if exact else "normalized"
+
+    def forward(self, x):
+        return tempo.layer_norm(x, self.weight, self.bias, self.eps, self.save)
+
+
+class Gelu(nn.Module):
+    def __init__(self, tanh):
+        super().__init__()
+        self.tanh = tanh
+
+    def forward(self, x):
+        return tempo.gelu(x, self.tanh)
+
+
+class EncoderLayer(nn.Module):
+    """nn.TransformerEncoderLayer (batch first, GELU) on Tempo's ops, with its own parameters."""
+
+    def __init__(self, layer, masks, index):
+        super().__init__()
+        if layer.activation is not F.gelu or not layer.self_attn.batch_first:
+            raise ValueError("only batch_first=True, activation='gelu' is supported")
+        self.self_attn, self.linear1, self.linear2 = layer.self_attn, layer.linear1, layer.linear2
+        self.norm1, self.norm2 = LayerNorm(layer.norm1), LayerNorm(layer.norm2)
+        self.norm_first, self.masks, self.index = layer.norm_first, masks, index
+        self.attention_p, self.p = layer.self_attn.dropout, layer.dropout.p
+
+    def _dropout(self, x, site):
+        if not self.training or self.p == 0:
+            return x
+        return tempo.dropout(x, self.p, self.masks.kind, self.masks.key(self.index, site))
+
+    def _attention(self, x, additive_mask):
+        B, S, H = x.shape
+        A, D = self.self_attn.num_heads, self.self_attn.head_dim
+        projected = F.linear(x, self.self_attn.in_proj_weight, self.self_attn.in_proj_bias)
+        # [3, B*A, S, D], dense: a view of the projection would keep all of it.
+        q, k, v = (
+            projected.view(B, S, 3, A, D).permute(2, 0, 3, 1, 4).reshape(3, B * A, S, D).unbind()
+        )
+        scores = torch.bmm(q, k.transpose(1, 2))
+        p = self.attention_p if self.training else 0.0
+        out = tempo.attention_core(
+            scores,
+            v,
+            additive_mask,
+            D**-0.5,
+            False,
+            A,
+            p,
+            self.masks.kind,
+            self.masks.key(self.index, 0),
+        )
+        out = out.view(B, A, S, D).transpose(1, 2).reshape(B, S, H)
+        return self._dropout(self.self_attn.out_proj(out), 1)
+
+    def _feed_forward(self, x):
+        return self._dropout(self.linear2(tempo.gelu(self.linear1(x))), 2)
+
+    def forward(self, x, additive_mask=None):
+        """x [B, S, H]; additive_mask [B, S], added to the scores of each key, or none."""
+        if self.norm_first:
+            x = x + self._attention(self.norm1(x), additive_mask)
+            return x + self._feed_forward(self.norm2(x))
+        x = self.norm1(x + self._attention(x, additive_mask))
+        return self.norm2(x + self._feed_forward(x))
+
+
+def _replacement(module, masks, index):
+    if isinstance(module, nn.TransformerEncoderLayer):
+        return EncoderLayer(module, masks, index)
+    if isinstance(module, nn.LayerNorm):
+        return LayerNorm(module)
+    if type(module) is nn.Dropout:
+        return Dropout(module.p, masks, index)
+    if isinstance(module, nn.GELU):
+        return Gelu(module.approximate == "tanh")
+    if type(module).__name__ in ("GELUActivation", "NewGELUActivation"):  # Hugging Face's
+        return Gelu(type(module).__name__ == "NewGELUActivation")
+    return None
+
+
+def swap(model, masks=None):
+    """Replaces what can be replaced in `model`, in place. Returns the Masks, whose step the
+    training loop counts."""
+    masks = masks or Masks()
+    indices = itertools.count()
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            new = _replacement(child, masks, next(indices))
+            if new is not None:
+                new.train(child.training)
+                setattr(parent, name, new)
+    return masks
+
+
+def kept_bytes(run, model):
+    """What autograd holds for backward, each storage once, without the model's parameters."""
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    storages = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = run()  # alive until the sum is taken: no storage is used twice
+    return sum(storages.values()), result
+
+
+def _compare(name, model, run):
+    """`run(model)` on torch's ops and on Tempo's: kept bytes in training, gradients in eval."""
+    model.eval()
+    expected = run(model)
+    weight = torch.randn(expected.shape)
+    stock = torch.autograd.grad(
+        (expected * weight).sum(), list(model.parameters()), allow_unused=True
+    )
+    model.train()
+    before, _ = kept_bytes(lambda: run(model), model)
+    swap(model)
+    after, _ = kept_bytes(lambda: run(model), model)
+    model.eval()
+    actual = run(model)
+    ours = torch.autograd.grad((actual * weight).sum(), list(model.parameters()), allow_unused=True)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+    # The derivative of GELU next to its minimum carries sqrt(eps) of the stored output, 4.8e-5.
+    for a, b in zip(ours, stock):
+        if b is not None:
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4 * float(b.abs().max()) + 1e-6)
+    print(
+        f"{name}: kept for backward {before:,} B with torch's ops, {after:,} B with Tempo's "
+        f"({after / before - 1:+.1%})"
+    )
+
+
+def main():
+    torch.ops.load_library(sys.argv[1])
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(256, 8, 1024, activation="gelu", batch_first=True)
+    x = torch.randn(4, 128, 256)
+    _compare("nn.TransformerEncoderLayer", nn.Sequential(layer), lambda model: model(x))
+    try:
+        from transformers import BertConfig, BertModel
+    except ImportError:
+        print("Hugging Face BERT: the package transformers is not installed")
+        return
+    config = BertConfig(
+        hidden_size=256, num_attention_heads=8, num_hidden_layers=2, intermediate_size=1024
+    )
+    config._attn_implementation = "eager"
+    tokens = torch.randint(config.vocab_size, (4, 128))
+    _compare("Hugging Face BERT", BertModel(config), lambda model: model(tokens).last_hidden_state)
+
+
+if __name__ == "__main__":
+    main()
