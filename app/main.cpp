@@ -36,6 +36,7 @@ void describe_program(CLI::App& program, app::Chosen& chosen) {
     app::add_sweep_command(program, chosen);
     app::add_info_command(program, chosen);
     app::add_compare_command(program, chosen);
+    app::add_replay_command(program, chosen);
     app::add_export_command(program, chosen);
     app::add_open_command(program, chosen);
     app::add_doctor_command(program, chosen);

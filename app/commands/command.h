@@ -24,6 +24,7 @@ void add_capture_command(CLI::App& program, Chosen& chosen);
 void add_sweep_command(CLI::App& program, Chosen& chosen);
 void add_info_command(CLI::App& program, Chosen& chosen);
 void add_compare_command(CLI::App& program, Chosen& chosen);
+void add_replay_command(CLI::App& program, Chosen& chosen);
 void add_export_command(CLI::App& program, Chosen& chosen);
 void add_open_command(CLI::App& program, Chosen& chosen);
 void add_doctor_command(CLI::App& program, Chosen& chosen);

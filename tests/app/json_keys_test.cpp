@@ -92,6 +92,14 @@ TEST_F(JsonKeys, OfCompare) {
     EXPECT_EQ(keys_of(by["rows"][0]["groups"][0]), documented("info row"));
 }
 
+TEST_F(JsonKeys, OfReplay) {
+    const auto json =
+        run({"replay", sample_, "--alloc-conf", "", "--memory-limit", "2MiB", "--json"}).json();
+    EXPECT_EQ(keys_of(json), documented("replay"));
+    for (const auto& row : json["rows"]) EXPECT_EQ(keys_of(row), documented("replay row"));
+    EXPECT_EQ(keys_of(json["rows"].back()["out_of_memory"]), documented("out of memory"));
+}
+
 TEST_F(JsonKeys, OfExport) {
     const auto json =
         run({"export", sample_, "--to", "csv", "-o", folder_ / "x.csv", "--json"}).json();

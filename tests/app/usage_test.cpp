@@ -14,8 +14,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::vector<std::string> kCommands{"capture", "sweep", "info",  "compare",
-                                         "export",  "open",  "doctor"};
+const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare",
+                                         "replay",  "export", "open", "doctor"};
 
 std::vector<std::string> capture(const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o",

@@ -1,0 +1,204 @@
+#include "app/commands/command.h"
+#include "app/commands/replay_report.h"
+#include "app/commands/trace_files.h"
+#include "profiler/analysis/event_order.h"
+#include "profiler/formats/file_bytes.h"
+#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/trace/units.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+using models::Result;
+
+struct ReplayOptions {
+    std::string file;
+    std::string alloc_conf;
+    bool has_alloc_conf = false;
+    std::string memory_limit;
+    bool json = false;
+};
+
+/// What the command line asks for beside the settings of the file.
+struct Asked {
+    std::optional<AllocatorSettings> settings;  // none: those of the file
+    std::optional<int64_t> memory_limit_bytes;
+
+    bool is_something() const { return settings || memory_limit_bytes; }
+};
+
+Result<Asked> parse_options(const ReplayOptions& options) {
+    Asked asked;
+    if (options.has_alloc_conf) {
+        const auto settings = parse_alloc_conf(options.alloc_conf);
+        if (!settings) return tl::unexpected(settings.error());
+        asked.settings = *settings;
+    }
+    if (!options.memory_limit.empty()) {
+        const auto bytes = parse_bytes(options.memory_limit);
+        if (!bytes) return tl::unexpected(bytes.error());
+        if (*bytes == 0) {
+            return models::fail("--memory-limit is 0: give the memory of a device, such as 16GiB.");
+        }
+        asked.memory_limit_bytes = *bytes;
+    }
+    if (asked.settings && asked.settings->memory_fraction < 1 && !asked.memory_limit_bytes) {
+        return models::fail(
+            "per_process_memory_fraction is a share of the device's memory: say how much that is "
+            "with --memory-limit.");
+    }
+    return asked;
+}
+
+ReplayRow simulate_row(const RequestStream& stream, const AllocatorSettings& settings,
+                       std::optional<int64_t> memory_limit_bytes) {
+    const Simulation simulation =
+        simulate(stream, {.settings = settings, .memory_limit_bytes = memory_limit_bytes});
+    ReplayRow row{.settings = settings,
+                  .memory_limit_bytes = memory_limit_bytes,
+                  .peak = simulation.peak,
+                  .at_peak = simulation.at_peak,
+                  .num_segments = simulation.num_segments_at_peak,
+                  .num_retries = simulation.num_retries,
+                  .num_allocations = stream.num_allocations,
+                  .out_of_memory = simulation.out_of_memory};
+    if (row.out_of_memory) {
+        row.allocations_done = stream.requests[row.out_of_memory->request].allocation;
+    }
+    return row;
+}
+
+void add_asked_row(ReplayDocument& document, const RequestStream& stream, const Asked& asked,
+                   const AllocatorSettings& own_settings) {
+    const AllocatorSettings settings = asked.settings.value_or(own_settings);
+    document.rows.push_back(simulate_row(stream, settings, asked.memory_limit_bytes));
+    if (settings.gc_threshold > 0 && !asked.memory_limit_bytes) {
+        document.notes.push_back(
+            "garbage_collection_threshold has no effect without a limit: add --memory-limit.");
+    }
+}
+
+/// A snapshot: first as it was recorded, then from an empty allocator under both settings, since
+/// only runs with the same start compare.
+Result<ReplayDocument> replay_snapshot(const std::string& file, const Asked& asked) {
+    const auto snapshot = read_pytorch_snapshot(file);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    const AllocatorRecording& recording = snapshot->busiest();
+    const AllocatorSettings settings = settings_of(recording.settings);
+    const auto exact = replay(recording, settings);
+    if (!exact) return models::fail("{} cannot be replayed: {}.", file, exact.error().message);
+
+    ReplayDocument document{.file = file,
+                            .source = "snapshot",
+                            .device = fmt::format("cuda:{}", recording.device),
+                            .events = exact->events,
+                            .exact = *exact};
+    document.rows.push_back({.settings = settings,
+                             .from_recorded_start = true,
+                             .peak = exact->peak,
+                             .at_peak = exact->at_peak,
+                             .num_segments = exact->num_segments_at_peak});
+    const auto others = std::count_if(snapshot->devices.begin(), snapshot->devices.end(),
+                                      [](const AllocatorRecording& device) {
+                                          return !device.events.empty() || !device.segments.empty();
+                                      });
+    if (others > 1) {
+        document.notes.push_back(
+            fmt::format("{} devices are in the file; this is the one with most events.", others));
+    }
+    if (!asked.is_something()) return document;
+    const auto stream = request_stream_of(recording, settings);
+    if (!stream) return models::fail("{} cannot be replayed: {}.", file, stream.error().message);
+    document.rows.push_back(simulate_row(*stream, settings, std::nullopt));
+    add_asked_row(document, *stream, asked, settings);
+    return document;
+}
+
+/// A trace of any source: what it allocated, as a CUDA device would have been asked.
+Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked) {
+    const auto named = open_trace(file);
+    if (!named) return tl::unexpected(named.error());
+    const Trace& trace = *named->trace;
+    const Id<Device> device = profiled_device(trace);
+    const RequestStream stream = request_stream_of(trace, device);
+    if (stream.requests.empty()) {
+        return models::fail("{} holds no allocations to replay; capture a step into it first.",
+                            file);
+    }
+    const auto settings = parse_alloc_conf(trace.text(trace.run().allocator_settings));
+    ReplayDocument document{
+        .file = file,
+        .source = "trace",
+        .device = std::string(device.valid() ? trace.text(trace.devices.get<&Device::name>(device))
+                                             : std::string_view("cpu")),
+        .events = static_cast<int64_t>(stream.requests.size())};
+    const AllocatorSettings own = settings.value_or(AllocatorSettings{});
+    document.rows.push_back(simulate_row(stream, own, std::nullopt));
+    if (asked.is_something()) add_asked_row(document, stream, asked, own);
+    return document;
+}
+
+Outcome run_replay(const ReplayOptions& options, Output& output) {
+    const auto asked = parse_options(options);
+    if (!asked) return wrong_usage(asked.error());
+    const auto first_bytes = read_file_bytes(options.file, 16);
+    const bool is_pickle = first_bytes && looks_like_pickle(*first_bytes);
+    const bool is_database = first_bytes && first_bytes->starts_with("SQLite format 3");
+    if (first_bytes && !is_pickle && !is_database) {
+        return fail_with(ExitCode::kFailed,
+                         "{} is neither a PyTorch memory snapshot nor a trace: give a file of "
+                         "torch.cuda.memory._dump_snapshot, or a .tscope file.",
+                         options.file);
+    }
+    const auto document =
+        is_pickle ? replay_snapshot(options.file, *asked) : replay_trace(options.file, *asked);
+    if (!document) return failed(document.error());
+    if (options.json) {
+        output.document(replay_json(*document));
+    } else {
+        print_replay(output, *document);
+    }
+    return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& program, Chosen& chosen) {
+    auto* command = program.add_subcommand(
+        "replay", "What PyTorch's CUDA allocator does with a snapshot's or a trace's allocations");
+    auto options = std::make_shared<ReplayOptions>();
+    command
+        ->add_option("FILE", options->file,
+                     "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace")
+        ->required();
+    auto* alloc_conf = command
+                           ->add_option("--alloc-conf", options->alloc_conf,
+                                        "other settings, as PYTORCH_CUDA_ALLOC_CONF takes them")
+                           ->type_name("SETTINGS");
+    command
+        ->add_option("--memory-limit", options->memory_limit,
+                     "a device with this much memory, e.g. 16GiB")
+        ->type_name("SIZE");
+    add_json_option(*command, chosen);
+    command->footer(
+        "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
+        "them? With other settings or a limit, memory under them is shown beside.\n\n"
+        "Examples:\n"
+        "  temposcope replay snapshot.pickle\n"
+        "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"
+        "  temposcope replay out/tempo.tscope --memory-limit 16GiB --json\n");
+    command->callback([options, alloc_conf, &chosen] {
+        options->json = chosen.json;
+        options->has_alloc_conf = alloc_conf->count() > 0;
+        chosen.run = [options](Output& output) { return run_replay(*options, output); };
+    });
+}
+
+}  // namespace app

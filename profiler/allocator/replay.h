@@ -1,0 +1,46 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/allocator/simulator.h"
+#include "profiler/trace/allocator_recording.h"
+
+#include <cstdint>
+#include <string>
+
+/// A recording run again by the simulator: does it place every block where torch did?
+///
+/// The simulator runs freely: it gets requested sizes, streams and frees, never a recorded block's
+/// address. From the recording come only what no policy can know: the addresses of new segments,
+/// when events completed, that the driver was full.
+namespace profiler {
+
+struct ReplayReport {
+    int64_t events = 0;
+    int64_t allocations = 0;
+    int64_t address_matches = 0;        // allocations at the recorded address
+    int64_t segment_events = 0;         // segment_alloc, _free, _map, _unmap of the recording
+    int64_t segment_event_matches = 0;  // that the simulator did at the same place
+    int64_t extra_segment_events = 0;   // that only the simulator did
+    int64_t reserved_mismatches = 0;    // allocations and frees at which reserved bytes differed
+    bool final_state_matches = false;   // segments and blocks, with sizes and states
+    MemoryUse peak;                     // each counter's own maximum
+    MemoryUse at_peak;                  // when most was allocated
+    int64_t num_segments_at_peak = 0;   // then
+    std::string first_difference;       // one sentence; empty when there is none
+
+    double address_match_rate() const {
+        return allocations == 0
+                   ? 1
+                   : static_cast<double>(address_matches) / static_cast<double>(allocations);
+    }
+    bool is_exact() const {
+        return address_matches == allocations && segment_event_matches == segment_events &&
+               extra_segment_events == 0 && reserved_mismatches == 0 && final_state_matches;
+    }
+};
+
+/// Errors: the recording contradicts itself (rebuild_start_state).
+models::Result<ReplayReport> replay(const AllocatorRecording& recording,
+                                    const AllocatorSettings& settings);
+
+}  // namespace profiler

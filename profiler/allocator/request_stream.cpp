@@ -1,0 +1,103 @@
+#include "profiler/allocator/request_stream.h"
+
+#include "profiler/allocator/start_state.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace profiler {
+namespace {
+
+struct TimedRequest {
+    int64_t event = 0;
+    RequestKind kind = RequestKind::kAlloc;
+    std::size_t row = 0;
+};
+
+/// The changes of a trace in the allocator's total order. A free that completes with its request
+/// is one change.
+std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted) {
+    const auto device = trace.allocations.column<&Allocation::device>();
+    const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
+    const auto alloc = trace.allocations.column<&Allocation::alloc_event>();
+    const auto requested = trace.allocations.column<&Allocation::free_requested_event>();
+    const auto completed = trace.allocations.column<&Allocation::free_completed_event>();
+    std::vector<TimedRequest> requests;
+    requests.reserve(2 * alloc.size());
+    for (std::size_t row = 0; row < alloc.size(); ++row) {
+        if (bytes[row] <= 0) continue;
+        if (wanted.valid() && device[row].valid() && device[row] != wanted) continue;
+        requests.push_back({alloc[row], RequestKind::kAlloc, row});
+        if (requested[row] < 0) continue;
+        const bool is_delayed = completed[row] < 0 || completed[row] > requested[row] + 1;
+        requests.push_back(
+            {requested[row], is_delayed ? RequestKind::kFreeRequested : RequestKind::kFree, row});
+        if (is_delayed && completed[row] >= 0) {
+            requests.push_back({completed[row], RequestKind::kFreeCompleted, row});
+        }
+    }
+    std::stable_sort(
+        requests.begin(), requests.end(),
+        [](const TimedRequest& a, const TimedRequest& b) { return a.event < b.event; });
+    return requests;
+}
+
+}  // namespace
+
+RequestStream request_stream_of(const Trace& trace, Id<Device> device,
+                                std::vector<Id<Allocation>>* rows) {
+    const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
+    const auto pool = trace.allocations.column<&Allocation::pool>();
+    const auto streams = trace.allocations.column<&Allocation::stream>();
+    std::vector<uint32_t> number(bytes.size());
+    RequestStream stream;
+    for (const TimedRequest& request : ordered_requests(trace, device)) {
+        if (request.kind == RequestKind::kAlloc) {
+            const Id<Stream> id = streams[request.row];
+            const int64_t handle = id.valid() ? trace.streams.get<&Stream::handle>(id) : 0;
+            number[request.row] = stream.allocate(bytes[request.row], handle, pool[request.row]);
+            if (rows != nullptr) rows->push_back(Id<Allocation>(request.row));
+        } else {
+            stream.requests.push_back({request.kind, number[request.row]});
+        }
+    }
+    return stream;
+}
+
+models::Result<RequestStream> request_stream_of(const AllocatorRecording& recording,
+                                                const AllocatorSettings& settings) {
+    const auto start = rebuild_start_state(recording, settings);
+    if (!start) return tl::unexpected(start.error());
+    RequestStream stream;
+    std::unordered_map<int64_t, uint32_t> live;  // by address
+    for (const RecordedSegment& segment : start->segments) {
+        for (const RecordedBlock& block : segment.blocks) {
+            if (block.state == BlockState::kInactive) continue;
+            live[block.address] =
+                stream.allocate(block.requested_bytes, segment.stream, segment.pool);
+            if (block.state == BlockState::kAllocated) continue;
+            stream.requests.push_back({RequestKind::kFreeRequested, live[block.address]});
+        }
+    }
+    for (std::size_t i = 0; i < recording.events.size(); ++i) {
+        const RecordedEvent& event = recording.events[i];
+        if (event.action == RecordedAction::kAlloc) {
+            live[event.address] =
+                stream.allocate(event.size_bytes, event.stream, std::max<int64_t>(event.pool, 0));
+        } else if (event.action == RecordedAction::kFreeRequested) {
+            const bool is_completed =
+                i + 1 < recording.events.size() &&
+                recording.events[i + 1].action == RecordedAction::kFreeCompleted &&
+                recording.events[i + 1].address == event.address;
+            stream.requests.push_back(
+                {is_completed ? RequestKind::kFree : RequestKind::kFreeRequested,
+                 live.at(event.address)});
+            if (is_completed) ++i;
+        } else if (event.action == RecordedAction::kFreeCompleted) {
+            stream.requests.push_back({RequestKind::kFreeCompleted, live.at(event.address)});
+        }
+    }
+    return stream;
+}
+
+}  // namespace profiler

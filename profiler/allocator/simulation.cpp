@@ -1,0 +1,126 @@
+#include "profiler/allocator/simulation.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace profiler {
+namespace {
+
+/// Larger devices are this large: 1 PiB, so that sums stay in 64 bits.
+constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
+
+ModelDriver driver_for(const SimulationOptions& options) {
+    if (!options.memory_limit_bytes) return ModelDriver();
+    return ModelDriver(std::min(*options.memory_limit_bytes, kMaxDeviceBytes));
+}
+
+class StreamRun {
+public:
+    StreamRun(const RequestStream& stream, const SimulationOptions& options)
+        : stream_(stream),
+          options_(options),
+          driver_(driver_for(options)),
+          simulator_({options.settings, options.memory_limit_bytes}, driver_),
+          block_of_(stream.num_allocations, kNoBlock) {
+        if (options.keep_placements) result_.placements.resize(stream.num_allocations);
+        if (options.keep_curve) result_.curve.reserve(stream.requests.size());
+    }
+
+    Simulation finish() {
+        for (std::size_t i = 0; i < stream_.requests.size(); ++i) {
+            if (!step(stream_.requests[i])) {
+                result_.out_of_memory = {i, simulator_.out_of_memory()};
+                collect_events(i);
+                break;
+            }
+            if (simulator_.has_events()) collect_events(i);
+            if (options_.keep_curve) result_.curve.push_back(simulator_.use());
+        }
+        result_.peak = simulator_.peak();
+        result_.num_retries = simulator_.num_retries();
+        result_.segments = simulator_.segments();
+        return std::move(result_);
+    }
+
+private:
+    /// False when memory ran out.
+    bool step(const Request& request) {
+        if (request.kind == RequestKind::kAlloc) return allocate(request);
+        if (request.kind == RequestKind::kEmptyCache) {
+            simulator_.empty_cache();
+            return true;
+        }
+        free(request);
+        return true;
+    }
+
+    void free(const Request& request) {
+        BlockHandle& block = block_of_[request.allocation];
+        switch (request.kind) {
+            case RequestKind::kFree:
+                simulator_.free(std::exchange(block, kNoBlock));
+                break;
+            case RequestKind::kFreeRequested:
+                simulator_.request_free(block);
+                pending_[block] = request.allocation;
+                break;
+            case RequestKind::kFreeCompleted:
+                // A release may have waited for it already.
+                if (block == kNoBlock) break;
+                pending_.erase(block);
+                simulator_.complete_free(std::exchange(block, kNoBlock));
+                break;
+            default:
+                break;
+        }
+    }
+
+    bool allocate(const Request& request) {
+        const auto block = simulator_.allocate({request.size_bytes, request.stream, request.pool});
+        if (!block) return false;
+        block_of_[request.allocation] = *block;
+        if (options_.keep_placements) {
+            result_.placements[request.allocation] = {simulator_.block(*block).address,
+                                                      simulator_.block(*block).size_bytes};
+        }
+        if (simulator_.use().allocated_bytes > result_.at_peak.allocated_bytes) {
+            result_.at_peak = simulator_.use();
+            result_.num_segments_at_peak = simulator_.num_segments();
+        }
+        return true;
+    }
+
+    void collect_events(std::size_t request) {
+        for (const RecordedEvent& event : simulator_.take_events()) {
+            if (event.action == RecordedAction::kFreeCompleted) continue;
+            result_.segment_events.push_back({request, event});
+        }
+        collect_completed();
+    }
+
+    /// Pending frees that a release completed: their handles may be in use again.
+    void collect_completed() {
+        for (const BlockHandle block : simulator_.take_completed()) {
+            const auto pending = pending_.find(block);
+            if (pending == pending_.end()) continue;
+            if (block_of_[pending->second] == block) block_of_[pending->second] = kNoBlock;
+            pending_.erase(pending);
+        }
+    }
+
+    const RequestStream& stream_;
+    const SimulationOptions& options_;
+    ModelDriver driver_;
+    Simulator simulator_;
+    std::vector<BlockHandle> block_of_;                  // by allocation
+    std::unordered_map<BlockHandle, uint32_t> pending_;  // block -> allocation
+    Simulation result_;
+};
+
+}  // namespace
+
+Simulation simulate(const RequestStream& stream, const SimulationOptions& options) {
+    return StreamRun(stream, options).finish();
+}
+
+}  // namespace profiler

@@ -1,0 +1,252 @@
+#include "profiler/formats/pytorch_snapshot.h"
+
+#include "profiler/formats/file_bytes.h"
+#include "profiler/formats/pickle.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace profiler {
+namespace {
+
+using models::fail;
+using models::Result;
+
+/// A value that is not as it should be: where, and what. Thrown and caught in this file only: the
+/// dictionary is deep, and each level may find one.
+struct Problem {
+    std::size_t offset = 0;
+    std::string text;
+};
+
+class SnapshotReader {
+public:
+    SnapshotReader(const Pickle& pickle, std::size_t size_bytes)
+        : pickle_(pickle), visits_left_(size_bytes) {}
+
+    PytorchSnapshot read() {
+        const auto root = pickle_.root();
+        const auto segments = pickle_.find(root, "segments");
+        const auto traces = pickle_.find(root, "device_traces");
+        if (!segments || !traces) {
+            stop(root, "it has no segments and device_traces: not a memory snapshot");
+        }
+        for_each(*traces, [&](Index trace) { read_trace(trace); });
+        for_each(*segments, [&](Index segment) { read_segment(segment); });
+        const RecordedSettings settings = read_settings(pickle_.find(root, "allocator_settings"));
+        for (std::size_t i = 0; i < snapshot_.devices.size(); ++i) {
+            AllocatorRecording& device = snapshot_.devices[i];
+            device.device = static_cast<int64_t>(i);
+            device.settings = settings;
+            std::sort(device.segments.begin(), device.segments.end(),
+                      [](const RecordedSegment& a, const RecordedSegment& b) {
+                          return a.address < b.address;
+                      });
+        }
+        if (snapshot_.devices.empty()) snapshot_.devices.emplace_back();
+        return std::move(snapshot_);
+    }
+
+private:
+    using Index = Pickle::Index;
+    static constexpr int64_t kMaxDevices = 1024;
+    static constexpr int64_t kMaxBytes = int64_t{1} << 44;    // of one block: 16 TiB
+    static constexpr int64_t kMaxAddress = int64_t{1} << 57;  // what processors can address
+
+    [[noreturn]] void stop(Index value, std::string text) const {
+        throw Problem{pickle_.offset(value), std::move(text)};
+    }
+
+    /// Elements of a list. A list may stand in many places of a pickle at no cost; the number of
+    /// visits is bounded by the size of the file, so that a small one cannot ask for endless work.
+    template <typename Visit>
+    void for_each(Index list, Visit&& visit) {
+        if (pickle_.kind(list) != PickleKind::kList && pickle_.kind(list) != PickleKind::kTuple) {
+            stop(list, "a list is expected here");
+        }
+        for (std::size_t i = 0; i < pickle_.size(list); ++i) {
+            if (visits_left_-- == 0) stop(list, "the same values are repeated without end");
+            visit(pickle_.element(list, i));
+        }
+    }
+
+    // ---- fields -----------------------------------------------------------------------------
+
+    std::optional<int64_t> optional_integer(Index dict, std::string_view key) const {
+        const auto value = pickle_.find(dict, key);
+        return value ? pickle_.integer(*value) : std::nullopt;
+    }
+
+    int64_t integer(Index dict, std::string_view key) const {
+        const auto value = optional_integer(dict, key);
+        if (!value) stop(dict, fmt::format("a number '{}' is missing", key));
+        return *value;
+    }
+
+    int64_t within(Index dict, std::string_view key, int64_t limit) const {
+        const int64_t value = integer(dict, key);
+        if (value < 0 || value > limit) {
+            stop(dict, fmt::format("'{}' is {}, which cannot be", key, value));
+        }
+        return value;
+    }
+
+    std::string_view text(Index dict, std::string_view key) const {
+        const auto value = pickle_.find(dict, key);
+        return value ? pickle_.text(*value).value_or("") : std::string_view();
+    }
+
+    bool flag(Index dict, std::string_view key) const {
+        return optional_integer(dict, key).value_or(0) != 0;
+    }
+
+    /// Pools are pairs of numbers: (0, 0) is the default one, others are counted as they come.
+    int64_t pool(Index dict, std::string_view key, int64_t missing) {
+        const auto pair = pickle_.find(dict, key);
+        if (!pair || pickle_.size(*pair) != 2) return missing;
+        const auto first = pickle_.integer(pickle_.element(*pair, 0));
+        const auto second = pickle_.integer(pickle_.element(*pair, 1));
+        if (!first || !second) return missing;
+        if (*first == 0 && *second == 0) return 0;
+        const auto next = static_cast<int64_t>(pools_.size()) + 1;
+        return pools_.emplace(std::pair(*first, *second), next).first->second;
+    }
+
+    // ---- parts ------------------------------------------------------------------------------
+
+    void read_trace(Index trace) {
+        if (snapshot_.devices.size() >= kMaxDevices) stop(trace, "it has too many devices");
+        AllocatorRecording& device = snapshot_.devices.emplace_back();
+        for_each(trace, [&](Index event) {
+            if (const auto read = read_event(event)) device.events.push_back(*read);
+        });
+    }
+
+    /// None for what does not concern the allocator's state (annotations, actions of the future).
+    std::optional<RecordedEvent> read_event(Index event) {
+        const std::string_view name = text(event, "action");
+        const auto action =
+            std::find(kRecordedActionNames.begin(), kRecordedActionNames.end(), name);
+        if (name.empty()) stop(event, "an event without an action");
+        if (action == kRecordedActionNames.end()) return std::nullopt;
+        RecordedEvent read;
+        read.action = static_cast<RecordedAction>(action - kRecordedActionNames.begin());
+        const bool is_oom = read.action == RecordedAction::kOom;
+        read.address = is_oom ? optional_integer(event, "device_free").value_or(0)
+                              : within(event, "addr", kMaxAddress);
+        read.size_bytes = is_oom ? integer(event, "size") : within(event, "size", kMaxBytes);
+        read.stream = optional_integer(event, "stream").value_or(0);
+        read.pool = pool(event, "pool_id", -1);
+        read.time_us = optional_integer(event, "time_us").value_or(-1);
+        return read;
+    }
+
+    void read_segment(Index segment) {
+        const int64_t number =
+            std::max<int64_t>(optional_integer(segment, "device").value_or(0), 0);
+        if (number >= kMaxDevices) stop(segment, "its device number cannot be");
+        const auto device = static_cast<std::size_t>(number);
+        if (device >= snapshot_.devices.size()) snapshot_.devices.resize(device + 1);
+        RecordedSegment read;
+        read.address = within(segment, "address", kMaxAddress);
+        read.size_bytes = within(segment, "total_size", kMaxBytes);
+        read.stream = optional_integer(segment, "stream").value_or(0);
+        read.pool = pool(segment, "segment_pool_id", 0);
+        read.is_small = text(segment, "segment_type") == "small";
+        read.is_expandable = flag(segment, "is_expandable");
+        const auto blocks = pickle_.find(segment, "blocks");
+        if (!blocks) stop(segment, "a segment without blocks");
+        int64_t end = read.address;
+        for_each(*blocks, [&](Index block) {
+            read.blocks.push_back(read_block(block, end));
+            end += read.blocks.back().size_bytes;
+            if (end > read.address + read.size_bytes) stop(block, "it ends behind its segment");
+        });
+        if (end != read.address + read.size_bytes) stop(segment, "its blocks do not fill it");
+        snapshot_.devices[device].segments.push_back(std::move(read));
+    }
+
+    /// Old snapshots give blocks no address: they follow each other.
+    RecordedBlock read_block(Index block, int64_t expected_address) {
+        RecordedBlock read;
+        read.address = optional_integer(block, "address").value_or(expected_address);
+        if (read.address != expected_address) stop(block, "it does not follow the block before it");
+        read.size_bytes = within(block, "size", kMaxBytes);
+        if (read.size_bytes == 0) stop(block, "a block without bytes");
+        const std::string_view state = text(block, "state");
+        if (state == "inactive") return read;
+        read.state =
+            state == "active_allocated" ? BlockState::kAllocated : BlockState::kPendingFree;
+        if (state.empty() || !state.starts_with("active")) stop(block, "its state is not known");
+        read.requested_bytes = std::min(
+            optional_integer(block, "requested_size").value_or(read.size_bytes), read.size_bytes);
+        return read;
+    }
+
+    RecordedSettings read_settings(std::optional<Index> settings) const {
+        RecordedSettings read;
+        if (!settings) return read;
+        read.alloc_conf = std::string(text(*settings, "PYTORCH_CUDA_ALLOC_CONF"));
+        read.max_split_bytes = optional_integer(*settings, "max_split_size").value_or(-1);
+        const auto threshold = pickle_.find(*settings, "garbage_collection_threshold");
+        if (threshold) read.gc_threshold = pickle_.real(*threshold).value_or(0);
+        read.expandable_segments = flag(*settings, "expandable_segments");
+        const auto divisions = pickle_.find(*settings, "roundup_power2_divisions");
+        if (!divisions || pickle_.kind(*divisions) != PickleKind::kDict) return read;
+        for (int64_t mebibytes = 1; mebibytes <= 32768; mebibytes *= 2) {
+            const auto value = optional_integer(*divisions, fmt::format("{}", mebibytes));
+            read.roundup_power2_divisions.push_back(
+                std::clamp<int64_t>(value.value_or(0), 0, int64_t{1} << 52));
+        }
+        return read;
+    }
+
+    const Pickle& pickle_;
+    std::size_t visits_left_;
+    std::map<std::pair<int64_t, int64_t>, int64_t> pools_;
+    PytorchSnapshot snapshot_;
+};
+
+}  // namespace
+
+const AllocatorRecording& PytorchSnapshot::busiest() const {
+    return *std::max_element(devices.begin(), devices.end(),
+                             [](const AllocatorRecording& a, const AllocatorRecording& b) {
+                                 return std::pair(a.events.size(), a.segments.size()) <
+                                        std::pair(b.events.size(), b.segments.size());
+                             });
+}
+
+Result<PytorchSnapshot> parse_pytorch_snapshot(std::string_view bytes, std::string_view name) {
+    if (!looks_like_pickle(bytes)) {
+        return fail(
+            "{} is not a PyTorch memory snapshot: byte 0: it does not begin as a pickle of "
+            "protocol 2 or later does.",
+            name);
+    }
+    const auto pickle = Pickle::read(bytes);
+    if (!pickle) {
+        return fail("{} cannot be read as a PyTorch memory snapshot: {}.", name,
+                    pickle.error().message);
+    }
+    try {
+        return SnapshotReader(*pickle, bytes.size()).read();
+    } catch (const Problem& problem) {
+        return fail("{} cannot be read as a PyTorch memory snapshot: byte {}: {}.", name,
+                    problem.offset, problem.text);
+    }
+}
+
+Result<PytorchSnapshot> read_pytorch_snapshot(const std::filesystem::path& path) {
+    const auto bytes = read_file_bytes(path);
+    if (!bytes) return tl::unexpected(bytes.error());
+    return parse_pytorch_snapshot(*bytes, path.string());
+}
+
+bool looks_like_pickle(std::string_view first_bytes) {
+    return first_bytes.size() >= 2 && first_bytes[0] == '\x80' && first_bytes[1] >= 2 &&
+           first_bytes[1] <= 5;
+}
+
+}  // namespace profiler

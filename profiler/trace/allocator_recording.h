@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What a caching allocator did on one device, in its own words: its events in order and the
+/// segments that it held at the end. Readers of other tools' files fill it, the allocator
+/// simulator replays it.
+///
+/// Sizes of alloc and free events are the bytes asked for, those of segments and blocks are the
+/// bytes taken. A recording rarely begins with an empty allocator: its first events may free what
+/// was allocated before.
+namespace profiler {
+
+enum class RecordedAction : uint8_t {
+    kAlloc,
+    kFreeRequested,
+    kFreeCompleted,
+    kSegmentAlloc,
+    kSegmentFree,
+    kSegmentMap,
+    kSegmentUnmap,
+    kOom,
+    kSnapshot
+};
+inline constexpr std::array<std::string_view, 9> kRecordedActionNames{
+    "alloc",        "free_requested", "free_completed", "segment_alloc",
+    "segment_free", "segment_map",    "segment_unmap",  "oom",
+    "snapshot"};
+
+constexpr std::string_view name_of(RecordedAction v) {
+    return kRecordedActionNames[static_cast<std::size_t>(v)];
+}
+
+struct RecordedEvent {
+    RecordedAction action = RecordedAction::kAlloc;
+    int64_t address = 0;     // at out of memory: bytes that the device still had
+    int64_t size_bytes = 0;  // asked for; of a segment: taken
+    int64_t stream = 0;      // CUDA's handle
+    int64_t pool = -1;       // 0 = default, private pools from 1, -1 = the recorder did not say
+    int64_t time_us = -1;    // since 1970
+
+    friend bool operator==(const RecordedEvent&, const RecordedEvent&) = default;
+};
+
+enum class BlockState : uint8_t { kInactive, kAllocated, kPendingFree };
+
+struct RecordedBlock {
+    int64_t address = 0;
+    int64_t size_bytes = 0;
+    int64_t requested_bytes = 0;  // 0 when inactive
+    BlockState state = BlockState::kInactive;
+
+    friend bool operator==(const RecordedBlock&, const RecordedBlock&) = default;
+};
+
+/// Memory held by the allocator: one cudaMalloc, or one contiguous mapped range of an expandable
+/// segment.
+struct RecordedSegment {
+    int64_t address = 0;
+    int64_t size_bytes = 0;
+    int64_t stream = 0;
+    int64_t pool = 0;
+    bool is_small = false;
+    bool is_expandable = false;
+    std::vector<RecordedBlock> blocks;  // by address, without gaps
+
+    friend bool operator==(const RecordedSegment&, const RecordedSegment&) = default;
+};
+
+/// The settings as far as the recorder wrote them down.
+struct RecordedSettings {
+    std::string alloc_conf;        // PYTORCH_CUDA_ALLOC_CONF, may be empty
+    int64_t max_split_bytes = -1;  // -1 = unlimited
+    double gc_threshold = 0;       // 0 = off
+    bool expandable_segments = false;
+    std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not written
+};
+
+struct AllocatorRecording {
+    int64_t device = 0;
+    RecordedSettings settings;
+    std::vector<RecordedEvent> events;      // the total order
+    std::vector<RecordedSegment> segments;  // after the last event, by address
+};
+
+}  // namespace profiler

@@ -1,0 +1,126 @@
+#include "tests/app/program.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace {
+
+using namespace tests;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string write_snapshot(const TemporaryFolder& folder, std::size_t first_event = 40) {
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 400});
+    const std::string path = folder / "snapshot.pickle";
+    std::ofstream(path, std::ios::binary) << snapshot_bytes(recorder.recording(first_event));
+    return path;
+}
+
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& part) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("temposcope: "), HasSubstr(part)));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+}
+
+TEST(Replay, OfASnapshotSaysThatEveryBlockLiesWhereTorchPutIt) {
+    const TemporaryFolder folder;
+    const std::string file = write_snapshot(folder);
+    const Ran ran = run({"replay", file});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("Replayed exactly as recorded"), HasSubstr("100.0 %"),
+                               HasSubstr("default settings"), HasSubstr("as recorded")));
+    const auto json = run({"replay", file, "--json"}).json();
+    EXPECT_EQ(json["address_match_rate"], 1.0);
+    EXPECT_EQ(json["segment_event_matches"], json["segment_events"]);
+    EXPECT_EQ(json["final_state_matches"], true);
+    EXPECT_EQ(json["rows"].size(), 1u);
+    EXPECT_EQ(json["rows"][0]["start"], "recorded");
+    EXPECT_EQ(json["peak_reserved_bytes"], json["rows"][0]["peak_reserved_bytes"]);
+    EXPECT_GT(json["peak_allocated_bytes"], 0);
+}
+
+TEST(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {
+    const TemporaryFolder folder;
+    const auto json = run({"replay", write_snapshot(folder), "--alloc-conf",
+                           "expandable_segments:True,roundup_power2_divisions:4", "--json"})
+                          .json();
+    ASSERT_EQ(json["rows"].size(), 3u);
+    EXPECT_EQ(json["rows"][1]["settings"], "");
+    EXPECT_EQ(json["rows"][1]["start"], "empty");
+    EXPECT_EQ(json["rows"][2]["settings"], "expandable_segments:True,roundup_power2_divisions:4");
+    EXPECT_EQ(json["peak_reserved_bytes"], json["rows"][2]["peak_reserved_bytes"]);
+    EXPECT_EQ(json["address_match_rate"], 1.0) << "still of the recording";
+}
+
+TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
+    const TemporaryFolder folder;
+    const std::string file = write_snapshot(folder);
+    const Ran ran = run({"replay", file, "--memory-limit", "60MiB"});
+    EXPECT_EQ(ran.exit_code, 0) << "it was asked for";
+    EXPECT_THAT(ran.out, HasSubstr("Out of memory with default settings and 60.0 MiB after"));
+    const auto json = run({"replay", file, "--memory-limit", "60MiB", "--json"}).json();
+    const auto& oom = json["rows"][2]["out_of_memory"];
+    EXPECT_GT(oom["asked_bytes"], oom["free_bytes"]);
+    EXPECT_GE(oom["asked_bytes"], oom["requested_bytes"]);
+    EXPECT_LE(oom["reserved_bytes"], 60 << 20);
+    EXPECT_TRUE(json["rows"][1]["out_of_memory"].is_null());
+}
+
+/// A step measured on the CPU, as a CUDA card would have placed it.
+TEST(Replay, OfATracePlacesItsAllocations) {
+    const TemporaryFolder folder;
+    const std::string file = write_sample(folder, "cpu.tscope");
+    const auto json = run({"replay", file, "--json"}).json();
+    EXPECT_EQ(json["source"], "trace");
+    EXPECT_TRUE(json["address_matches"].is_null());
+    EXPECT_GT(json["events"], 0);
+    EXPECT_GE(json["peak_reserved_bytes"], json["peak_allocated_bytes"]);
+    EXPECT_EQ(run({"replay", file, "--alloc-conf", "expandable_segments:True", "--json"})
+                  .json()["rows"]
+                  .size(),
+              2u);
+    EXPECT_THAT(run({"replay", file}).out, HasSubstr("as a CUDA device would have placed it"));
+}
+
+TEST(Replay, RefusesSettingsThatTorchRefuses) {
+    expect_usage_error({"replay", "x", "--alloc-conf", "expandable_segment:True"},
+                       "not an allocator setting");
+    expect_usage_error({"replay", "x", "--alloc-conf", "max_split_size_mb:3"}, "at least 20");
+    expect_usage_error({"replay", "x", "--alloc-conf", "per_process_memory_fraction:0.5"},
+                       "--memory-limit");
+    expect_usage_error({"replay", "x", "--memory-limit", "0"}, "16GiB");
+    expect_usage_error({"replay", "x", "--memory-limit", "much"}, "not a size");
+}
+
+TEST(Replay, NamesFilesThatItCannotRead) {
+    const TemporaryFolder folder;
+    const auto expect_failure = [&](const std::string& bytes, const std::string& part) {
+        const std::string path = folder / "bad.pickle";
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+        const Ran ran = run({"replay", path, "--json"});
+        EXPECT_EQ(ran.exit_code, 1);
+        EXPECT_EQ(ran.out, "");
+        EXPECT_THAT(ran.err, AllOf(HasSubstr("bad.pickle"), HasSubstr(part)));
+        EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    };
+    expect_failure("Dear diary,", "neither a PyTorch memory snapshot nor a trace");
+    expect_failure("", "neither");
+    expect_failure("\x80\x04}(", "byte 4: the file is truncated");
+    expect_failure(
+        "\x80\x02"
+        "cos\nsystem\n.",
+        "GLOBAL builds Python objects");
+    AllocatorRecording contradictory;
+    contradictory.events = {{.action = RecordedAction::kAlloc, .address = 512, .size_bytes = 512}};
+    expect_failure(snapshot_bytes(contradictory), "event 0 (alloc of 512 bytes");
+    EXPECT_THAT(run({"replay", folder / "missing.pickle"}).err, HasSubstr("missing.pickle"));
+}
+
+}  // namespace

@@ -1,0 +1,61 @@
+#include "profiler/allocator/request_stream.h"
+#include "tests/profiler/allocator/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace profiler {
+namespace {
+
+TEST(RequestStream, OfATraceFollowsTheAllocatorsOrder) {
+    Trace trace;
+    const auto cpu = trace.devices.append({.name = trace.strings.intern("cpu")});
+    const auto gpu = trace.devices.append({.name = trace.strings.intern("cuda:0")});
+    const auto side = trace.streams.append({.device = gpu, .handle = 7});
+    trace.allocations.append({.device = gpu,
+                              .requested_bytes = 200,
+                              .alloc_event = 4,
+                              .free_requested_event = 5,
+                              .free_completed_event = 9});
+    trace.allocations.append({.device = gpu,
+                              .stream = side,
+                              .requested_bytes = 100,
+                              .alloc_event = 1,
+                              .free_requested_event = 6,
+                              .free_completed_event = 7});
+    trace.allocations.append({.device = gpu, .requested_bytes = 0, .alloc_event = 2});
+    trace.allocations.append({.device = cpu, .requested_bytes = 300, .alloc_event = 3});
+
+    std::vector<Id<Allocation>> rows;
+    const RequestStream stream = request_stream_of(trace, gpu, &rows);
+    ASSERT_EQ(stream.requests.size(), 5u);
+    EXPECT_EQ(stream.num_allocations, 2u) << "none without bytes, none of another device";
+    EXPECT_EQ(rows, (std::vector{Id<Allocation>(std::size_t{1}), Id<Allocation>(std::size_t{0})}));
+    EXPECT_EQ(stream.requests[0].size_bytes, 100);
+    EXPECT_EQ(stream.requests[0].stream, 7);
+    EXPECT_EQ(stream.requests[1].size_bytes, 200);
+    EXPECT_EQ(stream.requests[2].kind, RequestKind::kFreeRequested) << "completed only later";
+    EXPECT_EQ(stream.requests[3].kind, RequestKind::kFree);
+    EXPECT_EQ(stream.requests[3].allocation, 0u);
+    EXPECT_EQ(stream.requests[4].kind, RequestKind::kFreeCompleted);
+}
+
+TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {
+    tests::Recorder recorder({});
+    const auto a = recorder.allocate(3 * kMiB);
+    recorder.allocate(1000);
+    const std::size_t cut = recorder.num_events();
+    recorder.free(a);
+    recorder.allocate(5 * kMiB);
+    const auto stream = request_stream_of(recorder.recording(cut), AllocatorSettings{});
+    ASSERT_TRUE(stream.has_value());
+    std::multiset<int64_t> first{stream->requests[0].size_bytes, stream->requests[1].size_bytes};
+    EXPECT_EQ(first, (std::multiset<int64_t>{1000, 3 * kMiB}));
+    ASSERT_EQ(stream->requests.size(), 4u);
+    EXPECT_EQ(stream->requests[2].kind, RequestKind::kFree);
+    EXPECT_EQ(stream->requests[3].size_bytes, 5 * kMiB);
+}
+
+}  // namespace
+}  // namespace profiler

@@ -1,0 +1,89 @@
+#include "profiler/allocator/simulation.h"
+
+#include <gtest/gtest.h>
+
+namespace profiler {
+namespace {
+
+TEST(Simulate, GivesPlacementsSegmentsAndTheCurve) {
+    RequestStream stream;
+    const auto a = stream.allocate(3 * kMiB);
+    const auto b = stream.allocate(100);
+    stream.free(a);
+    const auto c = stream.allocate(2 * kMiB);
+    const Simulation result = simulate(stream, {.keep_placements = true, .keep_curve = true});
+
+    ASSERT_EQ(result.placements.size(), 3u);
+    EXPECT_EQ(result.placements[c].address, result.placements[a].address);
+    EXPECT_EQ(result.placements[b].block_bytes, 512);
+    ASSERT_EQ(result.segment_events.size(), 2u);
+    EXPECT_EQ(result.segment_events[1].request, 1u);
+    EXPECT_EQ(result.segment_events[1].event.size_bytes, 2 * kMiB);
+    ASSERT_EQ(result.curve.size(), 4u);
+    EXPECT_EQ(result.curve[1].allocated_bytes, 3 * kMiB + 512);
+    EXPECT_EQ(result.curve[2].allocated_bytes, 512);
+    EXPECT_EQ(result.curve[3].inactive_split_bytes, 20 * kMiB - 512);
+    EXPECT_EQ(result.peak.reserved_bytes, 22 * kMiB);
+    EXPECT_EQ(result.at_peak.allocated_bytes, 3 * kMiB + 512);
+    EXPECT_EQ(result.num_segments_at_peak, 2);
+    EXPECT_EQ(result.segments.size(), 2u);
+    EXPECT_FALSE(result.out_of_memory);
+}
+
+TEST(Simulate, StopsWhereMemoryRunsOut) {
+    RequestStream stream;
+    stream.allocate(60 * kMiB);
+    const auto b = stream.allocate(30 * kMiB + 1);
+    stream.allocate(kMiB);
+    const Simulation result =
+        simulate(stream, {.memory_limit_bytes = 80 * kMiB, .keep_placements = true});
+    ASSERT_TRUE(result.out_of_memory);
+    EXPECT_EQ(result.out_of_memory->request, 1u);
+    EXPECT_EQ(result.out_of_memory->detail.requested_bytes, 30 * kMiB + 1);
+    EXPECT_EQ(result.out_of_memory->detail.asked_bytes, 32 * kMiB);
+    EXPECT_EQ(result.out_of_memory->detail.free_bytes, 20 * kMiB);
+    EXPECT_EQ(result.placements[b].address, -1);
+    EXPECT_EQ(result.placements[b + 1].address, -1);
+}
+
+TEST(Simulate, FragmentationIsTheShareOfReservedMemoryThatIsNotAllocatedAtThePeak) {
+    RequestStream stream;
+    stream.allocate(15 * kMiB);
+    stream.free(stream.allocate(5 * kMiB));
+    const Simulation result = simulate(stream, {});
+    EXPECT_EQ(result.at_peak.allocated_bytes, 21 * kMiB) << "15 take 16 MiB";
+    EXPECT_DOUBLE_EQ(result.fragmentation(), 15.0 / 36.0);
+}
+
+TEST(Simulate, PendingFreesAreCompletedByARelease) {
+    RequestStream stream;
+    const auto a = stream.allocate(60 * kMiB);
+    stream.requests.push_back({RequestKind::kFreeRequested, a});
+    const auto b = stream.allocate(60 * kMiB);
+    stream.requests.push_back({RequestKind::kFreeCompleted, a});
+    stream.free(b);
+    const Simulation result = simulate(stream, {.memory_limit_bytes = 80 * kMiB});
+    EXPECT_FALSE(result.out_of_memory);
+    EXPECT_EQ(result.num_retries, 1);
+    EXPECT_EQ(result.peak.active_bytes, 60 * kMiB);
+    ASSERT_EQ(result.segments.size(), 1u);
+    EXPECT_EQ(result.segments[0].blocks.size(), 1u);
+}
+
+TEST(Simulate, EmptyCacheReturnsSegments) {
+    RequestStream stream;
+    stream.free(stream.allocate(12 * kMiB));
+    stream.requests.push_back({.kind = RequestKind::kEmptyCache});
+    const Simulation result = simulate(stream, {});
+    EXPECT_TRUE(result.segments.empty());
+    EXPECT_EQ(result.segment_events.back().event.action, RecordedAction::kSegmentFree);
+}
+
+TEST(Simulate, OfNothingIsNothing) {
+    const Simulation result = simulate({}, {});
+    EXPECT_EQ(result.peak.reserved_bytes, 0);
+    EXPECT_EQ(result.fragmentation(), 0);
+}
+
+}  // namespace
+}  // namespace profiler

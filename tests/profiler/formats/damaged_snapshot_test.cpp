@@ -1,0 +1,112 @@
+/// What the snapshot reader and the replay do with files that are no sound snapshots: one sentence
+/// with the file and the offset, or a recording that the replay survives; never a crash.
+#include "profiler/allocator/replay.h"
+#include "profiler/allocator/simulation.h"
+#include "profiler/formats/pytorch_snapshot.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profiler {
+namespace {
+
+using testing::HasSubstr;
+
+std::string sound_bytes() {
+    tests::Recorder recorder({});
+    tests::run_random(recorder, {.num_steps = 120, .num_streams = 2, .empty_cache_every = 40});
+    return tests::snapshot_bytes(recorder.recording(30));
+}
+
+/// True when the bytes were taken for a snapshot.
+bool read_and_replay(const std::string& bytes) {
+    const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
+    if (!snapshot) {
+        EXPECT_THAT(snapshot.error().message, HasSubstr("s.pickle"));
+        EXPECT_THAT(snapshot.error().message, HasSubstr("byte "));
+        EXPECT_TRUE(snapshot.error().message.ends_with('.')) << snapshot.error().message;
+        EXPECT_EQ(snapshot.error().message.find('\n'), std::string::npos);
+        return false;
+    }
+    const AllocatorRecording& recording = snapshot->busiest();
+    const AllocatorSettings settings = settings_of(recording.settings);
+    const auto report = replay(recording, settings);
+    if (!report) return true;
+    EXPECT_LE(report->address_matches, report->allocations);
+    const auto stream = request_stream_of(recording, settings);
+    EXPECT_TRUE(stream.has_value());
+    if (stream) simulate(*stream, {.settings = settings, .memory_limit_bytes = int64_t{1} << 30});
+    return true;
+}
+
+TEST(DamagedSnapshot, TheSoundOneIsReplayedExactly) {
+    const auto snapshot = parse_pytorch_snapshot(sound_bytes(), "s.pickle");
+    ASSERT_TRUE(snapshot.has_value());
+    EXPECT_TRUE(replay(snapshot->busiest(), {})->is_exact());
+}
+
+TEST(DamagedSnapshot, TruncatedFilesAreRefusedAtEveryLength) {
+    const std::string whole = sound_bytes();
+    for (std::size_t size = 0; size < whole.size(); size += 1 + whole.size() / 2'000) {
+        ASSERT_FALSE(read_and_replay(whole.substr(0, size))) << size;
+    }
+}
+
+TEST(DamagedSnapshot, MutatedFilesAreErrorsOrSurvive) {
+    const std::string whole = sound_bytes();
+    std::mt19937 random(20261121);
+    int accepted = 0;
+    for (int round = 0; round < 4'000; ++round) {
+        std::string mutant = whole;
+        const int changes = 1 + static_cast<int>(random() % 6);
+        for (int i = 0; i < changes; ++i) {
+            const std::size_t at = random() % mutant.size();
+            const char values[] = {
+                0,   1,   '\x7f', '\x80', '\xff',
+                '.', '(', 'e',    'h',    static_cast<char>(mutant[at] ^ (1 << random() % 8))};
+            mutant[at] = values[random() % std::size(values)];
+        }
+        if (random() % 8 == 0) mutant.erase(random() % mutant.size(), random() % 40);
+        if (random() % 8 == 0) mutant.insert(random() % mutant.size(), whole, random() % 2'000, 60);
+        accepted += read_and_replay(mutant) ? 1 : 0;
+    }
+    EXPECT_GT(accepted, 300) << "changed values of sound files should still be read";
+}
+
+/// Mutations of the values rather than of the bytes reach the replay itself.
+TEST(DamagedSnapshot, RecordingsThatMakeNoSenseAreErrorsOrSurvive) {
+    std::mt19937_64 random(7);
+    tests::Recorder recorder({});
+    tests::run_random(recorder, {.num_steps = 150, .num_streams = 2, .empty_cache_every = 30});
+    int replayed = 0;
+    for (int round = 0; round < 3'000; ++round) {
+        AllocatorRecording mutant = recorder.recording(random() % recorder.num_events());
+        for (int i = 0; i < 1 + static_cast<int>(random() % 3) && !mutant.events.empty(); ++i) {
+            RecordedEvent& event = mutant.events[random() % mutant.events.size()];
+            switch (random() % 5) {
+                case 0:
+                    event.action = static_cast<RecordedAction>(random() % 9);
+                    break;
+                case 1:
+                    event.address = static_cast<int64_t>(random() % (uint64_t{1} << 57));
+                    break;
+                case 2:
+                    event.size_bytes = static_cast<int64_t>(random() % (uint64_t{1} << 44));
+                    break;
+                case 3:
+                    event.stream = static_cast<int64_t>(random() % 4);
+                    break;
+                default:
+                    std::swap(event, mutant.events[random() % mutant.events.size()]);
+            }
+        }
+        const auto report = replay(mutant, settings_of(mutant.settings));
+        replayed += report ? 1 : 0;
+    }
+    EXPECT_GT(replayed, 100);
+}
+
+}  // namespace
+}  // namespace profiler

@@ -1,0 +1,137 @@
+#include "profiler/formats/pytorch_snapshot.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profiler {
+namespace {
+
+using testing::HasSubstr;
+using tests::PickleBytes;
+
+AllocatorRecording sample() {
+    AllocatorRecording recording;
+    recording.settings.alloc_conf = "expandable_segments:True";
+    recording.settings.expandable_segments = true;
+    const int64_t base = int64_t{1} << 45;
+    recording.segments = {{.address = base,
+                           .size_bytes = 2048,
+                           .stream = 7,
+                           .pool = 0,
+                           .is_small = true,
+                           .blocks = {{base, 512, 100, BlockState::kAllocated},
+                                      {base + 512, 512, 512, BlockState::kPendingFree},
+                                      {base + 1024, 1024, 0, BlockState::kInactive}}},
+                          {.address = base + 4096,
+                           .size_bytes = 512,
+                           .pool = 1,
+                           .is_expandable = true,
+                           .blocks = {{base + 4096, 512, 0, BlockState::kInactive}}}};
+    recording.events = {
+        {.action = RecordedAction::kAlloc,
+         .address = base,
+         .size_bytes = 100,
+         .stream = 7,
+         .time_us = 5},
+        {.action = RecordedAction::kFreeRequested, .address = base + 512, .size_bytes = 512},
+        {.action = RecordedAction::kOom, .address = 1'000, .size_bytes = 2'000}};
+    return recording;
+}
+
+std::string problem(const std::string& bytes) {
+    const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
+    return snapshot ? "no problem" : snapshot.error().message;
+}
+
+TEST(PytorchSnapshot, ReadsSegmentsBlocksEventsAndSettings) {
+    for (const int protocol : {2, 3, 4, 5}) {
+        const AllocatorRecording written = sample();
+        const std::string bytes = tests::snapshot_bytes(written, protocol);
+        const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
+        ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+        ASSERT_EQ(snapshot->devices.size(), 1u);
+        const AllocatorRecording& read = snapshot->busiest();
+        EXPECT_EQ(read.segments, written.segments);
+        EXPECT_EQ(read.events, written.events);
+        EXPECT_EQ(read.settings.alloc_conf, "expandable_segments:True");
+        EXPECT_TRUE(read.settings.expandable_segments);
+        EXPECT_EQ(read.settings.max_split_bytes, -1);
+    }
+}
+
+TEST(PytorchSnapshot, KeepsDevicesApart) {
+    PickleBytes out;
+    out.op("}(").text("segments").op("](}(").entry("device", 1).entry("address", 0);
+    out.entry("total_size", 512).text("blocks").op("](}(").entry("size", 512);
+    out.entry("state", "inactive").op("ueue").text("device_traces").op("](]]eu");
+    const auto snapshot = parse_pytorch_snapshot(out.finish(), "s.pickle");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    ASSERT_EQ(snapshot->devices.size(), 2u);
+    EXPECT_EQ(snapshot->busiest().device, 1);
+    EXPECT_EQ(snapshot->busiest().segments[0].blocks.size(), 1u);
+}
+
+TEST(PytorchSnapshot, SkipsActionsThatDoNotChangeTheAllocator) {
+    PickleBytes out;
+    out.op("}(").text("segments").op("]").text("device_traces").op("](](}(");
+    out.entry("action", "user_defined").op("ueeu");
+    const auto snapshot = parse_pytorch_snapshot(out.finish(), "s.pickle");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    EXPECT_TRUE(snapshot->busiest().events.empty());
+}
+
+TEST(PytorchSnapshot, OtherPicklesAreNamed) {
+    EXPECT_THAT(problem("Dear diary"),
+                HasSubstr("s.pickle is not a PyTorch memory snapshot: byte 0"));
+    EXPECT_THAT(problem(PickleBytes().op("]").finish()),
+                HasSubstr("no segments and device_traces"));
+    EXPECT_THAT(problem(PickleBytes()
+                            .op("}(")
+                            .text("segments")
+                            .op("N")
+                            .text("device_traces")
+                            .op("Nu")
+                            .finish()),
+                HasSubstr("a list is expected"));
+}
+
+TEST(PytorchSnapshot, ValuesThatCannotBeAreNamedWithTheirPlace) {
+    auto negative = sample();
+    negative.events[0].address = -5;
+    EXPECT_THAT(problem(tests::snapshot_bytes(negative)),
+                testing::AllOf(HasSubstr("byte "), HasSubstr("'addr' is -5, which cannot be")));
+    auto gap = sample();
+    gap.segments[0].blocks[1].address += 512;
+    EXPECT_THAT(problem(tests::snapshot_bytes(gap)), HasSubstr("does not follow the block before"));
+    auto beyond = sample();
+    beyond.segments[1].size_bytes = 256;
+    EXPECT_THAT(problem(tests::snapshot_bytes(beyond)), HasSubstr("ends behind its segment"));
+    auto unfilled = sample();
+    unfilled.segments[1].size_bytes = 1024;
+    EXPECT_THAT(problem(tests::snapshot_bytes(unfilled)), HasSubstr("do not fill it"));
+    auto huge = sample();
+    huge.events[1].size_bytes = int64_t{1} << 50;
+    EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which cannot be"));
+}
+
+/// The same list in many places costs a file nothing and a reader much.
+TEST(PytorchSnapshot, RepeatsWithoutEndAreRefused) {
+    PickleBytes out;
+    out.op("}(").text("segments").op("]").text("device_traces").op("](](");
+    for (int i = 0; i < 1'000; ++i)
+        out.op("}(").entry("action", "snapshot").entry("addr", 0).entry("size", 0).op("u");
+    out.op("eq").op(std::string(1, '\0'));
+    for (int i = 0; i < 1'000; ++i) out.op("h").op(std::string(1, '\0'));
+    EXPECT_THAT(problem(out.op("eu").finish()), HasSubstr("repeated without end"));
+}
+
+TEST(PytorchSnapshot, FilesThatCannotBeOpenedAreNamed) {
+    EXPECT_THAT(read_pytorch_snapshot("/no/such/file").error().message,
+                HasSubstr("/no/such/file does not exist"));
+    EXPECT_THAT(read_pytorch_snapshot("/").error().message, HasSubstr("is a folder"));
+    EXPECT_THAT(read_pytorch_snapshot("/dev/null").error().message, HasSubstr("is not a file"));
+}
+
+}  // namespace
+}  // namespace profiler
