@@ -55,7 +55,7 @@ struct Simulation {
     }
 };
 
-/// O(requests · log free blocks); about 20 ns a request.
+/// O(requests · log free blocks); tests/bench/allocator_bench.cpp measures it.
 Simulation simulate(const RequestStream& stream, const SimulationOptions& options);
 
 }  // namespace profiler
