@@ -4,6 +4,7 @@
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     const Trace& trace = *named.trace;
     const auto workload = workload_of(trace);
     const bool has_sweep = !trace.sweep_points.empty();
-    const bool has_step = !trace.steps.empty() || !has_sweep;
+    const bool has_step = has_recorded_step(trace);
     for (Draft& draft : drafts) {
         if (!describes_same_run(draft, named, workload)) continue;
         const bool brings_sweep = has_sweep && !draft.has_sweep;

@@ -9,8 +9,9 @@
 namespace profiler {
 namespace {
 
-HealthItem make_item(std::string_view code, Severity severity, int64_t count, std::string text) {
-    return {std::string(code), severity, count, std::move(text)};
+HealthItem make_item(std::string_view code, Severity severity, int64_t count, std::string text,
+                     HealthUnit unit = HealthUnit::kTimes) {
+    return {std::string(code), severity, count, std::move(text), unit};
 }
 
 void add_incomplete(const Trace& trace, std::vector<HealthItem>& items) {
@@ -21,7 +22,8 @@ void add_incomplete(const Trace& trace, std::vector<HealthItem>& items) {
         fmt::format(
             "The capture did not finish, {} {} recorded before it ended: figures cover these "
             "only; capture again for a whole one.",
-            format_count(steps), steps == 1 ? "step was" : "steps were")));
+            format_count(steps), steps == 1 ? "step was" : "steps were"),
+        HealthUnit::kSteps));
 }
 
 void add_missing_steps(const Trace& trace, std::vector<HealthItem>& items) {
@@ -52,7 +54,8 @@ void add_unknown_roles(const Trace& trace, std::vector<HealthItem>& items) {
     items.push_back(make_item("unknown_role_at_peak", Severity::kWarning, unknown_bytes,
                               fmt::format("{} of the peak belong to no class: they are shown as "
                                           "\"unknown\".",
-                                          format_bytes(unknown_bytes))));
+                                          format_bytes(unknown_bytes)),
+                              HealthUnit::kBytes));
 }
 
 void add_bad_times(const Trace& trace, std::vector<HealthItem>& items) {
@@ -77,10 +80,24 @@ void add_closed_form(const Trace& trace, std::vector<HealthItem>& items) {
         fmt::format("Layer {} keeps {}, its closed form says {}: see the ledger of that layer for "
                     "the tensor that differs.",
                     check->layer, format_exact_bytes(check->ledger_bytes),
-                    format_exact_bytes(check->form.total_bytes))));
+                    format_exact_bytes(check->form.total_bytes)),
+        HealthUnit::kBytes));
 }
 
 }  // namespace
+
+std::string count_text(const HealthItem& item) {
+    if (item.count == 0) return {};
+    switch (item.unit) {
+        case HealthUnit::kTimes:
+            return item.count == 1 ? "once" : format_count(item.count) + " times";
+        case HealthUnit::kSteps:
+            return format_count(item.count) + (item.count == 1 ? " step" : " steps");
+        case HealthUnit::kBytes:
+            return format_exact_bytes(item.count);
+    }
+    return {};
+}
 
 std::vector<HealthItem> report_health(const Trace& trace) {
     std::vector<HealthItem> items;

@@ -10,12 +10,23 @@
 /// when it looks at the tables. Nothing imperfect is hidden.
 namespace profiler {
 
+/// What HealthItem::count counts.
+enum class HealthUnit : uint8_t {
+    kTimes,  // how often it happened
+    kSteps,
+    kBytes
+};
+
 struct HealthItem {
     std::string code;  // "incomplete_capture", stable
     Severity severity = Severity::kInfo;
     int64_t count = 0;
     std::string explanation;  // one sentence: what it means and what to do
+    HealthUnit unit = HealthUnit::kTimes;
 };
+
+/// "1,204 times", "13,631,488 B", "2 steps"; empty where the count says nothing.
+std::string count_text(const HealthItem& item);
 
 /// Errors first, then warnings, then information; the capture's notes before those found here.
 std::vector<HealthItem> report_health(const Trace& trace);

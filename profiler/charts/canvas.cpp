@@ -255,10 +255,4 @@ double Canvas::text(Point baseline, std::string_view text, const TextStyle& styl
     return width;
 }
 
-Color ink_on(Color fill) {
-    constexpr Color kDark{0x05, 0x07, 0x0A};
-    constexpr Color kLight{0xFF, 0xFF, 0xFF};
-    return contrast_ratio(fill, kLight) >= contrast_ratio(fill, kDark) ? kLight : kDark;
-}
-
 }  // namespace profiler

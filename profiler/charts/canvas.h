@@ -74,7 +74,4 @@ private:
     cairo_t* cairo_;
 };
 
-/// Black or white, whichever reads better on `fill`.
-Color ink_on(Color fill);
-
 }  // namespace profiler

@@ -152,6 +152,12 @@ Marker recipe_marker(std::size_t index) {
     return static_cast<Marker>(index % kMaxDistinctRecipes);
 }
 
+Color ink_on(Color fill) {
+    constexpr Color kDark{0x05, 0x07, 0x0A};
+    constexpr Color kLight{0xFF, 0xFF, 0xFF};
+    return contrast_ratio(fill, kLight) >= contrast_ratio(fill, kDark) ? kLight : kDark;
+}
+
 Hatch hatch_of(Role role) {
     switch (role) {
         case Role::kParameter:

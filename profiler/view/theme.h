@@ -85,6 +85,9 @@ Color recipe_color(const Theme& theme, std::size_t index);
 Marker recipe_marker(std::size_t index);
 inline constexpr std::size_t kMaxDistinctRecipes = 8;
 
+/// Black or white, whichever reads better on `fill`.
+Color ink_on(Color fill);
+
 Hatch hatch_of(Role role);
 /// For legends and tables: "Parameters", "Saved activations".
 std::string_view label_of(Role role);

@@ -240,6 +240,7 @@ TimeRange fit_timeline(const std::vector<TimelineSource>& sources, TimeAlignment
 
 TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,
                               double time_ns) {
+    if (source_index >= request.sources.size()) return {};
     const TimelineSource& source = request.sources[source_index];
     std::string note;
     const TimeMap map = map_of(request.sources, source_index, request.alignment, note);

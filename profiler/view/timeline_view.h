@@ -112,6 +112,7 @@ struct TimelineReadout {
     std::string phase_text;  // "backward of step 2"; empty outside
     std::vector<Row> rows;   // from the top of the stack down; empty roles left out
 };
+/// Empty for a source that the request does not have.
 TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,
                               double time_ns);
 

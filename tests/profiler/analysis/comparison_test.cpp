@@ -277,7 +277,8 @@ TEST(Compare, NotesIncompleteAndUnknownFiles) {
 TEST(Compare, SaysWhenThePeaksAreEqual) {
     const auto sentence =
         compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo"})}}).value().sentence;
-    EXPECT_THAT(sentence, HasSubstr("in the same memory as original (1000 B) and is "));
+    EXPECT_THAT(sentence,
+                HasSubstr("in the same memory as original (1000 B) and is as fast at a batch"));
 }
 
 TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }

@@ -45,4 +45,12 @@ TEST(ReportHealth, SaysWhenThereAreNoSteps) {
     EXPECT_EQ(codes(TraceBuilder().finish()), (std::vector<std::string>{"no_steps"}));
 }
 
+TEST(Health, CountsInTheUnitOfTheItem) {
+    EXPECT_EQ(count_text({.count = 1204}), "1,204 times");
+    EXPECT_EQ(count_text({.count = 1}), "once");
+    EXPECT_EQ(count_text({.count = 13'631'488, .unit = HealthUnit::kBytes}), "13,631,488 B");
+    EXPECT_EQ(count_text({.count = 2, .unit = HealthUnit::kSteps}), "2 steps");
+    EXPECT_EQ(count_text({.count = 0}), "");
+}
+
 }  // namespace

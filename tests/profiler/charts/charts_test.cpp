@@ -294,12 +294,4 @@ TEST(Canvas, HasDigitsOfEqualWidth) {
     });
 }
 
-TEST(InkOn, ReadsOnEveryRole) {
-    for (const Theme* theme : {&light_theme(), &dark_theme()}) {
-        for (const Color fill : theme->roles) {
-            EXPECT_GE(contrast_ratio(ink_on(fill), fill), 4.5) << to_hex(fill);
-        }
-    }
-}
-
 }  // namespace

@@ -173,4 +173,14 @@ TEST(Mix, GoesFromOneColourToTheOther) {
     EXPECT_EQ(to_hex(mix({0, 0, 0}, {254, 100, 10}, 0.5)), "#7F3205");
 }
 
+TEST(InkOn, ReadsOnEveryRoleAndRecipe) {
+    for (const Theme* theme : {&light_theme(), &dark_theme()}) {
+        std::vector<Color> fills = theme->recipes;
+        fills.insert(fills.end(), theme->roles.begin(), theme->roles.end());
+        for (const Color fill : fills) {
+            EXPECT_GE(contrast_ratio(ink_on(fill), fill), 4.5) << to_hex(fill);
+        }
+    }
+}
+
 }  // namespace

@@ -251,4 +251,11 @@ TEST(AlignPhases, NamesTheFirstPhaseThatDiffers) {
     EXPECT_THAT(note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
 }
 
+TEST(ReadTimeline, IsEmptyForASourceThatIsNotThere) {
+    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const TimelineReadout readout = read_timeline({.sources = {loaded.source("A")}}, 1, 100);
+    EXPECT_TRUE(readout.rows.empty());
+    EXPECT_EQ(readout.total_text, "");
+}
+
 }  // namespace
