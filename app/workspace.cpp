@@ -1,5 +1,6 @@
 #include "app/workspace.h"
 
+#include "app/view_requests.h"
 #include "profiler/trace/trace_folder.h"
 
 #include <fmt/format.h>
@@ -13,45 +14,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_baseline(const DocumentPtr& document) { return document->recipe == "original"; }
-
-profiler::TimelineSource source_of(const DocumentPtr& document, const char* letter) {
-    return {document->trace.get(), &document->curve, &document->peak,
-            fmt::format("{}  {}", letter, document->recipe)};
+/// The same file has one name, however it was typed: it is open once.
+fs::path one_name_of(const fs::path& file) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(file, error);
+    return error ? file : absolute.lexically_normal();
 }
 
-profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window) {
-    profiler::TimelineRequest request{.start_ns = window.start_ns,
-                                      .end_ns = window.end_ns,
-                                      .width_px = window.width_px,
-                                      .alignment = window.alignment};
-    if (selection.a) request.sources.push_back(source_of(selection.a, "A"));
-    if (selection.b) request.sources.push_back(source_of(selection.b, "B"));
-    return request;
-}
-
-/// Half a window more on both sides: what panning uncovers is already there while the next view
-/// is built.
-TimeWindow with_margins(TimeWindow window) {
-    const double margin_ns = (window.end_ns - window.start_ns) / 2;
-    window.start_ns -= margin_ns;
-    window.end_ns += margin_ns;
-    window.width_px *= 2;
-    return window;
-}
-
-profiler::LedgerSource ledger_source(const DocumentPtr& document) {
-    if (!document) return {};
-    return {&document->ledger, document->closed_form ? &*document->closed_form : nullptr,
-            document->trace->run().num_layers};
-}
+bool is_baseline(const Document& document) { return document.recipe == "original"; }
 
 }  // namespace
 
 // ---- files ----------------------------------------------------------------------------------
 
 void Workspace::open(const std::vector<fs::path>& files) {
-    for (const fs::path& file : files) {
+    for (const fs::path& typed : files) {
+        const fs::path file = one_name_of(typed);
         std::error_code error;
         if (!fs::is_directory(file, error)) {
             loader_.load(file);
@@ -143,34 +121,54 @@ void Workspace::clear_selection() {
 void Workspace::fit_time() {
     time_window_.start_ns = time_limits_.start_ns;
     time_window_.end_ns = time_limits_.end_ns;
-    timeline_stale_ = true;
+    timeline_stale_ = selection_.a && selection_.a->has_step;
 }
 
+DocumentPtr Workspace::find_document(const std::function<bool(const Document&)>& is_wanted) const {
+    const auto found = std::find_if(documents_.begin(), documents_.end(),
+                                    [&](const DocumentPtr& d) { return is_wanted(*d); });
+    return found == documents_.end() ? nullptr : *found;
+}
+
+/// A is the baseline, B another recipe; a file without a recorded step only where there is no
+/// other. What the user has chosen stays.
 void Workspace::choose_defaults() {
-    const auto with_step = [](const DocumentPtr& d) { return d->has_step; };
-    if (!selection_.a) {
-        auto best = std::find_if(documents_.begin(), documents_.end(), [&](const DocumentPtr& d) {
-            return with_step(d) && is_baseline(d) && d != selection_.b;
-        });
-        if (best == documents_.end()) {
-            best = std::find_if(documents_.begin(), documents_.end(), [&](const DocumentPtr& d) {
-                return with_step(d) && d != selection_.b;
-            });
-        }
-        if (best != documents_.end()) selection_.a = *best;
-    } else if (!selection_.chosen && !is_baseline(selection_.a)) {
-        // The baseline was opened after another recipe.
-        const auto base = std::find_if(documents_.begin(), documents_.end(), is_baseline);
-        if (base != documents_.end() && with_step(*base)) {
-            selection_.b = std::exchange(selection_.a, *base);
-        }
+    DocumentPtr &a = selection_.a, &b = selection_.b;
+    const auto is_free = [&](const Document& d) { return d.has_step && &d != b.get(); };
+    if (!a) a = find_document([&](const Document& d) { return is_free(d) && is_baseline(d); });
+    if (!a) a = find_document(is_free);
+    if (!a) a = std::exchange(b, nullptr);
+    if (!a) a = find_document([](const Document&) { return true; });
+    if (!a || selection_.chosen) return;
+    if (!a->has_step || !is_baseline(*a)) {
+        // Opened after the others.
+        auto better = find_document([](const Document& d) { return d.has_step && is_baseline(d); });
+        if (!better && !a->has_step) better = find_document(is_free);
+        if (better && better == b) b = nullptr;
+        if (better) b = std::exchange(a, better);
+        if (b && !b->has_step) b = nullptr;
     }
-    if (!selection_.a) selection_.a = std::exchange(selection_.b, nullptr);
-    if (!selection_.b && !selection_.chosen) {
-        const auto other =
-            std::find_if(documents_.begin(), documents_.end(),
-                         [&](const DocumentPtr& d) { return with_step(d) && d != selection_.a; });
-        if (other != documents_.end()) selection_.b = *other;
+    const auto is_other = [&](const Document& d) { return d.has_step && &d != a.get(); };
+    if (!b) {
+        b = find_document([&](const Document& d) { return is_other(d) && d.recipe != a->recipe; });
+    }
+    if (!b) b = find_document(is_other);
+}
+
+void Workspace::update_looks() {
+    looks_.clear();
+    for (const DocumentPtr& document : documents_) {
+        DocumentLook look{document->recipe, looks_.size()};  // until the comparison knows it
+        const size_t count = comparison_ ? comparison_->columns.size() : 0;
+        for (size_t i = 0; i < count; ++i) {
+            const profiler::ComparisonColumn& column = comparison_->columns[i];
+            const bool is_in = std::find(column.files.begin(), column.files.end(),
+                                         document->file.string()) != column.files.end();
+            if (is_in) look = {column.recipe, i};
+        }
+        if (document == selection_.a) selection_.look_a = look;
+        if (document == selection_.b) selection_.look_b = look;
+        looks_.push_back(std::move(look));
     }
 }
 
@@ -181,15 +179,22 @@ void Workspace::documents_changed() {
     selection_changed();
 }
 
+/// Views of the A and B before would be read with the rows and columns of these: away with them.
 void Workspace::selection_changed() {
+    timeline_view_.reset();
+    ledger_view_.reset();
+    timeline_error_.clear();
+    ledger_error_.clear();
+    changed_ = true;
+    update_looks();
+    // Without a recorded step there is nothing to build; the panels say so.
+    ledger_stale_ = selection_.a && selection_.a->has_step;
+    time_axis_changed();
+}
+
+void Workspace::time_axis_changed() {
     selection_.range.reset();
     selection_.tensor.reset();
-    timeline_stale_ = ledger_stale_ = true;
-    if (!selection_.a) {
-        timeline_view_.reset();
-        ledger_view_.reset();
-        return;
-    }
     time_limits_ = profiler::fit_timeline(timeline_request().sources, time_window_.alignment);
     fit_time();
 }
@@ -207,7 +212,8 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
     const bool in_b = row.presence == profiler::Presence::kAdded;
     const DocumentPtr& document = in_b ? selection_.b : selection_.a;
     if (!document) return;
-    SelectedTensor tensor{.name = row.tensor,
+    SelectedTensor tensor{.storage = row.storage,
+                          .name = row.tensor,
                           .scope = row.scope,
                           .size_bytes = in_b ? row.other_bytes : row.size_bytes,
                           .in_b = in_b};
@@ -246,35 +252,56 @@ profiler::TimelineReadout Workspace::read_timeline(size_t source, double time_ns
 
 DocumentPtr Workspace::document_of_column(size_t column) const {
     if (!comparison_ || column >= comparison_->columns.size()) return nullptr;
-    const auto& trace = comparison_->columns[column].step_trace;
-    const auto found = std::find_if(documents_.begin(), documents_.end(),
-                                    [&](const DocumentPtr& d) { return d->trace == trace; });
-    return trace && found != documents_.end() ? *found : nullptr;
+    const profiler::ComparisonColumn& wanted = comparison_->columns[column];
+    const auto has_step = [&](const Document& d) { return d.trace == wanted.step_trace; };
+    if (auto captured = wanted.step_trace ? find_document(has_step) : nullptr) return captured;
+    return find_document([&](const Document& d) {
+        return std::find(wanted.files.begin(), wanted.files.end(), d.file.string()) !=
+               wanted.files.end();
+    });
+}
+
+template <typename View>
+void Workspace::take_view(ViewTask<View>& task, std::shared_ptr<const View>& view,
+                          std::string& error) {
+    auto result = task.take();
+    if (!result) return;
+    changed_ = true;
+    if (!*result) {
+        error = result->error().message;
+        return notify(profiler::Severity::kError, error);
+    }
+    if ((*result)->a != selection_.a || (*result)->b != selection_.b) return;
+    view = std::move((*result)->view);
+    error.clear();
 }
 
 void Workspace::take_views() {
     if (auto result = compare_task_.take()) {
-        if (!result->error.empty()) notify(profiler::Severity::kError, result->error);
-        comparison_ = std::move(result->comparison);
-        compare_view_ = std::move(result->view);
+        if (!*result) notify(profiler::Severity::kError, result->error().message);
+        const CompareResult taken = *result ? std::move(**result) : CompareResult();
+        comparison_ = taken.comparison;
+        compare_view_ = taken.view;
+        changed_ = true;
+        update_looks();
     }
-    if (auto notice = export_task_.take()) notices_.push_back(std::move(*notice));
-    if (auto view = timeline_task_.take(); view && selection_.a) timeline_view_ = *view;
-    if (auto view = ledger_task_.take(); view && selection_.a) ledger_view_ = *view;
+    take_view(timeline_task_, timeline_view_, timeline_error_);
+    take_view(ledger_task_, ledger_view_, ledger_error_);
+    for (const auto& ended : exports_.take()) {
+        ended ? notify(profiler::Severity::kInfo, *ended)
+              : notify(profiler::Severity::kError, ended.error().message);
+    }
 }
 
 void Workspace::start_stale_views() {
     if (std::exchange(compare_stale_, false)) {
-        compare_task_.start([documents = documents_] {
-            CompareResult result;
-            if (documents.empty()) return result;
+        compare_task_.start([documents = documents_]() -> models::Result<CompareResult> {
+            if (documents.empty()) return CompareResult();
             std::vector<profiler::NamedTrace> traces;
             for (const auto& d : documents) traces.push_back({d->file.string(), d->trace});
             auto comparison = profiler::compare(traces);
-            if (!comparison) {
-                result.error = comparison.error().message;
-                return result;
-            }
+            if (!comparison) return tl::unexpected(comparison.error());
+            CompareResult result;
             result.view = std::make_shared<const profiler::CompareView>(
                 profiler::build_compare_view(*comparison));
             result.comparison =
@@ -282,21 +309,22 @@ void Workspace::start_stale_views() {
             return result;
         });
     }
-    if (selection_.a && time_window_.width_px > 0 && std::exchange(timeline_stale_, false)) {
-        timeline_task_.start([selection = selection_, window = time_window_] {
-            return std::make_shared<const profiler::TimelineView>(
-                profiler::build_timeline_view(make_request(selection, with_margins(window))));
+    if (time_window_.width_px > 0 && std::exchange(timeline_stale_, false)) {
+        using Result = models::Result<ViewOf<profiler::TimelineView>>;
+        timeline_task_.start([selection = selection_, window = time_window_]() -> Result {
+            const auto request = make_request(selection, with_margins(window));
+            return ViewOf<profiler::TimelineView>{selection.a, selection.b,
+                                                  std::make_shared<const profiler::TimelineView>(
+                                                      profiler::build_timeline_view(request))};
         });
     }
-    if (selection_.a && std::exchange(ledger_stale_, false)) {
-        ledger_task_.start([a = selection_.a, b = selection_.b, query = ledger_query_] {
-            return std::make_shared<const profiler::LedgerView>(
-                profiler::build_ledger_view({.first = ledger_source(a),
-                                             .second = ledger_source(query.compare ? b : nullptr),
-                                             .filter = query.filter,
-                                             .sort_by = query.sort_by,
-                                             .descending = query.descending,
-                                             .only_differences = query.only_differences}));
+    if (std::exchange(ledger_stale_, false)) {
+        using Result = models::Result<ViewOf<profiler::LedgerView>>;
+        ledger_task_.start([a = selection_.a, b = selection_.b, query = ledger_query_]() -> Result {
+            const auto request = make_request(a, b, query);
+            return ViewOf<profiler::LedgerView>{
+                a, b,
+                std::make_shared<const profiler::LedgerView>(profiler::build_ledger_view(request))};
         });
     }
 }
@@ -310,10 +338,9 @@ void Workspace::update() {
 
 bool Workspace::settled() const {
     const bool stale =
-        compare_stale_ ||
-        (selection_.a && (ledger_stale_ || (timeline_stale_ && time_window_.width_px > 0)));
+        compare_stale_ || ledger_stale_ || (timeline_stale_ && time_window_.width_px > 0);
     return !stale && !loader_.progress() && !compare_task_.busy() && !timeline_task_.busy() &&
-           !ledger_task_.busy() && !export_task_.busy();
+           !ledger_task_.busy() && !exports_.busy();
 }
 
 // ---- export ---------------------------------------------------------------------------------
@@ -322,10 +349,11 @@ void Workspace::start_export(
     fs::path file, std::function<models::Result<void>(const profiler::ChartOptions&)> write) {
     const auto format = profiler::chart_format_of(file);
     if (!format) return notify(profiler::Severity::kError, format.error().message);
-    export_task_.start([file = std::move(file), format = *format, write = std::move(write)] {
+    exports_.start([file = std::move(file), format = *format,
+                    write = std::move(write)]() -> models::Result<std::string> {
         const auto written = write({.format = format});
-        return written ? Notice{profiler::Severity::kInfo, "Wrote " + file.string() + "."}
-                       : Notice{profiler::Severity::kError, written.error().message};
+        if (!written) return tl::unexpected(written.error());
+        return fmt::format("Wrote {}.", file.string());
     });
 }
 
@@ -338,7 +366,7 @@ void Workspace::export_comparison(const fs::path& file, bool dark) {
 }
 
 void Workspace::export_timeline(const fs::path& file, bool dark) {
-    if (!selection_.a) return;
+    if (!timeline_view_) return;
     start_export(file, [selection = selection_, window = time_window_, file,
                         dark](const profiler::ChartOptions& options) {
         TimeWindow shown = window;
@@ -372,18 +400,19 @@ void Workspace::apply(const PanelEvents& events) {
         selection_.role = selection_.role == events.role ? std::nullopt : events.role;
     }
     if (events.range) selection_.range = *events.range;
-    if (events.tensor) select_row(*events.tensor);
+    // Not when an event before this one has changed A or B: the row is of the old ledger then.
+    if (events.tensor && ledger_view_) select_row(*events.tensor);
     if (events.clear_tensor) selection_.tensor.reset();
     if (events.fit_time) fit_time();
     if (!events.fit_time && events.time_window && *events.time_window != time_window_) {
         const bool realign = events.time_window->alignment != time_window_.alignment;
         time_window_ = *events.time_window;
-        timeline_stale_ = true;
-        if (realign) selection_changed();
+        timeline_stale_ = selection_.a && selection_.a->has_step;
+        if (realign) time_axis_changed();
     }
     if (events.ledger_query && *events.ledger_query != ledger_query_) {
         ledger_query_ = *events.ledger_query;
-        ledger_stale_ = true;
+        ledger_stale_ = selection_.a && selection_.a->has_step;
     }
 }
 

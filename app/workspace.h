@@ -5,6 +5,7 @@
 #include "app/window/capture_session.h"
 #include "app/window/document.h"
 #include "app/window/document_loader.h"
+#include "app/window/export_queue.h"
 #include "app/window/latest_task.h"
 #include "profiler/charts/charts.h"
 #include "profiler/view/compare_view.h"
@@ -37,6 +38,8 @@ public:
     void close(const DocumentPtr& document);
     void cancel_loading() { loader_.cancel(); }
     const std::vector<DocumentPtr>& documents() const { return documents_; }
+    /// Name and colour of each document, in the same order.
+    const std::vector<DocumentLook>& looks() const { return looks_; }
     std::optional<DocumentLoader::Progress> loading() const { return loader_.progress(); }
 
     // ---- captures ------------------------------------------------------------------------
@@ -51,11 +54,14 @@ public:
     /// Shows all of the time axis.
     void fit_time();
 
-    // ---- views: null until there is something to show -------------------------------------
+    // ---- views: null until there is something to show; always of the A and B selected ------
     const profiler::CompareView* compare_view() const { return compare_view_.get(); }
     const profiler::TimelineView* timeline_view() const { return timeline_view_.get(); }
     const profiler::LedgerView* ledger_view() const { return ledger_view_.get(); }
-    /// The document behind a column of the comparison; null for one that is a sweep alone.
+    /// Why a view could not be built; empty when nothing went wrong.
+    const std::string& timeline_error() const { return timeline_error_; }
+    const std::string& ledger_error() const { return ledger_error_; }
+    /// The document behind a column of the comparison, the captured step before its sweep.
     DocumentPtr document_of_column(size_t column) const;
     profiler::TimelineReadout read_timeline(size_t source, double time_ns) const;
     const profiler::TimeRange& time_limits() const { return time_limits_; }
@@ -72,6 +78,10 @@ public:
     void update();
     void apply(const PanelEvents& events);
 
+    /// Whether something that panels show has been replaced since the last call: tables and
+    /// layouts then need a few frames to settle.
+    bool take_changed() { return std::exchange(changed_, false); }
+
     /// Nothing loads, nothing is stale: pictures may be compared.
     bool settled() const;
 
@@ -82,18 +92,31 @@ public:
 
 private:
     struct CompareResult {
-        std::shared_ptr<const profiler::Comparison> comparison;
+        std::shared_ptr<const profiler::Comparison> comparison;  // null: nothing is open
         std::shared_ptr<const profiler::CompareView> view;
-        std::string error;
     };
+    /// A view, and whom it is of: by the time it is finished, A and B may be others.
+    template <typename View>
+    struct ViewOf {
+        DocumentPtr a;
+        DocumentPtr b;
+        std::shared_ptr<const View> view;
+    };
+    template <typename View>
+    using ViewTask = LatestTask<ViewOf<View>>;
 
     void take_loaded();
     void take_captured();
     void take_views();
+    template <typename View>
+    void take_view(ViewTask<View>& task, std::shared_ptr<const View>& view, std::string& error);
     void start_stale_views();
     void documents_changed();
     void selection_changed();
+    void time_axis_changed();
     void choose_defaults();
+    DocumentPtr find_document(const std::function<bool(const Document&)>& is_wanted) const;
+    void update_looks();
     /// From the clock of B to the shared time axis, that of A.
     profiler::TimeMap map_of_b() const;
     /// Moves the time window to a tensor that lives outside of it.
@@ -104,6 +127,7 @@ private:
                       std::function<models::Result<void>(const profiler::ChartOptions&)> write);
 
     std::vector<DocumentPtr> documents_;
+    std::vector<DocumentLook> looks_;
     DocumentLoader loader_;
     Selection selection_;
     TimeWindow time_window_;
@@ -118,14 +142,18 @@ private:
     std::shared_ptr<const profiler::TimelineView> timeline_view_;
     std::shared_ptr<const profiler::LedgerView> ledger_view_;
 
+    std::string timeline_error_;
+    std::string ledger_error_;
+    bool changed_ = false;
+
     CaptureSession capture_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
 
-    LatestTask<Notice> export_task_;
-    LatestTask<CompareResult> compare_task_;
-    LatestTask<std::shared_ptr<const profiler::TimelineView>> timeline_task_;
-    LatestTask<std::shared_ptr<const profiler::LedgerView>> ledger_task_;
+    ExportQueue exports_;
+    LatestTask<CompareResult> compare_task_{"Comparing the traces"};
+    ViewTask<profiler::TimelineView> timeline_task_{"Drawing the timeline"};
+    ViewTask<profiler::LedgerView> ledger_task_{"Listing what backward keeps"};
 };
 
 }  // namespace app

@@ -134,7 +134,7 @@ void draw_progress(const CaptureStatus& status) {
 
 void draw_live_curve(const CaptureStatus& status, float height) {
     double end_ns = 1e9, peak = 1;
-    for (const CaptureStatus::Curve& curve : status.curves) {
+    for (const LiveCurve& curve : status.curves) {
         if (!curve.time_ns.empty()) end_ns = std::max(end_ns, curve.time_ns.back());
         peak = std::max(peak, static_cast<double>(curve.peak_bytes));
     }
@@ -146,7 +146,7 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0, peak * 1.1, ImPlotCond_Always);
     for (size_t i = 0; i < status.curves.size(); ++i) {
-        const CaptureStatus::Curve& curve = status.curves[i];
+        const LiveCurve& curve = status.curves[i];
         ImPlotSpec line;
         line.LineColor = to_vec4(recipe_color(i));
         line.LineWeight = px(1.75F);
@@ -163,7 +163,7 @@ void draw_live_curve(const CaptureStatus& status, float height) {
 
 void draw_curve_legend(const CaptureStatus& status) {
     for (size_t i = 0; i < status.curves.size(); ++i) {
-        const CaptureStatus::Curve& curve = status.curves[i];
+        const LiveCurve& curve = status.curves[i];
         if (i > 0) ImGui::SameLine(0, px(14));
         swatch(recipe_color(i));
         text(curve.recipe);

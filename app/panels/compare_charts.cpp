@@ -1,5 +1,6 @@
 #include "app/panels/compare_charts.h"
 
+#include "app/widgets/hatch.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -22,13 +23,13 @@ using profiler::CompareView;
 
 constexpr double kBarWidth = 0.56;  // of a column's share of the axis
 
-double measure(std::string_view content) { return static_cast<double>(text_width(content)); }
-
-void chart_title(std::string_view title, std::string_view subtitle) {
-    bold_text(title);
+/// Not wider than its chart, beside which the next one stands.
+void chart_title(std::string_view title, std::string_view subtitle, float width) {
+    const float left = ImGui::GetCursorPosX();
+    bold_text(fit_to(title, width));
     if (subtitle.empty()) return;
     ImGui::SameLine(0, px(8));
-    dim_text(profiler::fit_label(subtitle, ImGui::GetContentRegionAvail().x, measure));
+    dim_text(fit_to(subtitle, left + width - ImGui::GetCursorPosX()));
 }
 
 ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
@@ -54,7 +55,7 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     std::vector<const char*> labels;
     for (const CompareColumn& column : view.columns) {
         positions.push_back(static_cast<double>(column.index));
-        names.push_back(profiler::fit_label(column.recipe, column_px, measure));
+        names.push_back(fit_to(column.recipe, column_px));
     }
     for (const std::string& name : names) labels.push_back(name.c_str());
     ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(positions.size()),
@@ -87,20 +88,27 @@ Bar bar_of(size_t index) {
 
 float y_of(double value) { return std::round(ImPlot::PlotToPixels(0, value).y); }
 
-/// The value over a bar, and under it the change against the baseline.
+/// The value over a bar, and under it the change against the baseline; neither where it would run
+/// into the neighbour's.
 void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view text,
                const profiler::Change& change) {
     const ScopedFont bold(fonts().bold);
     const float line = ImGui::GetTextLineHeight();
+    const float room = ImPlot::PlotToPixels(1, 0).x - ImPlot::PlotToPixels(0, 0).x - px(4);
+    const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
+        const float width = text_width(content);
+        const float x = bar.center() - std::round(width / 2);
+        // The baseline's mark does not strike it through.
+        draw->AddRectFilled({x - px(2), y}, {x + width + px(2), y + line},
+                            with_alpha(palette().plot, 0.85F));
+        draw->AddText({x, y}, color, content.data(), content.data() + content.size());
+    };
     float y = y_of(value) - line - px(3);
-    if (!change.empty()) {
-        const float x = bar.center() - std::round(text_width(change.text) / 2);
-        draw->AddText({x, y}, tone_color(change.tone), change.text.data(),
-                      change.text.data() + change.text.size());
+    if (!change.empty() && text_width(change.text) <= room) {
+        draw_line(y, tone_color(change.tone), change.text);
         y -= line;
     }
-    const float x = bar.center() - std::round(text_width(text) / 2);
-    draw->AddText({x, y}, palette().text, text.data(), text.data() + text.size());
+    if (text_width(text) <= room) draw_line(y, palette().text, text);
 }
 
 bool mouse_in(ImVec2 upper_left, ImVec2 lower_right) {
@@ -123,7 +131,7 @@ void baseline_mark(ImDrawList* draw, double value) {
 void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& segment) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(column.recipe);
-    swatch(role_color(segment.role));
+    role_swatch(segment.role);
     text(profiler::label_of(segment.role));
     ImGui::SameLine(0, px(14));
     bold_text(segment.text);
@@ -135,6 +143,19 @@ void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& 
     ImGui::EndTooltip();
 }
 
+/// In the middle of its layer where it fits, on a plate that keeps the pattern off the digits.
+void segment_label(ImDrawList* draw, const Bar& bar, float top, float bottom,
+                   const profiler::StackSegment& segment) {
+    const float line = ImGui::GetTextLineHeight(), width = text_width(segment.text);
+    if (bottom - top <= line + px(4) || width >= bar.right - bar.left - px(8)) return;
+    const ImU32 fill = role_color(segment.role);
+    const ImVec2 corner{bar.center() - std::round(width / 2),
+                        std::round((top + bottom - line) / 2)};
+    draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
+                        fill, px(3));
+    draw->AddText(corner, ink_on(fill), segment.text.c_str());
+}
+
 void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
                       PanelEvents& events) {
     const Bar bar = bar_of(column.index);
@@ -144,22 +165,14 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
         const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
         const bool faded = selection.role && *selection.role != segment.role;
         if (lower.y - upper.y >= 1) {
-            draw->AddRectFilled(upper, lower,
-                                with_alpha(role_color(segment.role), faded ? 0.22F : 0.95F));
+            fill_role(draw, upper, lower, segment.role, faded ? 0.22F : 1.0F, px(7));
             // A hair of the plot's ground between layers.
             if (lower.y - upper.y > 3) {
                 draw->AddRectFilled(upper, {lower.x, upper.y + 1},
                                     with_alpha(palette().plot, 0.5F));
             }
         }
-        if (lower.y - upper.y > ImGui::GetTextLineHeight() + px(4) && !faded) {
-            const float width = text_width(segment.text);
-            if (width < bar.right - bar.left - px(8)) {
-                draw->AddText({bar.center() - std::round(width / 2),
-                               std::round((upper.y + lower.y - ImGui::GetTextLineHeight()) / 2)},
-                              IM_COL32(255, 255, 255, 235), segment.text.c_str());
-            }
-        }
+        if (!faded) segment_label(draw, bar, upper.y, lower.y, segment);
         if (mouse_in(upper, lower)) {
             draw->AddRect(upper, lower, palette().text, 0, px(1));
             segment_tooltip(column, segment);
@@ -176,7 +189,7 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
 void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events) {
     ImGui::BeginGroup();
-    chart_title("Memory at the peak", "allocated, by class");
+    chart_title("Memory at the peak", "allocated, by class", size.x);
     if (!view.has_peak) {
         chart_note("##no_memory",
                    "These files hold sweeps only; `temposcope capture` records a step.",
@@ -204,7 +217,7 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
     ImGui::BeginGroup();
     const std::string limit =
         view.memory_limit_text.empty() ? "sequences" : "sequences within " + view.memory_limit_text;
-    chart_title("Maximum batch", view.has_max_batch ? limit : "");
+    chart_title("Maximum batch", view.has_max_batch ? limit : "", size.x);
     int64_t most = 0;
     for (const CompareColumn& column : view.columns) {
         most = std::max(most, column.largest_batch);
@@ -345,7 +358,7 @@ void curve_legend(ImDrawList* draw, const CompareView& view) {
 
 void draw_throughput_chart(const CompareView& view, ImVec2 size) {
     ImGui::BeginGroup();
-    chart_title("Throughput", view.has_throughput ? "sequences/s by batch" : "");
+    chart_title("Throughput", view.has_throughput ? "sequences/s by batch" : "", size.x);
     if (!view.has_throughput) {
         chart_note("##no_throughput", view.no_throughput_text, below_title(size));
     } else if (ImPlot::BeginPlot("##throughput", below_title(size),

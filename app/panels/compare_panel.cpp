@@ -10,6 +10,7 @@
 #include "app/window/theme.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -33,23 +34,40 @@ void draw_sentence(const CompareView& view) {
 }
 
 void draw_role_legend(const CompareView& view, const Selection& selection, PanelEvents& events) {
+    const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     for (size_t i = 0; i < view.roles.size(); ++i) {
         const profiler::Role role = view.roles[i];
-        if (i > 0) ImGui::SameLine(0, px(14));
+        if (i > 0) {
+            ImGui::SameLine(0, px(14));
+            if (ImGui::GetCursorPosX() + role_legend_width(role) > end) ImGui::NewLine();
+        }
         if (role_legend_item(role, selection.role && *selection.role != role)) events.role = role;
     }
 }
 
-void draw_charts(const CompareView& view, const Selection& selection, float height,
-                 PanelEvents& events) {
+/// How many charts stand side by side: three in a wide panel, one below the other in a narrow one.
+size_t charts_per_row() {
+    const float width = ImGui::GetContentRegionAvail().x;
+    return width > em(46) ? 3 : width > em(28) ? 2 : 1;
+}
+
+/// The charts from `first` on that fill one row.
+void draw_chart_row(const CompareView& view, const Selection& selection, size_t first, size_t count,
+                    float height, PanelEvents& events) {
+    // Of three the stacked bars and the curves need more width than the plain bars.
+    constexpr std::array<float, 3> kShares{0.40F, 0.26F, 0.34F};
     const float gap = px(18);
-    const float width = ImGui::GetContentRegionAvail().x - 2 * gap;
-    const float memory = std::floor(width * 0.40F), batch = std::floor(width * 0.26F);
-    draw_memory_chart(view, selection, {memory, height}, events);
-    ImGui::SameLine(0, gap);
-    draw_max_batch_chart(view, {batch, height}, events);
-    ImGui::SameLine(0, gap);
-    draw_throughput_chart(view, {width - memory - batch, height});
+    const float width =
+        ImGui::GetContentRegionAvail().x - gap * static_cast<float>(count - 1) - px(1);
+    float whole = 0;
+    for (size_t i = first; i < first + count; ++i) whole += kShares[i];
+    for (size_t i = first; i < first + count; ++i) {
+        if (i > first) ImGui::SameLine(0, gap);
+        const ImVec2 size{std::floor(width * kShares[i] / whole), height};
+        if (i == 0) draw_memory_chart(view, selection, size, events);
+        if (i == 1) draw_max_batch_chart(view, size, events);
+        if (i == 2) draw_throughput_chart(view, size);
+    }
 }
 
 /// A value and, where the table has one, its change against the baseline: one cell on the screen.
@@ -137,29 +155,65 @@ void draw_table_row(const CompareInput& input, size_t row, PanelEvents& events) 
     }
 }
 
-void draw_table(const CompareInput& input, PanelEvents& events) {
-    const TextTable& table = input.view->table;
-    const std::vector<CellPair> pairs = pair_cells(table);
-    const ImGuiTableFlags flags =
-        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame;
-    if (!ImGui::BeginTable("##recipes", static_cast<int>(pairs.size()), flags)) return;
-    for (const CellPair& pair : pairs) {
-        const float weight = pair.value == 0 ? 1.5F : pair.change ? 1.25F : 0.75F;
-        ImGui::TableSetupColumn(table.columns[pair.value].title.c_str(),
-                                ImGuiTableColumnFlags_WidthStretch, weight);
+/// What the cells of a column need, its title included.
+float column_width(const TextTable& table, const CellPair& pair) {
+    const TextTable::Column& column = table.columns[pair.value];
+    float width = text_width(column.title);
+    if (!column.explanation.empty()) width += text_width(" " ICON_CIRCLE_QUESTION);
+    for (const auto& row : table.rows) width = std::max(width, text_width(row[pair.value]));
+    if (pair.value == 0) width += em(2.8F);  // swatch, bold letters, A or B
+    return std::ceil(width + (pair.change ? change_width() : 0));
+}
+
+/// Columns that share the panel's width or, where that is too little, the widths that they need,
+/// scrolling sideways beside the names.
+struct TableLayout {
+    std::vector<CellPair> pairs;
+    std::vector<float> widths;
+    bool scrolls = false;
+    float height = 0;
+};
+
+TableLayout lay_out_table(const TextTable& table) {
+    const ImGuiStyle& style = ImGui::GetStyle();
+    TableLayout layout{.pairs = pair_cells(table)};
+    float needed = 0;
+    for (const CellPair& pair : layout.pairs) {
+        layout.widths.push_back(column_width(table, pair));
+        needed += layout.widths.back() + 2 * style.CellPadding.x;
     }
+    layout.scrolls = needed > ImGui::GetContentRegionAvail().x;
+    const float row = ImGui::GetTextLineHeight() + 2 * style.CellPadding.y;
+    layout.height = row * static_cast<float>(table.rows.size() + 1) +
+                    (layout.scrolls ? style.ScrollbarSize + px(2) : 0);
+    return layout;
+}
+
+void draw_table(const CompareInput& input, const TableLayout& layout, PanelEvents& events) {
+    const TextTable& table = input.view->table;
+    const ImGuiTableFlags flags =
+        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
+        (layout.scrolls ? ImGuiTableFlags_ScrollX | ImGuiTableFlags_SizingFixedFit
+                        : ImGuiTableFlags_SizingStretchProp);
+    if (!ImGui::BeginTable(layout.scrolls ? "##recipes_scrolling" : "##recipes",
+                           static_cast<int>(layout.pairs.size()), flags,
+                           {0, layout.scrolls ? layout.height : 0})) {
+        return;
+    }
+    for (size_t i = 0; i < layout.pairs.size(); ++i) {
+        ImGui::TableSetupColumn(
+            table.columns[layout.pairs[i].value].title.c_str(),
+            layout.scrolls ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
+            layout.widths[i]);
+    }
+    if (layout.scrolls) ImGui::TableSetupScrollFreeze(1, 1);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-    for (const CellPair& pair : pairs) {
+    for (const CellPair& pair : layout.pairs) {
         ImGui::TableNextColumn();
         draw_header_cell(table.columns[pair.value], pair.change.has_value());
     }
     for (size_t row = 0; row < table.rows.size(); ++row) draw_table_row(input, row, events);
     ImGui::EndTable();
-}
-
-float table_height(const CompareView& view) {
-    const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-    return row * static_cast<float>(view.table.rows.size() + 1);
 }
 
 void draw_notes(const CompareView& view) {
@@ -176,11 +230,19 @@ void draw_filled(const CompareInput& input, PanelEvents& events) {
     ImGui::Dummy({0, px(1)});
     draw_role_legend(view, *input.selection, events);
     ImGui::Dummy({0, px(1)});
-    // The charts take what the table leaves; with little room the panel scrolls.
-    const float space =
-        ImGui::GetContentRegionAvail().y - table_height(view) - 2 * ImGui::GetStyle().ItemSpacing.y;
-    draw_charts(view, *input.selection, std::max(em(12), std::floor(space)), events);
-    draw_table(input, events);
+    const TableLayout table = lay_out_table(view.table);
+    // The charts take what table and notes leave; with little room the panel scrolls.
+    const float notes =
+        ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
+    const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -
+                                   2 * ImGui::GetStyle().ItemSpacing.y);
+    const size_t per_row = charts_per_row();
+    const float height = std::clamp(space, em(12), per_row < 3 ? em(16) : 1e6F);
+    draw_chart_row(view, *input.selection, 0, per_row, height, events);
+    draw_table(input, table, events);
+    for (size_t first = per_row; first < 3; first += per_row) {
+        draw_chart_row(view, *input.selection, first, std::min(per_row, 3 - first), height, events);
+    }
     draw_notes(view);
 }
 

@@ -4,9 +4,6 @@
 #include "app/widgets/text.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
-#include "profiler/trace/units.h"
-
-#include <fmt/format.h>
 
 namespace app {
 namespace {
@@ -27,19 +24,22 @@ void draw_item(const profiler::HealthItem& item) {
     ImGui::PushTextWrapPos(0);
     text(item.explanation);
     ImGui::PopTextWrapPos();
-    if (item.count > 1) ImGui::SetItemTooltip("%s", fmt::format("{} times", item.count).c_str());
+    const std::string count = profiler::count_text(item);
+    if (!count.empty()) ImGui::SetItemTooltip("%s", count.c_str());
 }
 
-void draw_document(const char* letter, ImU32 color, const DocumentPtr& document) {
+void draw_document(const char* letter, const DocumentLook& look, const DocumentPtr& document) {
     if (!document) return;
     const ScopedId id(letter);
-    letter_badge(letter, color);
+    letter_badge(letter, recipe_color(look.color));
     ImGui::SameLine(0, px(7));
-    bold_text(document->recipe);
+    bold_text(fit_to(look.name, ImGui::GetContentRegionAvail().x));
     if (document->health.empty()) {
         colored_text(palette().good, ICON_CHECK);
         ImGui::SameLine(0, px(7));
-        note_text("Nothing was missed: every allocation has its op, and the step is whole.");
+        note_text(document->has_step
+                      ? "Nothing was missed: every allocation has its op, and the step is whole."
+                      : "Nothing was missed in the sweep; it holds no recorded step.");
     }
     for (const profiler::HealthItem& item : document->health) draw_item(item);
     ImGui::Spacing();
@@ -53,8 +53,8 @@ PanelEvents draw_health_panel(const Selection& selection, HealthState&) {
                     "What a capture could not see is said here.");
         return {};
     }
-    draw_document("A", recipe_color(0), selection.a);
-    draw_document("B", recipe_color(1), selection.b);
+    draw_document("A", selection.look_a, selection.a);
+    draw_document("B", selection.look_b, selection.b);
     return {};
 }
 

@@ -1,12 +1,12 @@
 #include "app/panels/ledger_panel.h"
 
+#include "app/panels/missing_step.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/axis.h"
 
 #include <fmt/format.h>
 #include <misc/cpp/imgui_stdlib.h>
@@ -54,6 +54,8 @@ struct Frame {
     const LedgerView& view;
     LedgerState& state;
     PanelEvents& events;
+    bool has_room_for_shape = true;
+    bool has_room_for_closed_form = true;
 };
 
 void copy_rows(const LedgerView& view, std::optional<size_t> only) {
@@ -67,7 +69,7 @@ void copy_rows(const LedgerView& view, std::optional<size_t> only) {
 
 void draw_toolbar(Frame& frame) {
     LedgerQuery query = frame.input.query;
-    const bool two = frame.input.selection->b != nullptr;
+    const bool two = frame.input.selection->b && frame.input.selection->b->has_step;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
@@ -110,9 +112,7 @@ void draw_summary(const LedgerView& view) {
 void fitted_text(const std::string& content, ImU32 color) {
     const float width = ImGui::GetContentRegionAvail().x;
     if (text_width(content) <= width) return colored_text(color, content);
-    colored_text(color, profiler::fit_label(content, width, [](std::string_view t) {
-                     return static_cast<double>(text_width(t));
-                 }));
+    colored_text(color, fit_to(content, width));
     ImGui::SetItemTooltip("%s", content.c_str());
 }
 
@@ -156,7 +156,7 @@ void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column
     const ImU32 color = faded ? palette().dim : palette().text;
     switch (column) {
         case LedgerColumn::kTensor: {
-            swatch(faded ? with_alpha(role_color(row.role), 0.4F) : role_color(row.role));
+            role_swatch(row.role, faded);
             return fitted_text(row.tensor, color);
         }
         case LedgerColumn::kScope:
@@ -189,8 +189,26 @@ void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column
 }
 
 bool applies(const Frame& frame, const ColumnSetup& column) {
-    if (column.column == LedgerColumn::kClosedForm) return frame.view.has_closed_form;
+    if (column.column == LedgerColumn::kClosedForm) {
+        return frame.view.has_closed_form && frame.has_room_for_closed_form;
+    }
+    if (column.column == LedgerColumn::kShape) return frame.has_room_for_shape;
     return !column.needs_other || frame.view.has_other;
+}
+
+/// A narrow panel leaves out the closed form, then the shape: columns that overlap say nothing.
+void choose_columns(Frame& frame) {
+    constexpr float kLeastModule_em = 6;
+    const auto has_room = [&] {
+        float needed = em(kLeastModule_em);
+        for (const ColumnSetup& setup : kColumns) {
+            if (!setup.shown || !applies(frame, setup)) continue;
+            needed += em(setup.width_em) + 2 * ImGui::GetStyle().CellPadding.x;
+        }
+        return needed + ImGui::GetStyle().ScrollbarSize <= ImGui::GetContentRegionAvail().x;
+    };
+    frame.has_room_for_closed_form = has_room();
+    frame.has_room_for_shape = frame.has_room_for_closed_form || has_room();
 }
 
 void setup_columns(const Frame& frame) {
@@ -239,17 +257,23 @@ void draw_row_menu(Frame& frame, size_t index) {
     ImGui::EndPopup();
 }
 
+/// The selected tensor's row, wherever sorting and filters have put it.
+bool is_picked(const Frame& frame, const LedgerViewRow& row) {
+    const auto& tensor = frame.input.selection->tensor;
+    return tensor && tensor->storage == row.storage &&
+           tensor->in_b == (row.presence == Presence::kAdded);
+}
+
 void draw_row(Frame& frame, size_t index) {
     const LedgerViewRow& row = frame.view.rows[index];
     const ScopedId id(static_cast<int>(index));
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    const bool picked = frame.state.row == index;
+    const bool picked = is_picked(frame, row);
     const ImVec2 start = ImGui::GetCursorPos();
     if (ImGui::Selectable(
             "##row", picked,
             ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap)) {
-        frame.state.row = picked ? std::nullopt : std::optional(index);
         if (picked) {
             frame.events.clear_tensor = true;
         } else {
@@ -271,6 +295,7 @@ void draw_table(Frame& frame) {
         ImGuiTableFlags_Reorderable | ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
         ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBodyUntilResize;
     const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(6), px(3)});
+    choose_columns(frame);
     if (!ImGui::BeginTable("##ledger", static_cast<int>(kColumns.size()), flags)) return;
     setup_columns(frame);
     read_sort_order(frame);
@@ -284,23 +309,29 @@ void draw_table(Frame& frame) {
     ImGui::EndTable();
 }
 
+void draw_unfilled(const LedgerInput& input) {
+    if (!input.selection->a) {
+        empty_state(ICON_TABLE, "No trace is open",
+                    "Every tensor that is kept for backward is listed here, with the op that keeps "
+                    "it and its bytes.");
+    } else if (!input.selection->a->has_step) {
+        draw_missing_step(ICON_TABLE, *input.selection);
+    } else if (!input.error.empty()) {
+        empty_state(ICON_TRIANGLE_EXCLAMATION, "The ledger could not be built", input.error);
+    } else {
+        working_line("Listing what backward keeps ...");
+    }
+}
+
 }  // namespace
 
 PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state) {
     PanelEvents events;
     if (!input.view) {
-        if (input.selection->a) {
-            working_line("Listing what backward keeps ...");
-        } else {
-            empty_state(ICON_TABLE, "No trace is open",
-                        "Every tensor that is kept for backward is listed here, with the op that "
-                        "keeps it and its bytes.");
-        }
+        draw_unfilled(input);
         return events;
     }
     Frame frame{input, *input.view, state, events};
-    if (state.row && *state.row >= input.view->rows.size()) state.row.reset();
-    if (!input.selection->tensor) state.row.reset();
     draw_toolbar(frame);
     draw_summary(*input.view);
     if (input.view->rows.empty()) {

@@ -2,8 +2,8 @@
 
 #include "app/panels/panel_events.h"
 
-#include <optional>
 #include <string>
+#include <string_view>
 
 /// Every tensor that is kept for backward: who keeps it, shape, bytes; the closed form's figure
 /// beside it, and the same row of B. Sorts, filters and copies.
@@ -12,12 +12,12 @@ namespace app {
 struct LedgerState {
     bool open = true;
     std::string filter;         // as typed
-    std::optional<size_t> row;  // picked, in the view's order
     bool focus_filter = false;  // set by Ctrl+F
 };
 
 struct LedgerInput {
     const profiler::LedgerView* view = nullptr;  // null: nothing to show yet
+    std::string_view error;                      // why there is none; empty while it is built
     const Selection* selection = nullptr;
     LedgerQuery query;  // as last applied
 };

@@ -14,8 +14,16 @@
 /// the workspace applies them after all panels are drawn.
 namespace app {
 
-/// A tensor picked in the ledger, as other panels show it.
+/// How a trace is told apart in every panel: name and colour of its column in the comparison.
+struct DocumentLook {
+    std::string name;  // "tempo"; of two files of one recipe "tempo (before)"
+    size_t color = 0;  // for recipe_color
+};
+
+/// A tensor picked in the ledger, as other panels show it. Storage and `in_b` name its row,
+/// whatever the ledger's order and filter.
 struct SelectedTensor {
+    profiler::Id<profiler::Storage> storage;  // in the trace of B when `in_b`
     std::string name;
     std::string scope;
     int64_t size_bytes = 0;
@@ -28,6 +36,8 @@ struct SelectedTensor {
 struct Selection {
     DocumentPtr a;        // the trace looked at; null when none is open
     DocumentPtr b;        // beside it; null: none
+    DocumentLook look_a;  // while there is an A
+    DocumentLook look_b;
     bool chosen = false;  // by the user, not by default: later files do not change it
     std::optional<profiler::Role> role;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, that of A
@@ -64,7 +74,7 @@ struct PanelEvents {
     // selection; a null document clears
     std::optional<DocumentPtr> set_a;
     std::optional<DocumentPtr> set_b;
-    std::optional<size_t> column;        // of the comparison: becomes B; A stays
+    std::optional<size_t> column;        // of the comparison: its trace becomes B, unless it is A
     std::optional<profiler::Role> role;  // toggles
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<profiler::LedgerViewRow> tensor;

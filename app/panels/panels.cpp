@@ -12,6 +12,7 @@ namespace {
 
 PanelEvents draw_traces(Ui& ui) {
     return draw_traces_panel({.documents = &ui.workspace.documents(),
+                              .looks = &ui.workspace.looks(),
                               .selection = &ui.workspace.selection(),
                               .loading = ui.workspace.loading()},
                              ui.panels.traces);
@@ -34,6 +35,7 @@ PanelEvents draw_timeline(Ui& ui) {
     const Workspace& workspace = ui.workspace;
     return draw_timeline_panel(
         {.view = workspace.timeline_view(),
+         .error = workspace.timeline_error(),
          .selection = &workspace.selection(),
          .limits = workspace.time_limits(),
          .window = workspace.time_window(),
@@ -44,13 +46,14 @@ PanelEvents draw_timeline(Ui& ui) {
 
 PanelEvents draw_ledger(Ui& ui) {
     return draw_ledger_panel({.view = ui.workspace.ledger_view(),
+                              .error = ui.workspace.ledger_error(),
                               .selection = &ui.workspace.selection(),
                               .query = ui.workspace.ledger_query()},
                              ui.panels.ledger);
 }
 
 PanelEvents draw_capture(Ui& ui) {
-    return draw_capture_panel(ui.workspace.capture().status(), ui.panels.capture);
+    return draw_capture_panel(*ui.workspace.capture().status(), ui.panels.capture);
 }
 
 PanelEvents draw_health(Ui& ui) {

@@ -1,5 +1,6 @@
 #include "app/panels/timeline_panel.h"
 
+#include "app/panels/missing_step.h"
 #include "app/panels/timeline_drawing.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
@@ -59,30 +60,36 @@ void draw_toolbar(Frame& frame) {
     const std::optional<profiler::Role> picked = frame.input.selection->role;
     const float switches = em(frame.view.traces.size() == 2 ? 8.6F : 2.2F);
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - switches;
+    const float top = ImGui::GetCursorPosY();
+    ImGui::SetCursorPosY(top + ImGui::GetStyle().FramePadding.y);  // as the buttons' text
     for (size_t i = 0; i < frame.view.roles.size(); ++i) {
         const profiler::Role role = frame.view.roles[i];
         if (i > 0) ImGui::SameLine(0, px(12));
         // What does not fit here stands in the legend of the comparison.
         if (ImGui::GetCursorPosX() + role_legend_width(role) > end - px(8)) break;
-        ImGui::AlignTextToFramePadding();
         if (role_legend_item(role, picked && *picked != role)) frame.events.role = role;
     }
     ImGui::SameLine(end);
+    ImGui::SetCursorPosY(top);
     draw_switches(frame);
 }
 
-void draw_trace_header(const Frame& frame, size_t source) {
+void draw_trace_header(const Frame& frame, size_t source, std::string_view note) {
     const TimelineTrace& trace = frame.view.traces[source];
-    letter_badge(letter(source), source == 0 ? recipe_color(0) : recipe_color(1));
+    const Selection& selection = *frame.input.selection;
+    const DocumentLook& look = source == 0 ? selection.look_a : selection.look_b;
+    letter_badge(letter(source), recipe_color(look.color));
     ImGui::SameLine(0, px(7));
-    const DocumentPtr& document = source == 0 ? frame.input.selection->a : frame.input.selection->b;
-    bold_text(document ? document->recipe : trace.name);
+    bold_text(fit_to(look.name, em(18)));
     ImGui::SameLine(0, px(10));
     dim_text(trace.summary);
     if (source == 1 && !frame.view.alignment_note.empty()) {
         ImGui::SameLine();
         help_marker(frame.view.alignment_note);
     }
+    if (note.empty()) return;
+    ImGui::SameLine(0, px(10));
+    dim_text(fit_to(note, ImGui::GetContentRegionAvail().x));
 }
 
 /// Axes that all plots of the panel share.
@@ -106,9 +113,8 @@ void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_ma
     ImPlot::SetupFinish();
 }
 
-/// Cursor, Shift + drag and double-click; the plot is hovered or was when the drag began.
+/// Cursor, double-click and where Shift + drag begins.
 void handle_mouse(Frame& frame) {
-    TimelineState& state = frame.state;
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
     if (hovered) frame.cursor_ns = time_ns;
@@ -118,16 +124,23 @@ void handle_mouse(Frame& frame) {
         frame.events.fit_time = true;
     }
     if (hovered && ImGui::GetIO().KeyShift && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-        state.range_anchor_ns = time_ns;
+        frame.state.range_anchor_ns = time_ns;
     }
-    if (!state.range_anchor_ns || !hovered) return;
+}
+
+/// From the anchor to the mouse, wherever it is: the drag goes on outside of the plot and ends
+/// where the button is released. Inside of any plot, all of which share the axis.
+void drag_range(Frame& frame) {
+    TimelineState& state = frame.state;
+    if (!state.range_anchor_ns) return;
+    const double time_ns = std::clamp(ImPlot::GetPlotMousePos().x, state.start_ns, state.end_ns);
     const profiler::TimeRange range{std::min(*state.range_anchor_ns, time_ns),
                                     std::max(*state.range_anchor_ns, time_ns)};
     // A click without a drag clears the range.
     const bool dragged =
         ImPlot::PlotToPixels(range.end_ns, 0).x - ImPlot::PlotToPixels(range.start_ns, 0).x > px(3);
     frame.events.range = dragged ? std::optional(range) : std::nullopt;
-    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) state.range_anchor_ns.reset();
+    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) state.range_anchor_ns.reset();
 }
 
 void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
@@ -156,6 +169,7 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
     draw_peaks(draw, map, trace);
     handle_mouse(frame);
+    if (source == 0) drag_range(frame);
     draw_overlays(frame, draw, map);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
@@ -212,7 +226,7 @@ void draw_readout(const Frame& frame) {
             if (!shown) continue;
             row(
                 [&] {
-                    swatch(role_color(*role));
+                    role_swatch(*role);
                     text(profiler::label_of(*role));
                 },
                 [&](size_t i) { right_text(bytes_of(i, *role)); });
@@ -225,35 +239,62 @@ void draw_readout(const Frame& frame) {
     ImGui::EndTooltip();
 }
 
-void draw_plots(Frame& frame) {
-    const size_t count = frame.view.traces.size();
-    const bool difference = count == 2 && frame.state.show_difference;
+/// What the panel has room for: the difference gives way first, then B.
+struct PlotLayout {
+    size_t count = 0;  // of traces drawn
+    bool difference = false;
+    float height = 0;             // of a trace's plot, without the labels of the time axis
+    float difference_height = 0;  // the same
+    float axis = 0;               // height of those labels, under the last plot only
+};
+
+PlotLayout lay_out_plots(const Frame& frame) {
+    const float least = em(5);
     const float line = ImGui::GetTextLineHeightWithSpacing();
-    const float axis = em(1.6F);  // labels of the time axis, under the last plot only
-    const float space = ImGui::GetContentRegionAvail().y - axis -
-                        line * static_cast<float>(count + (difference ? 1 : 0)) -
-                        ImGui::GetStyle().ItemSpacing.y * static_cast<float>(count);
-    const float difference_height = difference ? std::floor(space * 0.22F) : 0;
-    const float height = std::max(
-        em(5),
-        std::floor((space - difference_height) / static_cast<float>(std::max<size_t>(count, 1))));
-    if (!ImPlot::BeginAlignedPlots("##aligned")) return;
-    for (size_t i = 0; i < count; ++i) {
-        const bool last = i + 1 == count && !difference;
-        draw_trace_header(frame, i);
-        draw_trace_plot(frame, i, {-1, height + (last ? axis : 0)}, last);
+    const float gap = ImGui::GetStyle().ItemSpacing.y;
+    PlotLayout layout{.count = frame.view.traces.size(), .axis = em(1.6F)};
+    layout.difference = layout.count == 2 && frame.state.show_difference;
+    while (true) {
+        const auto plots = static_cast<float>(layout.count);
+        const float space = ImGui::GetContentRegionAvail().y - layout.axis - (line + gap) * plots -
+                            (layout.difference ? line + gap : 0);
+        layout.difference_height =
+            layout.difference ? std::floor(std::max(space * 0.22F, em(3))) : 0;
+        layout.height = std::floor((space - layout.difference_height) / std::max(plots, 1.0F));
+        if (layout.height >= least) return layout;
+        if (layout.difference) {
+            layout.difference = false;
+        } else if (layout.count > 1) {
+            --layout.count;
+        } else {
+            layout.height = std::max(layout.height, em(2));
+            return layout;
+        }
     }
-    if (difference) {
-        dim_text("B minus A");
-        draw_difference_plot(frame, {-1, difference_height + axis});
-    }
-    ImPlot::EndAlignedPlots();
 }
 
-/// What the selected range is, below the mouse's way.
-std::string describe_range(const profiler::TimeRange& range) {
-    return fmt::format("{} selected", profiler::format_duration(
-                                          static_cast<int64_t>(range.end_ns - range.start_ns)));
+/// What stands beside A's name: what of B is not there, and why.
+std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
+    const Selection& selection = *frame.input.selection;
+    if (selection.b && !selection.b->has_step) {
+        return fmt::format("B, {}, holds no recorded step", selection.look_b.name);
+    }
+    return layout.count < frame.view.traces.size() ? "make the panel higher to see B below" : "";
+}
+
+void draw_plots(Frame& frame) {
+    const PlotLayout layout = lay_out_plots(frame);
+    if (!ImPlot::BeginAlignedPlots("##aligned")) return;
+    for (size_t i = 0; i < layout.count; ++i) {
+        const bool last = i + 1 == layout.count && !layout.difference;
+        draw_trace_header(frame, i, i == 0 ? note_on_b(frame, layout) : std::string());
+        draw_trace_plot(frame, i, {-1, layout.height + (last ? layout.axis : 0)}, last);
+    }
+    if (layout.difference) {
+        dim_text("B minus A");
+        draw_difference_plot(frame, {-1, layout.difference_height + layout.axis});
+    }
+    ImPlot::EndAlignedPlots();
 }
 
 void handle_keys(Frame& frame) {
@@ -270,41 +311,52 @@ void handle_keys(Frame& frame) {
 
 }  // namespace
 
+namespace {
+void draw_unfilled(const TimelineInput& input, PanelEvents& events) {
+    if (!input.selection->a) {
+        empty_state(ICON_CHART_AREA, "No trace is open",
+                    "Memory over time, stacked by class, appears here for the traces A and B.");
+    } else if (!input.selection->a->has_step) {
+        draw_missing_step(ICON_CHART_AREA, *input.selection);
+    } else if (!input.error.empty()) {
+        empty_state(ICON_TRIANGLE_EXCLAMATION, "The timeline could not be drawn", input.error);
+    } else {
+        working_line("Sampling the memory curve ...");
+    }
+    // The width must be known before anything can be sampled.
+    const int width = static_cast<int>(ImGui::GetContentRegionAvail().x);
+    if (input.window.width_px == 0 && width > 0) {
+        events.time_window = input.window;
+        events.time_window->width_px = width;
+    }
+}
+}  // namespace
+
 PanelEvents draw_timeline_panel(const TimelineInput& input, TimelineState& state) {
     PanelEvents events;
     if (!input.view || input.view->traces.empty()) {
-        if (input.selection->a) {
-            working_line("Sampling the memory curve ...");
-        } else {
-            empty_state(ICON_CHART_AREA, "No trace is open",
-                        "Memory over time, stacked by class, appears here for the traces A and B.");
-        }
-        // The width must be known before anything can be sampled.
-        const int width = static_cast<int>(ImGui::GetContentRegionAvail().x);
-        if (input.window.width_px == 0 && width > 0) {
-            events.time_window = input.window;
-            events.time_window->width_px = width;
-        }
+        state.range_anchor_ns.reset();
+        draw_unfilled(input, events);
         return events;
     }
     Frame frame{input, *input.view, state, events};
     // Fit and alignment change the window from outside the plots.
     state.start_ns = input.window.start_ns;
     state.end_ns = std::max(input.window.end_ns, state.start_ns + 1);
+    const double start_ns = state.start_ns, end_ns = state.end_ns;
     draw_toolbar(frame);
     handle_keys(frame);
     draw_plots(frame);
-    if (input.selection->range) {
-        ImGui::SameLine();
-        dim_text(describe_range(*input.selection->range));
-    }
     draw_readout(frame);
     state.cursor_ns = frame.cursor_ns;
     TimeWindow window = events.time_window.value_or(input.window);
-    window.start_ns = state.start_ns;
-    window.end_ns = state.end_ns;
+    if (state.start_ns != start_ns || state.end_ns != end_ns) {
+        window.start_ns = state.start_ns;
+        window.end_ns = state.end_ns;
+    }
     if (frame.width_px > 0) window.width_px = frame.width_px;
-    events.time_window = window;
+    // Only what this panel changes: A or B chosen elsewhere in this frame moves the window too.
+    if (window != input.window) events.time_window = window;
     return events;
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 
 /// Memory over time, stacked by role: two traces above each other on one aligned axis, and their
 /// difference. Phases are shaded, the peak is marked; hovering reads both traces at one instant.
@@ -20,6 +21,7 @@ struct TimelineState {
 
 struct TimelineInput {
     const profiler::TimelineView* view = nullptr;  // null: nothing to show yet
+    std::string_view error;                        // why there is none; empty while it is built
     const Selection* selection = nullptr;
     profiler::TimeRange limits;  // what the axis can show
     TimeWindow window;           // as last applied

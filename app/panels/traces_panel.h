@@ -15,6 +15,7 @@ struct TracesState {
 
 struct TracesInput {
     const std::vector<DocumentPtr>* documents = nullptr;
+    const std::vector<DocumentLook>* looks = nullptr;  // of each document
     const Selection* selection = nullptr;
     std::optional<DocumentLoader::Progress> loading;
 };

@@ -9,6 +9,7 @@
 #include <misc/cpp/imgui_stdlib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <system_error>
 #include <utility>
 
@@ -18,9 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 using Entry = FileDialogState::Entry;
 
-bool is_wanted(const fs::path& path, const FileDialogOptions& options) {
-    const std::string name = path.filename().string();
-    return std::any_of(options.extensions.begin(), options.extensions.end(),
+bool ends_in_one_of(const fs::path& path, const std::vector<std::string>& extensions) {
+    std::string name = path.filename().string();
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return std::any_of(extensions.begin(), extensions.end(),
                        [&](const std::string& extension) { return name.ends_with(extension); });
 }
 
@@ -31,13 +34,14 @@ void list_folder(const FileDialogOptions& options, FileDialogState& state) {
     state.picked.clear();
     state.error.clear();
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(state.folder, error)) {
+    for (fs::directory_iterator entry(state.folder, error), end; !error && entry != end;
+         entry.increment(error)) {
         std::error_code ignored;
-        const bool is_folder = entry.is_directory(ignored);
-        const bool hidden = entry.path().filename().string().starts_with(".");
-        if (hidden || (!is_folder && !is_wanted(entry.path(), options))) continue;
-        state.entries.push_back(
-            {entry.path(), is_folder, is_folder ? 0 : entry.file_size(ignored)});
+        const fs::path& path = entry->path();
+        const bool is_folder = entry->is_directory(ignored);
+        const bool hidden = path.filename().string().starts_with(".");
+        if (hidden || (!is_folder && !ends_in_one_of(path, options.extensions))) continue;
+        state.entries.push_back({path, is_folder, is_folder ? 0 : entry->file_size(ignored)});
     }
     if (error) state.error = "This folder cannot be read: " + error.message() + ".";
     std::sort(state.entries.begin(), state.entries.end(), [](const Entry& a, const Entry& b) {
@@ -70,7 +74,9 @@ bool draw_entries(const FileDialogOptions& options, FileDialogState& state) {
     const ScopedColor ground(ImGuiCol_ChildBg, palette().plot);
     const ScopedChild list("##entries", {0, em(18)}, ImGuiChildFlags_Borders);
     if (!state.error.empty()) note_text(state.error);
-    if (state.entries.empty() && state.error.empty()) dim_text("Nothing to open here.");
+    if (state.entries.empty() && state.error.empty()) {
+        dim_text(options.for_saving ? "No such file here yet." : "Nothing to open here.");
+    }
     bool chosen = false;
     std::optional<fs::path> enter;
     for (const Entry& entry : state.entries) {
@@ -104,31 +110,59 @@ bool draw_entries(const FileDialogOptions& options, FileDialogState& state) {
     return chosen;
 }
 
-/// What is picked, or what was typed; empty when that is a folder, which is then shown.
-std::vector<fs::path> confirm(const FileDialogOptions& options, FileDialogState& state) {
-    if (state.picked.size() > 1) return {state.picked.begin(), state.picked.end()};
-    if (state.name.empty()) {
-        return options.for_saving ? std::vector<fs::path>{} : std::vector<fs::path>{state.folder};
-    }
-    const fs::path path = state.folder / state.name;  // an absolute name stands for itself
+/// Empty when a folder was meant, which is then shown, or while the user has not agreed to replace
+/// a file.
+std::vector<fs::path> confirm_saving(const FileDialogOptions& options, FileDialogState& state) {
+    if (state.name.empty()) return {};
     std::error_code error;
-    if (fs::is_directory(path, error) && options.for_saving) {
-        go_to(state, path);
+    if (const fs::path folder = state.folder / state.name; fs::is_directory(folder, error)) {
+        go_to(state, folder);
         return {};
     }
-    return {path};
+    const fs::path file = file_to_save(state.folder, state.name, options.extensions);
+    if (fs::exists(file, error) && state.to_replace != file) {
+        state.to_replace = file;
+        return {};
+    }
+    return {file};
 }
 
-bool draw_buttons(const FileDialogOptions& options, bool& cancelled) {
+/// What is picked, or what was typed: an absolute name stands for itself.
+std::vector<fs::path> confirm(const FileDialogOptions& options, FileDialogState& state) {
+    if (options.for_saving) return confirm_saving(options, state);
+    if (state.picked.size() > 1) return {state.picked.begin(), state.picked.end()};
+    return {state.name.empty() ? state.folder : state.folder / state.name};
+}
+
+/// The user has confirmed once a name that exists, and has not changed it since.
+bool asks_to_replace(const FileDialogOptions& options, const FileDialogState& state) {
+    return options.for_saving && !state.to_replace.empty() &&
+           state.to_replace == file_to_save(state.folder, state.name, options.extensions);
+}
+
+void draw_replace_question(const FileDialogState& state) {
+    colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
+    ImGui::SameLine(0, px(6));
+    note_text(state.to_replace.filename().string() + " is there already. Replace it?");
+}
+
+bool draw_buttons(const char* button, bool& cancelled) {
     const float width = em(7);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - 2 * width -
                          ImGui::GetStyle().ItemSpacing.x);
     cancelled = ImGui::Button("Cancel", {width, 0}) || ImGui::IsKeyPressed(ImGuiKey_Escape);
     ImGui::SameLine();
-    return ImGui::Button(options.button, {width, 0});
+    return ImGui::Button((std::string(button) + "###confirm").c_str(), {width, 0});
 }
 
 }  // namespace
+
+fs::path file_to_save(const fs::path& folder, const std::string& name,
+                      const std::vector<std::string>& extensions) {
+    const fs::path file = folder / name;
+    if (extensions.empty() || ends_in_one_of(file, extensions)) return file;
+    return file.string() + extensions.front();
+}
 
 std::optional<std::vector<fs::path>> draw_file_dialog(const FileDialogOptions& options,
                                                       FileDialogState& state) {
@@ -137,6 +171,7 @@ std::optional<std::vector<fs::path>> draw_file_dialog(const FileDialogOptions& o
         if (state.folder.empty()) state.folder = fs::current_path(error);
         state.listed.clear();  // read again: files may have come
         state.name = options.proposed_name;
+        state.to_replace.clear();
         ImGui::OpenPopup(options.title);
     }
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -154,8 +189,10 @@ std::optional<std::vector<fs::path>> draw_file_dialog(const FileDialogOptions& o
     chosen |= ImGui::InputTextWithHint(
         "##name", options.for_saving ? "File name" : "File name or path; empty opens the folder",
         &state.name, ImGuiInputTextFlags_EnterReturnsTrue);
+    const bool replaces = asks_to_replace(options, state);
+    if (replaces) draw_replace_question(state);
     bool cancelled = false;
-    chosen |= draw_buttons(options, cancelled);
+    chosen |= draw_buttons(replaces ? "Replace" : options.button, cancelled);
     std::optional<std::vector<fs::path>> result;
     if (chosen) {
         std::vector<fs::path> files = confirm(options, state);

@@ -23,18 +23,25 @@ struct FileDialogState {
     std::vector<Entry> entries;  // of `folder`, read when it changes
     std::filesystem::path listed;
     std::string error;
+    std::filesystem::path to_replace;  // exists; the user was asked whether to replace it
 };
 
 struct FileDialogOptions {
     const char* title = "";
     const char* button = "";
     std::vector<std::string> extensions;  // ".tscope"; only these files are listed
-    bool for_saving = false;              // one name that need not exist
+    bool for_saving = false;              // one name, which gets an extension if it has none
     std::string proposed_name;
 };
 
-/// The chosen files, in the frame in which the user confirms.
+/// The chosen files, in the frame in which the user confirms. A file that exists is saved to only
+/// after a second confirmation.
 std::optional<std::vector<std::filesystem::path>> draw_file_dialog(const FileDialogOptions& options,
                                                                    FileDialogState& state);
+
+/// The file that `name`, typed while `folder` is shown, saves to: with the first of `extensions`
+/// unless it ends in one of them, in any case.
+std::filesystem::path file_to_save(const std::filesystem::path& folder, const std::string& name,
+                                   const std::vector<std::string>& extensions);
 
 }  // namespace app

@@ -1,9 +1,11 @@
 #include "app/widgets/text.h"
 
+#include "app/widgets/hatch.h"
 #include "app/widgets/scoped.h"
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
+#include "profiler/view/axis.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,15 +45,37 @@ float text_width(std::string_view content) {
     return ImGui::CalcTextSize(content.data(), content.data() + content.size()).x;
 }
 
-void swatch(ImU32 color) {
+std::string fit_to(std::string_view content, float width) {
+    return profiler::fit_label(
+        content, width, [](std::string_view t) { return static_cast<double>(text_width(t)); });
+}
+
+namespace {
+struct SwatchBox {
+    ImVec2 upper;
+    ImVec2 lower;
+};
+
+/// Takes the place of a swatch in the line.
+SwatchBox place_swatch() {
     const float height = ImGui::GetTextLineHeight();
     const float size = std::floor(height * 0.62F);
     ImVec2 corner = ImGui::GetCursorScreenPos();
     corner.y += std::floor((height - size) / 2) + 1;
-    ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + size, corner.y + size}, color,
-                                              px(2));
     ImGui::Dummy({size, height});
     ImGui::SameLine(0, px(6));
+    return {corner, {corner.x + size, corner.y + size}};
+}
+}  // namespace
+
+void swatch(ImU32 color) {
+    const SwatchBox box = place_swatch();
+    ImGui::GetWindowDrawList()->AddRectFilled(box.upper, box.lower, color, px(2));
+}
+
+void role_swatch(profiler::Role role, bool faded) {
+    const SwatchBox box = place_swatch();
+    fill_role(ImGui::GetWindowDrawList(), box.upper, box.lower, role, faded ? 0.3F : 1.0F, px(4));
 }
 
 void letter_badge(const char* letter, ImU32 color) {
@@ -62,10 +86,9 @@ void letter_badge(const char* letter, ImU32 color) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     draw->AddRectFilled(corner, corner + size, color, px(3));
     const ImVec2 glyph = ImGui::CalcTextSize(letter);
-    // The fill is of middle brightness in both themes: the letter is the plot's dark or white.
     draw->AddText({std::round(corner.x + (size.x - glyph.x) / 2),
                    std::round(corner.y + (size.y - glyph.y) / 2)},
-                  palette().plot, letter);
+                  ink_on(color), letter);
     ImGui::Dummy(size);
 }
 
@@ -109,7 +132,7 @@ bool role_legend_item(profiler::Role role, bool faded) {
     ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
     ImGui::SetCursorPos(start);
     ImGui::BeginGroup();
-    swatch(faded ? with_alpha(role_color(role), 0.3F) : role_color(role));
+    role_swatch(role, faded);
     colored_text(hovered || !faded ? palette().text : palette().dim, label);
     ImGui::EndGroup();
     return clicked;

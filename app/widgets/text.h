@@ -20,9 +20,13 @@ void right_text(std::string_view content);
 void note_text(std::string_view content);
 
 float text_width(std::string_view content);
+/// As much of it as fits into `width` in the font in use; the middle gives way.
+std::string fit_to(std::string_view content, float width);
 
 /// A small filled square before a label.
 void swatch(ImU32 color);
+/// The same in a role's colour and pattern.
+void role_swatch(profiler::Role role, bool faded = false);
 /// A swatch with a letter on it: A or B.
 void letter_badge(const char* letter, ImU32 color);
 /// "Peak A  24.5 GiB"

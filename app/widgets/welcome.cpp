@@ -5,7 +5,6 @@
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
-#include "profiler/view/axis.h"
 
 #include <algorithm>
 
@@ -24,9 +23,7 @@ bool draw_recent_file(const std::filesystem::path& file, float width) {
     ImGui::SameLine(0, px(8));
     // The folder tells apart files of the same name.
     const std::string name = file.parent_path().filename() / file.filename();
-    text(profiler::fit_label(name, width - em(2), [](std::string_view t) {
-        return static_cast<double>(text_width(t));
-    }));
+    text(fit_to(name, width - em(2)));
     return clicked;
 }
 

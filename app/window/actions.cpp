@@ -72,6 +72,13 @@ void add_file_actions(std::vector<Action>& actions) {
 
 void add_edit_actions(std::vector<Action>& actions) {
     actions.push_back({.menu = Menu::kEdit,
+                       .title = "Undo layout",
+                       .icon = ICON_ROTATE_LEFT,
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Z,
+                       .run = [](Ui& ui) { ui.layout_to_restore = ui.layout_history.undo(); },
+                       .enabled = [](const Ui& ui) { return ui.layout_history.can_undo(); },
+                       .global = false});
+    actions.push_back({.menu = Menu::kEdit,
                        .title = "Find in the ledger",
                        .icon = ICON_MAGNIFIER,
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_F,
@@ -80,7 +87,8 @@ void add_edit_actions(std::vector<Action>& actions) {
                                show_panel(ui, "ledger");
                                ui.panels.ledger.focus_filter = true;
                            },
-                       .enabled = has_a});
+                       .enabled = has_a,
+                       .separated = true});
     actions.push_back({.menu = Menu::kEdit,
                        .title = "Swap A and B",
                        .icon = ICON_SWAP,

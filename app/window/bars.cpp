@@ -13,7 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace app {
 namespace {
@@ -44,70 +47,138 @@ void draw_menu(Ui& ui, Menu menu) {
     }
 }
 
-void draw_side(const char* letter, ImU32 color, const DocumentPtr& document) {
+/// Where the last item ends, from the window's left edge: the cursor is at the next line by now.
+float line_end() { return ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x; }
+
+/// A change of bytes from A to B, as the tool bar shows it.
+struct ChangeLine {
+    const char* label = "";
+    std::string text;  // "-30.0 %"; empty when A has none
+    ImU32 color = 0;
+};
+
+ChangeLine change_line(const char* label, int64_t from_bytes, int64_t to_bytes) {
+    if (from_bytes <= 0) return {label, "", 0};
+    const double ratio =
+        static_cast<double>(to_bytes - from_bytes) / static_cast<double>(from_bytes);
+    const bool equal = std::abs(ratio) < 0.0005;  // reads as 0.0 %
+    const ImU32 tone = ratio < 0 ? palette().good : palette().bad;
+    return {label, profiler::format_percent(ratio, true), equal ? palette().text : tone};
+}
+
+std::vector<ChangeLine> changes(const Selection& selection) {
+    if (!selection.a || !selection.b || !selection.b->has_step) return {};
+    const Document &a = *selection.a, &b = *selection.b;
+    std::vector<ChangeLine> lines{
+        change_line("Peak", a.peak.allocated_bytes, b.peak.allocated_bytes),
+        change_line("Kept", a.ledger.total_bytes, b.ledger.total_bytes)};
+    std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
+    return lines;
+}
+
+constexpr float kSideGap = 14, kChangeGap = 22;
+
+std::string bytes_text(const DocumentPtr& document) {
+    return document && document->has_step ? profiler::format_bytes(document->peak.allocated_bytes)
+                                          : std::string();
+}
+
+/// What the tool bar has room for. Figures give way first, then the names of the traces.
+struct BarPlan {
+    bool with_search = true;  // its field, not only its icon
+    size_t change_count = 0;
+    bool with_bytes = true;
+    float name_width = 0;  // of either name at most
+};
+
+float search_width(bool with_search) { return with_search ? em(15) : em(2.2F); }
+
+/// Both ends of the bar without A and B.
+float right_end_width(bool with_search) { return search_width(with_search) + em(2.2F) + px(26); }
+
+BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& lines, float left) {
+    const ScopedFont bold(fonts().bold);  // the wider one
+    const float badge = ImGui::GetTextLineHeight() + px(9);
+    const auto width_of = [&](const BarPlan& plan) {
+        float width = px(18) + 2 * badge + 2 * px(kSideGap) + em(2.6F);
+        width += std::min(plan.name_width, text_width(selection.look_a.name)) +
+                 std::min(plan.name_width, text_width(selection.look_b.name));
+        if (plan.with_bytes) {
+            width += text_width(bytes_text(selection.a)) + text_width(bytes_text(selection.b)) +
+                     2 * px(8);
+        }
+        for (size_t i = 0; i < plan.change_count; ++i) {
+            width +=
+                px(kChangeGap) + px(6) + text_width(lines[i].label) + text_width(lines[i].text);
+        }
+        return left + width + right_end_width(plan.with_search);
+    };
+    BarPlan plan{.change_count = lines.size(), .name_width = em(14)};
+    const float room = ImGui::GetWindowWidth();
+    if (width_of(plan) > room) plan.with_search = false;
+    while (width_of(plan) > room && plan.change_count > 0) --plan.change_count;
+    if (width_of(plan) > room) plan.with_bytes = false;
+    while (width_of(plan) > room && plan.name_width > em(3)) plan.name_width -= em(1);
+    return plan;
+}
+
+void draw_side(const char* letter, const DocumentLook& look, const DocumentPtr& document,
+               const BarPlan& plan) {
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
-    letter_badge(letter, color);
+    letter_badge(letter, recipe_color(look.color));
     ImGui::SameLine(0, px(7));
     ImGui::AlignTextToFramePadding();
     if (!document) return dim_text("none");
-    bold_text(document->recipe);
+    {
+        const ScopedFont bold(fonts().bold);
+        text(fit_to(look.name, plan.name_width));
+    }
+    ImGui::SetItemTooltip("%s\n%s", look.name.c_str(), document->file.c_str());
+    const std::string bytes = bytes_text(document);
+    if (!plan.with_bytes || bytes.empty()) return;
     ImGui::SameLine(0, px(8));
-    dim_text(profiler::format_bytes(document->peak.allocated_bytes));
+    dim_text(bytes);
 }
 
-std::string change_text(const Document& a, const Document& b) {
-    const auto from = static_cast<double>(a.peak.allocated_bytes);
-    const auto to = static_cast<double>(b.peak.allocated_bytes);
-    return from > 0 ? profiler::format_percent((to - from) / from, true) : "";
-}
-
-void draw_a_and_b(Ui& ui) {
+void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& lines) {
     const Selection& selection = ui.workspace.selection();
-    if (!selection.a) return;
     ImGui::SameLine(0, px(18));
-    draw_side("A", recipe_color(0), selection.a);
-    ImGui::SameLine(0, px(14));
+    draw_side("A", selection.look_a, selection.a, plan);
+    ImGui::SameLine(0, px(kSideGap));
     {
         const ScopedDisabled alone(!selection.b);
         if (ImGui::Button(ICON_SWAP "##swap")) ui.workspace.swap_a_and_b();
         ImGui::SetItemTooltip("Swap A and B (X)");
     }
-    ImGui::SameLine(0, px(14));
-    draw_side("B", recipe_color(1), selection.b);
-    if (!selection.a || !selection.b) return;
-    ImGui::SameLine(0, px(22));
-    const bool less = selection.b->peak.allocated_bytes <= selection.a->peak.allocated_bytes;
-    labelled_value("Peak", change_text(*selection.a, *selection.b),
-                   less ? palette().good : palette().bad);
-    ImGui::SameLine(0, px(22));
-    const bool keeps_less = selection.b->ledger.total_bytes <= selection.a->ledger.total_bytes;
-    const auto kept_a = static_cast<double>(selection.a->ledger.total_bytes);
-    const auto kept_b = static_cast<double>(selection.b->ledger.total_bytes);
-    if (kept_a > 0) {
-        labelled_value("Kept", profiler::format_percent((kept_b - kept_a) / kept_a, true),
-                       keeps_less ? palette().good : palette().bad);
+    ImGui::SameLine(0, px(kSideGap));
+    draw_side("B", selection.look_b, selection.b, plan);
+    for (size_t i = 0; i < plan.change_count; ++i) {
+        ImGui::SameLine(0, px(kChangeGap));
+        labelled_value(lines[i].label, lines[i].text, lines[i].color);
     }
 }
 
-void draw_right_end(Ui& ui) {
-    const float search = em(15), theme = em(2.2F);
-    const float left = ImGui::GetWindowWidth() - search - theme - px(26);
-    if (left < ImGui::GetCursorPosX()) return;
+void draw_search(Ui& ui, bool with_field) {
+    const ScopedStyle align(ImGuiStyleVar_ButtonTextAlign, {with_field ? 0.0F : 0.5F, 0.5F});
+    const ScopedColor dim(ImGuiCol_Text, palette().dim);
+    const char* label =
+        with_field ? ICON_MAGNIFIER "  Search commands###search" : ICON_MAGNIFIER "###search";
+    if (ImGui::Button(label, {search_width(with_field), 0})) ui.palette.request_open = true;
+    if (!with_field) return ImGui::SetItemTooltip("Search commands (Ctrl+K)");
+    const char* keys = "Ctrl+K";
+    ImGui::GetWindowDrawList()->AddText(
+        {ImGui::GetItemRectMax().x - text_width(keys) - px(8), ImGui::GetItemRectMin().y + px(4)},
+        palette().dim, keys);
+}
+
+void draw_right_end(Ui& ui, bool with_field) {
+    const float left = ImGui::GetWindowWidth() - right_end_width(with_field) + px(8);
+    if (left < line_end() + px(8)) return;
     ImGui::SameLine(left);
-    {
-        const ScopedStyle align(ImGuiStyleVar_ButtonTextAlign, {0, 0.5F});
-        const ScopedColor dim(ImGuiCol_Text, palette().dim);
-        if (ImGui::Button(ICON_MAGNIFIER "  Search commands", {search, 0})) {
-            ui.palette.request_open = true;
-        }
-        const ImVec2 end = ImGui::GetItemRectMax();
-        const char* keys = "Ctrl+K";
-        ImGui::GetWindowDrawList()->AddText(
-            {end.x - text_width(keys) - px(8), ImGui::GetItemRectMin().y + px(4)}, palette().dim,
-            keys);
-    }
+    draw_search(ui, with_field);
     ImGui::SameLine();
-    if (ImGui::Button(ui.settings.dark ? ICON_SUN "###theme" : ICON_MOON "###theme", {theme, 0})) {
+    if (ImGui::Button(ui.settings.dark ? ICON_SUN "###theme" : ICON_MOON "###theme",
+                      {em(2.2F), 0})) {
         ui.settings.dark = !ui.settings.dark;
     }
     ImGui::SetItemTooltip(ui.settings.dark ? "Light theme" : "Dark theme");
@@ -128,6 +199,20 @@ constexpr std::array kMouseKeys{
 };
 
 }  // namespace
+
+std::string describe_selection(const Selection& selection) {
+    std::string text;
+    if (const auto& range = selection.range) {
+        text = profiler::format_duration(static_cast<int64_t>(range->end_ns - range->start_ns)) +
+               " selected  ·  Z zooms to it, Esc clears it";
+    }
+    if (const auto& tensor = selection.tensor) {
+        if (!text.empty()) text += "  ·  ";
+        text += fmt::format("{}  {}  ·  {}", tensor->name,
+                            profiler::format_exact_bytes(tensor->size_bytes), tensor->scope);
+    }
+    return text;
+}
 
 void draw_menu_bar(Ui& ui) {
     const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(8), px(6)});
@@ -150,7 +235,7 @@ void draw_menu_bar(Ui& ui) {
             fmt::format("{}  ·  {} allocations", a->workload,
                         profiler::format_count(static_cast<int64_t>(a->trace->allocations.size())));
         const float left = ImGui::GetWindowWidth() - text_width(about) - px(14);
-        if (left > ImGui::GetCursorPosX()) {
+        if (left > line_end() + px(14)) {
             ImGui::SameLine(left);
             dim_text(about);
         }
@@ -169,8 +254,14 @@ void draw_tool_bar(Ui& ui) {
         ImGui::SameLine();
         if (ImGui::Button(ICON_RECORD "  Capture")) show_panel(ui, "capture");
         ImGui::SetItemTooltip("Run a training step and record it");
-        draw_a_and_b(ui);
-        draw_right_end(ui);
+        const Selection& selection = ui.workspace.selection();
+        BarPlan plan{.with_search = line_end() + right_end_width(true) < ImGui::GetWindowWidth()};
+        if (selection.a) {
+            const std::vector<ChangeLine> lines = changes(selection);
+            plan = plan_bar(selection, lines, line_end());
+            draw_a_and_b(ui, plan, lines);
+        }
+        draw_right_end(ui, plan.with_search);
     }
     ImGui::End();
 }
@@ -182,13 +273,16 @@ void draw_status_bar(const Ui& ui) {
     const ScopedColor ground(ImGuiCol_WindowBg, palette().background);
     const ScopedFont small(fonts().text, kSmallSize);
     if (begin_bar("##status", ImGuiDir_Down, ImGui::GetTextLineHeight() + px(8))) {
-        if (const auto& tensor = ui.workspace.selection().tensor) {
-            text(fmt::format("{}  {}  ·  {}", tensor->name,
-                             profiler::format_exact_bytes(tensor->size_bytes), tensor->scope));
+        const float room = ImGui::GetContentRegionAvail().x;
+        const std::string selected = describe_selection(ui.workspace.selection());
+        if (!selected.empty()) {
+            text(fit_to(selected, room));
         } else {
             dim_text(
-                "Wheel zooms time  ·  drag moves  ·  right drag zooms to a range  ·  Shift + drag "
-                "selects one  ·  double click shows all  ·  F1 lists the keys");
+                fit_to("F1 lists the keys  ·  wheel zooms time  ·  drag moves  ·  right drag "
+                       "zooms to a range  ·  Shift + drag selects one  ·  double click shows "
+                       "all",
+                       room));
         }
     }
     ImGui::End();

@@ -1,10 +1,10 @@
 #include "app/window/capture_session.h"
 
+#include "app/window/guarded.h"
 #include "app/window/wake.h"
-#include "models/config/workload.h"
+#include "app/workload_jobs.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/worker_client.h"
-#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,28 +19,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-models::Result<models::Workload> make_workload(const CaptureForm& form, const std::string& recipe) {
-    models::Workload workload;
-    const auto model = models::find_model(form.model);
-    if (!model) return tl::unexpected(model.error());
-    workload.model = *model;
-    if (form.num_layers > 0) workload.model.num_layers = form.num_layers;
-    const auto head = models::parse_head(form.head);
-    if (!head) return tl::unexpected(head.error());
-    workload.head = *head;
-    const auto parsed = models::parse_recipe(recipe);
-    if (!parsed) return tl::unexpected(parsed.error());
-    workload.recipe = *parsed;
-    workload.recipe_name = recipe;
-    const auto precision = models::parse_precision(form.precision);
-    if (!precision) return tl::unexpected(precision.error());
-    workload.precision = *precision;
-    workload.batch_size = form.batch_size;
-    workload.seq_len = form.seq_len;
-    if (const auto valid = models::validate_for_cpu(workload); !valid) {
-        return tl::unexpected(valid.error());
-    }
-    return workload;
+WorkloadOptions options_of(const CaptureForm& form) {
+    WorkloadOptions options;
+    options.model = form.model;
+    if (form.num_layers != 0) options.layers = form.num_layers;
+    options.head = form.head;
+    options.batch_size = form.batch_size;
+    options.seq_len = form.seq_len;
+    options.precision = form.precision;
+    options.warmup_steps = form.warmup_steps;
+    options.steps = form.steps;
+    options.memory_limit = form.memory_limit;
+    options.output = form.folder;
+    return options;
+}
+
+models::Result<void> make_folder_of(const std::vector<profiler::Request>& requests) {
+    const fs::path folder = fs::path(requests.front().output_path).parent_path();
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!error) return {};
+    return models::fail("The folder {} cannot be made ({}); name another one.", folder.string(),
+                        error.message());
 }
 
 void read_number(const std::map<std::string, std::string>& fields, const char* name,
@@ -94,26 +94,46 @@ CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
 }
 
 models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form) {
-    if (form.recipes.empty()) return models::fail("Choose at least one recipe.");
     if (form.folder.empty()) return models::fail("Name a folder for the traces.");
-    if (form.steps < 1) return models::fail("Record at least one step.");
-    profiler::Request request{.kind = profiler::RequestKind::kCapture,
-                              .warmup_steps = std::max<int64_t>(form.warmup_steps, 0),
-                              .steps = form.steps};
-    if (!form.memory_limit.empty()) {
-        const auto limit = profiler::parse_bytes(form.memory_limit);
-        if (!limit) return tl::unexpected(limit.error());
-        request.memory_limit_bytes = *limit;
-    }
+    const auto list = make_jobs(options_of(form), form.recipes);
+    if (!list) return tl::unexpected(list.error());
     std::vector<profiler::Request> requests;
-    for (const std::string& recipe : form.recipes) {
-        const auto workload = make_workload(form, recipe);
-        if (!workload) return tl::unexpected(workload.error());
-        request.workload = models::to_json(*workload);
-        request.output_path = fs::absolute(fs::path(form.folder) / (recipe + ".tscope")).string();
-        requests.push_back(request);
+    for (const Job& job : list->jobs) {
+        requests.push_back({.kind = profiler::RequestKind::kCapture,
+                            .workload = models::to_json(job.workload),
+                            .output_path = fs::absolute(job.path).string(),
+                            .memory_limit_bytes = list->memory_limit_bytes,
+                            .warmup_steps = form.warmup_steps,
+                            .steps = form.steps});
     }
     return requests;
+}
+
+void LiveCurve::add(double sample_time_ns, double sample_bytes) {
+    if (samples_in_last_ == 0 || samples_in_last_ == samples_per_point_) {
+        if (time_ns.size() == kMaxPoints) halve();
+        time_ns.push_back(sample_time_ns);
+        allocated_bytes.push_back(sample_bytes);
+        samples_in_last_ = 1;
+        return;
+    }
+    ++samples_in_last_;
+    if (sample_bytes < allocated_bytes.back()) return;
+    time_ns.back() = sample_time_ns;
+    allocated_bytes.back() = sample_bytes;
+}
+
+void LiveCurve::halve() {
+    const size_t half = time_ns.size() / 2;
+    for (size_t i = 0; i < half; ++i) {
+        const size_t higher =
+            allocated_bytes[2 * i] > allocated_bytes[2 * i + 1] ? 2 * i : 2 * i + 1;
+        time_ns[i] = time_ns[higher];
+        allocated_bytes[i] = allocated_bytes[higher];
+    }
+    time_ns.resize(half);
+    allocated_bytes.resize(half);
+    samples_per_point_ *= 2;
 }
 
 CaptureSession::~CaptureSession() { cancel(); }
@@ -122,16 +142,18 @@ models::Result<void> CaptureSession::start(const CaptureForm& form) {
     if (running()) return models::fail("A capture is running; cancel it before the next.");
     auto requests = make_requests(form);
     if (!requests) return tl::unexpected(requests.error());
-    std::error_code error;
-    fs::create_directories(form.folder, error);
-    if (error) {
-        return models::fail("The folder {} cannot be made ({}); name another one.", form.folder,
-                            error.message());
-    }
+    if (const auto made = make_folder_of(*requests); !made) return made;
     if (thread_.joinable()) thread_.join();
     status_ = {.running = true, .recipe_count = requests->size(), .stage = "starting the worker"};
+    published_.reset();
     cancelled_ = false;
-    thread_ = std::jthread([this, requests = std::move(*requests)] { run(requests); });
+    thread_ = std::jthread([this, requests = std::move(*requests)] {
+        const auto ran = run_guarded("The capture", [&]() -> models::Result<void> {
+            run(requests);
+            return {};
+        });
+        if (!ran) end(profiler::Severity::kError, ran.error().message);
+    });
     return {};
 }
 
@@ -140,6 +162,7 @@ void CaptureSession::cancel() {
     if (!status_.running) return;
     cancelled_ = true;
     status_.cancelling = true;
+    published_.reset();
     if (worker_) worker_->cancel();
 }
 
@@ -148,9 +171,14 @@ bool CaptureSession::running() const {
     return status_.running;
 }
 
-CaptureStatus CaptureSession::status() const {
+std::shared_ptr<const CaptureStatus> CaptureSession::status() const {
     std::scoped_lock lock(mutex_);
-    return status_;
+    if (!published_) {
+        auto status = std::make_shared<CaptureStatus>(status_);
+        if (worker_) status->log += worker_->log();
+        published_ = std::move(status);
+    }
+    return published_;
 }
 
 std::vector<fs::path> CaptureSession::take_finished() {
@@ -173,10 +201,28 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
     }
 }
 
+namespace {
+/// Forgets the worker before it goes, also when its run throws.
+template <typename Forget>
+class Forgetting {
+public:
+    explicit Forgetting(Forget forget) : forget_(std::move(forget)) {}
+    ~Forgetting() { forget_(); }
+    Forgetting(const Forgetting&) = delete;
+    Forgetting& operator=(const Forgetting&) = delete;
+
+private:
+    Forget forget_;
+};
+}  // namespace
+
 bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
     {
         std::scoped_lock lock(mutex_);
-        status_.curves.push_back({.recipe = request.workload.value("recipe_name", "")});
+        LiveCurve curve;
+        curve.recipe = request.workload.value("recipe_name", "");
+        status_.curves.push_back(std::move(curve));
+        published_.reset();
     }
     auto worker = profiler::WorkerClient::start();
     if (!worker) {
@@ -188,53 +234,64 @@ bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
         worker_ = &*worker;
         if (cancelled_) worker->cancel();
     }
-    const auto outcome = worker->run(
-        request,
-        {.progress = [&](const profiler::Progress& progress) { on_progress(progress, index); },
-         .sample = [this](const profiler::Sample& sample) { on_sample(sample); }});
-    {
-        std::scoped_lock lock(mutex_);
-        worker_ = nullptr;
-        status_.log += worker->log();
-        if (outcome) {
-            status_.curves.back().finished = true;
-            finished_.emplace_back(outcome->path);
-        }
-    }
+    const auto outcome = [&] {
+        const Forgetting forgetting([&] {
+            std::scoped_lock lock(mutex_);
+            worker_ = nullptr;
+            status_.log += worker->log();
+            published_.reset();
+        });
+        return worker->run(
+            request,
+            {.progress = [&](const profiler::Progress& progress) { on_progress(progress, index); },
+             .sample = [this](const profiler::Sample& sample) { on_sample(sample); }});
+    }();
     if (!outcome) {
         const profiler::ErrorFrame& error = outcome.error();
         end(error.cancelled ? profiler::Severity::kWarning : profiler::Severity::kError,
             error.message);
+        return false;
+    }
+    {
+        std::scoped_lock lock(mutex_);
+        status_.curves.back().finished = true;
+        finished_.emplace_back(outcome->path);
     }
     wake_window();
-    return outcome.has_value();
+    return true;
 }
 
 void CaptureSession::on_progress(const profiler::Progress& progress, size_t index) {
+    bool redraw = false;
     {
         std::scoped_lock lock(mutex_);
         const double own = progress.total > 0 ? static_cast<double>(progress.done) /
                                                     static_cast<double>(progress.total)
                                               : 0;
-        status_.stage = progress.total > 0 ? fmt::format("{} {} of {}", progress.stage,
-                                                         progress.done, progress.total)
-                                           : progress.stage;
+        std::string stage = progress.total > 0 ? fmt::format("{} {} of {}", progress.stage,
+                                                             progress.done, progress.total)
+                                               : progress.stage;
+        redraw = stage != status_.stage || redraws_.passes(RateLimit::Clock::now());
+        status_.stage = std::move(stage);
         status_.share = std::max(status_.share, (static_cast<double>(index) + own) /
                                                     static_cast<double>(status_.recipe_count));
+        published_.reset();
     }
-    wake_window();
+    if (redraw) wake_window();
 }
 
 void CaptureSession::on_sample(const profiler::Sample& sample) {
+    bool redraw = false;
     {
         std::scoped_lock lock(mutex_);
-        CaptureStatus::Curve& curve = status_.curves.back();
-        curve.time_ns.push_back(static_cast<double>(sample.time_ns));
-        curve.allocated_bytes.push_back(static_cast<double>(sample.allocated_bytes));
+        LiveCurve& curve = status_.curves.back();
+        curve.add(static_cast<double>(sample.time_ns), static_cast<double>(sample.allocated_bytes));
         curve.peak_bytes = std::max(curve.peak_bytes, sample.peak_bytes);
         status_.phase = sample.phase;
+        published_.reset();
+        redraw = redraws_.passes(RateLimit::Clock::now());
     }
-    wake_window();
+    if (redraw) wake_window();
 }
 
 void CaptureSession::end(profiler::Severity severity, std::string text) {
@@ -246,6 +303,7 @@ void CaptureSession::end(profiler::Severity severity, std::string text) {
         status_.phase.clear();
         status_.error = severity == profiler::Severity::kInfo ? "" : text;
         end_ = End{severity, std::move(text)};
+        published_.reset();
     }
     wake_window();
 }

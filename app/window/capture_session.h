@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/rate_limit.h"
 #include "models/config/result.h"
 #include "profiler/trace/trace.h"
 
@@ -46,27 +47,40 @@ struct CaptureForm {
 std::map<std::string, std::string> to_fields(const CaptureForm& form);
 CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
 
-/// One request per recipe. Errors: a model, recipe or size that cannot be; one sentence.
+/// One request per recipe, by the same checks as `temposcope capture`. Errors: a model, recipe or
+/// size that cannot be; one sentence.
 models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form);
 
-struct CaptureStatus {
-    struct Curve {
-        std::string recipe;
-        std::vector<double> time_ns;
-        std::vector<double> allocated_bytes;
-        int64_t peak_bytes = 0;
-        bool finished = false;
-    };
+/// The live curve of one recipe. However long the capture, it has at most kMaxPoints: beyond that
+/// neighbours become one, the higher of the two, so that a peak never goes.
+struct LiveCurve {
+    static constexpr size_t kMaxPoints = 2000;
 
+    std::string recipe;
+    std::vector<double> time_ns;
+    std::vector<double> allocated_bytes;
+    int64_t peak_bytes = 0;
+    bool finished = false;
+
+    void add(double sample_time_ns, double sample_bytes);
+
+private:
+    void halve();
+
+    int64_t samples_per_point_ = 1;
+    int64_t samples_in_last_ = 0;
+};
+
+struct CaptureStatus {
     bool running = false;
     bool cancelling = false;
     size_t recipe_count = 0;
-    std::vector<Curve> curves;  // one per recipe begun; the last one is live
-    std::string stage;          // "step 2 of 3"
-    std::string phase;          // "backward"
-    double share = 0;           // of everything, in [0, 1]
-    std::string error;          // of the last capture; empty when it went well
-    std::string log;            // what the worker wrote
+    std::vector<LiveCurve> curves;  // one per recipe begun; the last one is live
+    std::string stage;              // "step 2 of 3"
+    std::string phase;              // "backward"
+    double share = 0;               // of everything, in [0, 1]
+    std::string error;              // of the last capture; empty when it went well
+    std::string log;                // what the workers wrote, the one at work too
 };
 
 class CaptureSession {
@@ -78,7 +92,8 @@ public:
     void cancel();
 
     bool running() const;
-    CaptureStatus status() const;
+    /// As it is now; the same object until something changes.
+    std::shared_ptr<const CaptureStatus> status() const;
     /// Traces that were finished since the last call.
     std::vector<std::filesystem::path> take_finished();
     /// The sentence with which the last capture ended, once.
@@ -97,7 +112,9 @@ private:
     void end(profiler::Severity severity, std::string text);
 
     mutable std::mutex mutex_;
-    CaptureStatus status_;
+    CaptureStatus status_;                                    // but for the log of worker_
+    mutable std::shared_ptr<const CaptureStatus> published_;  // null: status_ has changed since
+    RateLimit redraws_{std::chrono::milliseconds(200)};
     std::vector<std::filesystem::path> finished_;
     std::optional<End> end_;
     profiler::WorkerClient* worker_ = nullptr;  // the one at work; borrowed from run_one

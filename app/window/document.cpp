@@ -1,5 +1,6 @@
 #include "app/window/document.h"
 
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ std::string describe_state(const Trace& trace) {
     std::string text;
     if (!trace.steps.empty()) text = counted(trace.steps.size(), "step", "steps");
     if (!trace.sweep_points.empty()) {
-        text += fmt::format("{}sweep of {}", text.empty() ? "" : ", ", trace.sweep_points.size());
+        text += text.empty() ? counted(trace.sweep_points.size(), "batch swept", "batches swept")
+                             : std::string(" + sweep");
     }
     if (text.empty()) text = "no steps";
     if (trace.run().state == profiler::RunState::kIncomplete) text = "incomplete, " + text;
@@ -43,7 +45,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),
-        .has_step = !trace->allocations.empty(),
+        .has_step = profiler::has_recorded_step(*trace),
         .health = profiler::report_health(*trace),
     });
     if (document->recipe.empty()) document->recipe = document->file.stem().string();

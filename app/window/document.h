@@ -30,8 +30,8 @@ struct Document {
     std::string recipe;     // "tempo"
     std::string workload;   // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::string source;     // "measured on the CPU"
-    std::string state;      // "3 steps", "incomplete, 2 steps", "sweep of 6 batch sizes"
-    bool has_step = false;  // false: only a sweep
+    std::string state;      // "3 steps + sweep", "incomplete, 2 steps", "6 batches swept"
+    bool has_step = false;  // false: a sweep alone, or a capture that ended before its first step
     std::vector<profiler::HealthItem> health;  // errors first
 };
 

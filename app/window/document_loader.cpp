@@ -1,5 +1,6 @@
 #include "app/window/document_loader.h"
 
+#include "app/window/guarded.h"
 #include "app/window/wake.h"
 
 #include <utility>
@@ -51,8 +52,10 @@ void DocumentLoader::run(std::stop_token stop) {
         current_ = Progress{file, 0, 0};
         cancelled_ = false;
         lock.unlock();
-        auto document =
-            load_document(file, {.progress = [this](double share) { return report(share); }});
+        auto document = run_guarded("Reading " + file.string(), [&] {
+            return load_document(file,
+                                 {.progress = [this](double share) { return report(share); }});
+        });
         lock.lock();
         // What the user cancelled is not an error to report.
         if (!cancelled_) finished_.push_back(std::move(document));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/guarded.h"
 #include "app/window/wake.h"
 
 #include <condition_variable>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -19,7 +21,10 @@ namespace app {
 template <typename T>
 class LatestTask {
 public:
-    using Job = std::function<T()>;
+    using Job = std::function<models::Result<T>()>;
+
+    /// `what` begins the sentence about a job that throws: "Drawing the timeline".
+    explicit LatestTask(std::string what) : what_(std::move(what)) {}
 
     void start(Job job) {
         std::scoped_lock lock(mutex_);
@@ -30,7 +35,7 @@ public:
     }
 
     /// The newest finished result, once.
-    std::optional<T> take() {
+    std::optional<models::Result<T>> take() {
         std::scoped_lock lock(mutex_);
         return std::exchange(result_, std::nullopt);
     }
@@ -48,7 +53,7 @@ private:
             const Job job = std::exchange(waiting_, nullptr);
             running_ = true;
             lock.unlock();
-            T result = job();
+            models::Result<T> result = run_guarded(what_, job);
             lock.lock();
             result_ = std::move(result);
             running_ = false;
@@ -56,10 +61,11 @@ private:
         }
     }
 
+    const std::string what_;
     mutable std::mutex mutex_;
     std::condition_variable_any changed_;
     Job waiting_;
-    std::optional<T> result_;
+    std::optional<models::Result<T>> result_;
     bool running_ = false;
     std::jthread thread_;  // last: it stops before the rest goes
 };

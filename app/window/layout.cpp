@@ -1,8 +1,13 @@
 #include "app/window/layout.h"
 
+#include "app/window/theme.h"
+
+#include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <array>
+#include <sstream>
 
 namespace app {
 namespace {
@@ -28,11 +33,15 @@ Nodes split(ImGuiID root) {
     return nodes;
 }
 
-void build_default_layout(ImGuiID root, const std::vector<DockedWindow>& windows) {
+ImGuiID root_id() { return ImHashStr("temposcope panels"); }
+
+void build_default_layout(ImGuiID root, const std::vector<DockedWindow>& windows, bool compact) {
     ImGui::DockBuilderRemoveNode(root);
     ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
     ImGui::DockBuilderSetNodeSize(root, ImGui::GetMainViewport()->WorkSize);  // before the splits
-    Nodes nodes = split(root);
+    Nodes nodes{};
+    nodes.fill(root);
+    if (!compact) nodes = split(root);
     for (const DockedWindow& window : windows) {
         ImGui::DockBuilderDockWindow(window.name.c_str(), node_of(nodes, window.place));
     }
@@ -44,14 +53,68 @@ void build_default_layout(ImGuiID root, const std::vector<DockedWindow>& windows
     ImGui::DockBuilderFinish(root);
 }
 
+/// Where a window is docked, also while it is closed.
+ImGuiID dock_id_of(const std::string& name) {
+    const ImGuiID id = ImHashStr(name.c_str());
+    if (const ImGuiWindow* window = ImGui::FindWindowByID(id)) return window->DockId;
+    const ImGuiWindowSettings* settings = ImGui::FindWindowSettingsByID(id);
+    return settings ? settings->DockId : 0;
+}
+
+void describe_node(const ImGuiDockNode* node, std::string& text) {
+    if (!node || !node->IsSplitNode()) return;
+    const ImGuiAxis axis = node->SplitAxis;
+    const ImGuiDockNode *first = node->ChildNodes[0], *second = node->ChildNodes[1];
+    const float whole = std::max(1.0F, first->Size[axis] + second->Size[axis]);
+    text += fmt::format("{:x}:{}:{:.0f}% ", node->ID, axis == ImGuiAxis_X ? "x" : "y",
+                        100 * first->Size[axis] / whole);
+    describe_node(first, text);
+    describe_node(second, text);
+}
+
 }  // namespace
 
-bool draw_dockspace(const std::vector<DockedWindow>& windows, bool rebuild) {
-    const ImGuiID root = ImGui::GetID("panels");
+bool is_compact_size(ImVec2 size, bool was_compact) {
+    const float more = was_compact ? 1.06F : 1.0F;
+    return size.x < px(1120) * more || size.y < px(640) * more;
+}
+
+bool draw_dockspace(const std::vector<DockedWindow>& windows, bool compact, bool rebuild) {
+    const ImGuiID root = root_id();
     const bool build = rebuild || !ImGui::DockBuilderGetNode(root);
-    if (build) build_default_layout(root, windows);
+    if (build) build_default_layout(root, windows, compact);
     ImGui::DockSpaceOverViewport(root, ImGui::GetMainViewport());
     return build;
+}
+
+std::string describe_placement(const std::vector<DockedWindow>& windows) {
+    std::string text;
+    for (const DockedWindow& window : windows) {
+        const std::string id = window.name.substr(window.name.find("###") + 3);
+        text += fmt::format("{}:{:x} ", id, dock_id_of(window.name));
+    }
+    return text;
+}
+
+std::string describe_layout(const std::vector<DockedWindow>& windows) {
+    std::string text = describe_placement(windows);
+    describe_node(ImGui::DockBuilderGetNode(root_id()), text);
+    return text;
+}
+
+std::string save_layout() {
+    std::istringstream lines(ImGui::SaveIniSettingsToMemory());
+    std::string layout;
+    bool keep = true;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("[")) keep = line.starts_with("[Window]") || line.starts_with("[Dock");
+        if (keep) layout += line + "\n";
+    }
+    return layout;
+}
+
+void load_layout(const std::string& layout) {
+    ImGui::LoadIniSettingsFromMemory(layout.data(), layout.size());
 }
 
 bool begin_bar(const char* name, ImGuiDir side, float height) {

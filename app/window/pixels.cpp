@@ -1,8 +1,11 @@
 #include "app/window/pixels.h"
 
+#include "profiler/trace/write_file.h"
+
 #include <GL/gl.h>
 
 #include <algorithm>
+#include <string>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -34,11 +37,18 @@ std::vector<uint32_t> read_pixels(const PixelRect& rect) {
 models::Result<void> save_png(const PixelRect& rect, const std::filesystem::path& path) {
     const std::vector<uint32_t> pixels = read_pixels(rect);
     stbi_write_png_compression_level = 9;
-    if (!stbi_write_png(path.c_str(), rect.width, rect.height, 4, pixels.data(), rect.width * 4)) {
-        return models::fail("{} could not be written; check the folder and the free space.",
+    std::string png;
+    const auto append = [](void* to, void* bytes, int count) {
+        static_cast<std::string*>(to)->append(static_cast<const char*>(bytes),
+                                              static_cast<size_t>(count));
+    };
+    // Not to a file: stb_image_write tells of no error when the disk is full.
+    if (!stbi_write_png_to_func(append, &png, rect.width, rect.height, 4, pixels.data(),
+                                rect.width * 4)) {
+        return models::fail("There is not enough memory for {}; close some traces and try again.",
                             path.string());
     }
-    return {};
+    return profiler::write_file(path, png);
 }
 
 }  // namespace app

@@ -19,7 +19,7 @@ struct PixelRect {
 /// Rows top to bottom, four bytes a pixel (red first), opaque.
 std::vector<uint32_t> read_pixels(const PixelRect& rect);
 
-/// Errors: the file cannot be written.
+/// Errors: the file cannot be written; it then holds what it held before.
 models::Result<void> save_png(const PixelRect& rect, const std::filesystem::path& path);
 
 }  // namespace app

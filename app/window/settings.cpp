@@ -55,6 +55,8 @@ Settings load_settings(const std::filesystem::path& file) {
     read(json, "window_height", settings.window_height);
     read(json, "shown_panels", settings.shown_panels);
     read(json, "capture_form", settings.capture_form);
+    read(json, "layout_placement", settings.layout_placement);
+    read(json, "layout_is_compact", settings.layout_is_compact);
     std::vector<std::string> files;
     read(json, "recent_files", files);
     settings.recent_files.assign(files.begin(), files.end());
@@ -72,6 +74,8 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"window_height", settings.window_height},
                     {"shown_panels", settings.shown_panels},
                     {"capture_form", settings.capture_form},
+                    {"layout_placement", settings.layout_placement},
+                    {"layout_is_compact", settings.layout_is_compact},
                     {"recent_files", files}};
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);

@@ -19,6 +19,8 @@ struct Settings {
     std::vector<std::filesystem::path> recent_files;  // newest first
     std::map<std::string, bool> shown_panels;         // by panel id; absent = shown
     std::map<std::string, std::string> capture_form;  // by field name
+    std::string layout_placement;                     // of the layout last built by us
+    bool layout_is_compact = false;                   // for what window it was built
 
     void remember_file(const std::filesystem::path& file);
 
@@ -31,7 +33,7 @@ std::filesystem::path settings_folder();
 /// A missing or damaged file gives the defaults: settings never stop the window.
 Settings load_settings(const std::filesystem::path& file);
 
-/// Writes beside the file and renames, so that two windows never leave half a file. A folder that
+/// Two windows that write at the same time leave the file of one of them, whole. A folder that
 /// cannot be written is not an error: the settings are then not remembered.
 void save_settings(const Settings& settings, const std::filesystem::path& file);
 

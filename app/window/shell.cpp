@@ -18,9 +18,14 @@
 namespace app {
 namespace {
 
-// After an event a few frames are drawn, so that hovering, popups and layout settle.
-constexpr int kFramesAfterEvent = 3;
+// After input a few frames are drawn, so that hovering, popups and layout settle; after a worker's
+// news one, and another when it has replaced what panels show.
+constexpr int kFramesAfterInput = 3;
+constexpr int kFramesAfterChange = 2;
 constexpr double kLongestSleep_s = 1.0;
+// Tooltips wait for a mouse that stands still: some frames follow the last input.
+constexpr double kHoverTime_s = 0.35;
+constexpr double kHoverSleep_s = 0.1;
 
 Shell& shell_of(GLFWwindow* window) {
     return *static_cast<Shell*>(glfwGetWindowUserPointer(window));
@@ -28,10 +33,29 @@ Shell& shell_of(GLFWwindow* window) {
 
 void on_drop(GLFWwindow* window, int count, const char** paths) {
     shell_of(window).ui().workspace.open({paths, paths + count});
+    shell_of(window).note_input();
 }
 
 void on_scale(GLFWwindow* window, float, float) {
     shell_of(window).set_scale(content_scale(window));
+    shell_of(window).note_input();
+}
+
+/// ImGui's backend calls these before its own.
+void watch_input(GLFWwindow* window) {
+    glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { shell_of(w).note_input(); });
+    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { shell_of(w).note_input(); });
+    glfwSetMouseButtonCallback(window,
+                               [](GLFWwindow* w, int, int, int) { shell_of(w).note_input(); });
+    glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { shell_of(w).note_input(); });
+    glfwSetCursorPosCallback(window,
+                             [](GLFWwindow* w, double, double) { shell_of(w).note_input(); });
+    glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { shell_of(w).note_input(); });
+    glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { shell_of(w).note_input(); });
+    glfwSetWindowIconifyCallback(window, [](GLFWwindow* w, int) { shell_of(w).note_input(); });
+    glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { shell_of(w).note_input(); });
+    glfwSetFramebufferSizeCallback(window,
+                                   [](GLFWwindow* w, int, int) { shell_of(w).note_input(); });
 }
 
 }  // namespace
@@ -60,6 +84,7 @@ Shell::Shell(GlfwWindow window) : window_(std::move(window)) {
     glfwSetWindowUserPointer(window_.get(), this);
     glfwSetDropCallback(window_.get(), on_drop);
     glfwSetWindowContentScaleCallback(window_.get(), on_scale);
+    watch_input(window_.get());
     scale_ = content_scale(window_.get());
 }
 
@@ -112,21 +137,28 @@ void Shell::apply_pending_theme() {
     applied_dark_ = ui_.settings.dark;
 }
 
-void Shell::take_picture() {
-    const auto file = std::exchange(ui_.picture, std::nullopt);
-    if (!file) return;
+/// Only between frames, as ImGui wants it.
+void Shell::load_pending_layout() {
+    const auto layout = std::exchange(ui_.layout_to_restore, std::nullopt);
+    if (layout) restore_layout(ui_, *layout);
+}
+
+void Shell::take_picture(const std::filesystem::path& file) {
     PixelRect whole;
     glfwGetFramebufferSize(window_.get(), &whole.width, &whole.height);
-    if (const auto saved = save_png(whole, *file); !saved) {
+    if (const auto saved = save_png(whole, file); !saved) {
         ui_.workspace.notify(profiler::Severity::kError, saved.error().message);
     } else {
-        ui_.workspace.notify(profiler::Severity::kInfo, "Saved " + file->string() + ".");
+        ui_.workspace.notify(profiler::Severity::kInfo, "Saved " + file.string() + ".");
     }
 }
 
 void Shell::draw_frame(const std::function<void()>& before_swap) {
     const double start_s = glfwGetTime();
     apply_pending_theme();
+    load_pending_layout();
+    // A picture asked for in the frame before: the dialog that asked is gone by now.
+    const auto picture = std::exchange(ui_.picture, std::nullopt);
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGui::NewFrame();
@@ -141,28 +173,41 @@ void Shell::draw_frame(const std::function<void()>& before_swap) {
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     if (before_swap) before_swap();
-    take_picture();
+    if (picture) take_picture(*picture);
     glfwSwapBuffers(window_.get());
     if (frame_count_++ == 0) glfwShowWindow(window_.get());  // shown with a picture in it
     if (frame_count_ % 60 == 0) save_changed_settings();
 }
 
+bool Shell::wait_for_something() {
+    const double before_s = glfwGetTime();
+    double sleep_s = std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
+    if (before_s < last_input_s_ + kHoverTime_s) sleep_s = std::min(sleep_s, kHoverSleep_s);
+    glfwWaitEventsTimeout(sleep_s);
+    const bool woken = glfwGetTime() - before_s < sleep_s;
+    return woken || sleep_s < kLongestSleep_s;
+}
+
 void Shell::run() {
-    int frames_due = kFramesAfterEvent;
+    int frames_due = kFramesAfterInput;
     while (!glfwWindowShouldClose(window_.get()) && !ui_.quit) {
         if (frames_due > 0) {
             glfwPollEvents();
-            --frames_due;
-        } else {
-            const double before_s = glfwGetTime();
-            const double sleep_s = std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
-            glfwWaitEventsTimeout(sleep_s);
-            const bool event = glfwGetTime() - before_s < sleep_s;
-            if (event) frames_due = kFramesAfterEvent;
-            if (!event && sleep_s == kLongestSleep_s) continue;
+        } else if (!wait_for_something()) {
+            continue;
         }
-        if (glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED)) continue;
+        if (std::exchange(input_seen_, false)) {
+            frames_due = kFramesAfterInput;
+            last_input_s_ = glfwGetTime();
+        }
+        if (glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED)) {
+            frames_due = 0;
+            continue;
+        }
         draw_frame();
+        frames_due = std::max(frames_due - 1, 0);
+        if (ui_.workspace.take_changed()) frames_due = std::max(frames_due, kFramesAfterChange);
+        if (needs_next_frame(ui_)) frames_due = std::max(frames_due, 1);
     }
 }
 

@@ -37,6 +37,8 @@ public:
     Ui& ui() { return ui_; }
     GLFWwindow* window() const { return window_.get(); }
     void set_scale(float scale) { scale_ = scale; }
+    /// Mouse, keys or the desktop did something: a few frames follow.
+    void note_input() { input_seen_ = true; }
 
     /// Time from the start of the last frame to its draw lists: the UI's own part, without OpenGL.
     double ui_ms() const { return ui_ms_; }
@@ -46,7 +48,10 @@ private:
     explicit Shell(GlfwWindow window);
     void start_imgui();
     void apply_pending_theme();
-    void take_picture();
+    void load_pending_layout();
+    void take_picture(const std::filesystem::path& file);
+    /// Sleeps; false when there is still nothing to draw.
+    bool wait_for_something();
     void save_changed_settings();
 
     GlfwWindow window_;  // first: contexts and workers go before it
@@ -56,6 +61,8 @@ private:
     float scale_ = 1;
     float applied_scale_ = 0;
     bool applied_dark_ = false;
+    bool input_seen_ = false;
+    double last_input_s_ = 0;
     double ui_ms_ = 0;
     int64_t frame_count_ = 0;
     Ui ui_;

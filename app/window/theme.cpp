@@ -198,6 +198,12 @@ ImU32 tone_color(profiler::Tone tone) {
 float em(float size) { return size * ImGui::GetFontSize(); }
 float px(float pixels) { return pixels * ImGui::GetStyle().FontScaleDpi; }
 
+ImU32 ink_on(ImU32 fill) {
+    const auto channel = [fill](int shift) { return static_cast<uint8_t>(fill >> shift & 255); };
+    return to_u32(profiler::ink_on(
+        {channel(IM_COL32_R_SHIFT), channel(IM_COL32_G_SHIFT), channel(IM_COL32_B_SHIFT)}));
+}
+
 ImU32 with_alpha(ImU32 color, float alpha) {
     return (color & ~IM_COL32_A_MASK) | (static_cast<ImU32>(alpha * 255) << IM_COL32_A_SHIFT);
 }

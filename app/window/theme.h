@@ -39,6 +39,8 @@ float em(float size);
 /// `pixels` at scale 1.
 float px(float pixels);
 
+/// Black or white, whichever reads better on `fill`.
+ImU32 ink_on(ImU32 fill);
 ImU32 with_alpha(ImU32 color, float alpha);
 ImVec4 to_vec4(ImU32 color);
 

@@ -6,7 +6,6 @@
 #include "app/window/fonts.h"
 #include "app/window/icons.h"
 #include "app/window/theme.h"
-#include "app/window/wake.h"
 
 #include <fmt/format.h>
 
@@ -22,19 +21,52 @@ std::vector<DockedWindow> docked_windows() {
     return windows;
 }
 
-void draw_panels(Ui& ui) {
-    const bool rebuilt = draw_dockspace(docked_windows(), ui.reset_layout);
+std::map<std::string, bool> shown_panels(const Ui& ui) {
+    std::map<std::string, bool> shown;
+    for (const PanelRow& row : panel_rows()) {
+        shown[row.id] = row.open(const_cast<PanelStates&>(ui.panels));
+    }
+    return shown;
+}
+
+/// The dock space, and the default layout in it: at first, when asked for, and when the window
+/// becomes small or large while its panels still lie where we have put them.
+void draw_docks(Ui& ui) {
+    const std::vector<DockedWindow> windows = docked_windows();
+    const bool compact =
+        is_compact_size(ImGui::GetMainViewport()->WorkSize, ui.settings.layout_is_compact);
+    const bool outgrown = compact != ui.settings.layout_is_compact &&
+                          ui.settings.layout_placement == describe_placement(windows);
+    const bool rebuilt = draw_dockspace(windows, compact, ui.reset_layout || outgrown);
+    if (rebuilt) {
+        ui.settings.layout_is_compact = compact;
+        ui.settings.layout_placement.clear();
+        ui.layout_settles_in = 3;
+        // Of panels that share a place the first is in front at first; the comparison has the
+        // focus, or whoever had it before the window changed its size.
+        ui.focus_queue = {"", "ledger", "traces", "compare"};
+        if (!ui.reset_layout && !ui.focused_panel.empty()) {
+            ui.focus_queue.push_back(ui.focused_panel);
+        }
+    }
     if (ui.reset_layout) {
         for (const PanelRow& row : panel_rows()) row.open(ui.panels) = true;
         ui.reset_layout = false;
     }
-    // Of panels that share a place the first is in front at first; the comparison has the focus.
-    if (rebuilt) ui.focus_queue = {"", "ledger", "traces", "compare"};
+    if (ui.layout_settles_in > 0 && --ui.layout_settles_in == 0) {
+        ui.settings.layout_placement = describe_placement(windows);
+    }
+    ui.layout_history.observe({describe_layout(windows), shown_panels(ui)},
+                              ImGui::GetMainViewport()->WorkSize, ImGui::IsAnyMouseDown(),
+                              save_layout);
+}
+
+void draw_panels(Ui& ui) {
+    draw_docks(ui);
     std::string front;
     if (!ui.focus_queue.empty()) {
         front = ui.focus_queue.front();
         ui.focus_queue.erase(ui.focus_queue.begin());
-        wake_window();
     }
     std::vector<PanelEvents> events;
     for (const PanelRow& row : panel_rows()) {
@@ -43,6 +75,9 @@ void draw_panels(Ui& ui) {
         if (row.id == front) ImGui::SetNextWindowFocus();
         const std::string name = window_name(row);
         if (const ScopedWindow window(name.c_str(), &open, row.flags); window) {
+            if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) {
+                ui.focused_panel = row.id;
+            }
             events.push_back(row.draw(ui));
         }
     }
@@ -131,10 +166,21 @@ void set_up(Ui& ui, Settings settings) {
 Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
     settings.capture_form = to_fields(ui.panels.capture.form);
-    for (const PanelRow& row : panel_rows()) {
-        settings.shown_panels[row.id] = row.open(const_cast<Ui&>(ui).panels);
-    }
+    settings.shown_panels = shown_panels(ui);
     return settings;
+}
+
+void restore_layout(Ui& ui, const LayoutSnapshot& layout) {
+    load_layout(layout.places);
+    for (const PanelRow& row : panel_rows()) {
+        const auto shown = layout.shown_panels.find(row.id);
+        if (shown != layout.shown_panels.end()) row.open(ui.panels) = shown->second;
+    }
+}
+
+bool needs_next_frame(const Ui& ui) {
+    return ui.picture || ui.layout_to_restore || !ui.focus_queue.empty() ||
+           ui.layout_settles_in > 0;
 }
 
 void show_panel(Ui& ui, const char* id) {

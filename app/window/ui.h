@@ -5,6 +5,7 @@
 #include "app/widgets/file_dialog.h"
 #include "app/widgets/toasts.h"
 #include "app/window/actions.h"
+#include "app/window/layout_history.h"
 #include "app/window/settings.h"
 #include "app/workspace.h"
 
@@ -31,11 +32,15 @@ struct Ui {
     std::vector<Action> actions;
 
     bool reset_layout = false;
+    LayoutHistory layout_history;
+    std::optional<LayoutSnapshot> layout_to_restore;  // before the next frame
+    int layout_settles_in = 0;                        // frames; after the default one was built
+    std::string focused_panel;                        // id; the last one that had the focus
     bool show_keys = false;
     bool show_metrics = false;
     bool quit = false;
     std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one a frame
-    /// A picture of the window, to be written after the frame that is being drawn.
+    /// A picture of the window, to be written after the next frame.
     std::optional<std::filesystem::path> picture;
 };
 
@@ -47,6 +52,12 @@ void draw_ui(Ui& ui);
 
 /// Settings as they are now, to be written when they differ from those on disk.
 Settings current_settings(const Ui& ui);
+
+/// A layout of before; only between frames.
+void restore_layout(Ui& ui, const LayoutSnapshot& layout);
+
+/// Whether something waits for a frame that no event brings.
+bool needs_next_frame(const Ui& ui);
 
 /// How long the window may sleep when nothing happens.
 double seconds_to_next_frame(const Ui& ui);

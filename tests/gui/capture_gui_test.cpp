@@ -1,11 +1,9 @@
 #include "tests/gui/test_window.h"
 
-#include <functional>
-
 namespace tests {
 namespace {
 
-app::CaptureStatus status() { return window().workspace().capture().status(); }
+app::CaptureStatus status() { return *window().workspace().capture().status(); }
 
 void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     window().reset(c);
@@ -17,17 +15,14 @@ void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     c->Yield(4);
 }
 
-void wait_until(ImGuiTestContext* c, const std::function<bool()>& holds) {
-    for (int i = 0; i < 1500 && !holds(); ++i) c->SleepNoSkip(0.01F, 0.01F);
-    IM_CHECK(holds());
-}
-
 void captures_and_opens_the_traces(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 8; });
     IM_CHECK(status().running);
     IM_CHECK_GT(status().share, 0.0);
+    // What the worker says is there while it works.
+    IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
     window().take_running_picture(c, "capture_running");
     wait_until(c, [] { return !status().running; });
     window().settle(c);
@@ -35,6 +30,9 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
+    // Nothing happens: nothing is copied.
+    const auto& capture = window().workspace().capture();
+    IM_CHECK(capture.status() == capture.status());
 }
 
 void cancels_a_capture(ImGuiTestContext* c) {

@@ -1,6 +1,7 @@
 #include "tests/gui/test_window.h"
 
 #include <fstream>
+#include <iterator>
 
 namespace tests {
 namespace {
@@ -35,7 +36,7 @@ void picks_files_from_the_list(ImGuiTestContext* c) {
     c->KeyDown(ImGuiMod_Ctrl);
     c->ItemClick("**/original.tscope/##entry");
     c->KeyUp(ImGuiMod_Ctrl);
-    c->ItemClick("Open");
+    c->ItemClick("###confirm");
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     // The baseline becomes A in whatever order the files come.
@@ -96,6 +97,83 @@ void remembers_opened_files(ImGuiTestContext* c) {
     IM_CHECK(window().ui().settings.recent_files[0] == window().trace("original"));
 }
 
+std::string read(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void one_file_is_open_once_however_it_is_named(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"tempo"});
+    std::error_code error;
+    const auto relative = std::filesystem::relative(window().trace("tempo"), error);
+    window().workspace().open({relative, window().folder() / "." / "tempo.tscope"});
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
+}
+
+void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    window().take_picture(c, "without_dialog");
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E);
+    c->Yield(3);
+    const auto saved = window().pictures() / "saved_by_dialog.png";
+    std::filesystem::remove(saved);
+    window().ui().save_dialog.folder = window().pictures();
+    c->KeyCharsReplace("saved_by_dialog");  // the extension comes by itself
+    c->KeyPress(ImGuiKey_Enter);
+    c->Yield(4);
+    IM_CHECK(std::filesystem::exists(saved));
+    IM_CHECK(read(saved) == read(window().pictures() / "without_dialog.png"));
+}
+
+void a_file_is_replaced_only_when_asked_twice(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    const auto chart = window().folder() / "comparison.svg";
+    std::ofstream(chart) << "precious";
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    c->Yield(2);
+    c->SetRef("Export comparison chart");
+    c->ItemInputValue("##name", chart.c_str());
+    window().settle(c);
+    IM_CHECK(read(chart) == "precious");
+    IM_CHECK(!window().ui().save_dialog.to_replace.empty());
+    window().take_picture(c, "replace_question", true);
+    c->ItemClick("###confirm");
+    window().settle(c);
+    const std::string svg = read(chart);
+    std::filesystem::remove(chart);
+    IM_CHECK(svg.find("<svg") != std::string::npos);
+    IM_CHECK(toast_texts().find("Wrote") != std::string::npos);
+}
+
+void every_export_is_written_and_said(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    for (const char* name : {"a.svg", "b.pdf", "c.html"}) {
+        window().workspace().export_comparison(window().folder() / name, true);
+    }
+    window().workspace().export_timeline(window().folder() / "d.svg", false);
+    window().settle(c);
+    for (const char* name : {"a.svg", "b.pdf", "c.html", "d.svg"}) {
+        IM_CHECK(std::filesystem::remove(window().folder() / name));
+        IM_CHECK(toast_texts().find(name) != std::string::npos);
+    }
+}
+
+void a_sweep_alone_is_shown_as_such(ImGuiTestContext* c) {
+    window().reset(c);
+    window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
+    IM_CHECK(window().workspace().selection().a != nullptr);
+    IM_CHECK(!window().workspace().selection().a->has_step);
+    IM_CHECK(window().workspace().compare_view()->has_throughput);
+    window().take_picture(c, "sweep_alone");
+}
+
 }  // namespace
 
 void register_files_tests(ImGuiTestEngine* engine) {
@@ -109,6 +187,12 @@ void register_files_tests(ImGuiTestEngine* engine) {
     add("reads_a_file_again_without_a_second_copy", reads_a_file_again_without_a_second_copy);
     add("closes_a_trace", closes_a_trace);
     add("remembers_opened_files", remembers_opened_files);
+    add("one_file_is_open_once_however_it_is_named", one_file_is_open_once_however_it_is_named);
+    add("a_picture_of_the_window_is_without_the_dialog",
+        a_picture_of_the_window_is_without_the_dialog);
+    add("a_file_is_replaced_only_when_asked_twice", a_file_is_replaced_only_when_asked_twice);
+    add("every_export_is_written_and_said", every_export_is_written_and_said);
+    add("a_sweep_alone_is_shown_as_such", a_sweep_alone_is_shown_as_such);
 }
 
 }  // namespace tests

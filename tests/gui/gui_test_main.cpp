@@ -1,5 +1,6 @@
 // Drives the real window; the exit status is 0 when at least one test ran and all passed.
 #include "app/window/pixels.h"
+#include "tests/gui/pacing.h"
 #include "tests/gui/test_traces.h"
 #include "tests/gui/test_window.h"
 
@@ -42,6 +43,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_ledger_tests(engine);
     tests::register_layout_tests(engine);
     tests::register_picture_tests(engine);
+    tests::register_worker_tests(engine);
     // The runner's own: a failing test must make the run fail.
     IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {
         IM_CHECK_EQ(1, 2);
@@ -86,7 +88,9 @@ int main(int argc, char** argv) {
     }
     tests::TestWindow window(**shell, options["--pictures"], scratch / "traces");
     tests::set_window(window);
-    const int status = run_tests(**shell, options["--filter"]);
+    const bool paces = options["--filter"] == "pacing";  // the loop itself, not driven by tests
+    const int status =
+        paces ? tests::check_pacing(**shell) : run_tests(**shell, options["--filter"]);
     fs::remove_all(scratch);
     return status;
 }

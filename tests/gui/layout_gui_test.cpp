@@ -2,6 +2,11 @@
 
 #include "app/window/theme.h"
 
+#include <imgui_internal.h>
+
+#include <string>
+#include <utility>
+
 namespace tests {
 namespace {
 
@@ -39,13 +44,88 @@ void panels_can_be_dragged_elsewhere(ImGuiTestContext* c) {
     c->Yield(3);
 }
 
-void the_window_can_be_small(ImGuiTestContext* c) {
+ImGuiID dock_of(ImGuiTestContext* c, const char* panel) {
+    return c->WindowInfo(panel).Window->DockId;
+}
+
+/// Nothing of the tool bar lies on something else or outside.
+void check_tool_bar(ImGuiTestContext* c) {
+    const ImRect swap = c->ItemInfo("//##toolbar/**/\xef\x83\xac##swap").RectFull;
+    const ImRect search = c->ItemInfo("//##toolbar/**/###search").RectFull;
+    const ImRect theme = c->ItemInfo("//##toolbar/**/###theme").RectFull;
+    IM_CHECK_LT(swap.Max.x, search.Min.x);
+    IM_CHECK_LT(search.Max.x, theme.Min.x);
+    IM_CHECK_LE(theme.Max.x, ImGui::GetMainViewport()->Size.x);
+}
+
+void small_windows_have_a_layout_of_their_own(ImGuiTestContext* c) {
     window().reset(c);
-    window().open(c, {"original", "tempo"});
-    window().resize(c, 900, 600);
-    window().take_picture(c, "small_window");
+    window().open(c, {"original", "tempo", "tempo-packed"});
+    IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
+    check_tool_bar(c);
+    for (const auto& [width, height] : {std::pair(900, 600), std::pair(720, 480)}) {
+        const std::string size = "_" + std::to_string(width);
+        window().resize(c, width, height);
+        IM_CHECK_EQ(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
+        IM_CHECK_EQ(dock_of(c, "//###compare"), dock_of(c, "//###ledger"));
+        check_tool_bar(c);
+        for (const char* panel : {"timeline", "ledger", "traces", "capture", "compare"}) {
+            app::show_panel(window().ui(), panel);
+            window().take_picture(c, std::string("small_") + panel + size);
+            const ImGuiWindow* shown = c->WindowInfo((std::string("//###") + panel).c_str()).Window;
+            const bool scrolls = (shown->Flags & ImGuiWindowFlags_NoScrollbar) == 0;
+            IM_CHECK(scrolls || shown->ScrollMax.y <= 0);  // nothing is out of reach
+        }
+    }
     window().resize(c, 1600, 1000);
+    IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
     IM_CHECK(window().workspace().timeline_view() != nullptr);
+}
+
+void a_layout_of_the_users_stays_in_a_small_window(ImGuiTestContext* c) {
+    window().reset(c);
+    c->DockInto("//###health", "//###ledger");
+    c->Yield(6);
+    window().resize(c, 900, 600);
+    IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
+    IM_CHECK_EQ(dock_of(c, "//###health"), dock_of(c, "//###ledger"));
+    window().resize(c, 1600, 1000);
+}
+
+void layouts_can_be_undone(ImGuiTestContext* c) {
+    window().reset(c);
+    c->Yield(8);
+    const ImVec2 before = c->WindowInfo("//###health").RectFull.Min;
+    const ImGuiID dock = dock_of(c, "//###health");
+    IM_CHECK(!window().ui().layout_history.can_undo());
+    c->DockInto("//###health", "//###ledger");
+    c->Yield(8);
+    IM_CHECK_NE(dock_of(c, "//###health"), dock);
+    window().ui().panels.capture.open = false;
+    c->Yield(8);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
+    c->Yield(8);
+    IM_CHECK(window().ui().panels.capture.open);
+    IM_CHECK_NE(dock_of(c, "//###health"), dock);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
+    c->Yield(8);
+    IM_CHECK_EQ(dock_of(c, "//###health"), dock);
+    const ImVec2 after = c->WindowInfo("//###health").RectFull.Min;
+    IM_CHECK_EQ(after.x, before.x);
+    IM_CHECK_EQ(after.y, before.y);
+    IM_CHECK(!window().ui().layout_history.can_undo());
+    // A reset can be undone too.
+    c->DockInto("//###traces", "//###timeline");
+    c->Yield(8);
+    const ImGuiID own = dock_of(c, "//###traces");
+    window().ui().reset_layout = true;
+    c->Yield(8);
+    IM_CHECK_NE(dock_of(c, "//###traces"), own);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
+    c->Yield(8);
+    IM_CHECK_EQ(dock_of(c, "//###traces"), own);
+    IM_CHECK_EQ(dock_of(c, "//###traces"), dock_of(c, "//###timeline"));
+    window().reset(c);
 }
 
 void commands_run_from_the_palette(ImGuiTestContext* c) {
@@ -96,7 +176,11 @@ void register_layout_tests(ImGuiTestEngine* engine) {
     add("layout", "the_theme_can_be_switched", the_theme_can_be_switched);
     add("layout", "panels_close_and_the_layout_resets", panels_close_and_the_layout_resets);
     add("layout", "panels_can_be_dragged_elsewhere", panels_can_be_dragged_elsewhere);
-    add("layout", "the_window_can_be_small", the_window_can_be_small);
+    add("layout", "small_windows_have_a_layout_of_their_own",
+        small_windows_have_a_layout_of_their_own);
+    add("layout", "a_layout_of_the_users_stays_in_a_small_window",
+        a_layout_of_the_users_stays_in_a_small_window);
+    add("layout", "layouts_can_be_undone", layouts_can_be_undone);
     add("layout", "commands_run_from_the_palette", commands_run_from_the_palette);
     add("layout", "keys_are_listed", keys_are_listed);
     add("remember_write", "theme_and_panels", write_theme_and_panels);

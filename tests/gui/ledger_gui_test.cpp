@@ -66,6 +66,21 @@ void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
     IM_CHECK(!window().workspace().selection().tensor.has_value());
 }
 
+void the_mark_stays_with_its_tensor(ImGuiTestContext* c) {
+    open_two(c);
+    const auto storage = view().rows[1].storage;
+    c->ItemClick("//###ledger/**/$$1/##row");
+    c->TableClickHeader("//###ledger/##ledger", "Tensor");
+    window().settle(c);
+    IM_CHECK(window().workspace().selection().tensor->storage == storage);
+    // Another row lies second now: a click on it marks that one, and takes no mark away.
+    IM_CHECK(view().rows[1].storage != storage);
+    c->ItemClick("//###ledger/**/$$1/##row");
+    c->Yield(2);
+    IM_CHECK(window().workspace().selection().tensor.has_value());
+    IM_CHECK(window().workspace().selection().tensor->storage == view().rows[1].storage);
+}
+
 void copies_rows_as_text(ImGuiTestContext* c) {
     open_two(c);
     c->ItemClick(
@@ -101,6 +116,7 @@ void register_ledger_tests(ImGuiTestEngine* engine) {
     add("a_click_on_a_title_sorts", a_click_on_a_title_sorts);
     add("typing_filters", typing_filters);
     add("a_click_on_a_row_selects_its_tensor", a_click_on_a_row_selects_its_tensor);
+    add("the_mark_stays_with_its_tensor", the_mark_stays_with_its_tensor);
     add("copies_rows_as_text", copies_rows_as_text);
     add("shows_only_what_changes", shows_only_what_changes);
 }

@@ -40,18 +40,43 @@ void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
     }
 }
 
-void write(const std::filesystem::path& folder, const std::string& recipe, bool in_place,
-           double bytes_per_sequence, double step_factor) {
-    Trace trace = make_synthetic_trace({.num_allocations = 5'000, .in_place = in_place});
+struct Sweep {
+    double bytes_per_sequence = 0;
+    double step_factor = 1;
+};
+
+void describe_run(Trace& trace, const std::string& recipe) {
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
     models::Workload workload{.model = *models::find_model("bert-large"), .recipe_name = recipe};
     workload.recipe = *models::parse_recipe(recipe);
     trace.runs.set<&Run::workload>(Id<Run>(0),
                                    trace.strings.intern(models::to_json(workload).dump()));
     trace.runs.set<&Run::model>(Id<Run>(0), trace.strings.intern("bert-large"));
-    add_sweep(trace, bytes_per_sequence, step_factor);
-    const auto written = write_trace(trace, folder / (recipe + ".tscope"));
+}
+
+void write(const Trace& trace, const std::filesystem::path& file) {
+    const auto written = write_trace(trace, file);
     if (!written) throw std::runtime_error(written.error().message);
+}
+
+void write(const std::filesystem::path& folder, const std::string& recipe, const Sweep& sweep) {
+    Trace trace = make_synthetic_trace(
+        {.num_allocations = 5'000, .in_place = !recipe.starts_with("original")});
+    describe_run(trace, recipe);
+    add_sweep(trace, sweep.bytes_per_sequence, sweep.step_factor);
+    write(trace, folder / (recipe + ".tscope"));
+}
+
+/// The same run's sweep alone, without a step.
+void write_sweep(const std::filesystem::path& folder, const std::string& recipe,
+                 const Sweep& sweep) {
+    std::filesystem::create_directories(folder);
+    Trace trace;
+    trace.runs.append(
+        {.state = RunState::kComplete, .num_layers = 24, .batch_size = 8, .seq_len = 512});
+    describe_run(trace, recipe);
+    add_sweep(trace, sweep.bytes_per_sequence, sweep.step_factor);
+    write(trace, folder / (recipe + ".tscope"));
 }
 
 }  // namespace
@@ -59,9 +84,10 @@ void write(const std::filesystem::path& folder, const std::string& recipe, bool 
 void write_test_traces(const std::filesystem::path& folder) {
     constexpr double kMiB = 1 << 20;
     std::filesystem::create_directories(folder);
-    write(folder, "original", false, 690 * kMiB, 1.0);
-    write(folder, "tempo", true, 495 * kMiB, 1.02);
-    write(folder, "tempo-packed", true, 452 * kMiB, 1.05);
+    write(folder, "original", {690 * kMiB, 1.0});
+    write(folder, "tempo", {495 * kMiB, 1.02});
+    write(folder, "tempo-packed", {452 * kMiB, 1.05});
+    write_sweep(folder / "sweeps", "tempo", {495 * kMiB, 1.02});
 }
 
 }  // namespace tests

@@ -30,6 +30,7 @@ void TestWindow::reset(ImGuiTestContext* context) {
     ui().toasts = {};
     ui().settings.dark = true;
     ui().reset_layout = true;
+    ui().layout_history = {};
     settle(context);
 }
 
@@ -67,6 +68,11 @@ ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float
     const ImGuiTestItemInfo info = context->WindowInfo(window);
     return {info.RectFull.Min.x + info.RectFull.GetWidth() * x,
             info.RectFull.Min.y + info.RectFull.GetHeight() * y};
+}
+
+void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds) {
+    for (int i = 0; i < 3000 && !holds(); ++i) context->SleepNoSkip(0.01F, 0.01F);
+    IM_CHECK(holds());
 }
 
 }  // namespace tests

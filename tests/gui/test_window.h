@@ -6,6 +6,7 @@
 #include <imgui_te_engine.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 /// The window under test and what tests do with it again and again.
@@ -25,6 +26,8 @@ public:
         return traces_ / (recipe + ".tscope");
     }
     const std::filesystem::path& folder() const { return traces_; }
+    /// Where pictures go.
+    const std::filesystem::path& pictures() const { return pictures_; }
 
     /// Closes everything, default layout and theme, no selection, window as at the start.
     void reset(ImGuiTestContext* context);
@@ -57,5 +60,9 @@ void register_timeline_tests(ImGuiTestEngine* engine);
 void register_ledger_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
+void register_worker_tests(ImGuiTestEngine* engine);
+
+/// Fails when it still does not hold after 30 s.
+void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds);
 
 }  // namespace tests

@@ -125,6 +125,44 @@ void alignment_can_be_switched(ImGuiTestContext* c) {
     c->ItemClick("//###timeline/###difference");
 }
 
+void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
+    open_two(c);
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->KeyDown(ImGuiMod_Shift);
+    c->Yield(2);
+    c->MouseDown(0);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.30F));
+    c->MouseMoveToPos(window().point_in(c, "//###compare", 0.5F, 0.5F));
+    c->MouseUp(0);
+    c->KeyUp(ImGuiMod_Shift);
+    c->Yield(2);
+    IM_CHECK(window().workspace().selection().range.has_value());
+    const double end_ns = window().workspace().selection().range->end_ns;
+    // The mouse comes back, without a button.
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.9F, 0.30F));
+    c->Yield(2);
+    IM_CHECK_EQ(window().workspace().selection().range->end_ns, end_ns);
+    IM_CHECK(!window().ui().panels.timeline.range_anchor_ns.has_value());
+    c->KeyPress(ImGuiKey_Escape);
+}
+
+void another_b_is_shown_whole(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo", "tempo-packed"});
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    window().settle(c);
+    c->ItemClick("//###compare/##recipes/$$2/##row");
+    window().settle(c);
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
+    const profiler::TimeRange& all = window().workspace().time_limits();
+    IM_CHECK_EQ(window().workspace().time_window().start_ns, all.start_ns);
+    IM_CHECK_EQ(window().workspace().time_window().end_ns, all.end_ns);
+}
+
 }  // namespace
 
 void register_timeline_tests(ImGuiTestEngine* engine) {
@@ -138,6 +176,8 @@ void register_timeline_tests(ImGuiTestEngine* engine) {
     add("shift_dragging_selects_a_range", shift_dragging_selects_a_range);
     add("hovering_reads_both_traces", hovering_reads_both_traces);
     add("alignment_can_be_switched", alignment_can_be_switched);
+    add("a_range_ends_where_the_button_is_released", a_range_ends_where_the_button_is_released);
+    add("another_b_is_shown_whole", another_b_is_shown_whole);
 }
 
 }  // namespace tests

@@ -1,15 +1,28 @@
 // Parts of the window that need no display.
+#include "app/panels/panel_events.h"
 #include "app/widgets/command_palette.h"
+#include "app/widgets/file_dialog.h"
+#include "app/window/bars.h"
 #include "app/window/capture_session.h"
+#include "app/window/export_queue.h"
+#include "app/window/latest_task.h"
+#include "app/window/layout_history.h"
 #include "app/window/settings.h"
 #include "profiler/protocol/messages.h"
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -34,6 +47,9 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.remember_file(scratch.path / "a.tscope");
     app::save_settings(settings, scratch.path / "deep" / "window.json");
     EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json"), settings);
+    // Nothing else is left in the folder, which another window may use at the same time.
+    const fs::directory_iterator files(scratch.path / "deep");
+    EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
 TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
@@ -92,7 +108,148 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     EXPECT_NE(refused({.recipes = {"temp"}}).find("temp"), std::string::npos);
     EXPECT_NE(refused({.seq_len = 100'000}), "accepted");
     EXPECT_NE(refused({.memory_limit = "lots"}), "accepted");
-    EXPECT_EQ(refused({.recipes = {}}), "Choose at least one recipe.");
+    // As the command, which goes through the same checks.
+    EXPECT_NE(refused({.memory_limit = "0"}).find("memory-limit is 0"), std::string::npos);
+    EXPECT_NE(refused({.recipes = {"tempo", "tempo"}}).find("twice"), std::string::npos);
+    EXPECT_NE(refused({.num_layers = -1}), "accepted");
+    EXPECT_NE(refused({.steps = 0}).find("at least 1 step"), std::string::npos);
+    EXPECT_NE(refused({.recipes = {}}).find("at least one"), std::string::npos);
+    EXPECT_EQ(refused({.recipes = {"original", "gelu=in_place,masks=bit"}}), "accepted");
+}
+
+TEST(LiveCurve, StaysSmallAndKeepsThePeak) {
+    app::LiveCurve curve;
+    for (int i = 0; i < 100'000; ++i) curve.add(i, i == 41'234 ? 9e9 : 1000 + i % 7);
+    EXPECT_LE(curve.time_ns.size(), app::LiveCurve::kMaxPoints);
+    EXPECT_GE(curve.time_ns.size(), app::LiveCurve::kMaxPoints / 2);
+    EXPECT_EQ(curve.time_ns.size(), curve.allocated_bytes.size());
+    EXPECT_TRUE(std::is_sorted(curve.time_ns.begin(), curve.time_ns.end()));
+    const auto highest =
+        std::max_element(curve.allocated_bytes.begin(), curve.allocated_bytes.end());
+    EXPECT_EQ(*highest, 9e9);
+    EXPECT_EQ(curve.time_ns[static_cast<size_t>(highest - curve.allocated_bytes.begin())], 41'234);
+}
+
+TEST(RateLimit, LetsPassOneAPeriod) {
+    using namespace std::chrono_literals;
+    app::RateLimit limit(200ms);
+    const app::RateLimit::Clock::time_point start{};
+    int passed = 0;
+    for (auto t = 0ms; t < 1000ms; t += 50ms) passed += limit.passes(start + t);
+    EXPECT_EQ(passed, 5);
+}
+
+void wait_for(const std::function<bool()>& holds) {
+    for (int i = 0; i < 2000; ++i) {
+        if (holds()) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    FAIL() << "it does not come to hold";
+}
+
+TEST(LatestTask, TurnsAnExceptionIntoASentenceAndGoesOn) {
+    app::LatestTask<int> task("Counting");
+    task.start([]() -> models::Result<int> { throw std::runtime_error("no fingers left"); });
+    std::optional<models::Result<int>> result;
+    wait_for([&] { return (result = task.take()).has_value(); });
+    ASSERT_FALSE(*result);
+    EXPECT_NE(result->error().message.find("Counting failed (no fingers left)"), std::string::npos);
+    task.start([]() -> models::Result<int> { throw std::bad_alloc(); });
+    wait_for([&] { return (result = task.take()).has_value(); });
+    EXPECT_NE(result->error().message.find("memory"), std::string::npos);
+    task.start([]() -> models::Result<int> { return 7; });
+    wait_for([&] { return (result = task.take()).has_value(); });
+    EXPECT_EQ(result->value(), 7);
+}
+
+TEST(ExportQueue, RunsEveryJobInOrderWhateverBecomesOfTheOthers) {
+    std::vector<std::string> texts;
+    app::ExportQueue queue;
+    for (int i = 0; i < 5; ++i) {
+        queue.start([i]() -> models::Result<std::string> {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            if (i == 1) return models::fail("1 is no file.");
+            if (i == 2) throw std::runtime_error("2 broke");
+            return std::to_string(i);
+        });
+    }
+    wait_for([&] {
+        for (const auto& ended : queue.take()) {
+            texts.push_back(ended ? *ended : ended.error().message);
+        }
+        return !queue.busy();
+    });
+    ASSERT_EQ(texts.size(), 5U);
+    EXPECT_EQ(texts[0], "0");
+    EXPECT_EQ(texts[1], "1 is no file.");
+    EXPECT_NE(texts[2].find("2 broke"), std::string::npos);
+    EXPECT_EQ(texts[4], "4");
+}
+
+TEST(ExportQueue, FinishesWhatWaitsWhenTheWindowCloses) {
+    int written = 0;
+    {
+        app::ExportQueue queue;
+        for (int i = 0; i < 3; ++i) {
+            queue.start([&]() -> models::Result<std::string> { return std::to_string(++written); });
+        }
+    }
+    EXPECT_EQ(written, 3);
+}
+
+TEST(FileDialog, GivesASavedFileAnExtension) {
+    const std::vector<std::string> charts{".svg", ".pdf"};
+    EXPECT_EQ(app::file_to_save("/t", "a.pdf", charts), "/t/a.pdf");
+    EXPECT_EQ(app::file_to_save("/t", "a.SVG", charts), "/t/a.SVG");
+    EXPECT_EQ(app::file_to_save("/t", "a", charts), "/t/a.svg");
+    EXPECT_EQ(app::file_to_save("/t", "a.jpg", charts), "/t/a.jpg.svg");
+    EXPECT_EQ(app::file_to_save("/t", "/elsewhere/a", charts), "/elsewhere/a.svg");
+}
+
+TEST(StatusBar, SaysWhatIsSelected) {
+    app::Selection selection;
+    EXPECT_EQ(app::describe_selection(selection), "");
+    selection.range = profiler::TimeRange{1e9, 1.25e9};
+    EXPECT_NE(app::describe_selection(selection).find("250 ms selected"), std::string::npos);
+    selection.tensor = app::SelectedTensor{.name = "probs", .scope = "layer.1", .size_bytes = 4096};
+    EXPECT_NE(app::describe_selection(selection).find("probs  4,096 B"), std::string::npos);
+}
+
+class LayoutHistory : public testing::Test {
+protected:
+    /// As many frames as a change needs to settle.
+    void show(const std::string& look, ImVec2 size = {1600, 1000}) {
+        for (int i = 0; i < 5; ++i) {
+            history_.observe({look, {}}, size, false, [&] { return look; });
+        }
+    }
+    app::LayoutHistory history_;
+};
+
+TEST_F(LayoutHistory, BringsBackOneChangeAfterTheOther) {
+    show("first");
+    EXPECT_FALSE(history_.can_undo());
+    show("second");
+    show("third");
+    EXPECT_EQ(history_.undo()->places, "second");
+    show("second");
+    EXPECT_EQ(history_.undo()->places, "first");
+    show("first");
+    EXPECT_FALSE(history_.can_undo());
+    show("fourth");
+    EXPECT_EQ(history_.undo()->places, "first");
+}
+
+TEST_F(LayoutHistory, TakesNoResizedWindowAndNoDragForAChange) {
+    show("first");
+    show("narrow", {900, 600});
+    EXPECT_FALSE(history_.can_undo());
+    for (int i = 0; i < 5; ++i) {
+        history_.observe({"dragging", {}}, {900, 600}, true, [] { return "dragging"; });
+    }
+    EXPECT_FALSE(history_.can_undo());
+    show("dragged", {900, 600});
+    EXPECT_EQ(history_.undo()->places, "narrow");
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "app/panels/panel_events.h"
+#include "profiler/view/ledger_view.h"
+#include "profiler/view/timeline_view.h"
+
+/// From what is selected to what the views are built of. Everything is borrowed from the documents.
+namespace app {
+
+/// No source when A holds no recorded step: the time axis is that of A.
+profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window);
+
+/// Half a window more on both sides: what panning uncovers is already there while the next view is
+/// built.
+TimeWindow with_margins(TimeWindow window);
+
+profiler::LedgerRequest make_request(const DocumentPtr& a, const DocumentPtr& b,
+                                     const LedgerQuery& query);
+
+}  // namespace app

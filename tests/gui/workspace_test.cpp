@@ -1,0 +1,161 @@
+// What the window shows, without the window: traces, A and B, and the views built off the frame
+// thread, at moments when they do not belong together.
+#include "app/workspace.h"
+#include "models/config/workload.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace {
+
+using profiler::Id;
+using profiler::Run;
+using profiler::Trace;
+
+app::DocumentPtr make_document(const std::string& file, const std::string& recipe,
+                               int64_t num_layers = 4) {
+    auto trace = std::make_shared<Trace>(tests::make_synthetic_trace(
+        {.num_allocations = 1500, .num_layers = num_layers, .in_place = recipe != "original"}));
+    trace->runs.set<&Run::recipe>(Id<Run>(0), trace->strings.intern(recipe));
+    models::Workload workload{.model = *models::find_model("bert-large"), .recipe_name = recipe};
+    workload.recipe = *models::parse_recipe(recipe);
+    trace->runs.set<&Run::workload>(Id<Run>(0),
+                                    trace->strings.intern(models::to_json(workload).dump()));
+    return app::make_document(file, trace);
+}
+
+/// A trace of the same run that holds a sweep and no step.
+app::DocumentPtr make_sweep(const std::string& file, const std::string& recipe) {
+    Trace trace;
+    trace.runs.append({});
+    trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
+    trace.sweep_points.append({.batch_size = 4});
+    return app::make_document(file, std::make_shared<Trace>(std::move(trace)));
+}
+
+class WorkspaceTest : public testing::Test {
+protected:
+    WorkspaceTest() {
+        app::TimeWindow window;
+        window.width_px = 400;
+        workspace_.apply({.time_window = window});
+    }
+    void settle() {
+        for (int i = 0; i < 2000; ++i) {
+            workspace_.update();
+            if (workspace_.settled()) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        FAIL() << "the workspace does not settle";
+    }
+    app::Workspace workspace_;
+};
+
+TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
+    const auto original = make_document("/t/original.tscope", "original");
+    const auto tempo = make_document("/t/tempo.tscope", "tempo", 2);
+    workspace_.add(original);
+    workspace_.add(tempo);
+    settle();
+    ASSERT_EQ(workspace_.selection().a, original);
+    ASSERT_EQ(workspace_.selection().b, tempo);
+    ASSERT_EQ(workspace_.timeline_view()->traces.size(), 2U);
+    const profiler::LedgerViewRow row = workspace_.ledger_view()->rows.back();
+
+    workspace_.set_b(nullptr);
+    // Of A and B there is none any more, of A alone none yet.
+    EXPECT_EQ(workspace_.timeline_view(), nullptr);
+    EXPECT_EQ(workspace_.ledger_view(), nullptr);
+    EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
+    // A click that was on its way meant a row of the ledger before.
+    workspace_.apply({.tensor = row});
+    EXPECT_FALSE(workspace_.selection().tensor);
+
+    // Views that are finished after the choice has changed are dropped.
+    workspace_.set_a(tempo);
+    workspace_.update();
+    workspace_.set_a(original);
+    workspace_.update();
+    for (int i = 0; i < 50; ++i) {
+        workspace_.update();
+        if (const auto* view = workspace_.timeline_view()) {
+            EXPECT_EQ(view->traces[0].name, "A  original");
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    settle();
+    EXPECT_EQ(workspace_.timeline_view()->traces[0].name, "A  original");
+}
+
+TEST_F(WorkspaceTest, HasOneOfAFileHoweverItIsNamed) {
+    const auto folder = std::filesystem::temp_directory_path();
+    workspace_.open({folder / "missing_a.tscope", folder / "." / "x" / ".." / "missing_a.tscope"});
+    settle();
+    const auto notices = workspace_.take_notices();
+    ASSERT_EQ(notices.size(), 2U);
+    EXPECT_EQ(notices[0].text, notices[1].text);
+}
+
+TEST_F(WorkspaceTest, TellsTwoFilesOfOneRecipeApartAsTheComparisonDoes) {
+    workspace_.add(make_document("/before/tempo.tscope", "tempo"));
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.add(make_document("/t/after.tscope", "tempo"));
+    settle();
+    const auto& looks = workspace_.looks();
+    const auto& columns = workspace_.compare_view()->columns;
+    ASSERT_EQ(looks.size(), 3U);
+    ASSERT_EQ(columns.size(), 3U);
+    EXPECT_NE(looks[0].name, looks[2].name);
+    EXPECT_NE(looks[0].color, looks[2].color);
+    // The baseline is the first column, whenever it was opened.
+    EXPECT_EQ(looks[1].color, 0U);
+    for (const auto& look : looks) EXPECT_EQ(columns[look.color].recipe, look.name);
+    EXPECT_EQ(workspace_.selection().look_a.name, "original");
+    EXPECT_EQ(workspace_.selection().look_b.name, looks[0].name);
+    EXPECT_EQ(workspace_.selection().look_b.color, looks[0].color);
+}
+
+TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
+    const auto sweep = make_sweep("/t/sweep.tscope", "tempo");
+    ASSERT_FALSE(sweep->has_step);
+    workspace_.add(sweep);
+    settle();
+    EXPECT_EQ(workspace_.selection().a, sweep);
+    EXPECT_EQ(workspace_.timeline_view(), nullptr);
+    EXPECT_EQ(workspace_.ledger_view(), nullptr);
+    EXPECT_EQ(workspace_.document_of_column(0), sweep);
+    // A captured step takes its place, unless the user has chosen.
+    const auto original = make_document("/t/original.tscope", "original");
+    workspace_.add(original);
+    settle();
+    EXPECT_EQ(workspace_.selection().a, original);
+    EXPECT_EQ(workspace_.selection().b, nullptr);
+    workspace_.apply({.set_b = sweep});
+    settle();
+    EXPECT_EQ(workspace_.selection().b, sweep);
+    ASSERT_NE(workspace_.timeline_view(), nullptr);
+    EXPECT_EQ(workspace_.timeline_view()->traces.size(), 1U);
+    EXPECT_FALSE(workspace_.ledger_view()->has_other);
+}
+
+TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    settle();
+    const profiler::LedgerViewRow row = workspace_.ledger_view()->rows[3];
+    workspace_.apply({.tensor = row});
+    app::LedgerQuery query;
+    query.sort_by = profiler::LedgerColumn::kTensor;
+    workspace_.apply({.ledger_query = query});
+    settle();
+    ASSERT_TRUE(workspace_.selection().tensor);
+    EXPECT_EQ(workspace_.selection().tensor->storage, row.storage);
+}
+
+}  // namespace
