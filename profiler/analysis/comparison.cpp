@@ -37,6 +37,11 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         times_ns.push_back(step.end_ns - step.start_ns);
         column.loss = step.loss;
     }
+    if (!times_ns.empty()) {
+        const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());
+        column.fastest_step_ns = *fastest;
+        column.slowest_step_ns = *slowest;
+    }
     column.step_time_ns = median(std::move(times_ns));
     column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
 }

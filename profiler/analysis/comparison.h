@@ -25,6 +25,8 @@ struct ComparisonColumn {
     int64_t kept_bytes = 0;  // the ledger's total: from forward to backward
     RoleBytes peak_by_role{};
     int64_t step_time_ns = 0;  // median of recorded steps
+    int64_t fastest_step_ns = 0;
+    int64_t slowest_step_ns = 0;
     int64_t steps = 0;
     double sequences_per_s = 0;
     double loss = 0;                             // of the last recorded step

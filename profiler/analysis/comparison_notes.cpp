@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace profiler {
 namespace {
@@ -23,6 +24,17 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
                        format_bytes(baseline.peak_allocated_bytes));
 }
 
+/// Where the peak lies outside forward and backward (in a small step's optimizer), what a recipe
+/// saves shows in the kept bytes alone, and in a larger batch.
+std::string change_in_kept(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (column.peak_allocated_bytes != baseline.peak_allocated_bytes) return {};
+    if (baseline.kept_bytes <= 0 || column.kept_bytes == baseline.kept_bytes) return {};
+    const double ratio =
+        static_cast<double>(column.kept_bytes) / static_cast<double>(baseline.kept_bytes);
+    return fmt::format("keeps {} {} from forward to backward", format_percent(std::abs(1 - ratio)),
+                       ratio <= 1 ? "less" : "more");
+}
+
 std::string change_in_batch(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     const auto most = column.max_batch.exact();
     const auto most_before = baseline.max_batch.exact();
@@ -35,11 +47,16 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
     return fmt::format("fits a batch of {} instead of {}{}", *most, *most_before, limit);
 }
 
+/// One step says nothing of its spread, and steps whose times overlap nothing of the recipe.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
+    if (column.steps < 2 || baseline.steps < 2) return {};
+    if (column.fastest_step_ns <= baseline.slowest_step_ns &&
+        baseline.fastest_step_ns <= column.slowest_step_ns) {
+        return fmt::format("is as fast, within the spread of the steps, at a batch of {}",
+                           column.batch_size);
+    }
     const double ratio = column.sequences_per_s / baseline.sequences_per_s;
-    if (std::abs(ratio - 1) < 0.0005)
-        return fmt::format("is as fast at a batch of {}", column.batch_size);
     return fmt::format("is {} {} at a batch of {}", format_percent(std::abs(ratio - 1)),
                        ratio >= 1 ? "faster" : "slower", column.batch_size);
 }
@@ -86,16 +103,20 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
 }
 
 std::string quote(const std::vector<ComparisonColumn>& columns) {
+    // The smallest peak; of equal ones the least that is kept, then the fastest.
+    const auto rank = [](const ComparisonColumn& c) {
+        return std::tuple(c.peak_allocated_bytes, c.kept_bytes, -c.sequences_per_s);
+    };
     const ComparisonColumn* best = nullptr;
     for (std::size_t i = 1; i < columns.size(); ++i) {
         if (columns[i].peak_allocated_bytes == 0) continue;
-        if (!best || columns[i].peak_allocated_bytes < best->peak_allocated_bytes)
-            best = &columns[i];
+        if (!best || rank(columns[i]) < rank(*best)) best = &columns[i];
     }
     if (!best || columns.front().peak_allocated_bytes == 0) return {};
     const ComparisonColumn& baseline = columns.front();
     std::vector<std::string> parts{change_in_memory(*best, baseline)};
-    for (auto& part : {change_in_batch(*best, baseline), change_in_speed(*best, baseline)}) {
+    for (auto& part : {change_in_kept(*best, baseline), change_in_batch(*best, baseline),
+                       change_in_speed(*best, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }
     return fmt::format("{} {}.", best->recipe, enumerate(parts));

@@ -8,31 +8,39 @@
 namespace profiler {
 namespace {
 
-/// When the ledger is taken: the end of a forward phase, or the peak of a trace without phases.
+/// When the ledger is taken: the end of the last forward and of the loss after it, where backward
+/// begins; or the peak of a trace without phases.
 struct Moment {
     int64_t event = -1;  // changes before this number have happened
     Id<Phase> forward;
+    Id<Phase> loss;  // none where the loss is part of the forward
 };
 
-Moment last_forward_end(const Trace& trace) {
+Moment begin_of_last_backward(const Trace& trace) {
     Moment moment;
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
-        if (phase.kind != PhaseKind::kForward || phase.last_event < moment.event) continue;
-        moment = {phase.last_event, Id<Phase>(i)};
+        if (phase.last_event < moment.event) continue;
+        if (phase.kind == PhaseKind::kForward) {
+            moment = {phase.last_event, Id<Phase>(i), {}};
+        } else if (phase.kind == PhaseKind::kLoss && moment.forward.valid() &&
+                   phase.step == trace.phases.get<&Phase::step>(moment.forward)) {
+            moment.event = phase.last_event;
+            moment.loss = Id<Phase>(i);
+        }
     }
     if (!moment.forward.valid()) moment.event = find_peak(trace).event + 1;
     return moment;
 }
 
-/// Saves of an op outside that forward (the loss right after it, a recomputation in backward) do
-/// not count, even when no allocation lies between them and its end.
+/// Saves of an op outside of them (a recomputation in backward) do not count, even when no
+/// allocation lies between.
 bool is_kept(const Trace& trace, const Save& save, const Moment& moment) {
     if (save.saved_event > moment.event) return false;
     if (save.released_event >= 0 && save.released_event < moment.event) return false;
     if (!moment.forward.valid() || !save.op.valid()) return true;
     const Id<Phase> phase = trace.ops.get<&Op::phase>(save.op);
-    return !phase.valid() || phase == moment.forward;
+    return !phase.valid() || phase == moment.forward || phase == moment.loss;
 }
 
 bool is_step_data(Role role) {
@@ -78,7 +86,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
     constexpr int32_t kNoRow = -1;
     constexpr int64_t kStillKept = INT64_MAX;
-    const Moment moment = last_forward_end(trace);
+    const Moment moment = begin_of_last_backward(trace);
     const EventClock clock(trace);
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
     std::vector<LedgerRow> rows;

@@ -8,7 +8,9 @@ namespace profiler {
 /// Whether memory over time can be shown: steps or, of an imported snapshot, allocations without
 /// them.
 inline bool has_recorded_step(const Trace& trace) {
-    return !trace.steps.empty() || !trace.allocations.empty();
+    if (!trace.steps.empty()) return true;
+    return !trace.allocations.empty() && !trace.runs.empty() &&
+           trace.run().source == Source::kImported;
 }
 
 }  // namespace profiler

@@ -154,19 +154,19 @@ SELECT device, event, time_ns, delta_bytes,
 FROM delta ORDER BY device, event;
 )";
 
-/// What backward needs, each storage once, at the end of the last recorded forward phase; charged
+/// What backward needs, each storage once, where the last recorded backward begins; charged
 /// to the op that kept it first. Parameters, gradients, optimizer state and inputs are left out.
 std::string ledger_view() {
     return fmt::format(
         R"(CREATE VIEW v_ledger AS
-WITH forward AS (
-  SELECT id, last_event FROM phase WHERE kind = {kind} AND step = (SELECT max(id) FROM step)
-  ORDER BY id DESC LIMIT 1),
+WITH before AS (
+  SELECT id, max(last_event) OVER () AS last_event FROM phase
+  WHERE kind IN ({forward}, {loss}) AND step = (SELECT max(id) FROM step)),
 kept AS (
   SELECT min(v.id) AS id, v.storage AS storage, v.tensor AS tensor, v.op AS op,
     group_concat(DISTINCT {saver}) AS saved_by
-  FROM save v JOIN op o ON o.id = v.op JOIN forward f ON f.id = o.phase
-  WHERE v.released_event IS NULL OR v.released_event >= f.last_event
+  FROM save v JOIN op o ON o.id = v.op JOIN before b ON b.id = o.phase
+  WHERE v.released_event IS NULL OR v.released_event >= b.last_event
   GROUP BY v.storage)
 SELECT {scope} AS scope, {op} AS op, {tensor} AS tensor,
   {shape} AS shape, (SELECT {dtype} FROM tensor WHERE id = k.tensor) AS dtype,
@@ -175,8 +175,8 @@ FROM kept k JOIN storage g ON g.id = k.storage JOIN op o ON o.id = k.op
 WHERE g.role NOT IN ({parameter}, {gradient}, {optimizer_state}, {input})
 ORDER BY k.id;
 )",
-        fmt::arg("kind", static_cast<int>(PhaseKind::kForward)),
-        fmt::arg("saver", string_at("o.name")),
+        fmt::arg("forward", static_cast<int>(PhaseKind::kForward)),
+        fmt::arg("loss", static_cast<int>(PhaseKind::kLoss)), fmt::arg("saver", string_at("o.name")),
         fmt::arg("scope", text_of("scope", "path", "o.scope")), fmt::arg("op", string_at("o.name")),
         fmt::arg("tensor", text_of("tensor", "name", "k.tensor")),
         fmt::arg("shape", text_of("tensor", "shape", "k.tensor")),

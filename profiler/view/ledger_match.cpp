@@ -1,5 +1,6 @@
 #include "profiler/view/ledger_match.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -42,16 +43,36 @@ std::vector<std::size_t> all_rows(std::size_t count) {
 }  // namespace
 
 std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second) {
-    using Key = std::pair<std::string_view, std::string_view>;
-    const auto key = [](const Ledger& ledger) {
-        return
-            [&ledger](std::size_t i) { return Key(ledger.rows[i].scope, ledger.rows[i].tensor); };
-    };
     const auto size = [](const Ledger& ledger) {
         return [&ledger](std::size_t i) { return ledger.rows[i].size_bytes; };
     };
-    return pair_rows<Key>(all_rows(first.rows.size()), key(first), size(first), second.rows.size(),
-                          key(second), size(second));
+    // By module and name first.
+    using Place = std::pair<std::string_view, std::string_view>;
+    const auto place = [](const Ledger& ledger) {
+        return
+            [&ledger](std::size_t i) { return Place(ledger.rows[i].scope, ledger.rows[i].tensor); };
+    };
+    std::vector<std::size_t> partner =
+        pair_rows<Place>(all_rows(first.rows.size()), place(first), size(first),
+                         second.rows.size(), place(second), size(second));
+
+    // Then by layer and name: another recipe keeps the same tensor under another module.
+    std::vector<std::size_t> alone = all_rows(first.rows.size());
+    std::erase_if(alone, [&](std::size_t i) { return partner[i] != kNoRow; });
+    std::vector<std::size_t> others = all_rows(second.rows.size());
+    std::erase_if(others, [&](std::size_t i) {
+        return std::find(partner.begin(), partner.end(), i) != partner.end();
+    });
+    using InLayer = std::pair<int64_t, std::string_view>;
+    const auto row_key = [](const LedgerRow& row) { return InLayer(row.layer, row.tensor); };
+    const auto again = pair_rows<InLayer>(
+        alone, [&](std::size_t i) { return row_key(first.rows[i]); }, size(first), others.size(),
+        [&](std::size_t i) { return row_key(second.rows[others[i]]); },
+        [&](std::size_t i) { return second.rows[others[i]].size_bytes; });
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+        if (again[i] != kNoRow) partner[alone[i]] = others[again[i]];
+    }
+    return partner;
 }
 
 std::vector<std::size_t> match_closed_form(const Ledger& ledger, const ClosedForm& closed_form,

@@ -12,9 +12,9 @@ namespace profiler {
 
 inline constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
-/// For each row of `first` the row of `second` with the same module and tensor name, or kNoRow.
-/// Where names repeat in a module, rows of equal size are paired first, then in order. Each row is
-/// used once.
+/// For each row of `first` the row of `second` with the same module and tensor name, else with the
+/// same layer and name, or kNoRow. Where names repeat, rows of equal size are paired first, then in
+/// order. Each row is used once.
 std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second);
 
 /// For each row of the ledger its row of the closed form, or kNoRow: rows of middle layers (neither

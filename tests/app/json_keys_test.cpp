@@ -94,7 +94,7 @@ TEST_F(JsonKeys, OfCompare) {
 
 TEST_F(JsonKeys, OfReplay) {
     const auto json =
-        run({"replay", sample_, "--alloc-conf", "", "--memory-limit", "2MiB", "--json"}).json();
+        run({"replay", sample_, "--alloc-conf", "", "--memory-limit", "1MiB", "--json"}).json();
     EXPECT_EQ(keys_of(json), documented("replay"));
     for (const auto& row : json["rows"]) EXPECT_EQ(keys_of(row), documented("replay row"));
     EXPECT_EQ(keys_of(json["rows"].back()["out_of_memory"]), documented("out of memory"));

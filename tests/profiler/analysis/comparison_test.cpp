@@ -72,8 +72,11 @@ std::vector<std::string> recipes(const Comparison& comparison) {
 TEST(Compare, PutsOriginalFirstAndQuotesTheSaving) {
     const auto comparison =
         compare({{"tempo.tscope",
-                  make_trace({.recipe = "tempo", .bytes = 600, .step_times_ns = {2'000'000}})},
-                 {"original.tscope", make_trace({.step_times_ns = {2'500'000}})}})
+                  make_trace({.recipe = "tempo",
+                              .bytes = 600,
+                              .step_times_ns = {2'000'000, 1'900'000, 2'100'000}})},
+                 {"original.tscope",
+                  make_trace({.step_times_ns = {2'500'000, 2'400'000, 2'600'000}})}})
             .value();
     EXPECT_THAT(recipes(comparison), ElementsAre("original", "tempo"));
     EXPECT_EQ(comparison.workload, "bert-base, 12 layers, layers head, B=8 S=512, fp32");
@@ -278,7 +281,22 @@ TEST(Compare, SaysWhenThePeaksAreEqual) {
     const auto sentence =
         compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo"})}}).value().sentence;
     EXPECT_THAT(sentence,
-                HasSubstr("in the same memory as original (1000 B) and is as fast at a batch"));
+                HasSubstr("in the same memory as original (1000 B) and is as fast, within "
+                          "the spread of the steps, at a batch"));
+}
+
+TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
+    const auto sentence = [](std::vector<int64_t> baseline_ns, std::vector<int64_t> other_ns) {
+        return compare({{"a", make_trace({.step_times_ns = std::move(baseline_ns)})},
+                        {"b", make_trace({.recipe = "tempo",
+                                          .bytes = 600,
+                                          .step_times_ns = std::move(other_ns)})}})
+            .value()
+            .sentence;
+    };
+    EXPECT_THAT(sentence({9'000'000}, {1'000'000}), Not(HasSubstr("fast"))) << "one step";
+    EXPECT_THAT(sentence({9'000'000, 1'000'000}, {2'000'000, 3'000'000}),
+                HasSubstr("within the spread"));
 }
 
 TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }

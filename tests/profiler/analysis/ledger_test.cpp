@@ -48,7 +48,7 @@ struct TwoLayers {
     void finish_step() {
         b.begin_phase(PhaseKind::kLoss);
         const auto loss =
-            b.op("aten::mul");  // keeps before it allocates: same event as the end of forward
+            b.op("aten::mul");
         const auto product = b.allocate({.bytes = 8, .role = Role::kActivation, .op = loss});
         b.save(product, loss);
         b.end_phase();
@@ -67,8 +67,8 @@ TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
     t.finish_step();
     const Trace trace = t.b.finish();
     const Ledger ledger = build_ledger(trace);
-    ASSERT_EQ(ledger.rows.size(), 2u);
-    EXPECT_EQ(ledger.total_bytes, 160);
+    ASSERT_EQ(ledger.rows.size(), 3u);
+    EXPECT_EQ(ledger.total_bytes, 168);
 
     const LedgerRow& shared = ledger.rows[0];
     EXPECT_EQ(shared.scope, "encoder.layer.0");
@@ -83,6 +83,7 @@ TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
     EXPECT_EQ(ledger.rows[1].tensor, "attention_probs");
     EXPECT_EQ(ledger.rows[1].dtype, DType::kBFloat16);
     EXPECT_EQ(ledger.rows[1].released_event, -1) << "still kept at the end of the trace";
+    EXPECT_EQ(ledger.rows[2].op, "aten::mul") << "what the loss keeps counts: backward needs it";
 }
 
 TEST(BuildLedger, KeepsAStorageUntilItsLastKeeperLetsGo) {
@@ -100,8 +101,8 @@ TEST(BuildLedger, LeavesParametersOutUnlessAsked) {
     t.finish_step();
     const Trace trace = t.b.finish();
     const Ledger all = build_ledger(trace, {.include_all = true});
-    EXPECT_EQ(all.total_bytes, 560);
-    EXPECT_EQ(all.rows.size(), 3u);
+    EXPECT_EQ(all.total_bytes, 568);
+    EXPECT_EQ(all.rows.size(), 4u);
 }
 
 TEST(BuildLedger, TakesOnlyTheScopeAsked) {
