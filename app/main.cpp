@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an output that cannot be written
+    std::signal(SIGXFSZ, SIG_IGN);  // so is a file over the limit of its size (ulimit -f)
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {

@@ -4,11 +4,14 @@
 #include "app/commands/terminal.h"
 #include "app/commands/trace_files.h"
 #include "models/config/names.h"
+#include "profiler/trace/trace_folder.h"
 #include "profiler/trace/write_file.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 namespace app {
@@ -31,7 +34,25 @@ models::Result<void> write(const ExportOptions& options,
     return profiler::write_file(options.output, to_csv(*traces[0].trace, csv_table(options.table)));
 }
 
+/// A chart never takes the place of a trace: neither of one it reads nor of any other.
+bool would_replace_a_trace(const ExportOptions& options) {
+    namespace fs = std::filesystem;
+    if (profiler::is_trace_name(options.output)) return true;
+    return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
+        std::error_code error;
+        return fs::equivalent(file, options.output, error) && !error;
+    });
+}
+
 Outcome run_export(const ExportOptions& options, Output& output) {
+    if (would_replace_a_trace(options)) {
+        return fail_with(
+            ExitCode::kUsage,
+            "-o {} names a trace, which the export would replace; choose another name, "
+            "such as {}.",
+            options.output,
+            std::filesystem::path(options.output).stem().string() + "." + options.format);
+    }
     if (options.format == "csv" && options.files.size() > 1) {
         return fail_with(ExitCode::kUsage, "--to csv takes one trace, not {}.",
                          options.files.size());
@@ -42,6 +63,8 @@ Outcome run_export(const ExportOptions& options, Output& output) {
         if (!named) return failed(named.error());
         traces.push_back(std::move(*named));
     }
+    std::error_code ignored;  // what cannot be made is told by the write
+    std::filesystem::create_directories(profiler::folder_of(options.output), ignored);
     const auto written = write(options, traces);
     if (!written) return failed(written.error());
     output.document(

@@ -2,12 +2,13 @@
 
 #include "profiler/protocol/worker_client.h"
 
+#include <array>
 #include <csignal>
 
 namespace app {
 
-/// While it lives, the first SIGINT or SIGTERM cancels `worker` instead of ending the program; the
-/// second one ends it (and the worker with it). One at a time.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `worker` instead of ending the
+/// program; one that comes a second later ends it (and the worker with it). One at a time.
 class CancelOnInterrupt {
 public:
     explicit CancelOnInterrupt(profiler::WorkerClient& worker);
@@ -16,8 +17,8 @@ public:
     CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
 
 private:
-    struct sigaction old_interrupt_ {};
-    struct sigaction old_terminate_ {};
+    static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+    std::array<struct sigaction, kSignals.size()> old_{};
 };
 
 }  // namespace app

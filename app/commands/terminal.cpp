@@ -148,8 +148,21 @@ void write_error(std::string_view text) {
     std::fflush(stderr);
 }
 
+/// Names come from files and command lines: a control character must not reach the terminal.
+std::string printable(std::string_view text) {
+    std::string result;
+    for (const char c : text) {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+            result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        } else {
+            result += c;
+        }
+    }
+    return result;
+}
+
 void print_error(std::string_view sentence) {
-    write_error(fmt::format("temposcope: {}\n", sentence));
+    write_error(fmt::format("temposcope: {}\n", printable(sentence)));
 }
 
 }  // namespace app

@@ -53,7 +53,7 @@ public:
         writer_.emplace(std::move(*writer));
         WorkerOutcome outcome = run_recording(*workload);
         writer_.reset();
-        if (!outcome && !keeps_partial()) remove_partial();
+        if (!outcome && !committed_) remove_partial();
         return outcome;
     }
 
@@ -63,10 +63,11 @@ private:
         require(writer_->finish(trace_));
         return ResultFrame{.path = request_.output_path};
     } catch (const profiler::Cancelled&) {
-        cancelled_ = true;
-        return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was kept.",
-                                         .exit_code = kExitFailed,
-                                         .cancelled = true});
+        return tl::unexpected(
+            ErrorFrame{.message = committed_ ? "The capture was cancelled." + kept_sentence()
+                                             : "The capture was cancelled; nothing was kept.",
+                       .exit_code = kExitFailed,
+                       .cancelled = true});
     } catch (const c10::OutOfMemoryError&) {
         return failure(describe_out_of_memory(workload), kExitOutOfMemory);
     } catch (const FileError& error) {
@@ -142,8 +143,7 @@ private:
             kept_sentence());
     }
 
-    /// What was committed before a failure stays: nothing is lost.
-    bool keeps_partial() const { return committed_ && !cancelled_; }
+    /// What was committed before a failure or a cancel stays: nothing is lost.
     std::string kept_sentence() const {
         if (!committed_) return {};
         return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
@@ -168,7 +168,6 @@ private:
     Trace trace_;
     std::optional<TraceWriter> writer_;
     bool committed_ = false;  // at least one step or sweep point is in the file
-    bool cancelled_ = false;
 };
 
 }  // namespace

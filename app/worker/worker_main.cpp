@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include <csignal>
 #include <string_view>
 
 int main(int argc, char** argv) {
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
                    "capture instead.\n");
         return 2;
     }
+    std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error to report
     profiler::WorkerServer server;
     return server.serve(
         [&server](const profiler::Request& request) { return app::run_job(request, server); });

@@ -26,6 +26,10 @@ Result<void> validate_sizes(const Workload& w) {
         if (value > kMaxElements)
             return fail("The {} is {}: it must be at most 2^31.", what, value);
     }
+    constexpr int64_t kMaxLayers = 100'000;
+    if (m.num_layers > kMaxLayers) {
+        return fail("The number of layers is {}: it must be at most {}.", m.num_layers, kMaxLayers);
+    }
     const std::pair<std::string_view, int64_t> counts[] = {
         {"number of positions", m.max_position_embeddings},
         {"first position", m.first_position},

@@ -12,8 +12,8 @@
 /// Each storage stands once. Its `scope` is that of the first op that keeps it, so that a middle
 /// layer of a stack equals the closed forms whatever the recipe; at the ends a layer's input or
 /// output is charged to whoever keeps it first. Taken where backward of the last recorded step
-/// begins: what head and loss keep is in it. Parameters, gradients, optimizer state and step inputs are left out unless asked
-/// for.
+/// begins: what head and loss keep is in it. Parameters, gradients, optimizer state and step inputs
+/// are left out unless asked for.
 namespace profiler {
 
 struct LedgerRow {

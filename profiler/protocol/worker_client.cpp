@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTermAfter{2000};
 constexpr milliseconds kKillAfter{5000};
+constexpr milliseconds kGreetingPatience{60'000};  // libtorch from a cold, slow disk takes a while
 constexpr milliseconds kExitPatience{2000};  // from the end of its channel to the end of the worker
 
 /// JSON carries texts in UTF-8 only.
@@ -32,8 +33,16 @@ bool is_utf8(const std::string& text) {
     }
 }
 
-tl::unexpected<ErrorFrame> cancelled() {
-    return tl::unexpected(ErrorFrame{"It was cancelled.", 1, true});
+/// Where a worker that ended leaves what it had committed.
+std::string kept_in(const std::string& output_path) {
+    const std::string partial = output_path + ".partial";
+    std::error_code error;
+    if (output_path.empty() || !std::filesystem::exists(partial, error)) return {};
+    return fmt::format(" What was recorded before is in {}.", partial);
+}
+
+tl::unexpected<ErrorFrame> cancelled(const std::string& output_path) {
+    return tl::unexpected(ErrorFrame{"The capture was cancelled." + kept_in(output_path), 1, true});
 }
 
 }  // namespace
@@ -66,6 +75,8 @@ struct WorkerClient::Impl {
         kKilled
     } pressure = Pressure::kNone;
     Clock::time_point asked_at;
+    Clock::time_point started_at = Clock::now();
+    std::string output_path;  // of the request that runs
 
     void wait_for_something();
     void press();
@@ -102,12 +113,13 @@ std::string WorkerClient::log() const { return impl_->log.text(); }
 
 WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& events) {
     Impl& impl = *impl_;
-    if (impl.cancel_requested) return cancelled();
+    if (impl.cancel_requested) return cancelled({});
     const int64_t id = ++impl.last_id;
     if (!is_utf8(request.output_path)) {
         return tl::unexpected(ErrorFrame{
             fmt::format("{} is no UTF-8 text; choose another name.", request.output_path)});
     }
+    impl.output_path = request.output_path;
     impl.socket.send(to_header(request, id));  // a worker that is gone shows as the end below
     for (;;) {
         impl.wait_for_something();
@@ -115,12 +127,17 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
         const auto received = impl.socket.receive(impl.decoder, false);
         if (auto outcome = impl.handle_messages(id, events)) return *outcome;
         if (received == FrameSocket::Received::kEnd) return impl.ended();
+        if (!impl.greeted && Clock::now() >= impl.started_at + kGreetingPatience) {
+            return impl.broken(fmt::format(
+                "The worker {} does not answer; build again, or correct TEMPOSCOPE_WORKER.",
+                impl.process.program().string()));
+        }
     }
 }
 
 /// Sleeps until a frame, a line of the log, a wish to cancel, or a deadline of press().
 void WorkerClient::Impl::wait_for_something() {
-    int timeout_ms = -1;
+    int timeout_ms = greeted ? -1 : 1000;
     if (pressure == Pressure::kAsked || pressure == Pressure::kTerminated) {
         const auto due = asked_at + (pressure == Pressure::kAsked ? kTermAfter : kKillAfter);
         const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
@@ -212,9 +229,9 @@ WorkerOutcome WorkerClient::Impl::ended() {
     }
     if (process.log_descriptor() >= 0) process.drain_log(log);
     socket.close();
-    if (cancel_requested) return cancelled();
+    if (cancel_requested) return cancelled(output_path);
     const int exit_code = process.out_of_memory() ? 3 : 1;
-    return tl::unexpected(ErrorFrame{process.describe_end(log), exit_code});
+    return tl::unexpected(ErrorFrame{process.describe_end(log) + kept_in(output_path), exit_code});
 }
 
 }  // namespace profiler

@@ -218,10 +218,8 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     }
     if (status_ && WIFSIGNALED(*status_)) {
         const int number = WTERMSIG(*status_);
-        return fmt::format(
-            "The worker was killed by signal {} ({}); what it had recorded stays in "
-            "the .partial file.{}",
-            number, strsignal(number), said);
+        return fmt::format("The worker was killed by signal {} ({}).{}", number, strsignal(number),
+                           said);
     }
     return fmt::format(
         "The worker {} ended with status {} before it answered; run temposcope "

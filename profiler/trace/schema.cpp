@@ -176,7 +176,8 @@ WHERE g.role NOT IN ({parameter}, {gradient}, {optimizer_state}, {input})
 ORDER BY k.id;
 )",
         fmt::arg("forward", static_cast<int>(PhaseKind::kForward)),
-        fmt::arg("loss", static_cast<int>(PhaseKind::kLoss)), fmt::arg("saver", string_at("o.name")),
+        fmt::arg("loss", static_cast<int>(PhaseKind::kLoss)),
+        fmt::arg("saver", string_at("o.name")),
         fmt::arg("scope", text_of("scope", "path", "o.scope")), fmt::arg("op", string_at("o.name")),
         fmt::arg("tensor", text_of("tensor", "name", "k.tensor")),
         fmt::arg("shape", text_of("tensor", "shape", "k.tensor")),

@@ -167,9 +167,9 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
     switch (error.primary_code()) {
         case SQLITE_NOTADB:
             return fail(
-                "{} is not a trace: it is no SQLite file; open a .tscope file, or bring other "
-                "tools' "
-                "files in with temposcope import.",
+                "{} is not a trace: it is no SQLite file; open a .tscope file (temposcope replay "
+                "reads "
+                "PyTorch's memory snapshots).",
                 path.string());
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:

@@ -185,7 +185,8 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
     if (auto target = check_target(path); !target) return tl::unexpected(target.error());
     const fs::path partial = path.string() + ".partial";
     const FolderLock lock(folder_of(path));
-    if (fs::exists(partial)) {
+    std::error_code ignored;  // a name that is too long: creating it says so
+    if (fs::exists(partial, ignored)) {
         if (auto aside = set_aside(partial); !aside) return tl::unexpected(aside.error());
     }
     remove_with_side_files(partial);

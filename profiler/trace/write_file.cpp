@@ -42,6 +42,16 @@ int write_new(const fs::path& path, int flags, std::string_view bytes) {
     return error;
 }
 
+/// A device or a pipe, written as it is. A pipe that nobody reads is an error and not a wait.
+int write_device(const fs::path& path, std::string_view bytes) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return errno;
+    ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+    int error = write_all(file, bytes);
+    if (::close(file) != 0 && error == 0) error = errno;
+    return error;
+}
+
 }  // namespace
 
 fs::path folder_of(const fs::path& path) {
@@ -66,6 +76,10 @@ std::string_view write_remedy(int error_number) {
             return "a part of its path is a file; choose another folder";
         case EISDIR:
             return "it is a folder; name a file in it";
+        case ENXIO:
+            return "nobody reads that pipe; start its reader first";
+        case ELOOP:
+            return "it is a link that leads to itself; choose another name";
         case ENAMETOOLONG:
             return "choose a shorter name";
         default:
@@ -91,10 +105,17 @@ models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
     // A device or a pipe cannot be replaced by a rename; it is written as it is.
     if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-        if (const int error = write_new(path, O_WRONLY, bytes); error != 0) {
+        if (const int error = write_device(path, bytes); error != 0) {
             return cannot_write(path, error);
         }
         return {};
+    }
+    // A link stays a link: what it leads to is written.
+    if (fs::is_symlink(path, ignored)) {
+        std::error_code error;
+        const fs::path target = fs::weakly_canonical(path, error);
+        if (error) return cannot_write(path, error.value());
+        if (target != path && !fs::is_symlink(target, ignored)) return write_file(target, bytes);
     }
     const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
     models::Result<void> written;

@@ -53,8 +53,8 @@ std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second
             [&ledger](std::size_t i) { return Place(ledger.rows[i].scope, ledger.rows[i].tensor); };
     };
     std::vector<std::size_t> partner =
-        pair_rows<Place>(all_rows(first.rows.size()), place(first), size(first),
-                         second.rows.size(), place(second), size(second));
+        pair_rows<Place>(all_rows(first.rows.size()), place(first), size(first), second.rows.size(),
+                         place(second), size(second));
 
     // Then by layer and name: another recipe keeps the same tensor under another module.
     std::vector<std::size_t> alone = all_rows(first.rows.size());

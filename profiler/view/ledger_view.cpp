@@ -219,11 +219,12 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
     view.comparison_text += ".";
 }
 
+/// Rows that only the second ledger has stand in the list, not in the first's totals.
+bool is_of_first(const LedgerViewRow& row) { return row.presence != Presence::kAdded; }
+
 void add_totals(LedgerView& view) {
-    for (const LedgerViewRow& row : view.rows) {
-        view.shown_bytes += row.size_bytes;
-    }
-    const auto shown = static_cast<int64_t>(view.rows.size());
+    for (const LedgerViewRow& row : view.rows) view.shown_bytes += row.size_bytes;
+    const auto shown = std::count_if(view.rows.begin(), view.rows.end(), is_of_first);
     const auto all = static_cast<int64_t>(view.row_count_total);
     const std::string noun = all == 1 ? "tensor" : "tensors";
     view.total_text =
@@ -241,7 +242,8 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
     std::vector<LedgerViewRow> rows = build_rows(request);
     view.has_other = request.second.ledger != nullptr;
     view.has_closed_form = request.first.check != nullptr;
-    view.row_count_total = rows.size();
+    view.row_count_total =
+        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), is_of_first));
     view.total_bytes = request.first.ledger->total_bytes;
     if (view.has_other) {
         view.other_total_bytes = request.second.ledger->total_bytes;

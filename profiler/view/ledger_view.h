@@ -94,7 +94,7 @@ struct LedgerView {
     std::vector<LedgerViewRow> rows;
     bool has_other = false;
     bool has_closed_form = false;
-    std::size_t row_count_total = 0;  // before the filter
+    std::size_t row_count_total = 0;  // of the first ledger, before the filter
     int64_t shown_bytes = 0;          // of the rows shown, first ledger
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;

@@ -79,12 +79,31 @@ TEST(BadInput, AFolderWithoutTracesSaysSo) {
 TEST(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "sample.tscope");
-    expect_failure(run({"export", sample, "--to", "csv", "-o", folder / "no/such/folder/x.csv"}),
-                   "x.csv");
+    expect_failure(run({"export", sample, "--to", "csv", "-o", sample + "/x.csv"}), "x.csv");
     expect_failure(run({"export", sample, "--to", "csv", "-o", folder.path().string()}),
                    folder.path().string());
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1)
         << "only the sample";
+}
+
+TEST(BadInput, AnExportNeverTakesThePlaceOfATrace) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "sample.tscope");
+    std::filesystem::create_symlink(sample, folder / "link");
+    for (const std::string& output :
+         {sample, std::string(folder / "other.tscope"), std::string(folder / "link")}) {
+        const Ran ran = run({"export", sample, "--to", "svg", "-o", output});
+        EXPECT_EQ(ran.exit_code, 2) << output;
+        EXPECT_THAT(ran.err, HasSubstr("would replace")) << output;
+    }
+    EXPECT_EQ(run({"info", sample}).exit_code, 0);
+}
+
+TEST(BadInput, ControlCharactersOfANameDoNotReachTheTerminal) {
+    const Ran ran = run({"info", "x\x1b[31m"});
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_EQ(ran.err.find('\x1b'), std::string::npos);
+    EXPECT_THAT(ran.err, HasSubstr("\\x1b"));
 }
 
 TEST(BadInput, AFullDiskUnderStandardOutputIsAFailure) {

@@ -71,12 +71,11 @@ std::vector<std::string> recipes(const Comparison& comparison) {
 
 TEST(Compare, PutsOriginalFirstAndQuotesTheSaving) {
     const auto comparison =
-        compare({{"tempo.tscope",
-                  make_trace({.recipe = "tempo",
-                              .bytes = 600,
-                              .step_times_ns = {2'000'000, 1'900'000, 2'100'000}})},
-                 {"original.tscope",
-                  make_trace({.step_times_ns = {2'500'000, 2'400'000, 2'600'000}})}})
+        compare(
+            {{"tempo.tscope", make_trace({.recipe = "tempo",
+                                          .bytes = 600,
+                                          .step_times_ns = {2'000'000, 1'900'000, 2'100'000}})},
+             {"original.tscope", make_trace({.step_times_ns = {2'500'000, 2'400'000, 2'600'000}})}})
             .value();
     EXPECT_THAT(recipes(comparison), ElementsAre("original", "tempo"));
     EXPECT_EQ(comparison.workload, "bert-base, 12 layers, layers head, B=8 S=512, fp32");

@@ -47,8 +47,7 @@ struct TwoLayers {
     }
     void finish_step() {
         b.begin_phase(PhaseKind::kLoss);
-        const auto loss =
-            b.op("aten::mul");
+        const auto loss = b.op("aten::mul");
         const auto product = b.allocate({.bytes = 8, .role = Role::kActivation, .op = loss});
         b.save(product, loss);
         b.end_phase();
