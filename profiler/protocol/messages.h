@@ -61,7 +61,7 @@ struct Sample {
 
 struct ResultFrame {
     std::string path;        // of the finished file
-    nlohmann::json summary;  // what a client prints: peak_allocated_bytes, step_time_ns, loss, ...
+    nlohmann::json summary;  // of a doctor request: its checks
 };
 
 struct ErrorFrame {

@@ -1,5 +1,4 @@
-#include "profiler/allocator/simulator.h"
-#include "tests/profiler/allocator/invariants.h"
+#include "tests/profiler/allocator/configured_simulator.h"
 
 #include <gtest/gtest.h>
 
@@ -7,24 +6,9 @@
 namespace profiler {
 namespace {
 
-class ExpandableSegments : public testing::Test {
+class ExpandableSegments : public tests::ConfiguredSimulator {
 protected:
-    void use(std::string_view conf, std::optional<int64_t> limit_bytes = {},
-             int64_t device_bytes = int64_t{1} << 40) {
-        driver_ = ModelDriver(device_bytes);
-        simulator_.emplace(SimulatorOptions{*parse_alloc_conf(conf), limit_bytes}, driver_);
-    }
     void SetUp() override { use("expandable_segments:True"); }
-    BlockHandle allocate(int64_t size_bytes, int64_t stream = 0) {
-        return simulator_->allocate({size_bytes, stream}).value_or(kNoBlock);
-    }
-    int64_t address(BlockHandle block) const { return simulator_->block(block).address; }
-    int64_t size(BlockHandle block) const { return simulator_->block(block).size_bytes; }
-    int64_t reserved() const { return simulator_->use().reserved_bytes; }
-    void TearDown() override { tests::expect_sound(*simulator_); }
-
-    ModelDriver driver_;
-    std::optional<Simulator> simulator_;
 };
 
 TEST_F(ExpandableSegments, GrowPageByPageAtTheirEnd) {
