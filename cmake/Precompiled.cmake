@@ -2,9 +2,12 @@
 #
 #   temposcope_add_library(NAME ... SOURCES ... PRECOMPILED torch)
 #
-# plain   the data model, JSON and text: everything without torch
-# tests   the same and GoogleTest
-# torch   tensors, autograd, the dispatcher
+# plain      the data model, JSON and text: everything without torch
+# commands   the same and the command line's parser; lightly optimized: the parser is inline functions, compiled again in
+#            each file, and commands wait for the libraries that they call
+# tests      the same as plain and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
+#            the libraries that they test, and those are optimized
+# torch      tensors, autograd, the dispatcher
 #
 # Every file still includes what it uses: tests/tidy compiles each header alone, and -DTEMPOSCOPE_PRECOMPILED_HEADERS=OFF
 # builds without.
@@ -14,12 +17,18 @@ set(_temposcope_precompiled_std
   <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>)
 set(_temposcope_precompiled_plain ${_temposcope_precompiled_std}
   <fmt/format.h> <nlohmann/json.hpp> "${PROJECT_SOURCE_DIR}/profiler/trace/trace.h")
+set(_temposcope_precompiled_commands ${_temposcope_precompiled_plain} <CLI/CLI.hpp> <fmt/ranges.h>)
 set(_temposcope_precompiled_tests ${_temposcope_precompiled_plain} <gmock/gmock.h> <gtest/gtest.h>)
 set(_temposcope_precompiled_torch ${_temposcope_precompiled_std}
   <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/custom_function.h> <torch/library.h>)
 set(_temposcope_precompiled_plain_libraries fmt::fmt nlohmann_json::nlohmann_json tl::expected)
+set(_temposcope_precompiled_commands_libraries ${_temposcope_precompiled_plain_libraries} CLI11::CLI11)
 set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_plain_libraries} GTest::gmock)
 set(_temposcope_precompiled_torch_libraries temposcope_torch)
+# A precompiled header serves only files with its own compile options. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
+# the tests' programs that do not link it.
+set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O1>)
+set(_temposcope_precompiled_tests_options $<$<CONFIG:Release>:-O0> -DGTEST_HAS_PTHREAD=1)
 
 # The target that owns a set's precompiled header; made when it is first asked for.
 function(_temposcope_precompiled_owner set result)
@@ -36,11 +45,16 @@ function(_temposcope_precompiled_owner set result)
   add_library(${owner} OBJECT EXCLUDE_FROM_ALL "${source}")
   target_include_directories(${owner} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${owner} PRIVATE ${_temposcope_precompiled_${set}_libraries} temposcope_options)
+  target_compile_options(${owner} PRIVATE ${_temposcope_precompiled_${set}_options})
   target_precompile_headers(${owner} PRIVATE ${_temposcope_precompiled_${set}})
 endfunction()
 
 function(_temposcope_precompile target set)
-  if(NOT TEMPOSCOPE_PRECOMPILED_HEADERS OR NOT set OR set STREQUAL "none")
+  if(NOT set OR set STREQUAL "none")
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE ${_temposcope_precompiled_${set}_options})
+  if(NOT TEMPOSCOPE_PRECOMPILED_HEADERS)
     return()
   endif()
   _temposcope_precompiled_owner(${set} owner)

@@ -11,7 +11,7 @@
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
 #
-# PRECOMPILED plain, tests or torch: which precompiled header its files use (cmake/Precompiled.cmake).
+# PRECOMPILED plain, commands, tests or torch: which precompiled header its files use (cmake/Precompiled.cmake).
 # Include paths start at the repository's root.
 
 include(GoogleTest)

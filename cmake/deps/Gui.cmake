@@ -57,7 +57,6 @@ if(BUILD_TESTING)
   target_include_directories(imgui_test_engine SYSTEM PUBLIC ${_engine} ${_te})
   target_compile_definitions(imgui_test_engine PUBLIC
     IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1 IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
-  target_compile_options(imgui_test_engine PUBLIC "SHELL:-include \"${_te}/imgui_te_imconfig.h\"")
   target_link_libraries(imgui_test_engine PUBLIC imgui implot)
   unset(_te)
 endif()

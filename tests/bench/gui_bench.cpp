@@ -92,6 +92,30 @@ void measure_frames(app::Shell& shell) {
     });
 }
 
+/// The program's own loop, with nothing to do. It begins with the frames that follow any input:
+/// they are over after a second.
+void measure_idle(app::Shell& shell) {
+    settle(shell);
+    double cpu_s = 0, wall_s = 0;
+    int64_t frames = 0;
+    std::jthread other([&] {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        const auto start = Clock::now();
+        const double cpu_before_s = cpu_seconds();
+        const int64_t frames_before = shell.frame_count();
+        std::this_thread::sleep_for(std::chrono::seconds(10));
+        cpu_s = cpu_seconds() - cpu_before_s;
+        wall_s = seconds_since(start);
+        frames = shell.frame_count() - frames_before;
+        shell.ui().quit = true;
+        glfwPostEmptyEvent();
+    });
+    shell.run();
+    other.join();
+    std::printf("idle for %.1f s: %.2f %% of a core, %lld frames\n", wall_s, cpu_s / wall_s * 100,
+                static_cast<long long>(frames));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -117,20 +141,6 @@ int main(int argc, char** argv) {
     settle(**shell);
     measure_frames(**shell);
 
-    // Idle: the program's own loop, closed from outside after ten seconds.
-    settle(**shell);
-    const int64_t frames = (*shell)->frame_count();
-    const double cpu = cpu_seconds();
-    const auto idle = Clock::now();
-    std::jthread closer([&] {
-        std::this_thread::sleep_for(std::chrono::seconds(10));
-        glfwSetWindowShouldClose((*shell)->window(), GLFW_TRUE);
-        glfwPostEmptyEvent();
-    });
-    (*shell)->run();
-    const double seconds = seconds_since(idle);
-    std::printf("idle for %.1f s: %.2f %% of a core, %lld frames\n", seconds,
-                (cpu_seconds() - cpu) / seconds * 100,
-                static_cast<long long>((*shell)->frame_count() - frames));
+    measure_idle(**shell);
     return 0;
 }

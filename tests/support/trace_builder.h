@@ -3,8 +3,6 @@
 #include "models/config/workload.h"
 #include "profiler/trace/trace.h"
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,88 +37,21 @@ class TraceBuilder {
 public:
     static constexpr int64_t kTickNs = 1000;
 
-    explicit TraceBuilder(const models::Workload& workload = {}) {
-        Run run;
-        run.state = RunState::kComplete;
-        run.workload = text(models::to_json(workload).dump());
-        run.model = text(workload.model.name);
-        run.head = text(models::name_of(workload.head));
-        run.recipe = text(workload.recipe_name);
-        run.precision = text(models::name_of(workload.precision));
-        run.device_name = text("test processor");
-        run.software = text(R"({"torch":"2.11.0"})");
-        run.num_layers = workload.model.num_layers;
-        run.batch_size = workload.batch_size;
-        run.seq_len = workload.seq_len;
-        run.seed = workload.seed;
-        run.num_threads = 1;
-        trace_.runs.append(run);
-        cpu_ = trace_.devices.append({.name = text("cpu")});
-    }
+    explicit TraceBuilder(const models::Workload& workload = {});
 
-    Id<Scope> scope(std::string_view path, int64_t layer = -1, Id<Scope> parent = {}) {
-        return trace_.scopes.append({.path = text(path), .parent = parent, .layer = layer});
-    }
+    Id<Scope> scope(std::string_view path, int64_t layer = -1, Id<Scope> parent = {});
 
-    void begin_step() { step_ = trace_.steps.append({.start_ns = now_ns_, .first_event = event_}); }
-    void end_step(double loss = 0) {
-        trace_.steps.set<&Step::end_ns>(step_, now_ns_);
-        trace_.steps.set<&Step::last_event>(step_, event_);
-        trace_.steps.set<&Step::loss>(step_, loss);
-        step_ = {};
-    }
-    void begin_phase(PhaseKind kind) {
-        phase_ = trace_.phases.append(
-            {.step = step_, .kind = kind, .start_ns = now_ns_, .first_event = event_});
-    }
-    void end_phase() {
-        trace_.phases.set<&Phase::end_ns>(phase_, now_ns_);
-        trace_.phases.set<&Phase::last_event>(phase_, event_);
-        phase_ = {};
-    }
+    void begin_step();
+    void end_step(double loss = 0);
+    void begin_phase(PhaseKind kind);
+    void end_phase();
 
-    Id<Op> op(std::string_view name, Id<Scope> scope = {}) {
-        return trace_.ops.append({.name = text(name),
-                                  .scope = scope,
-                                  .phase = phase_,
-                                  .start_ns = now_ns_,
-                                  .end_ns = now_ns_});
-    }
+    Id<Op> op(std::string_view name, Id<Scope> scope = {});
 
-    Id<Allocation> allocate(const AllocationSpec& spec) {
-        const Id<Allocation> id(trace_.allocations.size());
-        const auto storage =
-            trace_.storages.append({.allocation = id, .size_bytes = spec.bytes, .role = spec.role});
-        tensors_.push_back(trace_.tensors.append({.storage = storage,
-                                                  .name = text(spec.name),
-                                                  .shape = text(spec.shape),
-                                                  .dtype = spec.dtype,
-                                                  .producer = spec.op}));
-        trace_.allocations.append({.device = cpu_,
-                                   .requested_bytes = spec.bytes,
-                                   .block_bytes = spec.bytes,
-                                   .alloc_event = event_++,
-                                   .alloc_ns = tick(),
-                                   .op = spec.op,
-                                   .storage = storage});
-        return id;
-    }
-    void free(Id<Allocation> id) {
-        const int64_t ns = tick();
-        trace_.allocations.set<&Allocation::free_requested_event>(id, event_);
-        trace_.allocations.set<&Allocation::free_completed_event>(id, event_);
-        trace_.allocations.set<&Allocation::free_requested_ns>(id, ns);
-        trace_.allocations.set<&Allocation::free_completed_ns>(id, ns);
-        ++event_;
-    }
+    Id<Allocation> allocate(const AllocationSpec& spec);
+    void free(Id<Allocation> id);
 
-    Id<Save> save(Id<Allocation> allocation, Id<Op> op) {
-        return trace_.saves.append(
-            {.storage = trace_.allocations.get<&Allocation::storage>(allocation),
-             .tensor = tensors_[allocation.index()],
-             .op = op,
-             .saved_event = event_});
-    }
+    Id<Save> save(Id<Allocation> allocation, Id<Op> op);
     void release(Id<Save> save) { trace_.saves.set<&Save::released_event>(save, event_); }
 
     void wait(int64_t duration_ns) { now_ns_ += duration_ns; }
@@ -131,11 +62,7 @@ public:
     Trace finish() { return std::move(trace_); }
 
 private:
-    int64_t tick() {
-        const int64_t ns = now_ns_;
-        now_ns_ += kTickNs;
-        return ns;
-    }
+    int64_t tick();
 
     Trace trace_;
     Id<Device> cpu_;
