@@ -56,6 +56,7 @@ TextTable metric_table(const CompareView& view) {
     MetricTable metrics(view);
     metrics.add(
         "peak memory", [](auto& c) { return c.peak_text; }, [](auto& c) { return c.peak_change; });
+    metrics.add("peak lies in", [](auto& c) { return c.peak_phase_text; }, no_change);
     metrics.add(
         "kept for backward", [](auto& c) { return c.kept_text; },
         [](auto& c) { return c.kept_change; });
@@ -144,24 +145,28 @@ nlohmann::json or_null(const std::optional<T>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
-nlohmann::json column_json(const ComparisonColumn& column) {
-    nlohmann::json json{{"recipe", column.recipe},
-                        {"source", name_of(column.source)},
-                        {"device", column.device},
-                        {"batch_size", column.batch_size},
-                        {"steps", column.steps},
-                        {"peak_allocated_bytes", column.peak_allocated_bytes},
-                        {"peak_reserved_bytes", column.peak_reserved_bytes},
-                        {"peak_by_class", by_class_json(column.peak_by_role)},
-                        {"kept_bytes", column.kept_bytes},
-                        {"step_time_ns", column.step_time_ns},
-                        {"throughput_sequences_per_s", column.sequences_per_s},
-                        {"loss", column.loss},
-                        {"best_batch_size", or_null(column.best_batch_size)},
-                        {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
-                        {"memory_limit_bytes", column.memory_limit_bytes},
-                        {"curve", curve_json(column.curve)},
-                        {"files", column.files}};
+nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn& column) {
+    nlohmann::json json{
+        {"recipe", column.recipe},
+        {"source", name_of(column.source)},
+        {"device", column.device},
+        {"baseline", comparison.columns[column.baseline].recipe},
+        {"batch_size", column.batch_size},
+        {"steps", column.steps},
+        {"peak_allocated_bytes", column.peak_allocated_bytes},
+        {"peak_reserved_bytes", column.peak_reserved_bytes},
+        {"peak_phase",
+         column.peak_phase ? nlohmann::json(name_of(*column.peak_phase)) : nlohmann::json(nullptr)},
+        {"peak_by_class", by_class_json(column.peak_by_role)},
+        {"kept_bytes", column.kept_bytes},
+        {"step_time_ns", column.step_time_ns},
+        {"throughput_sequences_per_s", column.sequences_per_s},
+        {"loss", column.loss},
+        {"best_batch_size", or_null(column.best_batch_size)},
+        {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
+        {"memory_limit_bytes", column.memory_limit_bytes},
+        {"curve", curve_json(column.curve)},
+        {"files", column.files}};
     json.update(max_batch_json(column));
     return json;
 }
@@ -200,7 +205,7 @@ nlohmann::json comparison_json(const Comparison& comparison, std::optional<Group
                         {"charts", charts},
                         {"rows", nlohmann::json::array()}};
     for (const ComparisonColumn& column : comparison.columns) {
-        nlohmann::json row = column_json(column);
+        nlohmann::json row = column_json(comparison, column);
         if (by) {
             row["groups"] = nlohmann::json::array();
             const auto groups = column.step_trace ? break_down(*column.step_trace,

@@ -198,7 +198,7 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
                               static_cast<double>(view.max_peak_bytes))) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
-        if (view.columns.size() > 1 && view.columns[0].peak_bytes > 0) {
+        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
         for (const CompareColumn& column : view.columns) {
@@ -228,7 +228,7 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
                               static_cast<double>(most))) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
-        if (view.columns.size() > 1 && view.columns[0].max_batch_size) {
+        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].max_batch_size) {
             baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
         }
         for (const CompareColumn& column : view.columns) {

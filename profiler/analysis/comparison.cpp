@@ -6,8 +6,10 @@
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace profiler {
@@ -29,6 +31,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.peak_allocated_bytes = peak.allocated_bytes;
     column.peak_reserved_bytes = peak.reserved_bytes;
     column.peak_by_role = peak.by_role;
+    if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.kept_bytes = build_ledger(trace).total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size());
     std::vector<int64_t> times_ns;
@@ -111,18 +114,59 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     drafts.push_back(std::move(draft));
 }
 
-void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
-    const Draft& baseline = drafts.front();
+/// Drafts of one step side by side, in the order in which the steps first appear; in each group
+/// `original` comes first if it is there. What does not say its workload goes with the first.
+void group_by_step(std::vector<Draft>& drafts) {
+    std::vector<std::vector<Draft>> groups;
+    for (Draft& draft : drafts) {
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+            const auto& workload = group.front().workload;
+            return !workload || !draft.workload || models::comparable(*workload, *draft.workload);
+        });
+        if (same == groups.end()) {
+            groups.emplace_back().push_back(std::move(draft));
+        } else {
+            same->push_back(std::move(draft));
+        }
+    }
+    drafts.clear();
+    for (std::vector<Draft>& group : groups) {
+        const auto original = std::find_if(group.begin(), group.end(), [](const Draft& draft) {
+            return draft.column.recipe == "original";
+        });
+        if (original != group.end()) std::rotate(group.begin(), original, original + 1);
+        const std::size_t baseline = drafts.size();
+        for (Draft& draft : group) {
+            draft.column.baseline = baseline;
+            drafts.push_back(std::move(draft));
+        }
+    }
+}
+
+/// Each further step once, by the column that the others of it are held against.
+void note_steps(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    const Draft& first = drafts.front();
     for (std::size_t i = 1; i < drafts.size(); ++i) {
         const Draft& draft = drafts[i];
-        if (!draft.workload || !baseline.workload) continue;
-        const auto differing = differences(*baseline.workload, *draft.workload);
-        if (!differing.empty()) {
-            notes.push_back(fmt::format(
-                "{} and {} differ in more than the recipe: {}; their figures "
-                "are not comparable.",
-                baseline.column.recipe, draft.column.recipe, fmt::join(differing, ", ")));
+        if (draft.column.baseline != i || !draft.workload || !first.workload) continue;
+        std::vector<std::string> others;
+        for (const Draft& other : drafts) {
+            if (other.column.baseline == i) others.push_back(other.column.recipe);
         }
+        notes.push_back(fmt::format(
+            "{} and {} differ in more than the recipe: {}; {}.", first.column.recipe,
+            draft.column.recipe, fmt::join(differences(*first.workload, *draft.workload), ", "),
+            others.size() > 1
+                ? fmt::format("changes of {} are against {}",
+                              fmt::join(others.begin() + 1, others.end(), ", "), others.front())
+                : "their figures are not comparable"));
+    }
+}
+
+void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    for (const Draft& draft : drafts) {
+        const Draft& baseline = drafts[draft.column.baseline];
+        if (&draft == &baseline) continue;
         if (draft.column.source != baseline.column.source) {
             notes.push_back(fmt::format("{} is {}, {} is {}.", baseline.column.recipe,
                                         describe(baseline.column.source), draft.column.recipe,
@@ -138,6 +182,27 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                 fmt::format("The sweeps of {} and {} had different memory limits: their "
                             "maximum batches are not comparable.",
                             baseline.column.recipe, draft.column.recipe));
+        }
+    }
+}
+
+/// A capture and its sweep are two runs: when they time the same batch differently, the machine did
+/// not run at one speed, and a reader who holds one against the other should know.
+void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    constexpr double kWorthSaying = 0.1;
+    for (const Draft& draft : drafts) {
+        const ComparisonColumn& column = draft.column;
+        if (column.steps < 2 || draft.step_is_sweeps) continue;
+        for (const ThroughputPoint& point : column.curve) {
+            if (point.batch_size != column.batch_size || point.sequences_per_s <= 0) continue;
+            const double ratio = column.sequences_per_s / point.sequences_per_s;
+            if (std::abs(std::log(ratio)) < std::log(1 + kWorthSaying)) continue;
+            notes.push_back(fmt::format(
+                "{} took {} a step when captured and {} in its sweep, both at a batch of {}: the "
+                "machine's speed changed in between; hold only times of one run against each "
+                "other.",
+                column.recipe, format_duration(column.step_time_ns),
+                format_duration(point.step_time_ns), column.batch_size));
         }
     }
 }
@@ -165,10 +230,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
         return models::fail("There is no trace to compare: name at least one file.");
     std::vector<Draft> drafts;
     for (const NamedTrace& named : traces) join(drafts, named);
-    const auto original = std::find_if(drafts.begin(), drafts.end(), [](const Draft& draft) {
-        return draft.column.recipe == "original";
-    });
-    if (original != drafts.end()) std::rotate(drafts.begin(), original, original + 1);
+    group_by_step(drafts);
 
     std::vector<ComparisonColumn> columns;
     for (const Draft& draft : drafts) columns.push_back(draft.column);
@@ -178,14 +240,14 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
     Comparison comparison;
     if (drafts.front().workload) comparison.workload = describe(*drafts.front().workload);
     note_files(traces, comparison.notes);
+    note_steps(drafts, comparison.notes);
     note_differences(drafts, comparison.notes);
-    bool comparable = true;
-    for (const Draft& draft : drafts) {
-        comparable &= draft.workload && drafts.front().workload &&
-                      models::comparable(*draft.workload, *drafts.front().workload);
-    }
+    note_speeds(drafts, comparison.notes);
+    const bool one_step = std::all_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
+        return draft.workload && draft.column.baseline == 0;
+    });
     for (Draft& draft : drafts) comparison.columns.push_back(std::move(draft.column));
-    if (comparable) comparison.sentence = quote(comparison.columns);
+    if (one_step) comparison.sentence = quote(comparison.columns);
     return comparison;
 }
 

@@ -18,11 +18,14 @@ namespace profiler {
 struct ComparisonColumn {
     std::string recipe;  // "tempo"
     Source source = Source::kMeasuredCpu;
-    std::string device;      // "cpu"
+    std::string device;  // "cpu"
+    std::size_t baseline =
+        0;                   // the column that ran the same step and that this one is held against
     int64_t batch_size = 0;  // of the captured step
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
-    int64_t kept_bytes = 0;  // the ledger's total: from forward to backward
+    std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
+    int64_t kept_bytes = 0;               // the ledger's total: from forward to backward
     RoleBytes peak_by_role{};
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t fastest_step_ns = 0;
@@ -40,9 +43,10 @@ struct ComparisonColumn {
 };
 
 struct Comparison {
-    std::vector<ComparisonColumn> columns;  // the first is the baseline
-    std::string workload;                   // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
-    std::vector<std::string> notes;         // what is not comparable and why; incomplete captures
+    std::vector<ComparisonColumn> columns;  // those of one step side by side, their baseline first
+    std::string
+        workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"; of the first step
+    std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
     std::string sentence;  // what a user would quote: "tempo keeps 38 % less than original ..."
 };
 
@@ -52,7 +56,8 @@ struct NamedTrace {
 };
 
 /// Joins files of equal workload and recipe. Baseline: `original` if present, else the first.
-/// Errors: no traces. Different models are compared with a note that says what is not comparable.
+/// Traces of several steps (another model, batch, precision) each have the baseline of their own
+/// step, and a note says what differs. Errors: no traces.
 models::Result<Comparison> compare(const std::vector<NamedTrace>& traces);
 
 }  // namespace profiler

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 
@@ -22,6 +23,20 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
                        format_percent(std::abs(1 - ratio)), ratio <= 1 ? "less" : "more",
                        baseline.recipe, format_bytes(column.peak_allocated_bytes),
                        format_bytes(baseline.peak_allocated_bytes));
+}
+
+/// Worth a word where it is not the activations that make the peak, or not of both.
+std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
+        "forward", "the loss", "backward", "the optimizer's step"};
+    if (!column.peak_phase || !baseline.peak_phase) return {};
+    if (column.peak_phase != baseline.peak_phase) {
+        return fmt::format("; its peak lies in {}, that of {} in {}",
+                           kWords[static_cast<std::size_t>(*column.peak_phase)], baseline.recipe,
+                           kWords[static_cast<std::size_t>(*baseline.peak_phase)]);
+    }
+    if (column.peak_phase != PhaseKind::kOptimizer) return {};
+    return "; both peaks lie in the optimizer's step, where no activation lives";
 }
 
 /// Where the peak lies outside forward and backward (in a small step's optimizer), what a recipe
@@ -119,7 +134,8 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
                        change_in_speed(*best, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }
-    return fmt::format("{} {}.", best->recipe, enumerate(parts));
+    return fmt::format("{} {}{}.", best->recipe, enumerate(parts),
+                       where_peaks_lie(*best, baseline));
 }
 
 }  // namespace profiler

@@ -21,10 +21,10 @@ FigureText describe(const CompareView& view, const ChartOptions& options) {
     text.subtitle = view.workload;
     text.sentence = view.sentence;
     if (!view.source.empty()) {
-        const bool has_baseline = view.columns.size() > 1;
-        text.footer.push_back(view.source + (has_baseline ? fmt::format(". Changes are against {}.",
-                                                                        view.columns.front().recipe)
-                                                          : std::string(".")));
+        const bool has_changes = view.columns.size() > 1 && view.has_one_baseline;
+        text.footer.push_back(view.source + (has_changes ? fmt::format(". Changes are against {}.",
+                                                                       view.columns.front().recipe)
+                                                         : std::string(".")));
     }
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note);
     text.footer.emplace_back(

@@ -19,18 +19,19 @@ TextTable empty_table() {
     };
     TextTable table;
     table.columns = {
-        {"Recipe", Align::kLeft, "The techniques switched on; changes are against the first row."},
+        {"Recipe", Align::kLeft,
+         "The techniques switched on; changes are against the first row of the same step."},
         number("Peak", "The most bytes allocated at one time during the recorded steps."),
-        number("Change", "Of the peak, against the first row."),
+        number("Change", "Of the peak, against the first row of the same step."),
         number("Kept", "Bytes that autograd keeps from forward to backward: the ledger's total."),
-        number("Change", "Of the kept bytes, against the first row."),
+        number("Change", "Of the kept bytes, against the first row of the same step."),
         number("Step", "Median duration of the recorded steps."),
         number("Sequences/s", "Batch size over the median step time of the recorded steps."),
-        number("Change", "Of the sequences per second, against the first row."),
+        number("Change", "Of the sequences per second, against the first row of the same step."),
         number("Max batch", "The largest batch that trained under the sweep's memory limit."),
-        number("Change", "Of the maximum batch, against the first row."),
+        number("Change", "Of the maximum batch, against the first row of the same step."),
         number("Best", "The highest throughput over the batches of the sweep, and its batch."),
-        number("Change", "Of the best throughput, against the first row."),
+        number("Change", "Of the best throughput, against the first row of the same step."),
         number("Loss", "Of the last recorded step: equal recipes train equally."),
     };
     return table;

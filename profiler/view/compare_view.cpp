@@ -98,12 +98,13 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     CompareColumn view;
     view.recipe = column.recipe;
     view.index = index;
-    view.is_baseline = index == 0;
+    view.is_baseline = column.baseline == index;
     view.source = describe(column.source);
     view.files = column.files;
     view.stack = build_stack(column.peak_by_role);
     view.peak_bytes = column.peak_allocated_bytes;
     view.peak_text = view.peak_bytes > 0 ? format_bytes(view.peak_bytes) : "–";
+    if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
     view.kept_bytes = column.kept_bytes;
     view.kept_text = view.kept_bytes > 0 ? format_bytes(view.kept_bytes) : "–";
     view.sequences_per_s = column.sequences_per_s;
@@ -207,9 +208,12 @@ CompareView build_compare_view(const Comparison& comparison) {
     for (const ComparisonColumn& column : comparison.columns) {
         view.columns.push_back(build_column(column, view.columns.size()));
     }
-    for (std::size_t i = 1; i < view.columns.size(); ++i) {
-        add_changes(view.columns.front(), view.columns[i]);
+    for (CompareColumn& column : view.columns) {
+        if (column.is_baseline) continue;
+        add_changes(view.columns[comparison.columns[column.index].baseline], column);
     }
+    view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
+                                          [](const auto& c) { return c.is_baseline; }) == 1;
     find_axis_ends(view);
     describe_sweeps(comparison, view);
     view.table = build_compare_table(comparison, view.columns);

@@ -19,8 +19,8 @@ namespace profiler {
 /// How a change reads: less memory is good, less throughput is bad.
 enum class Tone : uint8_t { kNeutral, kGood, kBad };
 
-/// A value beside the baseline's: "-38.2 %". Empty for the baseline itself and where either value
-/// is missing.
+/// A value beside that of its baseline: "-38.2 %". Empty for a baseline itself and where either
+/// value is missing.
 struct Change {
     std::string text;
     double ratio = 0;  // (value - baseline) / baseline
@@ -56,6 +56,7 @@ struct CompareColumn {
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
     std::string peak_text;            // "3.20 GiB"
     Change peak_change;
+    std::string peak_phase_text;  // "backward"; empty: outside a phase
 
     int64_t kept_bytes = 0;  // from forward to backward: never the same as the peak
     std::string kept_text;
@@ -95,7 +96,7 @@ struct TextTable {
 };
 
 struct CompareView {
-    std::vector<CompareColumn> columns;  // the first is the baseline
+    std::vector<CompareColumn> columns;  // in the order of the comparison
     std::vector<Role> roles;             // that occur in any stack, in kRoleStackOrder
     TextTable table;                     // a row per recipe
 
@@ -108,7 +109,9 @@ struct CompareView {
     int64_t max_batch_size = 0;  // over max_batch_size and the curves
     double max_sequences_per_s = 0;
 
-    bool has_peak = false;          // at least one captured step
+    bool has_one_baseline =
+        false;              // all columns ran one step: the first is what they are held against
+    bool has_peak = false;  // at least one captured step
     bool has_max_batch = false;     // at least one sweep met a limit
     bool has_throughput = false;    // at least one sweep: curves to draw
     std::string memory_limit_text;  // "8.00 GiB"; empty without a limit or when the limits differ

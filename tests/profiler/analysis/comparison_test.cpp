@@ -29,6 +29,7 @@ struct Spec {
     std::vector<Sample> sweep;
     int64_t batch_size = 8;
     int64_t memory_limit_bytes = -1;
+    PhaseKind peak_phase = PhaseKind::kForward;
 };
 
 std::shared_ptr<const Trace> make_trace(const Spec& spec) {
@@ -41,7 +42,7 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
     b.trace().runs.set<&Run::memory_limit_bytes>(Id<profiler::Run>(0), spec.memory_limit_bytes);
     for (const int64_t duration_ns : spec.step_times_ns) {
         b.begin_step();
-        b.begin_phase(PhaseKind::kForward);
+        b.begin_phase(spec.peak_phase);
         const auto op = b.op("aten::addmm");
         const auto kept = b.allocate({.bytes = spec.bytes, .role = Role::kActivation, .op = op});
         const auto save = b.save(kept, op);
@@ -262,6 +263,51 @@ TEST(Compare, SaysWhatIsNotComparable) {
                 ElementsAre("original and tempo differ in more than the recipe: batch size (8 and "
                             "16); their figures are not comparable."));
     EXPECT_EQ(comparison.sentence, "");
+}
+
+TEST(Compare, HoldsEachStepAgainstItsOwnBaseline) {
+    const auto comparison =
+        compare({{"dir/tempo.tscope", make_trace({.recipe = "tempo"})},
+                 {"big/tempo.tscope", make_trace({.recipe = "tempo", .batch_size = 16})},
+                 {"big/original.tscope", make_trace({.batch_size = 16})},
+                 {"dir/original.tscope", make_trace({})}})
+            .value();
+    EXPECT_THAT(recipes(comparison), ElementsAre("original (dir/original)", "tempo (dir/tempo)",
+                                                 "original (big/original)", "tempo (big/tempo)"));
+    std::vector<std::size_t> baselines;
+    for (const auto& column : comparison.columns) baselines.push_back(column.baseline);
+    EXPECT_THAT(baselines, ElementsAre(0u, 0u, 2u, 2u));
+    EXPECT_THAT(comparison.notes,
+                ElementsAre(HasSubstr("batch size (8 and 16); changes of tempo (big/tempo) are "
+                                      "against original (big/original).")));
+    EXPECT_EQ(comparison.sentence, "");
+}
+
+TEST(Compare, SaysWhenCaptureAndSweepDisagreeInSpeed) {
+    const Spec capture{.step_times_ns = {4'000'000, 4'000'000}};
+    const auto notes = [&](int64_t sweep_step_ns) {
+        const Spec sweep{.step_times_ns = {}, .sweep = {{8, {sweep_step_ns}}}};
+        return compare({{"a", make_trace(capture)}, {"b", make_trace(sweep)}}).value().notes;
+    };
+    EXPECT_THAT(notes(4'200'000), IsEmpty());
+    EXPECT_THAT(notes(5'000'000),
+                ElementsAre(HasSubstr("took 4.00 ms a step when captured and 5.00 ms in its sweep, "
+                                      "both at a batch of 8")));
+}
+
+TEST(Compare, SaysWherePeaksLieThatNoActivationMakes) {
+    const auto sentence = [](PhaseKind a, PhaseKind b) {
+        return compare({{"a", make_trace({.peak_phase = a})},
+                        {"b", make_trace({.recipe = "tempo", .bytes = 600, .peak_phase = b})}})
+            .value()
+            .sentence;
+    };
+    EXPECT_THAT(sentence(PhaseKind::kBackward, PhaseKind::kBackward), Not(HasSubstr("lie")));
+    EXPECT_THAT(
+        sentence(PhaseKind::kBackward, PhaseKind::kOptimizer),
+        HasSubstr("; its peak lies in the optimizer's step, that of original in backward."));
+    EXPECT_THAT(sentence(PhaseKind::kOptimizer, PhaseKind::kOptimizer),
+                HasSubstr("; both peaks lie in the optimizer's step"));
 }
 
 TEST(Compare, NotesIncompleteAndUnknownFiles) {
