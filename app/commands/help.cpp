@@ -78,6 +78,25 @@ std::vector<std::string> extra_words(const CLI::App& program) {
     return program.remaining();
 }
 
+/// The library's sentences in the words of the rest of the program.
+std::string reword(std::string text) {
+    const auto replace = [&text](std::string_view from, std::string_view to) {
+        if (const auto at = text.find(from); at != std::string::npos) {
+            text.replace(at, std::string::npos, to);
+        }
+    };
+    replace(": At Most 1 required but received", " is given more than once");
+    replace(": 1 required ", " needs a value");
+    if (const auto at = text.find(" not in {"); at != std::string::npos) {
+        text.replace(at, 9, " is none of ");
+        std::erase(text, '}');
+        for (std::size_t i = at; i < text.size(); ++i) {
+            if (text[i] == ',') text.insert(++i, 1, ' ');
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 HelpFormatter::HelpFormatter() { label("OPTIONS", "options"); }
@@ -115,9 +134,14 @@ std::string list_recipes() {
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         text += two_columns(std::string(preset.name), std::string(preset.summary), 36);
     }
-    return text +
-           "or by hand: switches of these, such as "
-           "gelu=in_place,layer_norm=from_output,masks=bit\n";
+    text +=
+        "\nOr by hand, alone or after a preset: gelu=in_place,masks=bit or tempo,masks=bit. "
+        "Switches,\n"
+        "the value of original first:\n";
+    for (const models::RecipeSwitch& s : models::recipe_switches()) {
+        text += two_columns(std::string(s.name), fmt::format("{}", fmt::join(s.values, ", ")), 36);
+    }
+    return text;
 }
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
@@ -126,6 +150,7 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
     if (const auto words = extra_words(program); is_extra && !words.empty()) {
         what = explain_extra(program, words.front());
     }
+    what = reword(std::move(what));
     while (!what.empty() && (what.back() == '.' || what.back() == '\n')) what.pop_back();
     std::replace(what.begin(), what.end(), '\n', ' ');
     const auto commands = program.get_subcommands();

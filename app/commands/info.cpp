@@ -1,6 +1,7 @@
 #include "app/commands/command.h"
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
+#include "models/config/names.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -53,9 +54,24 @@ void write_text(const InfoOptions& options, const profiler::NamedTrace& named, O
     if (options.health) print_health(output, named);
 }
 
+/// Errors: `module` is none of the trace's.
+models::Result<void> check_scope(const profiler::NamedTrace& named, const std::string& module) {
+    const profiler::Trace& trace = *named.trace;
+    std::vector<std::string_view> paths;
+    for (const profiler::StringId path : trace.scopes.column<&profiler::Scope::path>()) {
+        paths.push_back(trace.text(path));
+        if (paths.back() == module || paths.back().starts_with(module + ".")) return {};
+    }
+    return models::fail("{} has no module '{}': did you mean {}?", named.file, module,
+                        fmt::join(models::nearest_names(module, paths), ", "));
+}
+
 Outcome run_info(const InfoOptions& options, Output& output) {
     const auto named = open_trace(options.file);
     if (!named) return failed(named.error());
+    if (!options.scope.empty()) {
+        if (auto ok = check_scope(*named, options.scope); !ok) return failed(ok.error());
+    }
     if (options.json) {
         write_json(options, *named, output);
     } else {

@@ -53,6 +53,11 @@ Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) 
     const auto list = make_jobs(workload);
     if (!list) return wrong_usage(list.error());
     if (const auto made = make_folder(list->folder); !made) return failed(made.error());
+    if (kind == JobKind::kSweep && list->memory_limit_bytes < 0) {
+        print_error(
+            "Without --memory-limit the sweep goes on until this machine's memory is full, which "
+            "takes long; --memory-limit 4GiB stands for a card of that size.");
+    }
 
     std::vector<NamedTrace> traces;
     for (std::size_t i = 0; i < list->jobs.size(); ++i) {

@@ -74,7 +74,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
                     ledger.rows.size() == 1 ? "tensor" : "tensors",
                     format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
-    if (check) output.line(to_sentence(*check));
+    output.line(check ? to_sentence(*check) : check.error().message);
 }
 
 nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options) {

@@ -1,5 +1,7 @@
 #include "app/commands/workload_options.h"
 
+#include "app/commands/number_option.h"
+
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
@@ -18,26 +20,51 @@ void add_model_options(CLI::App& command, WorkloadOptions& options) {
         ->type_name("NAME")
         ->required()
         ->group(model);
-    command.add_option("--layers", options.layers, "Transformer layers")
+    command.add_option("--layers", options.layers, "Transformer layers (the model's own)")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(model);
-    command.add_option("--hidden", options.hidden, "hidden size")->type_name("N")->group(model);
-    command.add_option("--heads", options.heads, "attention heads")->type_name("N")->group(model);
-    command.add_option("--intermediate", options.intermediate, "width of the MLP (4 x hidden)")
+    command.add_option("--hidden", options.hidden, "hidden size (the model's own)")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(model);
-    command.add_option("--vocab", options.vocab, "vocabulary")->type_name("N")->group(model);
-    command.add_option("--head", options.head, "layers (only the stack), mlm, squad or lm")
+    command
+        .add_option("--heads", options.heads,
+                    "attention heads (the model's own; they must divide the hidden size)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command
+        .add_option("--intermediate", options.intermediate,
+                    "width of the MLP (the model's own; 4 x hidden with --hidden)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command.add_option("--vocab", options.vocab, "vocabulary (the model's own)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command
+        .add_option("--head", options.head,
+                    "layers: only the stack, loss of a fixed projection; mlm or squad: BERT and "
+                    "RoBERTa; lm: "
+                    "GPT-2")
         ->type_name("NAME")
         ->group(model)
         ->capture_default_str();
     command
-        .add_option("--dropout", options.dropout_p,
-                    "of hidden states, and of attention unless --attention-dropout is given")
+        .add_option(
+            "--dropout", options.dropout_p,
+            "of hidden states, and of attention unless --attention-dropout is given (the model's "
+            "own, 0.1)")
         ->type_name("P")
+        ->check(decimal_number())
         ->group(model);
-    command.add_option("--attention-dropout", options.attention_dropout_p, "of attention")
+    command
+        .add_option("--attention-dropout", options.attention_dropout_p,
+                    "of attention (the model's own, 0.1)")
         ->type_name("P")
+        ->check(decimal_number())
         ->group(model);
 }
 
@@ -51,10 +78,12 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
         ->capture_default_str();
     command.add_option("--batch", options.batch_size, "sequences a step")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(step)
         ->capture_default_str();
     command.add_option("--seq", options.seq_len, "tokens a sequence")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(step)
         ->capture_default_str();
     command
@@ -69,6 +98,7 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
         ->capture_default_str();
     command.add_option("--seed", options.seed, "of weights, data and dropout")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(step)
         ->capture_default_str();
 }
@@ -81,10 +111,12 @@ void add_run_options(CLI::App& command, WorkloadOptions& options) {
         ->capture_default_str();
     command.add_option("--warmup", options.warmup_steps, "steps before the recorded ones")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(run)
         ->capture_default_str();
     command.add_option("--steps", options.steps, "steps to record")
         ->type_name("N")
+        ->transform(whole_number())
         ->group(run)
         ->capture_default_str();
     command

@@ -40,7 +40,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .curve = profiler::MemoryCurve(*trace),
         .peak = profiler::find_peak(*trace),
         .ledger = std::move(ledger),
-        .closed_form = std::move(check),
+        .closed_form = check ? std::optional(std::move(*check)) : std::nullopt,
         .recipe = std::string(trace->text(trace->run().recipe)),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),

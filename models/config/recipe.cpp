@@ -92,7 +92,10 @@ std::vector<RecipePreset> make_presets() {
         {"deepspeed-all", "DeepSpeed's three memory flags", deepspeed_all},
         {"checkpoint", "activation checkpointing, one checkpoint a layer",
          with(original, &Recipe::checkpoint, Checkpoint::kPerLayer)},
-        {"flash", "attention that never stores the probabilities (SDPA flash)", flash},
+        {"flash",
+         "attention that never stores the probabilities (SDPA flash); on the CPU with "
+         "--attention-dropout 0",
+         flash},
         {"flash-tempo", "flash attention with Tempo's GELU and LayerNorm",
          with(tempo, &Recipe::attention, Attention::kFlash)},
     };
@@ -103,6 +106,14 @@ std::vector<RecipePreset> make_presets() {
 const std::vector<RecipePreset>& recipe_presets() {
     static const std::vector<RecipePreset> presets = make_presets();
     return presets;
+}
+
+std::vector<RecipeSwitch> recipe_switches() {
+    std::vector<RecipeSwitch> switches;
+    for_each_switch([&](std::string_view name, const auto& names, auto) {
+        switches.push_back({name, {names.begin(), names.end()}});
+    });
+    return switches;
 }
 
 Result<Recipe> parse_recipe(std::string_view text) {

@@ -70,6 +70,14 @@ struct RecipePreset {
 /// All presets, in the order in which they are listed to users.
 const std::vector<RecipePreset>& recipe_presets();
 
+struct RecipeSwitch {
+    std::string_view name;
+    std::vector<std::string_view> values;  // the first is that of `original`
+};
+
+/// In the order of canonical text.
+std::vector<RecipeSwitch> recipe_switches();
+
 /// A preset's name ("tempo-packed"), or switches by hand on top of `original` or of a preset named
 /// first: "gelu=in_place,masks=bit", "tempo,masks=bit".
 /// Errors: unknown name (the nearest ones are listed), unknown switch or value.

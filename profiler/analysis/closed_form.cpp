@@ -231,11 +231,9 @@ std::string missing_reason(const Workload& w, bool on_cpu) {
 
 }  // namespace
 
-std::optional<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu,
-                                               std::string* reason) {
-    if (auto missing = missing_reason(workload, on_cpu); !missing.empty()) {
-        if (reason != nullptr) *reason = std::move(missing);
-        return std::nullopt;
+models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu) {
+    if (const auto missing = missing_reason(workload, on_cpu); !missing.empty()) {
+        return models::fail("There is no closed form to compare with: {}.", missing);
     }
     const LayerSizes sizes(workload, on_cpu);
     LayerRows layer(workload);

@@ -26,10 +26,9 @@ struct ClosedForm {
 };
 
 /// `on_cpu`: LayerNorm statistics of uniform 16-bit types take 2 bytes there, 4 elsewhere.
-/// None where no closed form is known (`reason` says why). Requires a workload that
-/// `models::validate` accepts: a trace's is `workload_of(trace)`.
-std::optional<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu,
-                                               std::string* reason = nullptr);
+/// Errors: no closed form is known, and why. Requires a workload that `models::validate` accepts:
+/// a trace's is `workload_of(trace)`.
+models::Result<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu);
 
 struct ClosedFormCheck {
     int64_t layer = -1;  // the middle layer that was compared
@@ -39,10 +38,11 @@ struct ClosedFormCheck {
     bool equal() const { return ledger_bytes == form.total_bytes; }
 };
 
-/// Compares the ledger of a middle layer (neither first nor last) with the closed form; none when
-/// the trace has fewer than three layers or no closed form. `ledger` is build_ledger(trace).
-std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger);
-std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace);
+/// Compares the ledger of a middle layer (neither first nor last) with the closed form. Errors: why
+/// there is nothing to compare, such as a stack without a middle layer. `ledger` is
+/// build_ledger(trace).
+models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger);
+models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace);
 
 /// "Layer 1 keeps 452,984,832 B, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
 std::string to_sentence(const ClosedFormCheck& check);

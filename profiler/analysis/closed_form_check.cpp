@@ -28,15 +28,27 @@ std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
 
 }  // namespace
 
-std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger) {
+models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
+                                                          const Ledger& ledger) {
+    const auto nothing = [](std::string_view why) {
+        return models::fail("There is no closed form to compare with: {}.", why);
+    };
     auto workload = workload_of(trace);
-    if (!workload || workload->model.num_layers < 3 || ledger.rows.empty()) return std::nullopt;
+    if (!workload) return nothing("the trace does not say which model ran");
+    if (ledger.rows.empty()) return nothing("nothing is kept");
+    if (workload->model.num_layers < 3) {
+        return nothing(fmt::format(
+            "closed forms are those of a middle layer, which shares its input and output with "
+            "neighbours, and {} {} no middle; capture at least three layers",
+            workload->model.num_layers,
+            workload->model.num_layers == 1 ? "layer has" : "layers have"));
+    }
     const int64_t layer = workload->model.num_layers / 2;
     const auto recipe = recipe_around(trace, layer, workload->recipe);
-    if (!recipe) return std::nullopt;
+    if (!recipe) return nothing("the middle layer's neighbours have other recipes");
     workload->recipe = *recipe;
     auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
-    if (!form) return std::nullopt;
+    if (!form) return tl::unexpected(form.error());
 
     ClosedFormCheck check{.layer = layer, .form = std::move(*form)};
     for (const LedgerRow& row : ledger.rows) {
@@ -45,7 +57,7 @@ std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace, con
     return check;
 }
 
-std::optional<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
+models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
     return check_against_closed_form(trace, build_ledger(trace));
 }
 

@@ -190,6 +190,7 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
 /// not run at one speed, and a reader who holds one against the other should know.
 void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
     constexpr double kWorthSaying = 0.1;
+    std::vector<std::string> times;
     for (const Draft& draft : drafts) {
         const ComparisonColumn& column = draft.column;
         if (column.steps < 2 || draft.step_is_sweeps) continue;
@@ -197,14 +198,16 @@ void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& not
             if (point.batch_size != column.batch_size || point.sequences_per_s <= 0) continue;
             const double ratio = column.sequences_per_s / point.sequences_per_s;
             if (std::abs(std::log(ratio)) < std::log(1 + kWorthSaying)) continue;
-            notes.push_back(fmt::format(
-                "{} took {} a step when captured and {} in its sweep, both at a batch of {}: the "
-                "machine's speed changed in between; hold only times of one run against each "
-                "other.",
-                column.recipe, format_duration(column.step_time_ns),
-                format_duration(point.step_time_ns), column.batch_size));
+            times.push_back(fmt::format("{} {} and {}", column.recipe,
+                                        format_duration(column.step_time_ns),
+                                        format_duration(point.step_time_ns)));
         }
     }
+    if (times.empty()) return;
+    notes.push_back(fmt::format(
+        "Captures and sweeps timed the same batch differently ({}): the machine's speed "
+        "changed in between; hold only times of one run against each other.",
+        fmt::join(times, ", ")));
 }
 
 void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>& notes) {

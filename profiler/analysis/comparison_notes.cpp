@@ -25,17 +25,20 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
                        format_bytes(baseline.peak_allocated_bytes));
 }
 
-/// Worth a word where it is not the activations that make the peak, or not of both.
+/// Worth a word where a peak is not made of activations.
 std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
         "forward", "the loss", "backward", "the optimizer's step"};
+    const auto in_optimizer = [](const ComparisonColumn& c) {
+        return c.peak_phase == PhaseKind::kOptimizer;
+    };
     if (!column.peak_phase || !baseline.peak_phase) return {};
+    if (!in_optimizer(column) && !in_optimizer(baseline)) return {};
     if (column.peak_phase != baseline.peak_phase) {
         return fmt::format("; its peak lies in {}, that of {} in {}",
                            kWords[static_cast<std::size_t>(*column.peak_phase)], baseline.recipe,
                            kWords[static_cast<std::size_t>(*baseline.peak_phase)]);
     }
-    if (column.peak_phase != PhaseKind::kOptimizer) return {};
     return "; both peaks lie in the optimizer's step, where no activation lives";
 }
 

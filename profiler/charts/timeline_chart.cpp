@@ -2,6 +2,7 @@
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
 
@@ -179,6 +180,8 @@ std::string summarize(const TimelineView& view) {
 FigureText describe(const TimelineView& view, const ChartOptions& options) {
     FigureText text;
     text.title = options.title.empty() ? "Memory over time" : options.title;
+    text.subtitle = view.workload;
+    for (const std::string& origin : view.origin) text.footer.push_back(capitalized(origin) + ".");
     if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
         text.footer.push_back(
             fmt::format("Time is that of {}; {} is stretched phase by phase to its phases.",

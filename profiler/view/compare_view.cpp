@@ -1,6 +1,7 @@
 #include "profiler/view/compare_view.h"
 
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_table.h"
 
@@ -144,11 +145,7 @@ std::string describe_sources(const Comparison& comparison) {
         if (column.steps > 1) text += fmt::format(", median of {} steps", column.steps);
         if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
     }
-    std::string joined = fmt::format("{}", fmt::join(texts, "; "));
-    if (!joined.empty() && joined[0] >= 'a' && joined[0] <= 'z') {
-        joined[0] = static_cast<char>(joined[0] - 'a' + 'A');
-    }
-    return joined;
+    return capitalized(fmt::format("{}", fmt::join(texts, "; ")));
 }
 
 void find_axis_ends(CompareView& view) {

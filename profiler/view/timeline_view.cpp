@@ -1,5 +1,6 @@
 #include "profiler/view/timeline_view.h"
 
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/theme.h"
 #include "profiler/view/time_map.h"
@@ -199,6 +200,20 @@ void add_totals(TimelineView& view) {
     }
 }
 
+/// What ran, and on what.
+void add_run(const Trace& trace, TimelineView& view) {
+    const std::string workload = describe_workload(trace);
+    if (view.workload.empty()) {
+        view.workload = workload;
+    } else if (view.workload != workload && !workload.empty()) {
+        view.workload += " and " + workload;
+    }
+    const std::string origin = describe_source(trace);
+    if (std::find(view.origin.begin(), view.origin.end(), origin) == view.origin.end()) {
+        view.origin.push_back(origin);
+    }
+}
+
 }  // namespace
 
 TimelineView build_timeline_view(const TimelineRequest& request) {
@@ -207,6 +222,7 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
     const ColumnGrid grid = make_grid(request);
     for (std::size_t i = 0; i < request.sources.size(); ++i) {
         const TimelineSource& source = request.sources[i];
+        add_run(*source.trace, view);
         const TimeMap map = map_of(request.sources, i, request.alignment, view.alignment_note);
         TimelineTrace trace;
         trace.name = source.name;

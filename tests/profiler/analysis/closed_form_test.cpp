@@ -38,9 +38,8 @@ Workload make_workload(const std::string& recipe, const Shape& shape, Precision 
 }
 
 ClosedForm form_of(const Workload& workload, bool on_cpu = true) {
-    std::string reason;
-    auto form = closed_form_of_layer(workload, on_cpu, &reason);
-    EXPECT_TRUE(form) << reason;
+    auto form = closed_form_of_layer(workload, on_cpu);
+    EXPECT_TRUE(form) << form.error().message;
     return form.value_or(ClosedForm{});
 }
 
@@ -193,14 +192,16 @@ TEST(ClosedForm, NamesTensorsAsTheLayersDo) {
 
 TEST(ClosedForm, SaysWhyThereIsNone) {
     const auto reason_of = [](const Workload& w) {
-        std::string reason;
-        EXPECT_FALSE(closed_form_of_layer(w, true, &reason));
-        return reason;
+        const auto form = closed_form_of_layer(w, true);
+        EXPECT_FALSE(form);
+        return form ? std::string() : form.error().message;
     };
-    EXPECT_EQ(reason_of(make_workload("flash", kShapes[0], Precision::kFp32)),
-              "flash attention has no dropout on the CPU");
+    EXPECT_EQ(
+        reason_of(make_workload("flash", kShapes[0], Precision::kFp32)),
+        "There is no closed form to compare with: flash attention has no dropout on the CPU.");
     EXPECT_EQ(reason_of(make_workload("tempo", kShapes[0], Precision::kAmpBf16)),
-              "under autocast a closed form is known for the original recipe only");
+              "There is no closed form to compare with: under autocast a closed form is known for "
+              "the original recipe only.");
     EXPECT_FALSE(reason_of(make_workload("checkpoint=sqrt", kShapes[0], Precision::kFp32)).empty());
     EXPECT_FALSE(
         reason_of(make_workload("attention=efficient", kShapes[0], Precision::kFp32)).empty());

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+/// Numbers as people write them. The library would take 08 for octal, 0x10 for 16, and what is too
+/// large for the largest number there is.
+namespace app {
+
+/// Decimal digits, perhaps signed, within 64 bits.
+CLI::Validator whole_number();
+/// "0.1", "1e-4".
+CLI::Validator decimal_number();
+
+}  // namespace app
