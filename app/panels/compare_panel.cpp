@@ -34,15 +34,8 @@ void draw_sentence(const CompareView& view) {
 }
 
 void draw_role_legend(const CompareView& view, const Selection& selection, PanelEvents& events) {
-    const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    for (size_t i = 0; i < view.roles.size(); ++i) {
-        const profiler::Role role = view.roles[i];
-        if (i > 0) {
-            ImGui::SameLine(0, px(14));
-            if (ImGui::GetCursorPosX() + role_legend_width(role) > end) ImGui::NewLine();
-        }
-        if (role_legend_item(role, selection.role && *selection.role != role)) events.role = role;
-    }
+    const auto clicked = role_legend(view.roles, selection.role, ImGui::GetContentRegionAvail().x);
+    if (clicked) events.role = clicked;
 }
 
 /// How many charts stand side by side: three in a wide panel, one below the other in a narrow one.

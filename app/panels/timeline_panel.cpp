@@ -57,21 +57,17 @@ void draw_switches(Frame& frame) {
 }
 
 void draw_toolbar(Frame& frame) {
-    const std::optional<profiler::Role> picked = frame.input.selection->role;
     const float switches = em(frame.view.traces.size() == 2 ? 8.6F : 2.2F);
-    const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - switches;
-    const float top = ImGui::GetCursorPosY();
-    ImGui::SetCursorPosY(top + ImGui::GetStyle().FramePadding.y);  // as the buttons' text
-    for (size_t i = 0; i < frame.view.roles.size(); ++i) {
-        const profiler::Role role = frame.view.roles[i];
-        if (i > 0) ImGui::SameLine(0, px(12));
-        // What does not fit here stands in the legend of the comparison.
-        if (ImGui::GetCursorPosX() + role_legend_width(role) > end - px(8)) break;
-        if (role_legend_item(role, picked && *picked != role)) frame.events.role = role;
-    }
-    ImGui::SameLine(end);
-    ImGui::SetCursorPosY(top);
+    const float width = ImGui::GetContentRegionAvail().x - switches;
+    const ImVec2 start = ImGui::GetCursorPos();
+    ImGui::SetCursorPosX(start.x + width);
     draw_switches(frame);
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorPos(
+        {start.x, start.y + ImGui::GetStyle().FramePadding.y});  // as the buttons' text
+    const auto clicked = role_legend(frame.view.roles, frame.input.selection->role, width - px(8));
+    if (clicked) frame.events.role = clicked;
+    ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));
 }
 
 void draw_trace_header(const Frame& frame, size_t source, std::string_view note) {

@@ -66,6 +66,29 @@ SwatchBox place_swatch() {
     ImGui::SameLine(0, px(6));
     return {corner, {corner.x + size, corner.y + size}};
 }
+float legend_item_width(profiler::Role role) {
+    return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
+           text_width(profiler::label_of(role));
+}
+
+/// Its swatch and its name; whether it was clicked.
+bool legend_item(profiler::Role role, bool faded) {
+    const std::string_view label = profiler::label_of(role);
+    const ImVec2 start = ImGui::GetCursorPos();
+    const ScopedId id(static_cast<int>(role));
+    const bool clicked =
+        ImGui::InvisibleButton("##role", {legend_item_width(role), ImGui::GetTextLineHeight()});
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
+    ImGui::SetCursorPos(start);
+    ImGui::BeginGroup();
+    role_swatch(role, faded);
+    colored_text(hovered || !faded ? palette().text : palette().dim, label);
+    ImGui::EndGroup();
+    return clicked;
+}
+
 }  // namespace
 
 void swatch(ImU32 color) {
@@ -109,11 +132,6 @@ void help_marker(std::string_view explanation) {
     ImGui::EndTooltip();
 }
 
-float role_legend_width(profiler::Role role) {
-    return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
-           text_width(profiler::label_of(role));
-}
-
 bool toggle_button(const char* label, bool on) {
     const ScopedColor fill(ImGuiCol_Button,
                            on ? with_alpha(palette().accent, 0.30F) : palette().raised);
@@ -121,20 +139,20 @@ bool toggle_button(const char* label, bool on) {
     return ImGui::Button(label);
 }
 
-bool role_legend_item(profiler::Role role, bool faded) {
-    const std::string_view label = profiler::label_of(role);
-    const ImVec2 start = ImGui::GetCursorPos();
-    const ScopedId id(static_cast<int>(role));
-    const bool clicked =
-        ImGui::InvisibleButton("##role", {role_legend_width(role), ImGui::GetTextLineHeight()});
-    const bool hovered = ImGui::IsItemHovered();
-    if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
-    ImGui::SetCursorPos(start);
-    ImGui::BeginGroup();
-    role_swatch(role, faded);
-    colored_text(hovered || !faded ? palette().text : palette().dim, label);
-    ImGui::EndGroup();
+std::optional<profiler::Role> role_legend(std::span<const profiler::Role> roles,
+                                          std::optional<profiler::Role> picked, float width) {
+    std::optional<profiler::Role> clicked;
+    const float start = ImGui::GetCursorPosX();
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+        if (i > 0) {
+            ImGui::SameLine(0, px(12));
+            if (ImGui::GetCursorPosX() + legend_item_width(roles[i]) > start + width) {
+                ImGui::NewLine();
+                ImGui::SetCursorPosX(start);
+            }
+        }
+        if (legend_item(roles[i], picked && *picked != roles[i])) clicked = roles[i];
+    }
     return clicked;
 }
 

@@ -4,6 +4,8 @@
 
 #include <imgui.h>
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,10 +37,10 @@ void labelled_value(std::string_view label, std::string_view value, ImU32 color 
 /// A dim (?) that explains a derived number when hovered.
 void help_marker(std::string_view explanation);
 
-/// Swatch and label of a role; true when clicked. `faded` when another role is picked out.
-bool role_legend_item(profiler::Role role, bool faded);
-
-float role_legend_width(profiler::Role role);
+/// Swatches and names side by side, on further lines where `width` is full; the one that was
+/// clicked. While one is `picked` out the others are pale.
+std::optional<profiler::Role> role_legend(std::span<const profiler::Role> roles,
+                                          std::optional<profiler::Role> picked, float width);
 
 /// A button that is lit while it is on; true when clicked.
 bool toggle_button(const char* label, bool on);
