@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include <array>
 
 /// Golden values: bytes that torch 2.11 kept per middle layer on the CPU, counted by four
@@ -188,6 +191,21 @@ TEST(ClosedForm, NamesTensorsAsTheLayersDo) {
                 ElementsAre("rstd", "ln_1_output", "query", "key", "value", "attention_probs",
                             "keep_mask", "context", "keep_mask", "rstd", "ln_2_output",
                             "branch_mask", "gelu_output", "keep_mask"));
+}
+
+/// docs/notation.md lists the sum of every preset that has one.
+TEST(ClosedForm, IsDocumentedForEachRecipe) {
+    std::ifstream file(TEMPOSCOPE_SOURCE_DIR "/docs/notation.md");
+    const std::string notation{std::istreambuf_iterator<char>(file), {}};
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        Workload workload = make_workload(std::string(preset.name), kShapes[0], Precision::kFp32);
+        if (preset.recipe.attention == models::Attention::kFlash) {
+            workload.model.attention_dropout_p = 0;
+        }
+        const std::string row =
+            fmt::format("| `{}` | {} |", preset.name, form_of(workload).formula);
+        EXPECT_THAT(notation, testing::HasSubstr(row));
+    }
 }
 
 TEST(ClosedForm, SaysWhyThereIsNone) {
