@@ -17,15 +17,16 @@ profiler::LedgerSource ledger_source(const DocumentPtr& document) {
 
 }  // namespace
 
-profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window) {
+profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window,
+                                       std::shared_ptr<const profiler::Alignment> alignment) {
     profiler::TimelineRequest request{.start_ns = window.start_ns,
                                       .end_ns = window.end_ns,
                                       .width_px = window.width_px,
-                                      .alignment = window.alignment};
+                                      .alignment = std::move(alignment)};
     // The axis is that of A: without its step there is nothing to show B beside.
     if (!selection.a || !selection.a->has_step) return request;
     request.sources.push_back(source_of(*selection.a, "A  " + selection.look_a.name));
-    if (selection.b && selection.b->has_step) {
+    if (selection.b && request.alignment) {
         request.sources.push_back(source_of(*selection.b, "B  " + selection.look_b.name));
     }
     return request;

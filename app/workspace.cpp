@@ -195,17 +195,14 @@ void Workspace::selection_changed() {
 void Workspace::time_axis_changed() {
     selection_.range.reset();
     selection_.tensor.reset();
-    time_limits_ = profiler::fit_timeline(timeline_request().sources, time_window_.alignment);
+    const auto& [a, b] = std::tie(selection_.a, selection_.b);
+    alignment_ = nullptr;
+    if (a && b && a->has_step && b->has_step) {
+        alignment_ = std::make_shared<const profiler::Alignment>(
+            profiler::align(*a->trace, *b->trace, time_window_.alignment));
+    }
+    time_limits_ = profiler::fit_timeline(timeline_request());
     fit_time();
-}
-
-profiler::TimeMap Workspace::map_of_b() const {
-    const profiler::Trace& a = *selection_.a->trace;
-    const profiler::Trace& b = *selection_.b->trace;
-    std::string note;
-    return time_window_.alignment == profiler::TimeAlignment::kPhases
-               ? profiler::align_phases(a, b, note)
-               : profiler::align_starts(a, b);
 }
 
 void Workspace::select_row(const profiler::LedgerViewRow& row) {
@@ -222,7 +219,7 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
         const auto alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
         const auto free_ns =
             allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
-        const profiler::TimeMap map = in_b ? map_of_b() : profiler::TimeMap();
+        const profiler::TimeMap map = in_b && alignment_ ? alignment_->second : profiler::TimeMap();
         tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
         if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
     }
@@ -243,7 +240,7 @@ void Workspace::reveal(const SelectedTensor& tensor) {
 // ---- views ----------------------------------------------------------------------------------
 
 profiler::TimelineRequest Workspace::timeline_request() const {
-    return make_request(selection_, time_window_);
+    return make_request(selection_, time_window_, alignment_);
 }
 
 profiler::TimelineReadout Workspace::read_timeline(size_t source, double time_ns) const {
@@ -311,8 +308,9 @@ void Workspace::start_stale_views() {
     }
     if (time_window_.width_px > 0 && std::exchange(timeline_stale_, false)) {
         using Result = models::Result<ViewOf<profiler::TimelineView>>;
-        timeline_task_.start([selection = selection_, window = time_window_]() -> Result {
-            const auto request = make_request(selection, with_margins(window));
+        timeline_task_.start([selection = selection_, window = time_window_,
+                              alignment = alignment_]() -> Result {
+            const auto request = make_request(selection, with_margins(window), alignment);
             return ViewOf<profiler::TimelineView>{selection.a, selection.b,
                                                   std::make_shared<const profiler::TimelineView>(
                                                       profiler::build_timeline_view(request))};
@@ -367,12 +365,12 @@ void Workspace::export_comparison(const fs::path& file, bool dark) {
 
 void Workspace::export_timeline(const fs::path& file, bool dark) {
     if (!timeline_view_) return;
-    start_export(file, [selection = selection_, window = time_window_, file,
+    start_export(file, [selection = selection_, window = time_window_, alignment = alignment_, file,
                         dark](const profiler::ChartOptions& options) {
         TimeWindow shown = window;
         shown.width_px = static_cast<int>(options.width);
         return profiler::write_timeline_chart(
-            profiler::build_timeline_view(make_request(selection, shown)),
+            profiler::build_timeline_view(make_request(selection, shown, alignment)),
             dark ? profiler::dark_theme() : profiler::light_theme(), options, file);
     });
 }

@@ -117,8 +117,6 @@ private:
     void choose_defaults();
     DocumentPtr find_document(const std::function<bool(const Document&)>& is_wanted) const;
     void update_looks();
-    /// From the clock of B to the shared time axis, that of A.
-    profiler::TimeMap map_of_b() const;
     /// Moves the time window to a tensor that lives outside of it.
     void reveal(const SelectedTensor& tensor);
     void select_row(const profiler::LedgerViewRow& row);
@@ -131,6 +129,7 @@ private:
     DocumentLoader loader_;
     Selection selection_;
     TimeWindow time_window_;
+    std::shared_ptr<const profiler::Alignment> alignment_;  // of A and B; null: nothing to align
     profiler::TimeRange time_limits_;
     LedgerQuery ledger_query_;
 

@@ -56,7 +56,11 @@ models::Result<void> write_timeline(const std::vector<NamedTrace>& traces,
         peaks[i] = find_peak(trace);
         request.sources.push_back({&trace, curves.back().get(), &peaks[i], label_of(traces[i])});
     }
-    const TimeRange range = fit_timeline(request.sources, request.alignment);
+    if (traces.size() > 1) {
+        request.alignment = std::make_shared<const Alignment>(
+            align(*traces[0].trace, *traces[1].trace, TimeAlignment::kPhases));
+    }
+    const TimeRange range = fit_timeline(request);
     request.start_ns = range.start_ns;
     request.end_ns = range.end_ns;
     return write_timeline_chart(build_timeline_view(request), light_theme(), {.format = *parsed},

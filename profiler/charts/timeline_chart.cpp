@@ -184,7 +184,7 @@ FigureText describe(const TimelineView& view, const ChartOptions& options) {
     for (const std::string& origin : view.origin) text.footer.push_back(capitalized(origin) + ".");
     if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
         text.footer.push_back(
-            fmt::format("Time is that of {}; {} is stretched phase by phase to its phases.",
+            fmt::format("Time is that of {}; {} is stretched to its phases and modules.",
                         view.traces[0].name, view.traces[1].name));
     }
     if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -24,27 +27,53 @@ double follow(const std::vector<Point>& points, double value, double Point::*fro
 }
 
 /// Phases of recorded steps in the order of time.
-std::vector<Phase> phases_in_order(const Trace& trace) {
-    std::vector<Phase> phases;
+std::vector<Id<Phase>> phases_in_order(const Trace& trace) {
+    std::vector<Id<Phase>> phases;
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
-        if (phase.step.valid()) phases.push_back(phase);
+        if (trace.phases.get<&Phase::step>(Id<Phase>(i)).valid()) phases.emplace_back(i);
     }
-    std::stable_sort(phases.begin(), phases.end(),
-                     [](const Phase& a, const Phase& b) { return a.start_ns < b.start_ns; });
+    const auto start_ns = trace.phases.column<&Phase::start_ns>();
+    std::stable_sort(phases.begin(), phases.end(), [&](Id<Phase> a, Id<Phase> b) {
+        return start_ns[a.index()] < start_ns[b.index()];
+    });
     return phases;
 }
 
 /// Why the common phases of two traces do not correspond; none when they do.
-std::optional<std::string> find_mismatch(const std::vector<Phase>& a, const std::vector<Phase>& b) {
+std::optional<std::string> find_mismatch(const Trace& first, const std::vector<Id<Phase>>& a,
+                                         const Trace& second, const std::vector<Id<Phase>>& b) {
     if (a.empty() || b.empty()) return "one of the traces has no phases";
     const std::size_t common = std::min(a.size(), b.size());
     for (std::size_t i = 0; i < common; ++i) {
-        if (a[i].kind == b[i].kind) continue;
+        const PhaseKind kind_a = first.phases.get<&Phase::kind>(a[i]);
+        const PhaseKind kind_b = second.phases.get<&Phase::kind>(b[i]);
+        if (kind_a == kind_b) continue;
         return fmt::format("phase {} is {} in one trace and {} in the other", i + 1,
-                           name_of(a[i].kind), name_of(b[i].kind));
+                           name_of(kind_a), name_of(kind_b));
     }
     return std::nullopt;
+}
+
+/// When a module first runs in a phase.
+struct ModuleStart {
+    std::string_view module;
+    int64_t start_ns = 0;
+};
+using ModuleStarts = std::vector<std::vector<ModuleStart>>;  // of each phase, in the order of ops
+
+ModuleStarts find_module_starts(const Trace& trace) {
+    ModuleStarts starts(trace.phases.size());
+    std::vector<Id<Phase>> seen_in(trace.scopes.size());  // the last phase in which each scope ran
+    const auto scopes = trace.ops.column<&Op::scope>();
+    const auto phases = trace.ops.column<&Op::phase>();
+    const auto start_ns = trace.ops.column<&Op::start_ns>();
+    for (std::size_t i = 0; i < scopes.size(); ++i) {
+        if (!scopes[i].valid() || !phases[i].valid()) continue;
+        if (std::exchange(seen_in[scopes[i].index()], phases[i]) == phases[i]) continue;
+        const std::string_view module = trace.text(trace.scopes.get<&Scope::path>(scopes[i]));
+        starts[phases[i].index()].push_back({module, start_ns[i]});
+    }
+    return starts;
 }
 
 /// Keeps the map strictly rising: a phase without duration cannot be stretched.
@@ -57,14 +86,18 @@ void add_point(std::vector<Point>& points, int64_t shared_ns, int64_t own_ns) {
     points.push_back(point);
 }
 
-}  // namespace
-
-double TimeMap::to_own(double shared_ns) const {
-    return follow(points_, shared_ns, &Point::shared_ns, &Point::own_ns);
-}
-
-double TimeMap::to_shared(double own_ns) const {
-    return follow(points_, own_ns, &Point::own_ns, &Point::shared_ns);
+/// Both traces' times at the modules that both ran, as far as they ran in the same order. A module
+/// that a recipe runs at another place (a layer that a checkpoint computes again) is passed over:
+/// `add_point` takes no step back, and nothing may lie beyond the phase's end.
+void add_modules(std::vector<Point>& points, const std::vector<ModuleStart>& a,
+                 const std::vector<ModuleStart>& b, int64_t end_b_ns) {
+    std::unordered_map<std::string_view, int64_t> times_b;
+    for (const ModuleStart& start : b) times_b.emplace(start.module, start.start_ns);
+    for (const ModuleStart& start : a) {
+        const auto found = times_b.find(start.module);
+        if (found == times_b.end() || found->second >= end_b_ns) continue;
+        add_point(points, start.start_ns, found->second);
+    }
 }
 
 TimeMap align_starts(const Trace& first, const Trace& second) {
@@ -76,19 +109,35 @@ TimeMap align_starts(const Trace& first, const Trace& second) {
     return TimeMap({{start(first), start(second)}});
 }
 
-TimeMap align_phases(const Trace& first, const Trace& second, std::string& note) {
-    const std::vector<Phase> a = phases_in_order(first);
-    const std::vector<Phase> b = phases_in_order(second);
-    if (const auto mismatch = find_mismatch(a, b)) {
-        note = fmt::format("Shown on their own clocks: {}.", *mismatch);
-        return align_starts(first, second);
+}  // namespace
+
+double TimeMap::to_own(double shared_ns) const {
+    return follow(points_, shared_ns, &Point::shared_ns, &Point::own_ns);
+}
+
+double TimeMap::to_shared(double own_ns) const {
+    return follow(points_, own_ns, &Point::own_ns, &Point::shared_ns);
+}
+
+Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted) {
+    if (wanted == TimeAlignment::kTime) return {.second = align_starts(first, second)};
+    const std::vector<Id<Phase>> a = phases_in_order(first);
+    const std::vector<Id<Phase>> b = phases_in_order(second);
+    if (const auto mismatch = find_mismatch(first, a, second, b)) {
+        return {.second = align_starts(first, second),
+                .note = fmt::format("Shown on their own clocks: {}.", *mismatch)};
     }
+    const ModuleStarts starts_a = find_module_starts(first);
+    const ModuleStarts starts_b = find_module_starts(second);
     std::vector<Point> points;
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-        add_point(points, a[i].start_ns, b[i].start_ns);
-        add_point(points, a[i].end_ns, b[i].end_ns);
+        const Phase phase_a = first.phases[a[i]];
+        const Phase phase_b = second.phases[b[i]];
+        add_point(points, phase_a.start_ns, phase_b.start_ns);
+        add_modules(points, starts_a[a[i].index()], starts_b[b[i].index()], phase_b.end_ns);
+        add_point(points, phase_a.end_ns, phase_b.end_ns);
     }
-    return TimeMap(std::move(points));
+    return {.second = TimeMap(std::move(points)), .used = TimeAlignment::kPhases};
 }
 
 }  // namespace profiler

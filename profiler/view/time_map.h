@@ -8,7 +8,7 @@
 /// The second trace's clock on the axis of the first: a rising line of straight pieces.
 ///
 ///     own time   ^            /      slope 1 before the first and after the last point,
-///                |        __/        straight between points (the starts and ends of phases)
+///                |        __/        straight between points (phases and the modules in them)
 ///                |     _/
 ///                |  __/
 ///                +--------------->  shared time
@@ -35,11 +35,18 @@ private:
     std::vector<Point> points_;
 };
 
-/// Both clocks agree at the start of their first step (at 0 for traces without steps).
-TimeMap align_starts(const Trace& first, const Trace& second);
+enum class TimeAlignment : uint8_t {
+    kTime,   // both from their first step's start (from 0 without steps)
+    kPhases  // phase by phase, and in each module by module; as kTime where phases do not correspond
+};
 
-/// Phase by phase. When the phases do not correspond, `note` says why and the map is that of
-/// `align_starts`.
-TimeMap align_phases(const Trace& first, const Trace& second, std::string& note);
+struct Alignment {
+    TimeMap second;  // the second trace's clock on the axis of the first
+    TimeAlignment used = TimeAlignment::kTime;
+    std::string note;  // why the phases could not be aligned; empty when they were
+};
+
+/// Goes through all ops of both: once for a pair of traces.
+Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted);
 
 }  // namespace profiler

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 namespace profiler {
@@ -153,13 +154,11 @@ void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineR
                           where.empty() ? peak : fmt::format("{}, {}", peak, where)});
 }
 
-TimeMap map_of(const std::vector<TimelineSource>& sources, std::size_t index,
-               TimeAlignment alignment, std::string& note) {
-    if (index == 0) return {};
-    const Trace& first = *sources[0].trace;
-    const Trace& second = *sources[index].trace;
-    return alignment == TimeAlignment::kPhases ? align_phases(first, second, note)
-                                               : align_starts(first, second);
+const TimeMap& map_of(const TimelineRequest& request, std::size_t index) {
+    static const TimeMap same;
+    if (index == 0) return same;
+    if (!request.alignment) throw std::logic_error("two sources of a timeline need an alignment");
+    return request.alignment->second;
 }
 
 /// The highest value of the whole capture: an axis that does not jump while zooming.
@@ -218,12 +217,15 @@ void add_run(const Trace& trace, TimelineView& view) {
 
 TimelineView build_timeline_view(const TimelineRequest& request) {
     TimelineView view;
-    view.alignment = request.alignment;
+    if (request.sources.size() > 1 && request.alignment) {
+        view.alignment = request.alignment->used;
+        view.alignment_note = request.alignment->note;
+    }
     const ColumnGrid grid = make_grid(request);
     for (std::size_t i = 0; i < request.sources.size(); ++i) {
         const TimelineSource& source = request.sources[i];
         add_run(*source.trace, view);
-        const TimeMap map = map_of(request.sources, i, request.alignment, view.alignment_note);
+        const TimeMap& map = map_of(request, i);
         TimelineTrace trace;
         trace.name = source.name;
         trace.start_ns = map.to_shared(static_cast<double>(source.curve->start_ns()));
@@ -236,16 +238,15 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
         view.max_bytes = std::max(view.max_bytes, highest_bytes(*source.curve));
         view.traces.push_back(std::move(trace));
     }
-    if (!view.alignment_note.empty()) view.alignment = TimeAlignment::kTime;
     add_totals(view);
     return view;
 }
 
-TimeRange fit_timeline(const std::vector<TimelineSource>& sources, TimeAlignment alignment) {
+TimeRange fit_timeline(const TimelineRequest& request) {
+    const std::vector<TimelineSource>& sources = request.sources;
     TimeRange range;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-        std::string note;
-        const TimeMap map = map_of(sources, i, alignment, note);
+        const TimeMap& map = map_of(request, i);
         const double start_ns = map.to_shared(static_cast<double>(sources[i].curve->start_ns()));
         const double end_ns = map.to_shared(static_cast<double>(sources[i].curve->end_ns()));
         range.start_ns = i == 0 ? start_ns : std::min(range.start_ns, start_ns);
@@ -258,8 +259,7 @@ TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source
                               double time_ns) {
     if (source_index >= request.sources.size()) return {};
     const TimelineSource& source = request.sources[source_index];
-    std::string note;
-    const TimeMap map = map_of(request.sources, source_index, request.alignment, note);
+    const TimeMap& map = map_of(request, source_index);
     const int64_t own_ns = std::llround(map.to_own(time_ns));
     const CurveBin bin = source.curve->at(own_ns);
     TimelineReadout readout;

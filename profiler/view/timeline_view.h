@@ -3,10 +3,12 @@
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/trace/trace.h"
+#include "profiler/view/time_map.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,8 @@
 /// pixel, stacked by role, with the allocated and reserved lines, phases, steps and the peak.
 ///
 /// Two traces share one axis, that of the first. Aligned by phases, the second one's time is
-/// stretched piecewise so that its phases start and end with the first one's; "where in forward"
-/// is then the same place in both, although the recipes differ in speed.
+/// stretched piecewise so that its phases and modules start with the first one's; "where in
+/// forward" is then the same place in both, although the recipes differ in speed.
 namespace profiler {
 
 /// One trace to draw. Everything is borrowed for the call.
@@ -26,17 +28,12 @@ struct TimelineSource {
     std::string name;                  // "A  original"
 };
 
-enum class TimeAlignment : uint8_t {
-    kTime,   // both from their first step's start
-    kPhases  // phase by phase; as kTime where the phases do not correspond
-};
-
 struct TimelineRequest {
     std::vector<TimelineSource> sources;  // one or two
     double start_ns = 0;                  // window, on the first trace's clock
     double end_ns = 0;
     int width_px = 0;
-    TimeAlignment alignment = TimeAlignment::kPhases;
+    std::shared_ptr<const Alignment> alignment;  // of two sources; needed then
 };
 
 struct PhaseBand {
@@ -94,12 +91,12 @@ struct TimelineView {
 
 TimelineView build_timeline_view(const TimelineRequest& request);
 
-/// The full range that fits all sources on the shared axis: what "Fit" shows.
+/// The full range that fits all sources of a request on the shared axis: what "Fit" shows.
 struct TimeRange {
     double start_ns = 0;
     double end_ns = 0;
 };
-TimeRange fit_timeline(const std::vector<TimelineSource>& sources, TimeAlignment alignment);
+TimeRange fit_timeline(const TimelineRequest& request);
 
 /// What a tooltip says about one instant: total, phase, and a row per role.
 struct TimelineReadout {

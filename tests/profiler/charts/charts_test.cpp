@@ -88,7 +88,8 @@ TimelineView two_traces() {
         {.sources = {{&a, &curve_a, &peak_a, "original"}, {&b, &curve_b, &peak_b, "tempo"}},
          .start_ns = 0,
          .end_ns = 3.1e6,
-         .width_px = 400});
+         .width_px = 400,
+         .alignment = std::make_shared<const Alignment>(align(a, b, TimeAlignment::kPhases))});
 }
 
 TEST(ComparisonChart, WritesASvgOfTheSizeAskedFor) {

@@ -51,6 +51,15 @@ struct Loaded {
     PeakReport peak;
 };
 
+TimelineRequest request_of(const Loaded& a, const Loaded& b,
+                           TimeAlignment alignment = TimeAlignment::kPhases) {
+    return {.sources = {a.source("A"), b.source("B")},
+            .start_ns = 0,
+            .end_ns = 5.2e6,
+            .width_px = 500,
+            .alignment = std::make_shared<const Alignment>(align(a.trace, b.trace, alignment))};
+}
+
 double highest(const std::vector<double>& values) {
     return *std::max_element(values.begin(), values.end());
 }
@@ -137,9 +146,7 @@ TEST(BuildTimelineView, LeavesOutBandsBesideTheWindow) {
 TEST(BuildTimelineView, AlignsPhasesOfTracesOfDifferentSpeed) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
-    const TimelineRequest request{
-        .sources = {a.source("A"), b.source("B")}, .start_ns = 0, .end_ns = 5.2e6, .width_px = 500};
-    const TimelineView view = build_timeline_view(request);
+    const TimelineView view = build_timeline_view(request_of(a, b));
     EXPECT_EQ(view.alignment, TimeAlignment::kPhases);
     EXPECT_EQ(view.alignment_note, "");
     ASSERT_EQ(view.traces[1].phases.size(), 2u);
@@ -154,10 +161,7 @@ TEST(BuildTimelineView, AlignsPhasesOfTracesOfDifferentSpeed) {
 TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     const Loaded b(make_trace(4 * kMiB, 9'000'000));
-    const TimelineView view = build_timeline_view({.sources = {a.source("A"), b.source("B")},
-                                                   .start_ns = 0,
-                                                   .end_ns = 5.2e6,
-                                                   .width_px = 500});
+    const TimelineView view = build_timeline_view(request_of(a, b));
     ASSERT_EQ(view.difference_bytes.size(), view.traces[0].column_count());
     // In the middle of backward both hold parameters, activation and temporary.
     const auto middle =
@@ -169,11 +173,10 @@ TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
 TEST(BuildTimelineView, SubtractsNothingWhereOneTraceHasEnded) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     const Loaded b(make_trace(8 * kMiB, 9'000'000));
-    const TimelineView view = build_timeline_view({.sources = {a.source("A"), b.source("B")},
-                                                   .start_ns = -2e6,
-                                                   .end_ns = 12e6,
-                                                   .width_px = 300,
-                                                   .alignment = TimeAlignment::kTime});
+    TimelineRequest request = request_of(a, b, TimeAlignment::kTime);
+    request.start_ns = -2e6;
+    request.end_ns = 12e6;
+    const TimelineView view = build_timeline_view(request);
     ASSERT_LT(view.traces[0].end_ns, view.traces[1].end_ns);
     for (std::size_t i = 0; i < view.difference_bytes.size(); ++i) {
         if (view.traces[0].edge_ns[i + 1] <= view.traces[0].end_ns) continue;
@@ -187,8 +190,7 @@ TEST(BuildTimelineView, SaysWhyPhasesCannotBeAligned) {
     TraceBuilder builder;
     builder.allocate({.bytes = 64});
     const Loaded b(builder.finish());
-    const TimelineView view = build_timeline_view(
-        {.sources = {a.source("A"), b.source("B")}, .start_ns = 0, .end_ns = 5e6, .width_px = 50});
+    const TimelineView view = build_timeline_view(request_of(a, b));
     EXPECT_EQ(view.alignment, TimeAlignment::kTime);
     EXPECT_EQ(view.alignment_note, "Shown on their own clocks: one of the traces has no phases.");
 }
@@ -207,11 +209,10 @@ TEST(BuildTimelineView, IsEmptyForEmptyAndAbsurdWindows) {
 TEST(FitTimeline, CoversAllTraces) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
-    const std::vector<TimelineSource> sources{a.source("A"), b.source("B")};
-    const TimeRange own = fit_timeline(sources, TimeAlignment::kTime);
+    const TimeRange own = fit_timeline(request_of(a, b, TimeAlignment::kTime));
     EXPECT_EQ(own.end_ns - own.start_ns,
               static_cast<double>(b.curve.end_ns() - b.curve.start_ns()));
-    const TimeRange aligned = fit_timeline(sources, TimeAlignment::kPhases);
+    const TimeRange aligned = fit_timeline(request_of(a, b));
     EXPECT_LT(aligned.end_ns, own.end_ns) << "the slower forward is pressed into the faster one's";
     EXPECT_LE(aligned.start_ns, 0);
 }
@@ -238,7 +239,7 @@ TEST(TimeMap, GoesThereAndBack) {
     EXPECT_EQ(TimeMap().to_own(42), 42);
 }
 
-TEST(AlignPhases, NamesTheFirstPhaseThatDiffers) {
+TEST(Align, NamesTheFirstPhaseThatDiffers) {
     TraceBuilder builder;
     builder.begin_step();
     builder.begin_phase(PhaseKind::kLoss);
@@ -246,9 +247,46 @@ TEST(AlignPhases, NamesTheFirstPhaseThatDiffers) {
     builder.end_phase();
     builder.end_step();
     const Trace other = builder.finish();
-    std::string note;
-    align_phases(make_trace(64, 1000), other, note);
-    EXPECT_THAT(note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
+    const Alignment alignment = align(make_trace(64, 1000), other, TimeAlignment::kPhases);
+    EXPECT_EQ(alignment.used, TimeAlignment::kTime);
+    EXPECT_THAT(alignment.note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
+}
+
+/// One forward phase of 100 ticks in which modules run at given times.
+Trace make_modules(const std::vector<std::pair<std::string, int64_t>>& modules) {
+    TraceBuilder b;
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    int64_t now_ns = 0;
+    for (const auto& [module, start_ns] : modules) {
+        b.wait(start_ns - now_ns);
+        now_ns = start_ns;
+        b.op("aten::addmm", b.scope(module));
+    }
+    b.wait(100 - now_ns);
+    b.end_phase();
+    b.end_step();
+    return b.finish();
+}
+
+TEST(Align, MapsModulesOntoEachOther) {
+    const Trace first = make_modules({{"query", 10}, {"softmax", 20}, {"output", 50}});
+    const Trace second =
+        make_modules({{"query", 30}, {"extra", 35}, {"softmax", 40}, {"output", 90}});
+    const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
+    EXPECT_EQ(map.to_own(10), 30);
+    EXPECT_EQ(map.to_own(20), 40);
+    EXPECT_EQ(map.to_own(35), 65) << "half way between softmax and output in both";
+    EXPECT_EQ(map.to_own(100), 100);
+}
+
+TEST(Align, PassesOverModulesThatRunInAnotherOrder) {
+    const Trace first = make_modules({{"a", 10}, {"b", 20}, {"c", 50}});
+    const Trace second = make_modules({{"b", 10}, {"a", 20}, {"c", 60}});
+    const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
+    EXPECT_EQ(map.to_own(10), 20);
+    EXPECT_EQ(map.to_own(50), 60);
+    for (double t = 1; t < 100; ++t) EXPECT_GT(map.to_own(t), map.to_own(t - 1));
 }
 
 TEST(ReadTimeline, IsEmptyForASourceThatIsNotThere) {
