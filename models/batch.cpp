@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/rand.h>
@@ -84,35 +85,49 @@ Batch make_batch(const Workload& w, at::Device device) {
     // A stream of its own: weights and data of one seed are independent.
     at::Generator generator =
         at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(w.seed) ^ 0x5eed5eedULL);
+    // What is drawn on the CPU moves to the device; Meta has no values, and none are drawn for it.
+    const auto place = [&](at::IntArrayRef shape, at::ScalarType type, const auto& draw) {
+        if (device.is_meta()) return at::empty(shape, at::device(device).dtype(type));
+        return draw().to(device, type);
+    };
     const at::ScalarType type = weight_type(w.precision);
+    const std::vector<int64_t> by_token{w.batch_size, w.seq_len};
     Batch batch;
     if (w.head == Head::kLayers) {
         const std::vector<int64_t> shape{w.batch_size, w.seq_len, w.model.hidden_size};
-        batch.input =
-            at::randn(shape, generator, at::kFloat).to(device, type).set_requires_grad(true);
-        batch.loss_weight = at::randn(shape, generator, at::kFloat).to(device, type);
+        const auto draw = [&] { return at::randn(shape, generator, at::kFloat); };
+        batch.input = place(shape, type, draw).set_requires_grad(true);
+        batch.loss_weight = place(shape, type, draw);
     } else {
-        batch.input_ids =
-            at::randint(w.model.vocab_size, {w.batch_size, w.seq_len}, generator, at::kLong);
+        at::Tensor ids;
+        if (!device.is_meta()) {
+            ids = at::randint(w.model.vocab_size, by_token, generator, at::kLong);
+        }
         const int64_t first = w.model.first_position;
-        batch.position_ids = at::arange(first, first + w.seq_len, at::kLong).to(device);
+        batch.position_ids = place({w.seq_len}, at::kLong,
+                                   [&] { return at::arange(first, first + w.seq_len, at::kLong); });
         if (w.model.type_vocab_size > 0) {
-            batch.token_type_ids = at::zeros({w.batch_size, w.seq_len}, at::kLong).to(device);
+            batch.token_type_ids =
+                place(by_token, at::kLong, [&] { return at::zeros(by_token, at::kLong); });
         }
-        if (w.head == Head::kMlm) batch.labels = masked_lm_labels(w, batch.input_ids, generator);
-        if (w.head == Head::kLm) batch.labels = next_token_labels(w, batch.input_ids);
-        if (w.head == Head::kSquad) {
-            batch.labels = at::randint(w.seq_len, {w.batch_size, 2}, generator, at::kLong);
-        }
-        batch.labels = batch.labels.to(device);
-        batch.input_ids = batch.input_ids.to(device);
+        const bool spans = w.head == Head::kSquad;
+        const std::vector<int64_t> by_label =
+            spans ? std::vector<int64_t>{w.batch_size, 2} : by_token;
+        batch.labels = place(by_label, at::kLong, [&] {
+            if (spans) return at::randint(w.seq_len, by_label, generator, at::kLong);
+            return w.head == Head::kMlm ? masked_lm_labels(w, ids, generator)
+                                        : next_token_labels(w, ids);
+        });
+        batch.input_ids = place(by_token, at::kLong, [&] { return ids; });
     }
-    if (w.padding == Padding::kRandom)
-        batch.additive_mask = random_padding(w, generator, type).to(device);
+    if (w.padding == Padding::kRandom) {
+        batch.additive_mask =
+            place(by_token, type, [&] { return random_padding(w, generator, type); });
+    }
     if (w.model.family == Family::kGpt2 && w.recipe.attention == Attention::kMaterialized) {
-        const bool autocast = is_autocast(w.precision);
+        const at::ScalarType scores = is_autocast(w.precision) ? autocast_type(w.precision) : type;
         batch.causal_mask =
-            triangular_mask(w, autocast ? autocast_type(w.precision) : type).to(device);
+            place({w.seq_len, w.seq_len}, scores, [&] { return triangular_mask(w, scores); });
     }
     return batch;
 }

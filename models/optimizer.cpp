@@ -162,10 +162,12 @@ std::unique_ptr<ParameterOptimizer> make_optimizer(const Workload& workload,
 bool LossScaler::unscale(std::vector<Tensor>& gradients) {
     if (!enabled_) return true;
     constexpr int64_t kGrowthInterval = 2000;
-    Tensor found_inf = at::zeros({1}, at::kFloat);
-    const Tensor inverse_scale = at::full({1}, 1.0 / scale_, at::kFloat);
+    const at::TensorOptions fp32 = gradients.at(0).options().dtype(at::kFloat);
+    Tensor found_inf = at::zeros({1}, fp32);
+    const Tensor inverse_scale = at::full({1}, 1.0 / scale_, fp32);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inverse_scale);
-    if (found_inf.item<float>() != 0) {
+    // Meta has no values: a step there is one that did not overflow.
+    if (!found_inf.is_meta() && found_inf.item<float>() != 0) {
         scale_ /= 2;
         good_steps_ = 0;
         return false;

@@ -99,7 +99,7 @@ double Training::run_step(StepListener* listener) {
         const PhaseScope phase(listener, TrainingPhase::kOptimizer);
         update_parameters();
     }
-    return loss.item<double>();
+    return loss.is_meta() ? 0 : loss.item<double>();
 }
 
 void Training::update_parameters() {

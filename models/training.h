@@ -27,7 +27,8 @@ class Training {
 public:
     explicit Training(const Workload& workload, at::Device device = at::kCPU);
 
-    /// Forward, loss, backward, optimizer; gradients are set to none at the end. Returns the loss.
+    /// Forward, loss, backward, optimizer; gradients are set to none at the end. Returns the loss;
+    /// 0 on Meta, which has shapes but no values.
     /// Throws c10::OutOfMemoryError when an allocation fails: gradients are released, and a next
     /// step may follow.
     double step(StepListener* listener = nullptr);

@@ -2,6 +2,7 @@
 
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
+#include "app/worker/meta_trace_job.h"
 #include "models/config/workload.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/tracking_allocator.h"
@@ -179,6 +180,8 @@ WorkerOutcome run_job(const Request& request, WorkerServer& server) {
             return Job(request, server).run();
         case profiler::RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
+        case profiler::RequestKind::kMetaTrace:
+            return run_meta_trace(request, server);
     }
     return tl::unexpected(
         ErrorFrame{.message = "This worker does not know that request.", .exit_code = kExitFailed});

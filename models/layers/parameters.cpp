@@ -1,6 +1,7 @@
 #include "models/layers/parameters.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/normal.h>
 
@@ -11,6 +12,7 @@ ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options)
       options_(options) {}
 
 at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape) {
+    if (options_.device().is_meta()) return add(std::move(name), at::empty(shape, options_));
     // Drawn in fp32 for every precision: all precisions start from the same weights.
     const at::Tensor drawn = at::normal(0.0, 0.02, shape, generator_, at::kFloat, at::kStrided,
                                         at::Device(at::kCPU), false);

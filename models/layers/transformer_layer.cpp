@@ -1,8 +1,9 @@
 #include "models/layers/transformer_layer.h"
 
+#include "models/layers/fused_attention.h"
 #include "models/observer.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_softmax.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/split.h>
@@ -91,12 +92,11 @@ Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context)
         case Attention::kRecomputeDropout:
             return recompute_dropout(project(x), context);
         case Attention::kFlash:
-            return flash(project(x), context);
         case Attention::kEfficient:
         case Attention::kCudnn:
-            break;
+            return fused(project(x), context);
     }
-    TORCH_CHECK(false, "this attention exists on CUDA only");
+    TORCH_CHECK(false, "not an attention");
 }
 
 SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
@@ -135,7 +135,7 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
     Tensor probs;  // [B*A, S, S]
     {
         const Scope scope("softmax");
-        probs = fp32_softmax_ ? at::softmax(scores, -1, at::kFloat) : at::softmax(scores, -1);
+        probs = softmax(scores);
         name_tensor(probs, "attention_probs");
     }
     scores.reset();
@@ -172,19 +172,25 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
     return merge_heads(merged.view({batch_size, model_.num_heads, seq_len, -1}));
 }
 
-Tensor SelfAttention::flash(const Heads& heads, const ForwardContext& context) const {
-    const Scope scope("flash");
-    std::optional<Tensor> mask;
-    if (context.additive_mask) {
-        mask = context.additive_mask->view({heads.query.size(0), 1, 1, heads.query.size(2)});
-    }
-    auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads.query, heads.key, heads.value, 0.0, model_.family == Family::kGpt2, mask);
+Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) const {
+    const Scope scope(kAttentionNames[static_cast<std::size_t>(variant_)]);
+    const FusedAttention attention = fused_attention(variant_, heads.query, heads.key, heads.value,
+                                                     {.additive_mask = context.additive_mask,
+                                                      .causal = model_.family == Family::kGpt2,
+                                                      .dropout_p = dropout_.p()});
     name_tensor(heads.query, "query");
     name_tensor(heads.key, "key");
     name_tensor(heads.value, "value");
-    name_tensor(logsumexp, "logsumexp");
-    return merge_heads(out);  // [B, S, H], a view of out
+    name_tensor(attention.logsumexp, "logsumexp");
+    return merge_heads(attention.out);  // [B, S, H], a view of out
+}
+
+/// Under autocast in fp32. From half precision CUDA reads 16 bits and writes 32 in one kernel, as
+/// torch's composite does there; elsewhere a cast comes first.
+Tensor SelfAttention::softmax(const Tensor& scores) const {
+    if (!fp32_softmax_) return at::softmax(scores, -1);
+    const bool half_to_float = !scores.is_cpu() && scores.scalar_type() == at::kHalf;
+    return half_to_float ? at::_softmax(scores, -1, true) : at::softmax(scores, -1, at::kFloat);
 }
 
 // ---- layer -----------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ private:
     Heads project(const Tensor& x) const;
     Tensor materialized(const Heads& heads, const ForwardContext& context) const;
     Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
-    Tensor flash(const Heads& heads, const ForwardContext& context) const;
+    Tensor fused(const Heads& heads, const ForwardContext& context) const;
+    Tensor softmax(const Tensor& scores) const;
 
     std::string scope_;  // "attention.self" or "attn"
     ModelConfig model_;

@@ -3,6 +3,7 @@
 #include "models/training.h"
 #include "profiler/capture/available_memory.h"
 #include "profiler/capture/freed_memory.h"
+#include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
@@ -38,77 +39,6 @@ int64_t effective_limit(const CaptureOptions& options) {
     if (available_bytes < 0) return -1;  // not known: no limit
     return TrackingAllocator::instance().allocated_bytes() + available_bytes;
 }
-
-/// Passes phases on to the recorder, and ends the step when the user has cancelled.
-class CancellableListener final : public models::StepListener {
-public:
-    CancellableListener(models::StepListener* next, const CaptureCallbacks& callbacks)
-        : next_(next), callbacks_(&callbacks) {}
-
-    void on_phase_begin(models::TrainingPhase phase) override {
-        if (callbacks_->cancelled && callbacks_->cancelled()) throw Cancelled();
-        if (next_) next_->on_phase_begin(phase);
-    }
-    void on_phase_end(models::TrainingPhase phase) noexcept override {
-        if (next_) next_->on_phase_end(phase);
-    }
-    void on_gradients() override {
-        if (next_) next_->on_gradients();
-    }
-
-private:
-    models::StepListener* next_;
-    const CaptureCallbacks* callbacks_;
-};
-
-void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done,
-            int64_t total) {
-    if (callbacks.cancelled && callbacks.cancelled()) throw Cancelled();
-    if (callbacks.progress) callbacks.progress(stage, done, total);
-}
-
-void describe_storages(Recorder& recorder, const models::Training& training) {
-    for (const models::Parameter& parameter : training.model().parameters()) {
-        recorder.describe(parameter.value, parameter.name, Role::kParameter);
-    }
-    for (const models::OptimizerState& state : training.optimizer().state()) {
-        recorder.describe(state.value, state.name, Role::kOptimizerState);
-    }
-    for (const auto& [name, tensor] : training.batch().named()) {
-        recorder.describe(tensor, name, Role::kInput);
-    }
-}
-
-/// Tells the recorder and whoever watches of a step's parts.
-class RecordedStep final : public models::StepListener {
-public:
-    RecordedStep(Recorder& recorder, const models::Training& training,
-                 const CaptureCallbacks& callbacks)
-        : recorder_(&recorder), training_(&training), callbacks_(&callbacks) {}
-
-    void on_phase_begin(models::TrainingPhase phase) override {
-        if (callbacks_->phase_begun) {
-            callbacks_->phase_begun(training_->num_steps(), phase_kind(phase));
-        }
-        recorder_->on_phase_begin(phase);
-    }
-    void on_phase_end(models::TrainingPhase phase) noexcept override {
-        recorder_->on_phase_end(phase);
-    }
-    /// Gradients live from here to the end of the optimizer: they are named in between.
-    void on_gradients() override {
-        for (const models::Parameter& parameter : training_->model().parameters()) {
-            recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Role::kGradient);
-        }
-        const at::Tensor& input = training_->batch().input;
-        if (input.defined()) recorder_->describe(input.grad(), "input.grad", Role::kGradient);
-    }
-
-private:
-    Recorder* recorder_;
-    const models::Training* training_;
-    const CaptureCallbacks* callbacks_;
-};
 
 void record_steps(models::Training& training, const CaptureOptions& options,
                   const CaptureCallbacks& callbacks, Trace& trace) {
@@ -226,6 +156,13 @@ void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& 
     }
 }
 
+RunPlace this_machine(const CaptureOptions& options) {
+    return {.source = Source::kMeasuredCpu,
+            .time_basis = TimeBasis::kMeasured,
+            .device_name = processor_name(),
+            .memory_limit_bytes = options.memory_limit_bytes};
+}
+
 void set_threads(int num_threads) {
     if (num_threads > 0) at::set_num_threads(num_threads);
 }
@@ -236,7 +173,7 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
                     const CaptureCallbacks& callbacks, Trace& trace) {
     set_threads(options.num_threads);
     const MemoryLimit limit(effective_limit(options));
-    describe_run(workload, options.memory_limit_bytes, trace);
+    describe_run(workload, this_machine(options), trace);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload);
     warm_up(training, options.warmup_steps, callbacks);
@@ -247,7 +184,7 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
                   const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace) {
     set_threads(options.num_threads);
     const MemoryLimit limit(effective_limit(options));
-    if (trace.runs.empty()) describe_run(workload, options.memory_limit_bytes, trace);
+    if (trace.runs.empty()) describe_run(workload, this_machine(options), trace);
     report(callbacks, "building the model", 0, 1);
     models::Workload smallest = workload;
     smallest.batch_size = 1;

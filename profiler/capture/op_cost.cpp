@@ -11,6 +11,8 @@ namespace {
 struct OpKind {
     OpClass op_class;
     int64_t flop_per_element;
+    int64_t updates = 0;  // of an op that returns nothing: it writes this many times the words of
+                          // its first argument, and its count is per element of that
 };
 
 // Element-wise and normalization counts: the forward of LayerNorm is 7 n (mean 1, variance 3,
@@ -34,7 +36,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"tempo::layer_norm_forward", {kNormalization, 7}},
         {"tempo::layer_norm_backward", {kNormalization, 15}},
         {"tempo::softmax_dropout_forward", {kNormalization, 6}},
-        {"tempo::softmax_dropout_backward_", {kNormalization, 6}},
+        {"tempo::softmax_dropout_backward_", {kNormalization, 6, 1}},
         {"tempo::softmax_dropout_recompute", {kElementWise, 1}},
         {"tempo::dropout_forward", {kElementWise, 1}},
         {"tempo::dropout_backward", {kElementWise, 1}},
@@ -54,8 +56,41 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::copy_", {kElementWise, 0}},
         {"aten::embedding", {kOther, 0}},
         {"aten::embedding_dense_backward", {kOther, 1}},
+        {"aten::_scaled_dot_product_flash_attention", {kContraction, 0}},
+        {"aten::_scaled_dot_product_flash_attention_backward", {kContraction, 0}},
+        {"aten::_scaled_dot_product_efficient_attention", {kContraction, 0}},
+        {"aten::_scaled_dot_product_efficient_attention_backward", {kContraction, 0}},
+        {"aten::_scaled_dot_product_cudnn_attention", {kContraction, 0}},
+        {"aten::_scaled_dot_product_cudnn_attention_backward", {kContraction, 0}},
     };
     return kinds;
+}
+
+/// One kernel on CUDA; on the CPU they call an op per tensor.
+const std::unordered_map<std::string_view, OpKind>& cuda_op_kinds() {
+    using enum OpClass;
+    static const std::unordered_map<std::string_view, OpKind> kinds{
+        {"aten::_foreach_add_", {kElementWise, 1, 1}},
+        {"aten::_foreach_mul_", {kElementWise, 1, 1}},
+        {"aten::_foreach_div_", {kElementWise, 1, 1}},
+        {"aten::_foreach_lerp_", {kElementWise, 3, 1}},
+        {"aten::_foreach_addcmul_", {kElementWise, 3, 1}},
+        {"aten::_foreach_addcdiv_", {kElementWise, 3, 1}},
+        {"aten::_foreach_copy_", {kElementWise, 0, 1}},
+        {"aten::_foreach_sqrt", {kElementWise, 1}},
+        {"aten::_amp_foreach_non_finite_check_and_unscale_", {kElementWise, 1, 1}},
+        // Decay 1, moments 3 and 4, correction 2, root 1, eps 1, update 2; it writes the weights
+        // and both moments.
+        {"aten::_fused_adamw_", {kElementWise, 14, 3}},
+    };
+    return kinds;
+}
+
+const OpKind* find_kind(std::string_view name, OpSet ops) {
+    if (const auto found = op_kinds().find(name); found != op_kinds().end()) return &found->second;
+    if (ops == OpSet::kCpu) return nullptr;
+    const auto found = cuda_op_kinds().find(name);
+    return found == cuda_op_kinds().end() ? nullptr : &found->second;
 }
 
 int64_t words_of(std::span<const at::Tensor> tensors) {
@@ -81,16 +116,17 @@ int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t 
 
 }  // namespace
 
-std::optional<OpClass> op_class_of(std::string_view name) {
-    const auto& kinds = op_kinds();
-    const auto found = kinds.find(name);
-    if (found == kinds.end()) return std::nullopt;
-    return found->second.op_class;
+std::optional<OpClass> op_class_of(std::string_view name, OpSet ops) {
+    const OpKind* const kind = find_kind(name, ops);
+    if (!kind) return std::nullopt;
+    return kind->op_class;
 }
 
 OpInputs summarize_inputs(std::string_view name, OpClass op_class,
-                          std::span<const at::Tensor> inputs) {
-    OpInputs result{.words = words_of(inputs), .largest_words = largest(inputs)};
+                          std::span<const at::Tensor> inputs, std::size_t num_first) {
+    OpInputs result{.words = words_of(inputs),
+                    .largest_words = largest(inputs),
+                    .first_words = words_of(inputs.first(num_first))};
     if (op_class != OpClass::kContraction) return result;
     // addmm(bias, x, w) and baddbmm(bias, a, b) have their first factor in second place.
     const std::size_t factor = name == "aten::addmm" || name == "aten::baddbmm" ? 1 : 0;
@@ -112,8 +148,13 @@ OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
     } else {
         // A lookup reads the rows that it gathers, not the table.
         if (name == "aten::embedding") cost.read_words = cost.written_words;
+        const OpKind& kind = *find_kind(name, OpSet::kCuda);
+        if (kind.updates > 0 && outputs.empty())
+            cost.written_words = kind.updates * inputs.first_words;
+        const bool over_list = cuda_op_kinds().contains(name);
         cost.flop =
-            op_kinds().at(name).flop_per_element * std::max(inputs.largest_words, largest(outputs));
+            kind.flop_per_element *
+            (over_list ? inputs.first_words : std::max(inputs.largest_words, largest(outputs)));
     }
     return cost;
 }

@@ -2,6 +2,7 @@
 
 #include "profiler/capture/tensor_text.h"
 #include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/tracking_allocator.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,13 +13,19 @@
 namespace profiler {
 namespace {
 
+struct OpFrame {
+    Id<Op> id;
+    StringId name;
+    bool wraps_itself = false;  // autocast's kernel of an op calls the op again, with cast inputs
+};
+
 /// The ops that run now on this thread, innermost last.
-thread_local std::vector<Id<Op>> op_stack;
+thread_local std::vector<OpFrame> op_stack;
 
 /// The next recorder's; its address would not do, a later recorder may have the same.
 std::atomic<uint64_t> next_generation{1};
 
-Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back(); }
+Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
 }  // namespace
 
@@ -36,22 +43,30 @@ PhaseKind phase_kind(models::TrainingPhase phase) {
     throw std::logic_error("not a training phase");
 }
 
-Recorder::Recorder(Trace& trace)
-    : trace_(trace), generation_(next_generation++), start_(std::chrono::steady_clock::now()) {
-    device_ = trace_.devices.append({.name = trace_.strings.intern("cpu")});
+Recorder::Recorder(Trace& trace, const RecorderOptions& options)
+    : trace_(trace),
+      allocator_(options.allocator ? *options.allocator : TrackingAllocator::instance()),
+      time_basis_(options.time_basis),
+      ops_(options.ops),
+      generation_(next_generation++),
+      start_(std::chrono::steady_clock::now()) {
+    device_ = trace_.devices.append({.name = trace_.strings.intern(options.device_name)});
 }
 
 Recorder::~Recorder() { stop(); }
 
 int64_t Recorder::now_ns() const {
+    if (time_basis_ == TimeBasis::kEventOrder) return next_event_;
     return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
 }
 
-void Recorder::start() {
+void Recorder::start_allocations() {
     recording_ = true;
-    TrackingAllocator& allocator = TrackingAllocator::instance();
-    allocator.set_listener(this);
-    allocator.for_each_live([&](Block& block) { on_alloc(block); });
+    allocator_.set_listener(this);
+    allocator_.for_each_live([&](Block& block) { on_alloc(block); });
+}
+
+void Recorder::start_ops() {
     models::set_observer(this);
     install_torch_hooks(this);
 }
@@ -60,9 +75,8 @@ void Recorder::stop() {
     if (!recording_) return;
     install_torch_hooks(nullptr);
     models::set_observer(nullptr);
-    TrackingAllocator& allocator = TrackingAllocator::instance();
-    allocator.set_listener(nullptr);
-    allocator.for_each_live([](Block& block) { block.allocation = -1; });
+    allocator_.set_listener(nullptr);
+    allocator_.for_each_live([](Block& block) { block.allocation = -1; });
     recording_ = false;
 }
 
@@ -103,15 +117,16 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 void Recorder::on_alloc(Block& block) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
-    const Id<Allocation> allocation = trace_.allocations.append(
-        {.device = device_,
-         .address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(block.data())),
-         .requested_bytes = block.size_bytes,
-         .block_bytes = block.size_bytes,
-         .alloc_event = next_event_++,
-         .alloc_ns = now_ns(),
-         .op = current_op(),
-         .storage = storage});
+    const int64_t now = now_ns();
+    const Id<Allocation> allocation =
+        trace_.allocations.append({.device = device_,
+                                   .address = allocator_.address_of(block),
+                                   .requested_bytes = block.size_bytes,
+                                   .block_bytes = block.size_bytes,
+                                   .alloc_event = next_event_++,
+                                   .alloc_ns = now,
+                                   .op = current_op(),
+                                   .storage = storage});
     trace_.storages.append(
         {.allocation = allocation, .size_bytes = block.size_bytes, .role = Role::kTemporary});
     storage_names_.emplace_back();
@@ -145,16 +160,18 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     const std::string& path = models::Scope::current();
     if (!path.empty()) op.scope = scope_of(path);
     link_to_forward(op, function, id);
-    const std::optional<OpClass> op_class = op_class_of(function.name());
+    if (!op_stack.empty() && op_stack.back().name == op.name) op_stack.back().wraps_itself = true;
+    const std::optional<OpClass> op_class = op_class_of(function.name(), ops_);
     op.op_class = op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
-    op_stack.push_back(id);
+    op_stack.push_back({.id = id, .name = op.name});
     if (!op_class) return {.id = id};
     const auto arguments = function.inputs();
     const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
     add_edges(id, inputs, Access::kRead);
-    return {.id = id, .inputs = summarize_inputs(function.name(), *op_class, inputs)};
+    const std::size_t num_first = arguments.empty() ? 0 : tensors_of({arguments.data(), 1}).size();
+    return {.id = id, .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
 }
 
 /// A node of the backward pass carries the sequence number that its forward op drew. Inside a
@@ -186,9 +203,10 @@ void Recorder::end_op(const at::RecordFunction& function, const RunningOp& runni
     const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
     // Ops end in the reverse order of their begin; an exception may have skipped some ends.
-    while (!op_stack.empty() && op_stack.back() != id) op_stack.pop_back();
+    while (!op_stack.empty() && op_stack.back().id != id) op_stack.pop_back();
+    const bool wraps_itself = !op_stack.empty() && op_stack.back().wraps_itself;
     if (!op_stack.empty()) op_stack.pop_back();
-    if (!running.inputs) return;
+    if (!running.inputs || wraps_itself) return;
     const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
     const OpCost cost =
         cost_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
@@ -252,8 +270,7 @@ std::size_t Recorder::TensorKeyHash::operator()(const TensorKey& key) const {
 
 Id<Storage> Recorder::storage_of(const at::Tensor& tensor) const {
     if (!tensor.defined() || !tensor.has_storage()) return {};
-    const Block* const block =
-        TrackingAllocator::block_of(*tensor.storage().unsafeGetStorageImpl());
+    const Block* const block = allocator_.block_of(*tensor.storage().unsafeGetStorageImpl());
     if (!block || block->allocation < 0) return {};
     return trace_.allocations.get<&Allocation::storage>(
         Id<Allocation>(static_cast<std::size_t>(block->allocation)));

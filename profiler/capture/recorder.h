@@ -3,7 +3,7 @@
 #include "models/observer.h"
 #include "models/training.h"
 #include "profiler/capture/op_cost.h"
-#include "profiler/capture/tracking_allocator.h"
+#include "profiler/capture/recorded_allocator.h"
 #include "profiler/trace/trace.h"
 
 #include <ATen/core/Tensor.h>
@@ -32,16 +32,32 @@ namespace profiler {
 
 PhaseKind phase_kind(models::TrainingPhase phase);
 
+/// What is recorded, and how it is counted.
+struct RecorderOptions {
+    RecordedAllocator* allocator = nullptr;       // null: the CPU's
+    std::string_view device_name = "cpu";         // of the allocations' device
+    TimeBasis time_basis = TimeBasis::kMeasured;  // kEventOrder: times are event numbers
+    OpSet ops = OpSet::kCpu;                      // whose ops have costs
+};
+
 class Recorder final : public models::Observer,
                        public models::StepListener,
                        public AllocationListener {
 public:
-    explicit Recorder(Trace& trace);
+    explicit Recorder(Trace& trace, const RecorderOptions& options = {});
     ~Recorder() override;
 
     /// Begins recording; blocks that are live already become the first allocations, in order.
-    void start();
+    void start() {
+        start_allocations();
+        start_ops();
+    }
     void stop();
+
+    /// The two parts of start(): allocations alone cost little, and a step that is not looked at
+    /// still shapes the memory of those that are.
+    void start_allocations();
+    void start_ops();
 
     void begin_step();
     void end_step(double loss);
@@ -50,6 +66,7 @@ public:
     void describe(const at::Tensor& tensor, std::string_view name, Role role);
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
 
+    /// Since the recorder was made; the number of allocator events so far where there is no time.
     int64_t now_ns() const;
     /// Different for every recorder of the process.
     uint64_t generation() const { return generation_; }
@@ -96,6 +113,9 @@ private:
     Id<Thread> current_thread();
 
     Trace& trace_;
+    RecordedAllocator& allocator_;
+    const TimeBasis time_basis_;
+    const OpSet ops_;
     const uint64_t generation_;
     std::mutex mutex_;
     std::chrono::steady_clock::time_point start_;

@@ -10,7 +10,6 @@
 #include <fstream>
 
 namespace profiler {
-namespace {
 
 std::string processor_name() {
     std::ifstream file("/proc/cpuinfo");
@@ -21,17 +20,15 @@ std::string processor_name() {
     return "cpu";
 }
 
-}  // namespace
-
-void describe_run(const models::Workload& workload, int64_t memory_limit_bytes, Trace& trace) {
+void describe_run(const models::Workload& workload, const RunPlace& place, Trace& trace) {
     StringTable& strings = trace.strings;
     const nlohmann::json software{{"torch", TORCH_VERSION},
                                   {"cpu_capability", at::get_cpu_capability()}};
     const nlohmann::json recipes(static_cast<std::size_t>(workload.model.num_layers),
                                  models::to_text(workload.recipe));
     const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
-    trace.runs.append({.source = Source::kMeasuredCpu,
-                       .time_basis = TimeBasis::kMeasured,
+    trace.runs.append({.source = place.source,
+                       .time_basis = place.time_basis,
                        .state = RunState::kIncomplete,
                        .workload = strings.intern(models::to_json(workload).dump()),
                        .model = strings.intern(workload.model.name),
@@ -39,7 +36,7 @@ void describe_run(const models::Workload& workload, int64_t memory_limit_bytes, 
                        .recipe = strings.intern(workload.recipe_name),
                        .recipe_per_layer = strings.intern(recipes.dump()),
                        .precision = strings.intern(models::name_of(workload.precision)),
-                       .device_name = strings.intern(processor_name()),
+                       .device_name = strings.intern(place.device_name),
                        .software = strings.intern(software.dump()),
                        .allocator_settings = strings.intern(""),
                        .num_layers = workload.model.num_layers,
@@ -47,7 +44,7 @@ void describe_run(const models::Workload& workload, int64_t memory_limit_bytes, 
                        .seq_len = workload.seq_len,
                        .seed = workload.seed,
                        .num_threads = at::get_num_threads(),
-                       .memory_limit_bytes = memory_limit_bytes,
+                       .memory_limit_bytes = place.memory_limit_bytes,
                        .start_unix_ns = std::chrono::nanoseconds(unix_time).count()});
 }
 

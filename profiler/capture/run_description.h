@@ -3,9 +3,23 @@
 #include "models/config/workload.h"
 #include "profiler/trace/trace.h"
 
+#include <cstdint>
+#include <string>
+
 namespace profiler {
 
-/// Appends the run's row: what is trained, on which machine, with which versions.
-void describe_run(const models::Workload& workload, int64_t memory_limit_bytes, Trace& trace);
+/// Where a run is measured, or for what it is predicted.
+struct RunPlace {
+    Source source = Source::kMeasuredCpu;
+    TimeBasis time_basis = TimeBasis::kMeasured;
+    std::string device_name;
+    int64_t memory_limit_bytes = -1;  // -1: none
+};
+
+/// As the system names this machine's processor.
+std::string processor_name();
+
+/// Appends the run's row: what is trained, where, with which versions.
+void describe_run(const models::Workload& workload, const RunPlace& place, Trace& trace);
 
 }  // namespace profiler

@@ -22,20 +22,19 @@ TrackingAllocator& TrackingAllocator::instance() {
 }
 
 TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU)) {
-    static_assert(sizeof(Block) <= Block::kHeaderBytes);
+    static_assert(sizeof(Block) <= kHeaderBytes);
     c10::SetAllocator(c10::kCPU, this, kPriority);
 }
 
-Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) {
+Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
     if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
         return nullptr;
     return reinterpret_cast<Block*>(static_cast<char*>(storage.data_ptr().get_context()) -
-                                    Block::kHeaderBytes);
+                                    kHeaderBytes);
 }
 
-void TrackingAllocator::set_listener(AllocationListener* listener) {
-    const std::lock_guard lock(mutex_);
-    listener_ = listener;
+int64_t TrackingAllocator::address_of(const Block& block) const {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(&block)) + kHeaderBytes;
 }
 
 c10::DataPtr TrackingAllocator::allocate(size_t size) {
@@ -50,14 +49,14 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     allocated_bytes_ += size_bytes;
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
     memory.release_context();
-    char* const data = reinterpret_cast<char*>(block) + Block::kHeaderBytes;
+    char* const data = reinterpret_cast<char*>(block) + kHeaderBytes;
     return {data, data, &free_block, c10::Device(c10::kCPU)};
 }
 
 /// torch's own allocator throws a plain c10::Error when the system has no memory.
 c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
     try {
-        return upstream_->allocate(static_cast<size_t>(size_bytes + Block::kHeaderBytes));
+        return upstream_->allocate(static_cast<size_t>(size_bytes + kHeaderBytes));
     } catch (const std::exception&) {
         last_out_of_memory_ = {.requested_bytes = size_bytes, .free_bytes = -1};
         TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: the system refused ",
@@ -68,7 +67,7 @@ c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
 void TrackingAllocator::free_block(void* data) {
     if (!data) return;
     TrackingAllocator& self = instance();
-    auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - Block::kHeaderBytes);
+    auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - kHeaderBytes);
     TORCH_INTERNAL_ASSERT(block->magic == kMagic,
                           "a block was freed twice or written before its start");
     {
@@ -91,17 +90,6 @@ void TrackingAllocator::refuse_over_limit(int64_t size_bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: tried to allocate ",
                      format_bytes(size_bytes), " with ", format_bytes(free_bytes), " of ",
                      format_bytes(limit), " free");
-}
-
-void TrackingAllocator::link(Block& block) {
-    block.previous = newest_;
-    (newest_ ? newest_->next : oldest_) = &block;
-    newest_ = &block;
-}
-
-void TrackingAllocator::unlink(Block& block) {
-    (block.previous ? block.previous->next : oldest_) = block.next;
-    (block.next ? block.next->previous : newest_) = block.previous;
 }
 
 }  // namespace profiler

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 3> kRequestNames{"doctor", "capture", "sweep"};
+constexpr std::array<std::string_view, 4> kRequestNames{"doctor", "capture", "sweep", "meta_trace"};
 
 json fields(const Hello& hello) { return {{"version", hello.version}}; }
 
@@ -21,7 +21,8 @@ json fields(const Request& request) {
             {"warmup_steps", request.warmup_steps},
             {"steps", request.steps},
             {"num_threads", request.num_threads},
-            {"batch_sizes", request.batch_sizes}};
+            {"batch_sizes", request.batch_sizes},
+            {"compute_capability", request.compute_capability}};
 }
 
 json fields(const Cancel&) { return json::object(); }
@@ -67,6 +68,7 @@ Request request_from(const json& header) {
     header.at("steps").get_to(request.steps);
     header.at("num_threads").get_to(request.num_threads);
     header.at("batch_sizes").get_to(request.batch_sizes);
+    header.at("compute_capability").get_to(request.compute_capability);
     return request;
 }
 
@@ -93,7 +95,8 @@ Message message_from(const json& header) {
                         header.at("total").get<int64_t>()};
     }
     if (kind == "result") {
-        return ResultFrame{header.at("path").get<std::string>(), header.at("summary")};
+        return ResultFrame{.path = header.at("path").get<std::string>(),
+                           .summary = header.at("summary")};
     }
     if (kind == "error") {
         return ErrorFrame{header.at("message").get<std::string>(),

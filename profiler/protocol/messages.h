@@ -17,7 +17,7 @@
 /// result or error.
 namespace profiler {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 /// Descriptor of the worker's end of the socket pair; standard output and error stay the log.
 inline constexpr int kWorkerDescriptor = 3;
 
@@ -29,7 +29,7 @@ struct Hello {
     std::string version;
 };
 
-enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep };
+enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kMetaTrace };
 
 struct Request {
     RequestKind kind = RequestKind::kDoctor;
@@ -40,6 +40,7 @@ struct Request {
     int64_t steps = 3;
     int64_t num_threads = 0;           // 0: torch's default
     std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
+    std::string compute_capability;    // of a meta_trace: "sm_80"
 };
 
 struct Cancel {};
@@ -62,6 +63,8 @@ struct Sample {
 struct ResultFrame {
     std::string path;        // of the finished file
     nlohmann::json summary;  // of a doctor request: its checks
+    std::string payload;     // of a meta_trace request: the trace (profiler/trace/trace_bytes.h);
+                             // the frame's binary part, not in the header
 };
 
 struct ErrorFrame {

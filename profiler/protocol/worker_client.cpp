@@ -179,6 +179,9 @@ std::optional<WorkerOutcome> WorkerClient::Impl::handle_messages(int64_t id,
         if (!*frame) return std::nullopt;
         auto message = from_header((*frame)->header);
         if (!message) return broken(message.error().message);
+        if (auto* result = std::get_if<ResultFrame>(&message->message)) {
+            result->payload = std::move((*frame)->payload);
+        }
         // What still arrives of an earlier request is not for this one.
         const bool hello = std::holds_alternative<Hello>(message->message);
         if (!hello && message->id != id) continue;

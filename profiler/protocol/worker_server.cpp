@@ -63,7 +63,7 @@ void WorkerServer::answer(const Job& job, const Handler& handler) {
     // Idle before the answer is out: a program that leaves right after it must not end us by force.
     current_id_ = 0;
     if (outcome) {
-        socket_.send(to_header(*outcome, job.id));
+        socket_.send(to_header(*outcome, job.id), outcome->payload);
     } else {
         socket_.send(to_header(outcome.error(), job.id));
     }

@@ -45,7 +45,8 @@ Trace capture(const Workload& workload,
 class TorchAccounting final : public c10::MemoryReportingInfoBase {
 public:
     void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
-        live += size > 0 ? size - Block::kHeaderBytes : size + Block::kHeaderBytes;
+        constexpr int64_t kHeader = TrackingAllocator::kHeaderBytes;
+        live += size > 0 ? size - kHeader : size + kHeader;
         history.push_back(live);
     }
     bool memoryProfilingEnabled() const override { return true; }

@@ -79,6 +79,9 @@ WorkerOutcome handle(WorkerServer& server, const Request& request) {
     if (act == "kill") raise(SIGKILL);
     if (act == "exit") std::_Exit(7);
     if (act == "throw") throw std::runtime_error("The workload threw.");
+    if (act == "payload") {
+        return ResultFrame{.path = {}, .summary = {}, .payload = std::string("\0\n\xff", 3)};
+    }
     if (act == "out-of-memory") {
         return tl::unexpected(ErrorFrame{"The capture ran out of memory.", 3});
     }

@@ -49,6 +49,16 @@ protected:
     }
 };
 
+TEST_F(Worker, BytesOfAnAnswerArriveAsTheyWereSent) {
+    WorkerClient client = start();
+    for (int i = 0; i < 2; ++i) {
+        const auto outcome = client.run(request("payload"));
+        ASSERT_TRUE(outcome) << outcome.error().message;
+        EXPECT_EQ(outcome->payload, std::string("\0\n\xff", 3));
+        EXPECT_EQ(client.run(request("echo"))->payload, "");
+    }
+}
+
 TEST_F(Worker, AnswersRequestsOneAfterAnother) {
     WorkerClient client = start();
     for (int64_t i = 1; i <= 3; ++i) {

@@ -1,0 +1,100 @@
+#include "models/config/cuda_support.h"
+
+#include <charconv>
+
+namespace models {
+namespace {
+
+constexpr ComputeCapability kAmpere{8, 0};
+
+/// The dtype in which attention runs: autocast gives it 16 bits.
+int64_t attention_bytes(Precision precision) {
+    return is_autocast(precision) ? 2 : weight_bytes(precision);
+}
+
+/// sdp_utils.cpp in torch: what each backend of scaled_dot_product_attention asks for.
+Result<void> validate_fused_attention(const Workload& w, ComputeCapability capability) {
+    const Attention backend = w.recipe.attention;
+    const auto name = kAttentionNames[static_cast<std::size_t>(backend)];
+    const int64_t element_bytes = attention_bytes(w.precision);
+    const bool efficient = backend == Attention::kEfficient;
+    if (efficient ? element_bytes == 8 : element_bytes != 2) {
+        return fail("The attention '{}' has no {} kernel: choose {} or attention=materialized.",
+                    name, name_of(w.precision),
+                    efficient ? "--precision fp32" : "--precision bf16");
+    }
+    if (!efficient && capability < kAmpere) {
+        return fail(
+            "The attention '{}' needs compute capability 8.0, and this card has {}.{}: choose "
+            "attention=efficient.",
+            name, capability.major, capability.minor);
+    }
+    // Rows of a head are loaded 16 bytes at a time.
+    const int64_t multiple = 16 / element_bytes;
+    const int64_t largest = efficient ? INT64_MAX : backend == Attention::kFlash ? 256 : 128;
+    if (w.model.head_dim() % multiple != 0 || w.model.head_dim() > largest) {
+        return fail(
+            "The attention '{}' cannot run heads of {}: choose --hidden and --heads so that a head "
+            "is a multiple of {}{}, or attention=materialized.",
+            name, w.model.head_dim(), multiple,
+            efficient ? "" : fmt::format(" and at most {}", largest));
+    }
+    if (backend == Attention::kFlash && w.padding != Padding::kNone) {
+        return fail(
+            "The attention 'flash' has no padding mask: choose attention=efficient or --padding "
+            "none.");
+    }
+    if (w.padding != Padding::kNone && w.model.family == Family::kGpt2) {
+        return fail(
+            "The attention '{}' takes a padding mask or causality, not both: choose "
+            "attention=materialized or --padding none.",
+            name);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string to_text(ComputeCapability capability) {
+    return fmt::format("sm_{}{}", capability.major, capability.minor);
+}
+
+Result<ComputeCapability> parse_compute_capability(std::string_view text) {
+    constexpr std::string_view kPrefix = "sm_";
+    int number = 0;
+    if (text.starts_with(kPrefix)) {
+        const std::string_view digits = text.substr(kPrefix.size());
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        if (error == std::errc() && end == digits.data() + digits.size() && number >= 10) {
+            return ComputeCapability{number / 10, number % 10};
+        }
+    }
+    return fail("'{}' is not a compute capability: write sm_80 for 8.0.", text);
+}
+
+Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capability) {
+    if (auto ok = validate(workload); !ok) return ok;
+    if (workload.recipe.fusion != Fusion::kNone) {
+        return fail("The fusion '{}' is not available on CUDA: choose fusion=none.",
+                    kFusionNames[static_cast<std::size_t>(workload.recipe.fusion)]);
+    }
+    if (workload.precision == Precision::kTf32 && capability < kAmpere) {
+        return fail(
+            "The precision tf32 needs compute capability 8.0, and this card has {}.{}: choose "
+            "fp32.",
+            capability.major, capability.minor);
+    }
+    switch (workload.recipe.attention) {
+        case Attention::kMaterialized:
+        case Attention::kRecomputeDropout:
+            return {};
+        case Attention::kFlash:
+        case Attention::kEfficient:
+        case Attention::kCudnn:
+            return validate_fused_attention(workload, capability);
+    }
+    return {};
+}
+
+}  // namespace models

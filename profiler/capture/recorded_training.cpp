@@ -1,0 +1,55 @@
+#include "profiler/capture/recorded_training.h"
+
+namespace profiler {
+
+void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done,
+            int64_t total) {
+    if (callbacks.cancelled && callbacks.cancelled()) throw Cancelled();
+    if (callbacks.progress) callbacks.progress(stage, done, total);
+}
+
+void describe_storages(Recorder& recorder, const models::Training& training) {
+    for (const models::Parameter& parameter : training.model().parameters()) {
+        recorder.describe(parameter.value, parameter.name, Role::kParameter);
+    }
+    for (const models::OptimizerState& state : training.optimizer().state()) {
+        recorder.describe(state.value, state.name, Role::kOptimizerState);
+    }
+    for (const auto& [name, tensor] : training.batch().named()) {
+        recorder.describe(tensor, name, Role::kInput);
+    }
+}
+
+void CancellableListener::on_phase_begin(models::TrainingPhase phase) {
+    if (callbacks_->cancelled && callbacks_->cancelled()) throw Cancelled();
+    if (next_) next_->on_phase_begin(phase);
+}
+
+void CancellableListener::on_phase_end(models::TrainingPhase phase) noexcept {
+    if (next_) next_->on_phase_end(phase);
+}
+
+void CancellableListener::on_gradients() {
+    if (next_) next_->on_gradients();
+}
+
+void RecordedStep::on_phase_begin(models::TrainingPhase phase) {
+    if (callbacks_->phase_begun) {
+        callbacks_->phase_begun(training_->num_steps(), phase_kind(phase));
+    }
+    recorder_->on_phase_begin(phase);
+}
+
+void RecordedStep::on_phase_end(models::TrainingPhase phase) noexcept {
+    recorder_->on_phase_end(phase);
+}
+
+void RecordedStep::on_gradients() {
+    for (const models::Parameter& parameter : training_->model().parameters()) {
+        recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Role::kGradient);
+    }
+    const at::Tensor& input = training_->batch().input;
+    if (input.defined()) recorder_->describe(input.grad(), "input.grad", Role::kGradient);
+}
+
+}  // namespace profiler

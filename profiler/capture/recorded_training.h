@@ -1,0 +1,52 @@
+#pragma once
+
+#include "models/training.h"
+#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/recorder.h"
+
+#include <cstdint>
+#include <string_view>
+
+/// A training step as a recorder and whoever watches hear of it, on any device.
+namespace profiler {
+
+/// Passes progress on; throws Cancelled when the user has cancelled.
+void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done, int64_t total);
+
+/// Tells the recorder which storages are parameters, optimizer state and inputs.
+void describe_storages(Recorder& recorder, const models::Training& training);
+
+/// Passes phases on to `next` (null: to nobody), and ends the step when the user has cancelled.
+class CancellableListener final : public models::StepListener {
+public:
+    CancellableListener(models::StepListener* next, const CaptureCallbacks& callbacks)
+        : next_(next), callbacks_(&callbacks) {}
+
+    void on_phase_begin(models::TrainingPhase phase) override;
+    void on_phase_end(models::TrainingPhase phase) noexcept override;
+    void on_gradients() override;
+
+private:
+    models::StepListener* next_;
+    const CaptureCallbacks* callbacks_;
+};
+
+/// Tells the recorder and whoever watches of a step's parts.
+class RecordedStep final : public models::StepListener {
+public:
+    RecordedStep(Recorder& recorder, const models::Training& training,
+                 const CaptureCallbacks& callbacks)
+        : recorder_(&recorder), training_(&training), callbacks_(&callbacks) {}
+
+    void on_phase_begin(models::TrainingPhase phase) override;
+    void on_phase_end(models::TrainingPhase phase) noexcept override;
+    /// Gradients live from here to the end of the optimizer: they are named in between.
+    void on_gradients() override;
+
+private:
+    Recorder* recorder_;
+    const models::Training* training_;
+    const CaptureCallbacks* callbacks_;
+};
+
+}  // namespace profiler

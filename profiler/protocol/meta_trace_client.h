@@ -1,0 +1,19 @@
+#pragma once
+
+#include "models/config/cuda_support.h"
+#include "models/config/result.h"
+#include "models/config/workload.h"
+#include "profiler/protocol/worker_client.h"
+#include "profiler/trace/trace.h"
+
+namespace profiler {
+
+/// Asks the worker what one training step of `workload` asks of a GPU's memory: a MetaTrace
+/// (profiler/capture/meta_capture.h; docs/prediction.md). One worker answers any number of these,
+/// one after another; what a MetaTrace depends on is the workload and the compute capability.
+/// Errors: a workload that CUDA cannot run, and what WorkerClient::run says.
+models::Result<Trace> request_meta_trace(WorkerClient& worker, const models::Workload& workload,
+                                         models::ComputeCapability capability,
+                                         const WorkerEvents& events = {});
+
+}  // namespace profiler
