@@ -12,6 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
+/// The only value that differs from run to run.
+void forget_the_clock(Trace& trace) { trace.runs.set<&Run::start_unix_ns>(Id<Run>(0), 0); }
+
 class MetaTraceWorker : public testing::Test {
 protected:
     static constexpr const char* kWorker = TEMPOSCOPE_BINARY_DIR "/temposcope-worker";
@@ -39,9 +42,7 @@ TEST_F(MetaTraceWorker, AnswersSeveralRequestsAlike) {
     const auto other = request_meta_trace(*worker, workload("flash"), {9, 0});
     auto again = request_meta_trace(*worker, workload("original"), {8, 0});
     ASSERT_TRUE(first && other && again) << worker->log();
-    for (Trace* trace : {&*first, &*again}) {
-        trace->runs.set<&Run::start_unix_ns>(Id<Run>(0), 0);  // the only value that is the clock's
-    }
+    for (Trace* trace : {&*first, &*again}) forget_the_clock(*trace);
     EXPECT_EQ(::tests::first_difference(*first, *again), "");
     EXPECT_EQ(first->run().source, Source::kPredicted);
     EXPECT_EQ(first->run().batch_size, 4);
