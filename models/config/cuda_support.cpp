@@ -56,21 +56,19 @@ Result<void> validate_fused_attention(const Workload& w, ComputeCapability capab
 }  // namespace
 
 std::string to_text(ComputeCapability capability) {
-    return fmt::format("sm_{}{}", capability.major, capability.minor);
+    return fmt::format("{}.{}", capability.major, capability.minor);
 }
 
 Result<ComputeCapability> parse_compute_capability(std::string_view text) {
-    constexpr std::string_view kPrefix = "sm_";
-    int number = 0;
-    if (text.starts_with(kPrefix)) {
-        const std::string_view digits = text.substr(kPrefix.size());
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), number);
-        if (error == std::errc() && end == digits.data() + digits.size() && number >= 10) {
-            return ComputeCapability{number / 10, number % 10};
-        }
+    ComputeCapability capability;
+    const char* const end = text.data() + text.size();
+    const auto major = std::from_chars(text.data(), end, capability.major);
+    if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.') {
+        const auto minor = std::from_chars(major.ptr + 1, end, capability.minor);
+        const bool is_whole = minor.ec == std::errc() && minor.ptr == end;
+        if (is_whole && capability.major > 0 && capability.minor >= 0) return capability;
     }
-    return fail("'{}' is not a compute capability: write sm_80 for 8.0.", text);
+    return fail("'{}' is not a compute capability: write it as 8.6.", text);
 }
 
 Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capability) {

@@ -19,7 +19,7 @@ struct ComputeCapability {
     friend auto operator<=>(const ComputeCapability&, const ComputeCapability&) = default;
 };
 
-std::string to_text(ComputeCapability capability);  // "sm_80", "sm_120"
+std::string to_text(ComputeCapability capability);  // "8.0", "12.0"
 /// Errors: not of that form.
 Result<ComputeCapability> parse_compute_capability(std::string_view text);
 

@@ -23,7 +23,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     describe_run(workload,
                  {.source = Source::kPredicted,
                   .time_basis = TimeBasis::kEventOrder,
-                  .device_name = models::to_text(target.capability)},
+                  .device_name = "compute capability " + models::to_text(target.capability)},
                  trace);
     // Before the kernels: workspaces, too, are dropped when nobody listens any more.
     MetaAllocator& allocator = MetaAllocator::instance();

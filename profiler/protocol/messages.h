@@ -40,7 +40,7 @@ struct Request {
     int64_t steps = 3;
     int64_t num_threads = 0;           // 0: torch's default
     std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
-    std::string compute_capability;    // of a meta_trace: "sm_80"
+    std::string compute_capability;    // of a meta_trace: "8.0"
 };
 
 struct Cancel {};

@@ -46,7 +46,7 @@ TEST_F(MetaTraceWorker, AnswersSeveralRequestsAlike) {
     EXPECT_EQ(::tests::first_difference(*first, *again), "");
     EXPECT_EQ(first->run().source, Source::kPredicted);
     EXPECT_EQ(first->run().batch_size, 4);
-    EXPECT_EQ(other->text(other->run().device_name), "sm_90");
+    EXPECT_EQ(other->text(other->run().device_name), "compute capability 9.0");
     EXPECT_NE(first->allocations.size(), other->allocations.size());
 }
 

@@ -25,11 +25,11 @@ TEST(ComputeCapability, ReadsWhatItWrites) {
          {ComputeCapability{7, 5}, ComputeCapability{8, 0}, ComputeCapability{12, 0}}) {
         EXPECT_EQ(*parse_compute_capability(to_text(capability)), capability);
     }
-    EXPECT_EQ(to_text({12, 0}), "sm_120");
-    for (const char* text : {"", "sm_", "80", "sm_8", "sm_8x", "sm_-80", "sm_80 "}) {
+    EXPECT_EQ(to_text({12, 0}), "12.0");
+    for (const char* text : {"", "8", "80", "8.", ".6", "8.x", "-8.0", "0.5", "8.0 ", "sm_80"}) {
         const auto parsed = parse_compute_capability(text);
         ASSERT_FALSE(parsed) << text;
-        EXPECT_THAT(parsed.error().message, HasSubstr("sm_80 for 8.0"));
+        EXPECT_THAT(parsed.error().message, HasSubstr("write it as 8.6"));
     }
 }
 

@@ -109,7 +109,7 @@ TEST(MetaTrace, SaysWhatItIs) {
     EXPECT_EQ(trace.run().source, Source::kPredicted);
     EXPECT_EQ(trace.run().time_basis, TimeBasis::kEventOrder);
     EXPECT_EQ(trace.run().state, RunState::kComplete);
-    EXPECT_EQ(trace.text(trace.run().device_name), "sm_90");
+    EXPECT_EQ(trace.text(trace.run().device_name), "compute capability 9.0");
     EXPECT_EQ(trace.text(trace.devices.get<&Device::name>(Id<Device>(0))), "cuda:0");
     ASSERT_EQ(trace.steps.size(), 1U);
     EXPECT_EQ(trace.phases.size(), 4U);
