@@ -151,7 +151,7 @@ models::Result<StepWork> step_work_of(const Trace& trace) {
     const auto workload = workload_of(trace);
     if (!workload) return models::fail("The trace does not say which workload it ran.");
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
-    StepWork work{.batch_size = workload->batch_size};
+    StepWork work{.batch_size = workload->batch_size, .source = trace.run().source};
     read_requests(trace, work);
     read_parameters(trace, work.parameters);
     read_ops(trace, *workload, work);
@@ -202,6 +202,7 @@ KernelWork AffineStep::interpolate(const KernelWork& small, const KernelWork& la
 StepWork AffineStep::ops_at(int64_t batch_size) const {
     StepWork step;
     step.batch_size = batch_size;
+    step.source = small_.source;
     step.parameters = small_.parameters;
     step.has_shapes = small_.has_shapes && large_.has_shapes;
     step.model_flop = interpolate(small_.model_flop, large_.model_flop, batch_size);

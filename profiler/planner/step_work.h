@@ -44,6 +44,7 @@ struct Parameters {
 
 struct StepWork {
     int64_t batch_size = 0;
+    Source source = Source::kPredicted;  // of the trace
     std::vector<StepRequest> requests;
     std::vector<StepAllocation> allocations;  // by the requests' numbers
     std::vector<StepOp> ops;                  // forward, loss and backward of the last step
