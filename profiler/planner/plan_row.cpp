@@ -31,8 +31,11 @@ models::Result<bool> fits(StepFamily& family, const MemoryOptions& options, int6
     return !limited->out_of_memory;
 }
 
-std::vector<int64_t> batches_up_to(int64_t max_batch) {
+/// `dense`: batches cost no trace of their own.
+std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
     std::set<int64_t> batches{max_batch};
+    for (int64_t b = 1; b < max_batch; b *= 2) batches.insert(b);
+    if (!dense) return {batches.begin(), batches.end()};
     for (int64_t b = 1; b <= std::min(max_batch, kDenseBatches); ++b) batches.insert(b);
     const int64_t rest = std::max<int64_t>(max_batch - kDenseBatches, 0);
     const int64_t step =
@@ -106,7 +109,7 @@ private:
     void add_notes(const StepWork& step) {
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
-        if (!family_.is_affine()) {
+        if (!family_.why_not_affine().empty()) {
             row_.notes.push_back(
                 fmt::format("each batch was traced itself: {}", family_.why_not_affine()));
         }
@@ -174,7 +177,8 @@ private:
     }
 
     void add_curve(const TimeModel& model, int64_t max_batch) {
-        for (const int64_t batch_size : batches_up_to(max_batch)) {
+        for (const int64_t batch_size :
+             batches_up_to(max_batch, family_.why_not_affine().empty())) {
             const auto step = family_.ops_at(batch_size);
             if (!step) return refuse(step.error().message);
             const double step_ns = time_of(*step, model).total_ns();
@@ -258,7 +262,7 @@ models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& 
                                        int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
     int64_t good = 0;
-    int64_t bad = 2;
+    int64_t bad = family.last_range_begin();
     while (bad <= family.largest_valid_batch()) {
         const auto ok = fits(family, options, capacity_bytes, bad);
         if (!ok) return tl::unexpected(ok.error());

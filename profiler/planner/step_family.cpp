@@ -24,6 +24,20 @@ int64_t find_largest_valid_batch(const models::Workload& workload) {
     return valid;
 }
 
+/// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds").
+std::vector<int64_t> token_thresholds(const models::Workload& workload) {
+    std::vector<int64_t> tokens;
+    // Our LayerNorm backward: one partial sum a row until each block of the grid has one.
+    constexpr int64_t kPartialSumRows = 216;
+    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput) {
+        tokens.push_back(kPartialSumRows);
+    }
+    // embedding_dense_backward sorts the tokens above this many (Embedding.cu).
+    constexpr int64_t kUnsortedTokens = 3072;
+    if (workload.head != models::Head::kLayers) tokens.push_back(kUnsortedTokens);
+    return tokens;
+}
+
 }  // namespace
 
 models::Result<StepFamily> StepFamily::trace(const models::Workload& workload,
@@ -31,23 +45,47 @@ models::Result<StepFamily> StepFamily::trace(const models::Workload& workload,
     StepFamily family(workload, source);
     family.workload_.batch_size = 1;
     if (const auto ok = models::validate(family.workload_); !ok) return tl::unexpected(ok.error());
-    family.largest_valid_batch_ = find_largest_valid_batch(family.workload_);
-    if (family.largest_valid_batch_ == 1) {
-        family.why_not_affine_ = "the model accepts no batch above 1";
-        if (const auto one = family.traced(1); !one) return tl::unexpected(one.error());
-        return family;
-    }
-    const int64_t first = family.largest_valid_batch_ >= 4 ? 2 : 1;
-    const auto small = family.traced(first);
-    if (!small) return tl::unexpected(small.error());
-    const auto large = family.traced(2 * first);
-    if (!large) return tl::unexpected(large.error());
-    if (auto affine = AffineStep::fit(**small, **large)) {
-        family.affine_ = std::move(*affine);
-    } else {
-        family.why_not_affine_ = affine.error().message;
+    family.make_ranges(find_largest_valid_batch(family.workload_));
+    if (const auto ok = family.trace_range(family.ranges_.back()); !ok) {
+        return tl::unexpected(ok.error());
     }
     return family;
+}
+
+void StepFamily::make_ranges(int64_t largest_valid_batch) {
+    int64_t last = 1;
+    ranges_.push_back({.first = 1, .last = 1});
+    for (const int64_t tokens : token_thresholds(workload_)) {
+        const int64_t end = std::min(tokens / workload_.seq_len, largest_valid_batch);
+        if (end <= last) continue;
+        ranges_.push_back({.first = last + 1, .last = end});
+        last = end;
+    }
+    if (largest_valid_batch > last) {
+        ranges_.push_back({.first = last + 1, .last = largest_valid_batch});
+    }
+}
+
+StepFamily::Range& StepFamily::range_of(int64_t batch_size) {
+    const auto range = std::find_if(ranges_.begin(), ranges_.end(),
+                                    [&](const Range& one) { return batch_size <= one.last; });
+    return range == ranges_.end() ? ranges_.back() : *range;
+}
+
+models::Result<void> StepFamily::trace_range(Range& range) {
+    if (range.is_traced) return {};
+    const auto small = traced(range.first);
+    if (!small) return tl::unexpected(small.error());
+    range.is_traced = true;
+    if (range.first == range.last) return {};
+    const auto large = traced(std::min(2 * range.first, range.last));
+    if (!large) return tl::unexpected(large.error());
+    if (auto line = AffineStep::fit(**small, **large)) {
+        range.line = std::move(*line);
+    } else {
+        why_not_affine_ = line.error().message;
+    }
+    return {};
 }
 
 models::Result<const StepWork*> StepFamily::traced(int64_t batch_size) {
@@ -66,16 +104,20 @@ models::Result<const StepWork*> StepFamily::traced(int64_t batch_size) {
 }
 
 models::Result<StepWork> StepFamily::at(int64_t batch_size) {
-    if (fits_line(batch_size)) return affine_->at(batch_size);
+    Range& range = range_of(batch_size);
+    if (const auto ok = trace_range(range); !ok) return tl::unexpected(ok.error());
+    if (range.line) return range.line->at(batch_size);
     const auto work = traced(batch_size);
     if (!work) return tl::unexpected(work.error());
     return **work;
 }
 
 models::Result<StepWork> StepFamily::ops_at(int64_t batch_size) {
-    // Times of batch 1 need no trace of their own: the ops are those of other batches.
-    if (affine_) return affine_->ops_at(batch_size);
-    return at(batch_size);
+    // The ops are the same in all ranges, and the last one has been traced.
+    if (ranges_.back().line) return ranges_.back().line->ops_at(batch_size);
+    auto work = at(batch_size);
+    if (work) merge_equal_ops(*work);
+    return work;
 }
 
 models::Result<StepMemory> StepFamily::unlimited_memory(int64_t batch_size,

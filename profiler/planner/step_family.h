@@ -30,19 +30,28 @@ using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace
 inline constexpr ComputeCapability kTracedCapability{8, 0};
 
 /// Not safe to use from several threads at once. `source` must outlive it.
+///
+/// Batches lie in ranges within which the sequence of requests does not change:
+///
+///     1 | 2 ... 6 | 7 ... largest          BERT, S = 512: torch sorts above 3072 tokens
+///
+/// A range gets its line from two traces when it is first asked for; batch 1, whose sequence may
+/// be its own, is always traced itself.
 class StepFamily {
 public:
-    /// Traces batches 2 and 4 (1 and 2 where the model allows no more).
+    /// Traces the two batches at the begin of the last range.
     /// Errors: a workload that cannot be at batch 1; what the source says.
     static models::Result<StepFamily> trace(const models::Workload& workload,
                                             const MetaTraceSource& source);
 
     const models::Workload& workload() const { return workload_; }
     /// The largest batch that the model accepts (no tensor over 2^31 elements).
-    int64_t largest_valid_batch() const { return largest_valid_batch_; }
+    int64_t largest_valid_batch() const { return ranges_.back().last; }
+    /// Where the last range begins: a search for a batch best begins there.
+    int64_t last_range_begin() const { return ranges_.back().first; }
 
-    /// Batch 1 and batches of a family that is not affine are traced themselves.
     models::Result<StepWork> at(int64_t batch_size);
+    /// What the ops have to do; without requests.
     models::Result<StepWork> ops_at(int64_t batch_size);
 
     /// Peaks without a limit; kept, since all cards of equal options share them.
@@ -50,21 +59,28 @@ public:
     models::Result<StepMemory> limited_memory(int64_t batch_size, const MemoryOptions& options,
                                               int64_t limit_bytes);
 
-    bool is_affine() const { return affine_.has_value(); }
-    /// Why not; one clause for a note.
+    /// Why batches were traced one by one; a clause for a note, empty when they were not.
     const std::string& why_not_affine() const { return why_not_affine_; }
 
 private:
+    struct Range {
+        int64_t first = 1;
+        int64_t last = 1;
+        bool is_traced = false;
+        std::optional<AffineStep> line;
+    };
+
     StepFamily(models::Workload workload, const MetaTraceSource& source)
         : workload_(std::move(workload)), source_(&source) {}
 
+    void make_ranges(int64_t largest_valid_batch);
+    Range& range_of(int64_t batch_size);
+    models::Result<void> trace_range(Range& range);
     models::Result<const StepWork*> traced(int64_t batch_size);
-    bool fits_line(int64_t batch_size) const { return affine_ && batch_size > 1; }
 
     models::Workload workload_;
     const MetaTraceSource* source_;
-    int64_t largest_valid_batch_ = 0;
-    std::optional<AffineStep> affine_;
+    std::vector<Range> ranges_;  // rising, without gaps
     std::string why_not_affine_;
     std::map<int64_t, StepWork> traced_;  // by batch size
     struct Peaks {

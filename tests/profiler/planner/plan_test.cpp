@@ -84,12 +84,32 @@ TEST(StepFamily, TracesTwoBatchesAndNoMore) {
     EXPECT_EQ(calls, 3);
 }
 
+TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
+    std::vector<int64_t> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(w.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_TRUE(family->at(1000));
+    EXPECT_TRUE(family->ops_at(3));
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_EQ(family->at(96)->batch_size, 96);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
+}
+
 TEST(StepFamily, TracesEachBatchWhereSequencesDiffer) {
     int calls = 0;
     const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
     auto family = StepFamily::trace(tests::toy_workload(), source);
     ASSERT_TRUE(family);
-    EXPECT_FALSE(family->is_affine());
+    EXPECT_THAT(family->why_not_affine(), HasSubstr("different sequences"));
     EXPECT_EQ(family->at(7)->batch_size, 7);
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
