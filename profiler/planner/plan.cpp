@@ -97,28 +97,35 @@ private:
             return;
         }
         if (row.max_batch_size.value_or(0) > 0) return;
+        std::vector<std::string_view> too_large;
         for (const std::string_view name : kSavingRecipes) {
-            if (would_fit(row, name)) {
+            const std::optional<bool> fits = would_fit(row, name);
+            if (!fits) continue;
+            if (*fits) {
                 row.reason += fmt::format(" The recipe {} would fit.", name);
                 return;
             }
+            too_large.push_back(name);
         }
-        row.reason +=
-            fmt::format(" Neither would the recipes {}.", fmt::join(kSavingRecipes, ", "));
+        if (!too_large.empty()) {
+            row.reason += fmt::format(" Neither would {}.", fmt::join(too_large, " or "));
+        }
     }
 
-    bool would_fit(const PlanRow& row, std::string_view recipe) {
+    /// None: it cannot be known, or the card refuses the recipe.
+    std::optional<bool> would_fit(const PlanRow& row, std::string_view recipe) {
         models::Workload workload = row.workload;
         workload.recipe_name = recipe;
         const auto parsed = models::parse_recipe(recipe);
-        if (!parsed) return false;
+        if (!parsed) return std::nullopt;
         workload.recipe = *parsed;
         PlanRow other = start_row(request_, data_, workload, *row.gpu);
-        if (other.status != PlanStatus::kOk) return false;
+        if (other.status != PlanStatus::kOk) return std::nullopt;
         StepFamily* family = saving_family(workload);
-        if (family == nullptr) return false;
+        if (family == nullptr) return std::nullopt;
         fill_row(other, request_, data_, *family);
-        return other.max_batch_size.value_or(0) > 0;
+        if (!other.max_batch_size) return std::nullopt;
+        return *other.max_batch_size > 0;
     }
 
     /// Traced once for all the rows that ask; null when it cannot be.

@@ -44,9 +44,7 @@ struct PlanPoint {
 };
 
 struct PlanMemory {
-    int64_t peak_allocated_bytes = 0;
-    int64_t peak_reserved_bytes = 0;
-    PeakContents contents;          // when most is allocated
+    PeakContents contents;          // peaks, and what lives when most is allocated
     std::vector<MemoryTerm> terms;  // data parallelism's
     int64_t context_bytes = 0;
     int64_t usable_bytes = 0;  // of the card, or the budget

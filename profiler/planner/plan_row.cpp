@@ -31,6 +31,22 @@ models::Result<bool> fits(StepFamily& family, const MemoryOptions& options, int6
     return !limited->out_of_memory;
 }
 
+/// A batch strictly between two, where a line through their peaks meets the capacity; the middle
+/// where one of them cannot be.
+int64_t guess_between(StepFamily& family, const MemoryOptions& options, int64_t capacity_bytes,
+                      int64_t good, int64_t bad) {
+    const int64_t middle = good + (bad - good) / 2;
+    if (good == 0 || bad > family.largest_valid_batch()) return middle;
+    const auto low = family.unlimited_memory(good, options);
+    const auto high = family.unlimited_memory(bad, options);
+    if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return middle;
+    const auto share = static_cast<double>(capacity_bytes - low->peak_reserved_bytes) /
+                       static_cast<double>(high->peak_reserved_bytes - low->peak_reserved_bytes);
+    const auto guess =
+        good + static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
+    return std::clamp(guess, good + 1, bad - 1);
+}
+
 /// `dense`: batches cost no trace of their own.
 std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
     std::set<int64_t> batches{max_batch};
@@ -201,10 +217,7 @@ private:
     void add_memory(int64_t batch_size) {
         row_.batch_size = batch_size;
         const auto step = family_.at(batch_size);
-        const auto peaks = family_.limited_memory(batch_size, options_, capacity_bytes_);
-        if (!step || !peaks) return refuse(step ? peaks.error().message : step.error().message);
-        memory_.peak_allocated_bytes = peaks->peak_allocated_bytes;
-        memory_.peak_reserved_bytes = peaks->peak_reserved_bytes;
+        if (!step) return refuse(step.error().message);
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
     }
@@ -270,8 +283,12 @@ models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& 
         good = bad;
         bad *= 2;
     }
-    while (bad - good > 1) {
-        const int64_t middle = good + (bad - good) / 2;
+    // Memory is nearly a line: a few guesses on it, then halves.
+    constexpr int kGuesses = 4;
+    for (int i = 0; bad - good > 1; ++i) {
+        const int64_t middle = i < kGuesses
+                                   ? guess_between(family, options, capacity_bytes, good, bad)
+                                   : good + (bad - good) / 2;
         const auto ok = fits(family, options, capacity_bytes, middle);
         if (!ok) return tl::unexpected(ok.error());
         (*ok ? good : bad) = middle;

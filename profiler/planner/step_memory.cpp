@@ -106,6 +106,8 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     const Simulation simulation =
         simulate(stream, {.settings = options.settings, .memory_limit_bytes = limit_bytes});
     PeakContents contents;
+    contents.peaks = {simulation.peak.allocated_bytes, simulation.peak.reserved_bytes,
+                      simulation.out_of_memory};
     std::vector<int64_t> sizes(stream.num_allocations);
     const std::size_t end = std::min(simulation.peak_request + 1, stream.requests.size());
     int64_t sum = 0;

@@ -34,8 +34,10 @@ struct StepMemory {
 StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes);
 
-/// What lives when most is allocated. `rounding_bytes`: what blocks are larger than their tensors.
+/// The peaks, and what lives when most is allocated. `rounding_bytes`: what blocks are larger than
+/// their tensors.
 struct PeakContents {
+    StepMemory peaks;
     RoleBytes by_role{};
     int64_t persistent_bytes = 0;
     int64_t rounding_bytes = 0;

@@ -128,7 +128,8 @@ TEST(Plan, FillsEveryRow) {
         EXPECT_GE(row.best_sequences_per_s, row.sequences_per_s);
         EXPECT_LE(*row.best_batch_size, *row.max_batch_size);
         EXPECT_GT(row.model_tflops, 0);
-        EXPECT_GE(row.memory->peak_reserved_bytes, row.memory->peak_allocated_bytes);
+        EXPECT_GE(row.memory->contents.peaks.peak_reserved_bytes,
+                  row.memory->contents.peaks.peak_allocated_bytes);
         EXPECT_FALSE(row.curve.empty());
         EXPECT_EQ(row.curve.back().batch_size, *row.max_batch_size);
     }
@@ -142,7 +143,7 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.batch_size, 10);
     const auto work = step_work_of(tests::make_toy_step(tests::toy_workload(10))).value();
-    EXPECT_EQ(row.memory->peak_allocated_bytes,
+    EXPECT_EQ(row.memory->contents.peaks.peak_allocated_bytes,
               simulate_step(work, {.cublas_workspace_bytes = 8519680}, std::nullopt)
                   .peak_allocated_bytes);
     const auto model =
@@ -181,7 +182,7 @@ TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
     EXPECT_EQ(result.rows[1].status, PlanStatus::kDoesNotFit);
     EXPECT_EQ(result.rows[1].max_batch_size, 0);
     EXPECT_THAT(result.rows[1].reason, HasSubstr("Batch 1 needs"));
-    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would"));
+    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would checkpoint or tempo-philox."));
 }
 
 TEST(Plan, RefusesWhatPyTorchRefuses) {
