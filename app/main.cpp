@@ -34,6 +34,7 @@ void describe_program(CLI::App& program, app::Chosen& chosen) {
     program.footer(kExamples);
     app::add_capture_command(program, chosen);
     app::add_sweep_command(program, chosen);
+    app::add_plan_command(program, chosen);
     app::add_info_command(program, chosen);
     app::add_compare_command(program, chosen);
     app::add_replay_command(program, chosen);

@@ -35,28 +35,6 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     return model;
 }
 
-/// The workload without its recipe.
-Result<Workload> make_workload(const WorkloadOptions& options) {
-    Workload workload;
-    auto model = make_model(options);
-    if (!model) return tl::unexpected(model.error());
-    workload.model = std::move(*model);
-    const auto head = models::parse_head(options.head);
-    if (!head) return tl::unexpected(head.error());
-    workload.head = *head;
-    const auto precision = models::parse_precision(options.precision);
-    if (!precision) return tl::unexpected(precision.error());
-    workload.precision = *precision;
-    const auto padding =
-        models::parse_name<models::Padding>(models::kPaddingNames, options.padding, "padding");
-    if (!padding) return tl::unexpected(padding.error());
-    workload.padding = *padding;
-    workload.batch_size = options.batch_size;
-    workload.seq_len = options.seq_len;
-    workload.seed = options.seed;
-    return workload;
-}
-
 Result<void> check_device(const std::string& device) {
     if (device == "auto" || device == "cpu") return {};
     if (device == "cuda" || device.starts_with("predict:")) {
@@ -97,6 +75,27 @@ Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_cou
 }
 
 }  // namespace
+
+Result<Workload> make_workload(const WorkloadOptions& options) {
+    Workload workload;
+    auto model = make_model(options);
+    if (!model) return tl::unexpected(model.error());
+    workload.model = std::move(*model);
+    const auto head = models::parse_head(options.head);
+    if (!head) return tl::unexpected(head.error());
+    workload.head = *head;
+    const auto precision = models::parse_precision(options.precision);
+    if (!precision) return tl::unexpected(precision.error());
+    workload.precision = *precision;
+    const auto padding =
+        models::parse_name<models::Padding>(models::kPaddingNames, options.padding, "padding");
+    if (!padding) return tl::unexpected(padding.error());
+    workload.padding = *padding;
+    workload.batch_size = options.batch_size;
+    workload.seq_len = options.seq_len;
+    workload.seed = options.seed;
+    return workload;
+}
 
 std::vector<std::string> split_recipes(std::string_view text) {
     std::vector<std::string> recipes;

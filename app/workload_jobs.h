@@ -42,6 +42,10 @@ struct JobList {
     std::string folder;  // to be made first; empty: the file's folder must exist
 };
 
+/// The step that the options describe, with the recipe `original`; not yet validated.
+/// Errors: unknown names.
+models::Result<models::Workload> make_workload(const WorkloadOptions& options);
+
 /// Everything that the options alone can be wrong about: unknown names, impossible shapes, several
 /// recipes into one file. All recipes are checked before the first one runs.
 models::Result<JobList> make_jobs(const WorkloadOptions& options,

@@ -22,6 +22,7 @@ struct Chosen {
 
 void add_capture_command(CLI::App& program, Chosen& chosen);
 void add_sweep_command(CLI::App& program, Chosen& chosen);
+void add_plan_command(CLI::App& program, Chosen& chosen);
 void add_info_command(CLI::App& program, Chosen& chosen);
 void add_compare_command(CLI::App& program, Chosen& chosen);
 void add_replay_command(CLI::App& program, Chosen& chosen);

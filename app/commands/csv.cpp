@@ -1,5 +1,6 @@
 #include "app/commands/csv.h"
 
+#include "app/commands/csv_writer.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/analysis/throughput.h"
@@ -11,44 +12,6 @@ namespace app {
 namespace {
 
 using namespace profiler;
-
-/// Builds one line after the other; a cell is quoted when it has to be.
-class CsvWriter {
-public:
-    template <typename... Cells>
-    void row(const Cells&... cells) {
-        bool first = true;
-        (cell(cells, first), ...);
-        text_.push_back('\n');
-    }
-    std::string take() { return std::move(text_); }
-
-private:
-    template <typename T>
-    void cell(const T& value, bool& first) {
-        if (!first) text_.push_back(',');
-        first = false;
-        if constexpr (std::is_convertible_v<T, std::string_view>) {
-            quote(value);
-        } else {
-            fmt::format_to(std::back_inserter(text_), "{}", value);
-        }
-    }
-    void quote(std::string_view value) {
-        if (value.find_first_of(",\"\n\r") == std::string_view::npos) {
-            text_.append(value);
-            return;
-        }
-        text_.push_back('"');
-        for (const char c : value) {
-            if (c == '"') text_.push_back('"');
-            text_.push_back(c);
-        }
-        text_.push_back('"');
-    }
-
-    std::string text_;
-};
 
 std::string_view op_name(const Trace& trace, Id<Op> op) {
     return op.valid() ? trace.text(trace.ops.get<&Op::name>(op)) : std::string_view();

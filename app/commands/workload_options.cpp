@@ -15,57 +15,19 @@ std::string model_names() {
 }
 
 void add_model_options(CLI::App& command, WorkloadOptions& options) {
-    const std::string model = "Model";
     command.add_option("--model", options.model, "one of " + model_names())
         ->type_name("NAME")
         ->required()
-        ->group(model);
-    command.add_option("--layers", options.layers, "Transformer layers (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command.add_option("--hidden", options.hidden, "hidden size (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command
-        .add_option("--heads", options.heads,
-                    "attention heads (the model's own; they must divide the hidden size)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command
-        .add_option("--intermediate", options.intermediate,
-                    "width of the MLP (the model's own; 4 x hidden with --hidden)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command.add_option("--vocab", options.vocab, "vocabulary (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
+        ->group("Model");
     command
         .add_option("--head", options.head,
                     "layers: only the stack, loss of a fixed projection; mlm or squad: BERT and "
                     "RoBERTa; lm: "
                     "GPT-2")
         ->type_name("NAME")
-        ->group(model)
+        ->group("Model")
         ->capture_default_str();
-    command
-        .add_option(
-            "--dropout", options.dropout_p,
-            "of hidden states, and of attention unless --attention-dropout is given (the model's "
-            "own, 0.1)")
-        ->type_name("P")
-        ->check(decimal_number())
-        ->group(model);
-    command
-        .add_option("--attention-dropout", options.attention_dropout_p,
-                    "of attention (the model's own, 0.1)")
-        ->type_name("P")
-        ->check(decimal_number())
-        ->group(model);
+    add_model_size_options(command, options);
 }
 
 void add_step_options(CLI::App& command, WorkloadOptions& options) {
@@ -133,6 +95,48 @@ void add_run_options(CLI::App& command, WorkloadOptions& options) {
 }
 
 }  // namespace
+
+void add_model_size_options(CLI::App& command, WorkloadOptions& options) {
+    const std::string model = "Model";
+    command.add_option("--layers", options.layers, "Transformer layers (the model's own)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command.add_option("--hidden", options.hidden, "hidden size (the model's own)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command
+        .add_option("--heads", options.heads,
+                    "attention heads (the model's own; they must divide the hidden size)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command
+        .add_option("--intermediate", options.intermediate,
+                    "width of the MLP (the model's own; 4 x hidden with --hidden)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command.add_option("--vocab", options.vocab, "vocabulary (the model's own)")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->group(model);
+    command
+        .add_option(
+            "--dropout", options.dropout_p,
+            "of hidden states, and of attention unless --attention-dropout is given (the model's "
+            "own, 0.1)")
+        ->type_name("P")
+        ->check(decimal_number())
+        ->group(model);
+    command
+        .add_option("--attention-dropout", options.attention_dropout_p,
+                    "of attention (the model's own, 0.1)")
+        ->type_name("P")
+        ->check(decimal_number())
+        ->group(model);
+}
 
 void add_workload_options(CLI::App& command, WorkloadOptions& options) {
     add_model_options(command, options);

@@ -10,6 +10,9 @@ class App;
 /// The options that `capture` and `sweep` share: which step to train, how, and where to write.
 namespace app {
 
+/// --layers, --hidden, --heads, --intermediate, --vocab, --dropout, --attention-dropout.
+void add_model_size_options(CLI::App& command, WorkloadOptions& options);
+
 void add_workload_options(CLI::App& command, WorkloadOptions& options);
 
 }  // namespace app

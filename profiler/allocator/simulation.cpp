@@ -28,7 +28,7 @@ public:
 
     Simulation finish() {
         for (std::size_t i = 0; i < stream_.requests.size(); ++i) {
-            if (!step(stream_.requests[i])) {
+            if (!step(i)) {
                 result_.out_of_memory = {i, simulator_.out_of_memory()};
                 collect_events(i);
                 break;
@@ -44,8 +44,9 @@ public:
 
 private:
     /// False when memory ran out.
-    bool step(const Request& request) {
-        if (request.kind == RequestKind::kAlloc) return allocate(request);
+    bool step(std::size_t index) {
+        const Request& request = stream_.requests[index];
+        if (request.kind == RequestKind::kAlloc) return allocate(index);
         if (request.kind == RequestKind::kEmptyCache) {
             simulator_.empty_cache();
             return true;
@@ -75,7 +76,8 @@ private:
         }
     }
 
-    bool allocate(const Request& request) {
+    bool allocate(std::size_t index) {
+        const Request& request = stream_.requests[index];
         const auto block = simulator_.allocate({request.size_bytes, request.stream, request.pool});
         if (!block) return false;
         block_of_[request.allocation] = *block;
@@ -85,6 +87,7 @@ private:
         }
         if (simulator_.use().allocated_bytes > result_.at_peak.allocated_bytes) {
             result_.at_peak = simulator_.use();
+            result_.peak_request = index;
             result_.num_segments_at_peak = simulator_.num_segments();
         }
         return true;

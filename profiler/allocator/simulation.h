@@ -41,6 +41,7 @@ struct Simulation {
     std::vector<RecordedSegment> segments;     // at the end, with their blocks
     MemoryUse peak;                            // each counter's own maximum
     MemoryUse at_peak;                         // when most was allocated
+    std::size_t peak_request = 0;              // after this one
     int64_t num_segments_at_peak = 0;          // then
     int64_t num_retries = 0;                   // of allocations, after everything cached was freed
     std::optional<OutOfMemoryPoint> out_of_memory;  // the stream ends there, as a program would

@@ -1,3 +1,4 @@
+#include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
 
 #include <gtest/gtest.h>
@@ -98,6 +99,20 @@ TEST_F(JsonKeys, OfReplay) {
     EXPECT_EQ(keys_of(json), documented("replay"));
     for (const auto& row : json["rows"]) EXPECT_EQ(keys_of(row), documented("replay row"));
     EXPECT_EQ(keys_of(json["rows"].back()["out_of_memory"]), documented("out of memory"));
+}
+
+TEST_F(JsonKeys, OfPlan) {
+    write_plan_traces(folder_ / "traces", "original");
+    auto arguments = plan_arguments(folder_ / "traces");
+    arguments.insert(arguments.end(), {"--gpu", "t4", "--gpus", "2", "--json"});
+    const auto json = run(arguments).json();
+    EXPECT_EQ(keys_of(json), documented("plan"));
+    const auto& row = json["rows"][0];
+    EXPECT_EQ(keys_of(row), documented("plan row"));
+    EXPECT_EQ(keys_of(row["peak_by_class"]), documented("classes"));
+    EXPECT_EQ(keys_of(row["terms"]), documented("plan terms"));
+    EXPECT_EQ(keys_of(row["time_by_class"]), documented("plan times"));
+    EXPECT_EQ(keys_of(row["curve"][0]), documented("plan curve point"));
 }
 
 TEST_F(JsonKeys, OfExport) {

@@ -72,6 +72,26 @@ TEST_F(RealWorker, ASweepFindsTheLargestBatchUnderALimit) {
     }
 }
 
+TEST_F(RealWorker, APlanFromTwoBatchesEqualsTheReplayOfAThird) {
+    std::filesystem::create_directory(folder_ / "two");
+    const std::string third = folder_ / "third.tscope";
+    for (const char* batch : {"2", "4"}) {
+        const std::string file = folder_ / "two/" + batch + ".tscope";
+        ASSERT_EQ(run(small("capture", file, {"--batch", batch})).exit_code, 0);
+    }
+    ASSERT_EQ(run(small("capture", third, {"--batch", "3"})).exit_code, 0);
+    const Ran ran = run({"plan", "--model", "bert-base", "--layers", "3", "--hidden", "64",
+                         "--heads", "2", "--seq", "37", "--gpu", "t4,a100-80gb", "--batch", "3",
+                         "--json", "--traces", folder_ / "two"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto replay = run({"replay", third, "--json"}).json();
+    for (const auto& row : ran.json()["rows"]) {
+        EXPECT_EQ(row["peak_allocated_bytes"], replay["peak_allocated_bytes"]);
+        EXPECT_EQ(row["peak_reserved_bytes"], replay["peak_reserved_bytes"]);
+        EXPECT_GT(row["throughput_sequences_per_s"], 0);
+    }
+}
+
 TEST_F(RealWorker, ACaptureOverItsLimitIsOutOfMemory) {
     const std::string out = folder_ / "one.tscope";
     const Ran ran = run(small("capture", out, {"--batch", "64", "--memory-limit", "20MiB"}));

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace app {
+
+/// Builds one line of comma-separated values after the other (RFC 4180); a cell is quoted when it
+/// has to be.
+class CsvWriter {
+public:
+    template <typename... Cells>
+    void row(const Cells&... cells) {
+        bool first = true;
+        (cell(cells, first), ...);
+        text_.push_back('\n');
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    template <typename T>
+    void cell(const T& value, bool& first) {
+        if (!first) text_.push_back(',');
+        first = false;
+        if constexpr (std::is_convertible_v<T, std::string_view>) {
+            quote(value);
+        } else {
+            fmt::format_to(std::back_inserter(text_), "{}", value);
+        }
+    }
+    void quote(std::string_view value) {
+        if (value.find_first_of(",\"\n\r") == std::string_view::npos) {
+            text_.append(value);
+            return;
+        }
+        text_.push_back('"');
+        for (const char c : value) {
+            if (c == '"') text_.push_back('"');
+            text_.push_back(c);
+        }
+        text_.push_back('"');
+    }
+
+    std::string text_;
+};
+
+}  // namespace app

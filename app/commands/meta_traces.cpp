@@ -1,0 +1,57 @@
+#include "app/commands/meta_traces.h"
+
+#include "app/commands/trace_files.h"
+#include "profiler/analysis/run_text.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+using TracePointer = std::shared_ptr<const Trace>;
+
+/// What decides which trace stands for a step: not the recipe's name, nor seed and learning rate.
+bool is_same_step(models::Workload a, const models::Workload& b) {
+    a.recipe_name = b.recipe_name;
+    a.seed = b.seed;
+    a.learning_rate = b.learning_rate;
+    return a == b;
+}
+
+}  // namespace
+
+MetaTraceSource meta_trace_source() {
+    return [](const models::Workload&, ComputeCapability) -> models::Result<TracePointer> {
+        return models::fail(
+            "This version cannot yet trace a model without running it: capture batches 2 and 4 "
+            "with "
+            "temposcope capture and name their folder with --traces.");
+    };
+}
+
+models::Result<MetaTraceSource> trace_folder_source(const std::string& folder) {
+    const auto paths = expand_paths({folder});
+    if (!paths) return tl::unexpected(paths.error());
+    const auto named = open_traces(*paths);
+    if (!named) return tl::unexpected(named.error());
+    std::vector<std::pair<models::Workload, TracePointer>> traces;
+    for (const NamedTrace& one : *named) {
+        const auto workload = workload_of(*one.trace);
+        if (workload && !one.trace->steps.empty()) traces.emplace_back(*workload, one.trace);
+    }
+    return [folder, traces = std::move(traces)](const models::Workload& workload,
+                                                ComputeCapability) -> models::Result<TracePointer> {
+        for (const auto& [traced, trace] : traces) {
+            if (is_same_step(traced, workload)) return trace;
+        }
+        return models::fail(
+            "{} holds no step of {}, {}, {}: capture one into it with temposcope capture.", folder,
+            workload.recipe_name, describe(workload), models::name_of(workload.head));
+    };
+}
+
+}  // namespace app

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "profiler/planner/step_family.h"
+
+#include <string>
+
+/// Where plans get traces of steps that ran on no GPU.
+namespace app {
+
+/// The worker, which runs the model on libtorch's Meta device.
+profiler::MetaTraceSource meta_trace_source();
+
+/// The traces in a folder, by workload and batch size: `temposcope capture` writes such.
+/// Errors: the folder cannot be read. A workload that is not there is an error of its row.
+models::Result<profiler::MetaTraceSource> trace_folder_source(const std::string& folder);
+
+}  // namespace app

@@ -1,0 +1,277 @@
+#include "profiler/planner/plan.h"
+#include "app/commands/command.h"
+#include "app/commands/help.h"
+#include "app/commands/meta_traces.h"
+#include "app/commands/number_option.h"
+#include "app/commands/plan_report.h"
+#include "app/commands/workload_options.h"
+#include "app/window/settings.h"
+#include "profiler/trace/units.h"
+#include "profiler/trace/write_file.h"
+
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <memory>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+using models::Result;
+
+struct PlanOptions {
+    WorkloadOptions workload;  // recipes and precision are lists here
+    std::string seq = "512";
+    std::string gpu = "all";
+    std::string setup = "torch-2.11";
+    std::optional<int64_t> batch_size;
+    std::string budget;
+    std::optional<int64_t> num_gpus;
+    int zero_stage = 0;
+    std::string link;
+    std::string alloc_conf;
+    std::string traces;
+    std::string output;
+    bool json = false;
+};
+
+std::vector<std::string> split(std::string_view list) {
+    std::vector<std::string> items;
+    while (true) {
+        const std::size_t comma = list.find(',');
+        items.emplace_back(list.substr(0, comma));
+        if (comma == std::string_view::npos) return items;
+        list.remove_prefix(comma + 1);
+    }
+}
+
+Result<int64_t> parse_length(const std::string& text) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return value;
+    return models::fail("'{}' is not a sequence length: write whole numbers, as 128,512.", text);
+}
+
+/// Model x precision x length x recipe, in the order in which people read a table.
+Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options) {
+    std::vector<models::Workload> workloads;
+    for (const std::string& model : split(options.workload.model)) {
+        for (const std::string& precision : split(options.workload.precision)) {
+            for (const std::string& length : split(options.seq)) {
+                const auto seq_len = parse_length(length);
+                if (!seq_len) return tl::unexpected(seq_len.error());
+                for (const std::string& recipe : split_recipes(options.workload.recipes)) {
+                    WorkloadOptions one = options.workload;
+                    one.model = model;
+                    one.precision = precision;
+                    one.seq_len = *seq_len;
+                    auto workload = make_workload(one);
+                    if (!workload) return tl::unexpected(workload.error());
+                    const auto parsed = models::parse_recipe(recipe);
+                    if (!parsed) return tl::unexpected(parsed.error());
+                    workload->recipe_name = recipe;
+                    workload->recipe = *parsed;
+                    workloads.push_back(std::move(*workload));
+                }
+            }
+        }
+    }
+    return workloads;
+}
+
+Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
+                                          const std::string& list) {
+    std::vector<const Gpu*> gpus;
+    if (list == "all") {
+        for (const Gpu& gpu : catalogue) gpus.push_back(&gpu);
+        return gpus;
+    }
+    for (const std::string& id : split(list)) {
+        const auto gpu = find_gpu(catalogue, id);
+        if (!gpu) return tl::unexpected(gpu.error());
+        gpus.push_back(*gpu);
+    }
+    return gpus;
+}
+
+Result<int64_t> parse_size(const std::string& option, const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (bytes && *bytes == 0) return models::fail("{} is 0: give a size, such as 14GiB.", option);
+    return bytes;
+}
+
+/// What is not model, card or setup.
+Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
+    if (options.batch_size && *options.batch_size < 1) {
+        return models::fail("The batch size is {}: it must be at least 1.", *options.batch_size);
+    }
+    request.batch_size = options.batch_size;
+    if (!options.budget.empty()) {
+        const auto budget = parse_size("--budget", options.budget);
+        if (!budget) return tl::unexpected(budget.error());
+        request.budget_bytes = *budget;
+    }
+    request.parallel = {.num_gpus = options.num_gpus.value_or(request.setup->num_gpus),
+                        .zero_stage = options.zero_stage};
+    if (request.parallel.num_gpus < 1) return models::fail("--gpus must be at least 1.");
+    if (options.zero_stage < 0 || options.zero_stage > 3) {
+        return models::fail("--zero is {}: ZeRO has the stages 0 to 3.", options.zero_stage);
+    }
+    if (options.zero_stage > 0 && request.parallel.num_gpus == 1) {
+        return models::fail("--zero spreads a step over several GPUs: say how many with --gpus.");
+    }
+    if (!options.link.empty()) {
+        const auto link = parse_size("--link", options.link);
+        if (!link) return tl::unexpected(link.error());
+        request.bus_bytes_per_s = static_cast<double>(*link);
+    }
+    const auto settings = parse_alloc_conf(options.alloc_conf);
+    if (!settings) return tl::unexpected(settings.error());
+    request.allocator = *settings;
+    return {};
+}
+
+Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& data) {
+    PlanRequest request;
+    auto workloads = make_workloads(options);
+    if (!workloads) return tl::unexpected(workloads.error());
+    request.workloads = std::move(*workloads);
+    auto gpus = find_gpus(data.gpus, options.gpu);
+    if (!gpus) return tl::unexpected(gpus.error());
+    request.gpus = std::move(*gpus);
+    const auto setup = find_setup(data.setups, options.setup);
+    if (!setup) return tl::unexpected(setup.error());
+    request.setup = *setup;
+    if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
+    if (!options.output.empty() && !options.output.ends_with(".csv") &&
+        !options.output.ends_with(".json")) {
+        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
+                            options.output);
+    }
+    return request;
+}
+
+/// Nothing fitted or was possible: the reason of the first row, and whether there are others.
+std::string no_row_sentence(const Plan& plan) {
+    const std::string& first = plan.rows.front().reason;
+    const auto others = std::count_if(plan.rows.begin(), plan.rows.end(),
+                                      [&](const PlanRow& row) { return row.reason != first; });
+    return fmt::format("No row of the plan is possible. {}: {}{}",
+                       plan.rows.front().workload.recipe_name, first,
+                       others == 0 ? "" : fmt::format(" ({} rows have other reasons.)", others));
+}
+
+Outcome run_plan(const PlanOptions& options, Output& output) {
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    const auto request = make_request(options, *data);
+    if (!request) return wrong_usage(request.error());
+    MetaTraceSource source = meta_trace_source();
+    if (!options.traces.empty()) {
+        auto folder = trace_folder_source(options.traces);
+        if (!folder) return failed(folder.error());
+        source = std::move(*folder);
+    }
+    const Plan plan = make_plan(*request, *data, source);
+    if (!plan.has_ok_row()) {
+        return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
+    }
+    const nlohmann::json json = plan_json(plan, *request);
+    if (!options.output.empty()) {
+        const std::string text =
+            options.output.ends_with(".csv") ? plan_csv(plan) : json.dump(2) + "\n";
+        if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
+    }
+    if (options.json) {
+        output.document(json);
+    } else {
+        print_plan(output, plan);
+    }
+    return ExitCode::kOk;
+}
+
+void add_grid_options(CLI::App& command, PlanOptions& options) {
+    command.add_option("--model", options.workload.model, "one or several, with commas between")
+        ->type_name("LIST")
+        ->required();
+    command
+        .add_option("--head", options.workload.head, "layers (only the stack), mlm, squad or lm")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command.add_option("--recipe", options.workload.recipes, "recipes, with commas between")
+        ->type_name("LIST")
+        ->capture_default_str();
+    command.add_option("--gpu", options.gpu, "cards, with commas between, or all")
+        ->type_name("LIST")
+        ->capture_default_str();
+    command
+        .add_option("--precision", options.workload.precision, "as capture, with commas between")
+        ->type_name("LIST")
+        ->capture_default_str();
+    command.add_option("--seq", options.seq, "tokens a sequence, with commas between")
+        ->type_name("LIST")
+        ->capture_default_str();
+    command
+        .add_option("--padding", options.workload.padding, "none, or random lengths with a mask")
+        ->type_name("NAME")
+        ->capture_default_str();
+}
+
+void add_limit_options(CLI::App& command, PlanOptions& options) {
+    command.add_option("--setup", options.setup, "software, host and optimizer that are assumed")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command
+        .add_option("--batch", options.batch_size,
+                    "sequences a step and GPU; without it the largest that fits")
+        ->type_name("N")
+        ->transform(whole_number());
+    command.add_option("--budget", options.budget, "of each card's memory, such as 14GiB")
+        ->type_name("SIZE");
+    command.add_option("--gpus", options.num_gpus, "data-parallel GPUs")
+        ->type_name("N")
+        ->transform(whole_number());
+    command.add_option("--zero", options.zero_stage, "ZeRO stage, 0 to 3")
+        ->type_name("N")
+        ->transform(whole_number())
+        ->capture_default_str();
+    command.add_option("--link", options.link, "between the GPUs, a second, such as 44GB")
+        ->type_name("SIZE");
+    command.add_option("--alloc-conf", options.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF takes it")
+        ->type_name("SETTINGS");
+    command.add_option("--traces", options.traces, "a folder with captures to plan from")
+        ->type_name("DIR");
+    command.add_option("-o,--output", options.output, "a file that ends in .csv or .json")
+        ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& program, Chosen& chosen) {
+    auto* command = program.add_subcommand(
+        "plan", "What fits on which GPU and how fast it is, predicted for cards that are not here");
+    auto options = std::make_shared<PlanOptions>();
+    add_grid_options(*command, *options);
+    add_model_size_options(*command, options->workload);
+    add_limit_options(*command, *options);
+    add_json_option(*command, chosen);
+    command->footer(
+        list_recipes() +
+        "\n"
+        "One impossible cell never stops the rest. Cards of your own: gpus.json in the settings\n"
+        "folder (docs/planner.md).\n\n"
+        "Examples:\n"
+        "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"
+        "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"
+        "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 -o "
+        "plan.csv\n");
+    command->callback([options, &chosen] {
+        options->json = chosen.json;
+        chosen.run = [options](Output& output) { return run_plan(*options, output); };
+    });
+}
+
+}  // namespace app

@@ -1,0 +1,252 @@
+#include "app/commands/plan_report.h"
+
+#include "app/commands/csv_writer.h"
+#include "app/commands/reports.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+using Json = nlohmann::json;
+
+int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+    return value ? Json(*value) : Json();
+}
+
+Json terms_json(const PlanMemory& memory) {
+    Json json{{"context_bytes", memory.context_bytes},
+              {"rounding_bytes", memory.contents.rounding_bytes},
+              {"cached_bytes", memory.contents.cached_bytes},
+              {"nccl_bytes", 0},
+              {"ddp_buckets_bytes", 0},
+              {"reduce_bucket_bytes", 0},
+              {"gathered_parameters_bytes", 0}};
+    for (const MemoryTerm& term : memory.terms) json[term.name] = term.size_bytes;
+    return json;
+}
+
+Json times_json(const StepTime& time) {
+    Json json{{"optimizer_ns", whole(time.optimizer_ns)},
+              {"all_reduce_ns", whole(time.all_reduce_ns)},
+              {"waiting_ns", whole(time.waiting_ns())}};
+    for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
+        json[fmt::format("{}_ns", kOpClassNames[i])] = whole(time.by_class_ns[i]);
+    }
+    return json;
+}
+
+Json curve_json(const std::vector<PlanPoint>& curve) {
+    Json json = Json::array();
+    for (const PlanPoint& point : curve) {
+        json.push_back({{"batch_size", point.batch_size},
+                        {"step_time_ns", point.step_time_ns},
+                        {"throughput_sequences_per_s", point.sequences_per_s}});
+    }
+    return json;
+}
+
+Json row_json(const PlanRow& row) {
+    const auto& memory = row.memory;
+    const auto& time = row.time;
+    return {
+        {"model", row.workload.model.name},
+        {"head", models::name_of(row.workload.head)},
+        {"recipe", row.workload.recipe_name},
+        {"gpu", row.gpu->id},
+        {"setup", row.setup->id},
+        {"precision", models::name_of(row.workload.precision)},
+        {"seq_len", row.workload.seq_len},
+        {"status", name_of(row.status)},
+        {"reason", row.reason},
+        {"batch_size", or_null(row.batch_size)},
+        {"max_batch_size", or_null(row.max_batch_size)},
+        {"best_batch_size", or_null(row.best_batch_size)},
+        {"usable_bytes", memory ? Json(memory->usable_bytes) : Json()},
+        {"peak_allocated_bytes",
+         memory ? Json(memory->contents.peaks.peak_allocated_bytes) : Json()},
+        {"peak_reserved_bytes", memory ? Json(memory->contents.peaks.peak_reserved_bytes) : Json()},
+        {"peak_by_class", memory ? by_class_json(memory->contents.by_role) : Json()},
+        {"terms", memory ? terms_json(*memory) : Json()},
+        {"step_time_ns", time ? Json(whole(time->total_ns())) : Json()},
+        {"time_by_class", time ? times_json(*time) : Json()},
+        {"throughput_sequences_per_s", time ? Json(row.sequences_per_s) : Json()},
+        {"best_throughput_sequences_per_s",
+         row.best_batch_size ? Json(row.best_sequences_per_s) : Json()},
+        {"model_tflops", time ? Json(row.model_tflops) : Json()},
+        {"curve", curve_json(row.curve)},
+        {"notes", row.notes}};
+}
+
+std::string text_or_dash(const std::optional<int64_t>& value) {
+    return value ? format_count(*value) : "–";
+}
+
+/// Columns that say the same in every row stand above the table instead.
+struct RowText {
+    std::string_view title;
+    std::string (*text)(const PlanRow&);
+};
+constexpr std::array<RowText, 6> kRowTexts{{
+    {"model", [](const PlanRow& r) { return r.workload.model.name; }},
+    {"head", [](const PlanRow& r) { return std::string(models::name_of(r.workload.head)); }},
+    {"recipe", [](const PlanRow& r) { return r.workload.recipe_name; }},
+    {"precision",
+     [](const PlanRow& r) { return std::string(models::name_of(r.workload.precision)); }},
+    {"seq", [](const PlanRow& r) { return format_count(r.workload.seq_len); }},
+    {"GPU", [](const PlanRow& r) { return r.gpu->id; }},
+}};
+
+bool is_equal_everywhere(const Plan& plan, const RowText& column) {
+    return std::all_of(plan.rows.begin(), plan.rows.end(), [&](const PlanRow& row) {
+        return column.text(row) == column.text(plan.rows.front());
+    });
+}
+
+std::vector<std::string> figures_of(const PlanRow& row) {
+    const auto& memory = row.memory;
+    const auto& time = row.time;
+    return {text_or_dash(row.max_batch_size),
+            text_or_dash(row.best_batch_size),
+            row.best_batch_size ? fmt::format("{:.1f}", row.best_sequences_per_s) : "–",
+            text_or_dash(row.batch_size),
+            memory ? format_bytes(memory->contents.peaks.peak_allocated_bytes) : "–",
+            memory ? format_bytes(memory->contents.peaks.peak_reserved_bytes) : "–",
+            time ? format_duration(whole(time->total_ns())) : "–",
+            time ? fmt::format("{:.1f}", row.sequences_per_s) : "–",
+            time ? fmt::format("{:.1f}", row.model_tflops) : "–",
+            row.status == PlanStatus::kOk ? "–" : row.reason};
+}
+
+TextTable table_of(const Plan& plan) {
+    TextTable table;
+    for (const RowText& column : kRowTexts) {
+        if (!is_equal_everywhere(plan, column)) {
+            table.columns.push_back({std::string(column.title), Align::kLeft, {}});
+        }
+    }
+    for (const char* title : {"max batch", "best", "sequences/s", "at batch", "allocated",
+                              "reserved", "step", "sequences/s", "TFLOPS"}) {
+        table.columns.push_back({title, Align::kRight, {}});
+    }
+    table.columns.push_back({"", Align::kLeft, {}});
+    for (const PlanRow& row : plan.rows) {
+        std::vector<std::string> cells;
+        for (const RowText& column : kRowTexts) {
+            if (!is_equal_everywhere(plan, column)) cells.push_back(column.text(row));
+        }
+        const auto figures = figures_of(row);
+        cells.insert(cells.end(), figures.begin(), figures.end());
+        table.rows.push_back(std::move(cells));
+    }
+    return table;
+}
+
+std::string common_texts(const Plan& plan) {
+    std::vector<std::string> texts;
+    for (const RowText& column : kRowTexts) {
+        if (!is_equal_everywhere(plan, column)) continue;
+        const std::string text = column.text(plan.rows.front());
+        texts.push_back(column.title == "seq" ? "sequence length " + text : text);
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// What one row's memory and step are made of.
+void print_contents(Output& output, const PlanRow& row) {
+    if (row.memory) {
+        output.heading("Memory when most is allocated");
+        TextTable table{.columns = {{"class", Align::kLeft, {}}, {"bytes", Align::kRight, {}}}};
+        const auto add = [&](std::string name, int64_t bytes) {
+            if (bytes > 0) table.rows.push_back({std::move(name), format_bytes(bytes)});
+        };
+        for (std::size_t i = 0; i < kRoleNames.size(); ++i) {
+            add(std::string(kRoleNames[i]), row.memory->contents.by_role[i]);
+        }
+        add("rounding of blocks", row.memory->contents.rounding_bytes);
+        add("cached by the allocator", row.memory->contents.cached_bytes);
+        for (const MemoryTerm& term : row.memory->terms) {
+            add(term.name.substr(0, term.name.rfind("_bytes")), term.size_bytes);
+        }
+        add("context", row.memory->context_bytes);
+        output.table(table);
+    }
+    if (row.time) {
+        output.heading("Time of a step");
+        TextTable table{.columns = {{"class", Align::kLeft, {}}, {"time", Align::kRight, {}}}};
+        const auto add = [&](std::string name, double ns) {
+            if (whole(ns) > 0) table.rows.push_back({std::move(name), format_duration(whole(ns))});
+        };
+        for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
+            add(std::string(kOpClassNames[i]), row.time->by_class_ns[i]);
+        }
+        add("waiting for the host", row.time->waiting_ns());
+        add("optimizer", row.time->optimizer_ns);
+        add("all-reduce not hidden", row.time->all_reduce_ns);
+        output.table(table);
+    }
+}
+
+}  // namespace
+
+void print_plan(Output& output, const Plan& plan) {
+    output.line(output.styled(common_texts(plan), Style::kBold));
+    output.line("Predicted; figures at the largest batch that fits unless --batch is given.");
+    output.line();
+    output.table(table_of(plan));
+    if (plan.rows.size() == 1) print_contents(output, plan.rows.front());
+    std::vector<std::string> notes;
+    for (const PlanRow& row : plan.rows) {
+        for (const std::string& note : row.notes) {
+            if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+        }
+    }
+    if (!notes.empty()) output.heading("Assumptions");
+    for (const std::string& note : notes) output.line("  " + note);
+}
+
+nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {
+    Json json{{"setup", request.setup->id},
+              {"gpus", request.parallel.num_gpus},
+              {"zero_stage", request.parallel.zero_stage},
+              {"budget_bytes", or_null(request.budget_bytes)},
+              {"rows", Json::array()}};
+    for (const PlanRow& row : plan.rows) json["rows"].push_back(row_json(row));
+    return json;
+}
+
+std::string plan_csv(const Plan& plan) {
+    CsvWriter csv;
+    csv.row("model", "head", "recipe", "gpu", "setup", "precision", "seq_len", "status", "reason",
+            "batch_size", "max_batch_size", "best_batch_size", "peak_allocated_bytes",
+            "peak_reserved_bytes", "step_time_ns", "throughput_sequences_per_s", "model_tflops",
+            "notes");
+    const auto text = [](const Json& value) {
+        return value.is_string() ? value.get<std::string>()
+               : value.is_null() ? std::string()
+                                 : value.dump();
+    };
+    for (const PlanRow& row : plan.rows) {
+        const Json json = row_json(row);
+        const auto cell = [&](const char* key) { return text(json[key]); };
+        csv.row(cell("model"), cell("head"), cell("recipe"), cell("gpu"), cell("setup"),
+                cell("precision"), cell("seq_len"), cell("status"), cell("reason"),
+                cell("batch_size"), cell("max_batch_size"), cell("best_batch_size"),
+                cell("peak_allocated_bytes"), cell("peak_reserved_bytes"), cell("step_time_ns"),
+                cell("throughput_sequences_per_s"), cell("model_tflops"),
+                fmt::format("{}", fmt::join(row.notes, "; ")));
+    }
+    return csv.take();
+}
+
+}  // namespace app

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "app/commands/terminal.h"
+#include "profiler/planner/plan.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+/// A plan as a table for people, as JSON and as CSV; docs/commands.md lists the keys.
+namespace app {
+
+void print_plan(Output& output, const profiler::Plan& plan);
+nlohmann::json plan_json(const profiler::Plan& plan, const profiler::PlanRequest& request);
+
+/// One line a row, the scalars of the JSON; notes in one cell with "; " between.
+std::string plan_csv(const profiler::Plan& plan);
+
+}  // namespace app

@@ -1,0 +1,151 @@
+#include "profiler/planner/gpu.h"
+
+#include "models/config/names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace profiler {
+namespace {
+
+constexpr double kGiBBytes = 0x1p30;
+constexpr double kMiBBytes = 0x1p20;
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+
+Figure scaled(Figure figure, double unit) {
+    figure.value *= unit;
+    return figure;
+}
+
+bool is_id(std::string_view id) {
+    return std::all_of(id.begin(), id.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+    });
+}
+
+/// Values that would make a plan divide by zero or contradict itself.
+void check(const Gpu& gpu, const FieldReader& reader) {
+    if (!is_id(gpu.id)) reader.fail("'id' must be lower case letters, digits and dashes");
+    const auto positive = [&](const char* what, const Figure& figure) {
+        if (figure.value <= 0) reader.fail(fmt::format("'{}' must be above 0", what));
+    };
+    positive("memory_gib", gpu.memory_bytes);
+    positive("usable_memory_gib", gpu.usable_memory_bytes);
+    positive("bandwidth_gb_per_s", gpu.bandwidth_bytes_per_s);
+    positive("sm_count", gpu.sm_count);
+    for (const auto& peak : gpu.peak_flop_per_s) {
+        if (peak) positive("..._tflops", *peak);
+    }
+    if (gpu.usable_memory_bytes.value > gpu.memory_bytes.value) {
+        reader.fail("'usable_memory_gib' is over 'memory_gib'");
+    }
+    if (gpu.no_kernel_model.empty() && !gpu.peak(MatmulType::kFp32)) {
+        reader.fail("'fp32_tflops' is missing; a card without it says why in 'no_kernel_model'");
+    }
+}
+
+Gpu read_gpu(const nlohmann::json& object, const std::string& file,
+             const std::map<std::string, std::string>& sources) {
+    const bool has_id = object.is_object() && object.contains("id") && object["id"].is_string();
+    const std::string place =
+        has_id ? fmt::format("{}, {}", file, object["id"].get<std::string>()) : file;
+    FieldReader reader(object, place, sources);
+    Gpu gpu{.id = reader.text("id"), .name = reader.text("name")};
+    const auto tier = models::find_name<Tier>(kTierNames, reader.text("tier"));
+    if (!tier) reader.fail(fmt::format("'tier' must be one of {}", fmt::join(kTierNames, ", ")));
+    gpu.tier = *tier;
+    if (const auto text = reader.optional_text("compute_capability")) {
+        gpu.compute_capability = parse_compute_capability(*text);
+        if (!gpu.compute_capability) {
+            reader.fail("'compute_capability' must be a text such as \"8.6\"");
+        }
+    }
+    gpu.memory_bytes = scaled(reader.figure("memory_gib"), kGiBBytes);
+    gpu.usable_memory_bytes = scaled(reader.figure("usable_memory_gib"), kGiBBytes);
+    gpu.bandwidth_bytes_per_s = scaled(reader.figure("bandwidth_gb_per_s"), kGiga);
+    for (std::size_t i = 0; i < kMatmulTypeNames.size(); ++i) {
+        const std::string key = fmt::format("{}_tflops", kMatmulTypeNames[i]);
+        if (auto peak = reader.optional_figure(key.c_str())) {
+            gpu.peak_flop_per_s[i] = scaled(*peak, kTera);
+        }
+    }
+    gpu.sm_count = reader.figure("sm_count");
+    gpu.l2_bytes = scaled(reader.figure("l2_mib"), kMiBBytes);
+    gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
+    reader.finish();
+    check(gpu, reader);
+    return gpu;
+}
+
+}  // namespace
+
+std::string to_text(ComputeCapability capability) {
+    return fmt::format("{}.{}", capability.major, capability.minor);
+}
+
+std::optional<ComputeCapability> parse_compute_capability(std::string_view text) {
+    ComputeCapability capability;
+    const char* end = text.data() + text.size();
+    const auto major = std::from_chars(text.data(), end, capability.major);
+    if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return std::nullopt;
+    const auto minor = std::from_chars(major.ptr + 1, end, capability.minor);
+    if (minor.ec != std::errc() || minor.ptr != end) return std::nullopt;
+    if (capability.major < 1 || capability.minor < 0) return std::nullopt;
+    return capability;
+}
+
+std::optional<MatmulType> matmul_type_of(models::Precision precision) {
+    using models::Precision;
+    switch (precision) {
+        case Precision::kFp32:
+            return MatmulType::kFp32;
+        case Precision::kTf32:
+            return MatmulType::kTf32;
+        case Precision::kFp16:
+        case Precision::kAmpFp16:
+        case Precision::kPureFp16:
+            return MatmulType::kFp16;
+        case Precision::kBf16:
+        case Precision::kAmpBf16:
+        case Precision::kPureBf16:
+            return MatmulType::kBf16;
+        case Precision::kFp64:
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+models::Result<std::vector<Gpu>> parse_gpus(std::string_view text, const std::string& file) {
+    try {
+        const DataFile data = parse_data_file(text, file);
+        FieldReader document(data.document, file, data.sources);
+        std::vector<Gpu> gpus;
+        for (const nlohmann::json& object : document.array("gpus")) {
+            Gpu gpu = read_gpu(object, file, data.sources);
+            if (find_gpu(gpus, gpu.id)) {
+                throw FieldError{fmt::format("{}: the card '{}' is there twice.", file, gpu.id)};
+            }
+            gpus.push_back(std::move(gpu));
+        }
+        document.finish();
+        return gpus;
+    } catch (const FieldError& error) {
+        return models::fail("{}", error.message);
+    }
+}
+
+models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_view id) {
+    std::vector<std::string_view> ids;
+    for (const Gpu& gpu : gpus) {
+        if (gpu.id == id) return &gpu;
+        ids.push_back(gpu.id);
+    }
+    return models::fail("'{}' is not a known GPU: did you mean {}?", id,
+                        fmt::join(models::nearest_names(id, ids), ", "));
+}
+
+}  // namespace profiler

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/allocator/settings.h"
+#include "profiler/planner/planner_data.h"
+#include "profiler/planner/step_family.h"
+#include "profiler/planner/step_memory.h"
+#include "profiler/planner/step_time.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What fits on which card and how fast it is: a grid of workloads by cards. One impossible cell
+/// never stops the rest.
+namespace profiler {
+
+enum class PlanStatus : uint8_t { kOk, kDoesNotFit, kNotSupported };
+inline constexpr std::array<std::string_view, 3> kPlanStatusNames{"ok", "does_not_fit",
+                                                                  "not_supported"};
+constexpr std::string_view name_of(PlanStatus s) {
+    return kPlanStatusNames[static_cast<std::size_t>(s)];
+}
+
+struct PlanRequest {
+    std::vector<models::Workload> workloads;  // their batch sizes are not looked at
+    std::vector<const Gpu*> gpus;
+    const Setup* setup = nullptr;
+    std::optional<int64_t> batch_size;    // none: the largest that fits
+    std::optional<int64_t> budget_bytes;  // of the card, context and all; none: all of it
+    DataParallel parallel;
+    std::optional<double> bus_bytes_per_s;  // none: the calibration's
+    AllocatorSettings allocator;
+};
+
+/// A point of the throughput curve.
+struct PlanPoint {
+    int64_t batch_size = 0;
+    int64_t step_time_ns = 0;
+    double sequences_per_s = 0;  // of all GPUs together
+};
+
+struct PlanMemory {
+    PeakContents contents;          // peaks, and what lives when most is allocated
+    std::vector<MemoryTerm> terms;  // data parallelism's
+    int64_t context_bytes = 0;
+    int64_t usable_bytes = 0;  // of the card, or the budget
+};
+
+struct PlanRow {
+    models::Workload workload;
+    const Gpu* gpu = nullptr;
+    const Setup* setup = nullptr;  // the one that was assumed
+    PlanStatus status = PlanStatus::kOk;
+    std::string reason;              // one sentence when it is not ok
+    std::vector<std::string> notes;  // assumptions
+
+    std::optional<int64_t> batch_size;  // that the figures are at
+    std::optional<int64_t> max_batch_size;
+    std::optional<int64_t> best_batch_size;  // of the highest throughput
+    std::optional<PlanMemory> memory;
+    std::optional<StepTime> time;
+    double sequences_per_s = 0;
+    double best_sequences_per_s = 0;
+    double model_tflops = 0;  // of one GPU
+    std::vector<PlanPoint> curve;
+};
+
+struct Plan {
+    std::vector<PlanRow> rows;  // workloads in their order, the cards of each in theirs
+    bool has_ok_row() const;
+};
+
+/// `data` and what `request` points to must outlive the plan.
+Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source);
+
+}  // namespace profiler

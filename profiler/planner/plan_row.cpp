@@ -1,0 +1,299 @@
+#include "profiler/planner/plan_row.h"
+
+#include "profiler/analysis/run_text.h"
+#include "profiler/planner/support.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// All batches up to here are tried for the best throughput, above only some.
+constexpr int64_t kDenseBatches = 64;
+/// Of those above: products are fastest on whole tiles.
+constexpr int64_t kBatchStep = 8;
+
+models::Result<bool> fits(StepFamily& family, const MemoryOptions& options, int64_t capacity_bytes,
+                          int64_t batch_size) {
+    if (batch_size > family.largest_valid_batch()) return false;
+    const auto unlimited = family.unlimited_memory(batch_size, options);
+    if (!unlimited) return tl::unexpected(unlimited.error());
+    if (unlimited->peak_reserved_bytes <= capacity_bytes) return true;
+    if (unlimited->peak_allocated_bytes > capacity_bytes) return false;
+    // Between the two the allocator decides: it gives back what is cached and asks again.
+    const auto limited = family.limited_memory(batch_size, options, capacity_bytes);
+    if (!limited) return tl::unexpected(limited.error());
+    return !limited->out_of_memory;
+}
+
+/// A batch strictly between two, where a line through their peaks meets the capacity; the middle
+/// where one of them cannot be.
+int64_t guess_between(StepFamily& family, const MemoryOptions& options, int64_t capacity_bytes,
+                      int64_t good, int64_t bad) {
+    const int64_t middle = good + (bad - good) / 2;
+    if (good == 0 || bad > family.largest_valid_batch()) return middle;
+    const auto low = family.unlimited_memory(good, options);
+    const auto high = family.unlimited_memory(bad, options);
+    if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return middle;
+    const auto share = static_cast<double>(capacity_bytes - low->peak_reserved_bytes) /
+                       static_cast<double>(high->peak_reserved_bytes - low->peak_reserved_bytes);
+    const auto guess =
+        good + static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
+    return std::clamp(guess, good + 1, bad - 1);
+}
+
+/// `dense`: batches cost no trace of their own.
+std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
+    std::set<int64_t> batches{max_batch};
+    for (int64_t b = 1; b < max_batch; b *= 2) batches.insert(b);
+    if (!dense) return {batches.begin(), batches.end()};
+    for (int64_t b = 1; b <= std::min(max_batch, kDenseBatches); ++b) batches.insert(b);
+    const int64_t rest = std::max<int64_t>(max_batch - kDenseBatches, 0);
+    const int64_t step =
+        std::max<int64_t>((rest / kDenseBatches + kBatchStep - 1) / kBatchStep, 1) * kBatchStep;
+    for (int64_t b = kDenseBatches + step; b < max_batch; b += step) batches.insert(b);
+    return {batches.begin(), batches.end()};
+}
+
+bool is_power_of_two(int64_t value) { return (value & (value - 1)) == 0; }
+
+/// One row while it is being filled.
+class RowBuilder {
+public:
+    RowBuilder(PlanRow& row, const PlanRequest& request, const PlannerData& data,
+               StepFamily& family)
+        : row_(row), request_(request), data_(data), family_(family) {}
+
+    void fill() {
+        if (!set_up()) return;
+        const auto max_batch = find_max_batch(family_, options_, capacity_bytes_);
+        if (!max_batch) return refuse(max_batch.error().message);
+        row_.max_batch_size = *max_batch;
+        if (*max_batch == 0) return say_how_much_is_missing(1);
+        const auto model = time_model();
+        if (model) add_curve(*model, *max_batch);
+        const int64_t batch_size = request_.batch_size.value_or(*max_batch);
+        if (batch_size > *max_batch) return say_how_much_is_missing(batch_size);
+        add_memory(batch_size);
+        if (model && row_.status == PlanStatus::kOk) add_times(*model, batch_size);
+    }
+
+private:
+    void refuse(std::string reason) {
+        row_.status = PlanStatus::kNotSupported;
+        row_.reason = std::move(reason);
+    }
+
+    /// What is the card's and the setup's; false when the row is refused.
+    bool set_up() {
+        const auto step = family_.ops_at(1);
+        if (!step) {
+            refuse(step.error().message);
+            return false;
+        }
+        memory_.context_bytes = static_cast<int64_t>(row_.setup->context_bytes(row_.gpu->id).value);
+        memory_.usable_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
+        if (request_.budget_bytes) {
+            memory_.usable_bytes = std::min(memory_.usable_bytes, *request_.budget_bytes);
+        }
+        memory_.terms = data_parallel_terms(request_.parallel, step->parameters,
+                                            row_.setup->ddp_buckets == DdpBuckets::kCopy,
+                                            static_cast<int64_t>(row_.setup->nccl_bytes.value));
+        capacity_bytes_ = memory_.usable_bytes - memory_.context_bytes;
+        options_ = {.settings = request_.allocator,
+                    .gradients = row_.setup->gradients,
+                    .parallel = request_.parallel};
+        if (row_.gpu->compute_capability) {
+            options_.cublas_workspace_bytes = cublas_workspace_bytes(*row_.gpu->compute_capability);
+        }
+        for (const MemoryTerm& term : memory_.terms) {
+            if (term.is_tensor) {
+                options_.persistent_bytes.push_back(std::max<int64_t>(term.size_bytes, 1));
+            } else {
+                capacity_bytes_ -= term.size_bytes;
+            }
+        }
+        add_notes(*step);
+        return true;
+    }
+
+    void add_notes(const StepWork& step) {
+        row_.notes.push_back(
+            fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
+        if (!family_.why_not_affine().empty()) {
+            row_.notes.push_back(
+                fmt::format("each batch was traced itself: {}", family_.why_not_affine()));
+        }
+        if (step.source != Source::kPredicted) {
+            row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",
+                                             describe(step.source)));
+        }
+        if (!step.has_shapes) {
+            row_.notes.push_back("shapes of some products are not known: tiles are not modelled");
+        }
+        if (request_.parallel.zero_stage > 0) {
+            row_.notes.push_back(
+                fmt::format("ZeRO {} shards tensors evenly", request_.parallel.zero_stage));
+        }
+    }
+
+    /// None, and a note, where no honest model of the card's kernels exists.
+    std::optional<TimeModel> time_model() {
+        if (!row_.gpu->no_kernel_model.empty()) {
+            row_.notes.push_back(
+                fmt::format("memory only for {}: {}", row_.gpu->id, row_.gpu->no_kernel_model));
+            return std::nullopt;
+        }
+        const auto model = make_time_model(*row_.gpu, *row_.setup, data_.calibration, row_.workload,
+                                           request_.parallel, bus_bytes_per_s());
+        if (!model) {
+            row_.notes.push_back(model.error().message);
+            return std::nullopt;
+        }
+        for (std::string& note : model->kernels.notes(*matmul_type_of(row_.workload.precision))) {
+            row_.notes.push_back(std::move(note));
+        }
+        row_.notes.push_back(fmt::format("optimizer {}", model->optimizer));
+        return *model;
+    }
+
+    double bus_bytes_per_s() {
+        if (request_.parallel.num_gpus == 1) return 0;
+        if (request_.bus_bytes_per_s) return *request_.bus_bytes_per_s;
+        const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
+        if (link == nullptr) return 0;
+        constexpr double kGiga = 1e9;
+        row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
+                                         link->bus_bytes_per_s.value / kGiga));
+        return link->bus_bytes_per_s.value;
+    }
+
+    void say_how_much_is_missing(int64_t batch_size) {
+        row_.status = PlanStatus::kDoesNotFit;
+        row_.batch_size = batch_size;
+        if (batch_size > family_.largest_valid_batch()) {
+            models::Workload workload = row_.workload;
+            workload.batch_size = batch_size;
+            row_.reason = models::validate(workload).error().message;
+            return;
+        }
+        const auto memory = family_.unlimited_memory(batch_size, options_);
+        if (!memory) return refuse(memory.error().message);
+        const int64_t over = std::max(memory->peak_allocated_bytes, memory->peak_reserved_bytes) -
+                             std::max<int64_t>(capacity_bytes_, 0);
+        row_.reason = fmt::format(
+            "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
+            format_bytes(memory->peak_reserved_bytes), format_bytes(over), row_.gpu->id,
+            *row_.max_batch_size > 0 ? fmt::format("; batch {} fits", *row_.max_batch_size) : "");
+    }
+
+    void add_curve(const TimeModel& model, int64_t max_batch) {
+        for (const int64_t batch_size :
+             batches_up_to(max_batch, family_.why_not_affine().empty())) {
+            const auto step = family_.ops_at(batch_size);
+            if (!step) return refuse(step.error().message);
+            const double step_ns = time_of(*step, model).total_ns();
+            const double rate = sequences_per_s(batch_size, step_ns);
+            if (rate > row_.best_sequences_per_s) {
+                row_.best_sequences_per_s = rate;
+                row_.best_batch_size = batch_size;
+            }
+            if (is_power_of_two(batch_size) || batch_size == max_batch) {
+                row_.curve.push_back({batch_size, static_cast<int64_t>(step_ns), rate});
+            }
+        }
+    }
+
+    double sequences_per_s(int64_t batch_size, double step_ns) const {
+        constexpr double kNsPerS = 1e9;
+        return static_cast<double>(batch_size * request_.parallel.num_gpus) * kNsPerS / step_ns;
+    }
+
+    void add_memory(int64_t batch_size) {
+        row_.batch_size = batch_size;
+        const auto step = family_.at(batch_size);
+        if (!step) return refuse(step.error().message);
+        memory_.contents = peak_contents(*step, options_, capacity_bytes_);
+        row_.memory = memory_;
+    }
+
+    void add_times(const TimeModel& model, int64_t batch_size) {
+        const auto step = family_.ops_at(batch_size);
+        if (!step) return refuse(step.error().message);
+        constexpr double kTera = 1e12;
+        constexpr double kNsPerS = 1e9;
+        row_.time = time_of(*step, model);
+        row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
+        row_.model_tflops =
+            static_cast<double>(step->model_flop) / (row_.time->total_ns() / kNsPerS) / kTera;
+    }
+
+    PlanRow& row_;
+    const PlanRequest& request_;
+    const PlannerData& data_;
+    StepFamily& family_;
+    PlanMemory memory_;
+    MemoryOptions options_;
+    int64_t capacity_bytes_ = 0;  // for tensors
+};
+
+}  // namespace
+
+PlanRow start_row(const PlanRequest& request, const PlannerData& data,
+                  const models::Workload& workload, const Gpu& gpu) {
+    PlanRow row{.workload = workload, .gpu = &gpu, .setup = request.setup};
+    const auto refuse = [&](std::string reason) {
+        row.status = PlanStatus::kNotSupported;
+        row.reason = std::move(reason);
+        return row;
+    };
+    const auto setup = setup_for(data.setups, *request.setup, gpu);
+    if (!setup) return refuse(setup.error().message);
+    row.setup = *setup;
+    if (row.setup != request.setup) {
+        row.notes.push_back(fmt::format("PyTorch {} does not run on {}: {} assumed",
+                                        request.setup->torch, gpu.id, row.setup->id));
+    }
+    if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
+    models::Workload one = workload;
+    one.batch_size = 1;
+    if (const auto ok = models::validate(one); !ok) return refuse(ok.error().message);
+    return row;
+}
+
+void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,
+              StepFamily& family) {
+    RowBuilder(row, request, data, family).fill();
+}
+
+models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& options,
+                                       int64_t capacity_bytes) {
+    if (capacity_bytes <= 0) return 0;
+    int64_t good = 0;
+    int64_t bad = family.last_range_begin();
+    while (bad <= family.largest_valid_batch()) {
+        const auto ok = fits(family, options, capacity_bytes, bad);
+        if (!ok) return tl::unexpected(ok.error());
+        if (!*ok) break;
+        good = bad;
+        bad *= 2;
+    }
+    // Memory is nearly a line: a few guesses on it, then halves.
+    constexpr int kGuesses = 4;
+    for (int i = 0; bad - good > 1; ++i) {
+        const int64_t middle = i < kGuesses
+                                   ? guess_between(family, options, capacity_bytes, good, bad)
+                                   : good + (bad - good) / 2;
+        const auto ok = fits(family, options, capacity_bytes, middle);
+        if (!ok) return tl::unexpected(ok.error());
+        (*ok ? good : bad) = middle;
+    }
+    return good;
+}
+
+}  // namespace profiler

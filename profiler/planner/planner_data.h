@@ -1,0 +1,28 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/planner/calibration.h"
+#include "profiler/planner/gpu.h"
+#include "profiler/planner/setup.h"
+
+#include <filesystem>
+#include <vector>
+
+/// The data files that plans rest on: ours are in the program, the user's own in a folder.
+namespace profiler {
+
+struct PlannerData {
+    std::vector<Gpu> gpus;
+    std::vector<Setup> setups;
+    Calibration calibration;
+};
+
+/// What the program brings. Throws std::logic_error when that is damaged: a test reads it.
+const PlannerData& built_in_planner_data();
+
+/// With the user's additions: `gpus.json`, `setups.json` and `calibration.json` in `folder`, each
+/// only when it is there. A card or a setup of a known id replaces it; calibration rows come last.
+/// Errors: a file that cannot be read or breaks the rules, by file, row and field.
+models::Result<PlannerData> load_planner_data(const std::filesystem::path& folder);
+
+}  // namespace profiler

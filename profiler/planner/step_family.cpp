@@ -1,0 +1,145 @@
+#include "profiler/planner/step_family.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+/// Larger batches than this are not looked for.
+constexpr int64_t kLargestBatch = int64_t{1} << 20;
+
+bool is_valid_at(models::Workload workload, int64_t batch_size) {
+    workload.batch_size = batch_size;
+    return models::validate(workload).has_value();
+}
+
+/// 0: not even one sequence.
+int64_t find_largest_valid_batch(const models::Workload& workload) {
+    int64_t valid = 0;
+    int64_t invalid = kLargestBatch + 1;
+    while (invalid - valid > 1) {
+        const int64_t middle = valid + (invalid - valid) / 2;
+        (is_valid_at(workload, middle) ? valid : invalid) = middle;
+    }
+    return valid;
+}
+
+/// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds").
+std::vector<int64_t> token_thresholds(const models::Workload& workload) {
+    std::vector<int64_t> tokens;
+    // Our LayerNorm backward: one partial sum a row until each block of the grid has one.
+    constexpr int64_t kPartialSumRows = 216;
+    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput) {
+        tokens.push_back(kPartialSumRows);
+    }
+    // embedding_dense_backward sorts the tokens above this many (Embedding.cu).
+    constexpr int64_t kUnsortedTokens = 3072;
+    if (workload.head != models::Head::kLayers) tokens.push_back(kUnsortedTokens);
+    return tokens;
+}
+
+}  // namespace
+
+models::Result<StepFamily> StepFamily::trace(const models::Workload& workload,
+                                             const MetaTraceSource& source) {
+    StepFamily family(workload, source);
+    family.workload_.batch_size = 1;
+    if (const auto ok = models::validate(family.workload_); !ok) return tl::unexpected(ok.error());
+    family.make_ranges(find_largest_valid_batch(family.workload_));
+    if (const auto ok = family.trace_range(family.ranges_.back()); !ok) {
+        return tl::unexpected(ok.error());
+    }
+    return family;
+}
+
+void StepFamily::make_ranges(int64_t largest_valid_batch) {
+    int64_t last = 1;
+    ranges_.push_back({.first = 1, .last = 1});
+    for (const int64_t tokens : token_thresholds(workload_)) {
+        const int64_t end = std::min(tokens / workload_.seq_len, largest_valid_batch);
+        if (end <= last) continue;
+        ranges_.push_back({.first = last + 1, .last = end});
+        last = end;
+    }
+    if (largest_valid_batch > last) {
+        ranges_.push_back({.first = last + 1, .last = largest_valid_batch});
+    }
+}
+
+StepFamily::Range& StepFamily::range_of(int64_t batch_size) {
+    const auto range = std::find_if(ranges_.begin(), ranges_.end(),
+                                    [&](const Range& one) { return batch_size <= one.last; });
+    return range == ranges_.end() ? ranges_.back() : *range;
+}
+
+models::Result<void> StepFamily::trace_range(Range& range) {
+    if (range.is_traced) return {};
+    const auto small = traced(range.first);
+    if (!small) return tl::unexpected(small.error());
+    range.is_traced = true;
+    if (range.first == range.last) return {};
+    const auto large = traced(std::min(2 * range.first, range.last));
+    if (!large) return tl::unexpected(large.error());
+    if (auto line = AffineStep::fit(**small, **large)) {
+        range.line = std::move(*line);
+    } else {
+        why_not_affine_ = line.error().message;
+    }
+    return {};
+}
+
+models::Result<const StepWork*> StepFamily::traced(int64_t batch_size) {
+    if (const auto known = traced_.find(batch_size); known != traced_.end()) return &known->second;
+    models::Workload workload = workload_;
+    workload.batch_size = batch_size;
+    const auto trace = (*source_)(workload, kTracedCapability);
+    if (!trace) return tl::unexpected(trace.error());
+    auto work = step_work_of(**trace);
+    if (!work) return tl::unexpected(work.error());
+    if (work->batch_size != batch_size) {
+        return models::fail("A step of batch {} was asked for and one of batch {} was traced.",
+                            batch_size, work->batch_size);
+    }
+    return &traced_.emplace(batch_size, std::move(*work)).first->second;
+}
+
+models::Result<StepWork> StepFamily::at(int64_t batch_size) {
+    Range& range = range_of(batch_size);
+    if (const auto ok = trace_range(range); !ok) return tl::unexpected(ok.error());
+    if (range.line) return range.line->at(batch_size);
+    const auto work = traced(batch_size);
+    if (!work) return tl::unexpected(work.error());
+    return **work;
+}
+
+models::Result<StepWork> StepFamily::ops_at(int64_t batch_size) {
+    // The ops are the same in all ranges, and the last one has been traced.
+    if (ranges_.back().line) return ranges_.back().line->ops_at(batch_size);
+    auto work = at(batch_size);
+    if (work) merge_equal_ops(*work);
+    return work;
+}
+
+models::Result<StepMemory> StepFamily::unlimited_memory(int64_t batch_size,
+                                                        const MemoryOptions& options) {
+    auto peaks = std::find_if(peaks_.begin(), peaks_.end(),
+                              [&](const Peaks& other) { return other.options == options; });
+    if (peaks == peaks_.end()) peaks = peaks_.insert(peaks_.end(), {options, {}});
+    const auto known = peaks->by_batch.find(batch_size);
+    if (known != peaks->by_batch.end()) return known->second;
+    const auto work = at(batch_size);
+    if (!work) return tl::unexpected(work.error());
+    return peaks->by_batch[batch_size] = simulate_step(*work, options, std::nullopt);
+}
+
+models::Result<StepMemory> StepFamily::limited_memory(int64_t batch_size,
+                                                      const MemoryOptions& options,
+                                                      int64_t limit_bytes) {
+    const auto unlimited = unlimited_memory(batch_size, options);
+    if (!unlimited || unlimited->peak_reserved_bytes <= limit_bytes) return unlimited;
+    const auto work = at(batch_size);
+    if (!work) return tl::unexpected(work.error());
+    return simulate_step(*work, options, limit_bytes);
+}
+
+}  // namespace profiler

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "profiler/allocator/simulation.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/planner/data_parallel.h"
+#include "profiler/planner/gpu.h"
+#include "profiler/planner/setup.h"
+#include "profiler/planner/step_work.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+/// What a step takes on a card: its requests through the exact allocator.
+namespace profiler {
+
+struct MemoryOptions {
+    AllocatorSettings settings;
+    Gradients gradients = Gradients::kNone;
+    DataParallel parallel;
+    int64_t cublas_workspace_bytes = 0;     // of the card; 0: as traced
+    std::vector<int64_t> persistent_bytes;  // tensors beside the step's, from its begin
+    friend bool operator==(const MemoryOptions& a, const MemoryOptions& b);
+};
+
+/// The caching allocator's requests of a step under the options.
+RequestStream requests_of(const StepWork& step, const MemoryOptions& options);
+
+struct StepMemory {
+    int64_t peak_allocated_bytes = 0;
+    int64_t peak_reserved_bytes = 0;
+    std::optional<OutOfMemoryPoint> out_of_memory;
+};
+StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
+                         std::optional<int64_t> limit_bytes);
+
+/// The peaks, and what lives when most is allocated. `rounding_bytes`: what blocks are larger than
+/// their tensors.
+struct PeakContents {
+    StepMemory peaks;
+    RoleBytes by_role{};
+    int64_t persistent_bytes = 0;
+    int64_t rounding_bytes = 0;
+    int64_t cached_bytes = 0;  // reserved and not allocated then: fragmentation
+};
+PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
+                           std::optional<int64_t> limit_bytes);
+
+/// torch's default workspace of a cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB
+/// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp).
+int64_t cublas_workspace_bytes(ComputeCapability capability);
+bool is_cublas_workspace(const StepAllocation& allocation);
+
+}  // namespace profiler

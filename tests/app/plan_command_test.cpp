@@ -1,0 +1,137 @@
+#include "tests/app/plan_traces.h"
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+using namespace tests;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class PlanCommand : public testing::Test {
+protected:
+    PlanCommand() {
+        write_plan_traces(folder_ / "traces", "original");
+        write_plan_traces(folder_ / "traces", "tempo");
+    }
+
+    /// The command over the small model's traces.
+    Ran plan(std::vector<std::string> more) const {
+        std::vector<std::string> arguments = plan_arguments(folder_ / "traces");
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config")}});
+    }
+
+    void expect_failure(const std::vector<std::string>& more, int exit_code,
+                        const std::string& part) const {
+        const Ran ran = plan(more);
+        EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+        EXPECT_EQ(ran.out, "");
+        EXPECT_THAT(ran.err, AllOf(HasSubstr("temposcope: "), HasSubstr(part)));
+        EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(PlanCommand, MakesARowForEveryCell) {
+    const auto json =
+        plan({"--recipe", "original,tempo", "--gpu", "t4,v100-16gb,mi300x", "--json"}).json();
+    ASSERT_EQ(json["rows"].size(), 6U);
+    for (const auto& row : json["rows"]) {
+        EXPECT_EQ(row["status"], "ok") << row["reason"];
+        EXPECT_EQ(row["batch_size"], row["max_batch_size"]);
+        EXPECT_GT(row["peak_reserved_bytes"], 0);
+        EXPECT_EQ(row["step_time_ns"].is_null(), row["gpu"] == "mi300x");
+    }
+    EXPECT_GT(json["rows"][3]["max_batch_size"], json["rows"][0]["max_batch_size"]);
+    EXPECT_EQ(json["rows"][1]["setup"], "tempo-2022");
+}
+
+TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
+    const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
+                               HasSubstr("Assumptions"), HasSubstr("context of 500")));
+    const Ran one = plan({"--gpu", "t4"});
+    EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction")));
+}
+
+TEST_F(PlanCommand, OneImpossibleCellStopsNothing) {
+    const Ran ran = plan({"--recipe", "original,flash", "--gpu", "t4", "--json"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    const auto rows = ran.json()["rows"];
+    EXPECT_EQ(rows[0]["status"], "ok");
+    EXPECT_EQ(rows[1]["status"], "not_supported");
+    EXPECT_THAT(rows[1]["reason"].get<std::string>(), HasSubstr("capability 8.0"));
+}
+
+TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
+    expect_failure({"--recipe", "flash", "--gpu", "t4"}, 1, "capability 8.0");
+    expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
+    expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than t4 has");
+    // Another length was not traced.
+    expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
+}
+
+TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
+    expect_failure({"--gpu", "rtx3080ti"}, 2, "rtx3090ti");
+    expect_failure({"--setup", "torch-9"}, 2, "torch-2.11");
+    expect_failure({"--recipe", "temp"}, 2, "tempo");
+    expect_failure({"--batch", "0"}, 2, "at least 1");
+    expect_failure({"--zero", "2"}, 2, "--gpus");
+    expect_failure({"--gpus", "4", "--zero", "4"}, 2, "0 to 3");
+    expect_failure({"--gpus", "0"}, 2, "at least 1");
+    expect_failure({"--budget", "much"}, 2, "much");
+    expect_failure({"--alloc-conf", "no_such:1"}, 2, "no_such");
+    expect_failure({"-o", "plan.txt"}, 2, ".csv");
+    expect_failure({"--seq", "32,x"}, 2, "'x'");
+}
+
+TEST_F(PlanCommand, ReadsTheUsersCards) {
+    const std::string config = folder_ / "config";
+    std::filesystem::create_directories(config + "/temposcope");
+    const std::string file = config + "/temposcope/gpus.json";
+    std::ofstream(file) << R"({"sources": {"s": "mine"}, "gpus": [{"id": "mine"}]})";
+    expect_failure({}, 1, "gpus.json, mine: the field 'name' is missing.");
+    std::ofstream(file) << R"({"sources": {"s": "mine"}, "gpus": [{
+        "id": "mine", "name": "Mine", "tier": "server", "compute_capability": "9.0",
+        "memory_gib": {"value": 2, "source": "s"}, "usable_memory_gib": {"value": 2, "source": "s"},
+        "bandwidth_gb_per_s": {"value": 1, "source": "s"},
+        "fp32_tflops": {"value": 1, "source": "s"}, "sm_count": {"value": 1, "source": "s"},
+        "l2_mib": {"value": 1, "source": "s"}}]})";
+    const auto rows = plan({"--gpu", "mine", "--json"}).json()["rows"];
+    EXPECT_EQ(rows[0]["gpu"], "mine");
+    EXPECT_EQ(rows[0]["usable_bytes"], int64_t{2} << 30);
+}
+
+TEST_F(PlanCommand, WritesFiles) {
+    EXPECT_EQ(plan({"--gpu", "t4", "-o", folder_ / "plan.csv"}).exit_code, 0);
+    std::ifstream csv(folder_ / "plan.csv");
+    std::string header;
+    std::getline(csv, header);
+    EXPECT_THAT(header, testing::StartsWith("model,head,recipe,gpu,setup,"));
+    const Ran ran = plan({"--gpu", "t4", "--json", "-o", folder_ / "plan.json"});
+    std::ifstream file(folder_ / "plan.json");
+    EXPECT_EQ(nlohmann::json::parse(file), ran.json());
+}
+
+TEST_F(PlanCommand, ZeroStagesAreNamedTerms) {
+    const auto json = plan({"--gpu", "t4", "--gpus", "4", "--zero", "2", "--link", "44GB",
+                            "--batch", "8", "--json"})
+                          .json();
+    EXPECT_EQ(json["gpus"], 4);
+    const auto row = json["rows"][0];
+    EXPECT_GT(row["terms"]["nccl_bytes"], 0);
+    EXPECT_EQ(row["terms"]["reduce_bucket_bytes"], 25 << 20);
+    EXPECT_GT(row["time_by_class"]["all_reduce_ns"], 0);
+}
+
+}  // namespace

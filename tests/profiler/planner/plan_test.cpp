@@ -1,0 +1,304 @@
+#include "profiler/planner/plan.h"
+
+#include "profiler/planner/plan_row.h"
+#include "tests/profiler/planner/toy_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const PlannerData& data() { return built_in_planner_data(); }
+const Gpu* gpu(std::string_view id) { return *find_gpu(data().gpus, id); }
+const profiler::Setup* setup_named(std::string_view id) { return *find_setup(data().setups, id); }
+
+models::Workload with_recipe(const std::string& recipe) {
+    models::Workload workload = tests::toy_workload();
+    workload.recipe_name = recipe;
+    workload.recipe = models::parse_recipe(recipe).value();
+    return workload;
+}
+
+PlanRequest request_for(std::vector<std::string> recipes, std::vector<std::string> cards) {
+    PlanRequest request{.setup = setup_named("torch-2.11")};
+    for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
+    for (const std::string& card : cards) request.gpus.push_back(gpu(card));
+    return request;
+}
+
+Plan plan(const PlanRequest& request, const tests::ToyOptions& options = {}) {
+    return make_plan(request, data(), tests::toy_source(options));
+}
+
+/// A card of its own size.
+Gpu small_card(int64_t usable_bytes) {
+    Gpu card = *gpu("a100-80gb");
+    card.id = "small";
+    card.usable_memory_bytes.value =
+        static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
+    return card;
+}
+
+TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
+    const auto source = tests::toy_source();
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(family);
+    for (const int64_t capacity : {40 << 20, 100 << 20, 1 << 30}) {
+        const auto max_batch = find_max_batch(*family, {}, capacity);
+        ASSERT_TRUE(max_batch);
+        ASSERT_GT(*max_batch, 1);
+        EXPECT_FALSE(family->limited_memory(*max_batch, {}, capacity)->out_of_memory);
+        EXPECT_TRUE(family->limited_memory(*max_batch + 1, {}, capacity)->out_of_memory);
+    }
+}
+
+TEST(MaxBatch, IsNoneWhereNotOneSequenceFits) {
+    const auto source = tests::toy_source();
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    EXPECT_EQ(find_max_batch(*family, {}, 1 << 20), 0);
+    EXPECT_EQ(find_max_batch(*family, {}, -5), 0);
+}
+
+TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
+    const auto source = tests::toy_source();
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    // 2^31 elements over S · I (the widest tensor).
+    EXPECT_EQ(family->largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
+    EXPECT_EQ(find_max_batch(*family, {}, int64_t{1} << 45), family->largest_valid_batch());
+}
+
+TEST(StepFamily, TracesTwoBatchesAndNoMore) {
+    int calls = 0;
+    const auto source = tests::toy_source({}, &calls);
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(family);
+    EXPECT_TRUE(find_max_batch(*family, {}, int64_t{1} << 30));
+    EXPECT_EQ(calls, 2);
+    EXPECT_TRUE(family->at(1));  // the one batch whose sequence may be its own
+    EXPECT_EQ(calls, 3);
+}
+
+TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
+    std::vector<int64_t> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(w.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_TRUE(family->at(1000));
+    EXPECT_TRUE(family->ops_at(3));
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_EQ(family->at(96)->batch_size, 96);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
+}
+
+TEST(StepFamily, TracesEachBatchWhereSequencesDiffer) {
+    int calls = 0;
+    const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(family);
+    EXPECT_THAT(family->why_not_affine(), HasSubstr("different sequences"));
+    EXPECT_EQ(family->at(7)->batch_size, 7);
+    EXPECT_EQ(calls, 3);
+    const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
+    EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
+    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("traced itself")));
+}
+
+TEST(Plan, FillsEveryRow) {
+    const Plan result = plan(request_for({"original", "tempo"}, {"t4", "a100-80gb"}));
+    ASSERT_EQ(result.rows.size(), 4U);
+    for (const PlanRow& row : result.rows) {
+        ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
+        EXPECT_THAT(row.reason, IsEmpty());
+        EXPECT_EQ(row.batch_size, row.max_batch_size);
+        EXPECT_GT(row.sequences_per_s, 0);
+        EXPECT_GE(row.best_sequences_per_s, row.sequences_per_s);
+        EXPECT_LE(*row.best_batch_size, *row.max_batch_size);
+        EXPECT_GT(row.model_tflops, 0);
+        EXPECT_GE(row.memory->contents.peaks.peak_reserved_bytes,
+                  row.memory->contents.peaks.peak_allocated_bytes);
+        EXPECT_FALSE(row.curve.empty());
+        EXPECT_EQ(row.curve.back().batch_size, *row.max_batch_size);
+    }
+    EXPECT_GT(*result.rows[2].max_batch_size, *result.rows[0].max_batch_size);  // tempo saves
+    EXPECT_GT(*result.rows[1].max_batch_size, *result.rows[0].max_batch_size);  // 80 GB
+}
+
+TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
+    PlanRequest request = request_for({"original"}, {"a100-80gb"});
+    request.batch_size = 10;
+    const PlanRow row = plan(request).rows.front();
+    EXPECT_EQ(row.batch_size, 10);
+    const auto work = step_work_of(tests::make_toy_step(tests::toy_workload(10))).value();
+    EXPECT_EQ(row.memory->contents.peaks.peak_allocated_bytes,
+              simulate_step(work, {.cublas_workspace_bytes = 8519680}, std::nullopt)
+                  .peak_allocated_bytes);
+    const auto model =
+        make_time_model(*gpu("a100-80gb"), *row.setup, data().calibration, row.workload);
+    EXPECT_NEAR(row.time->total_ns(), time_of(work, *model).total_ns(), 1e-6);
+    EXPECT_NEAR(row.sequences_per_s, 10 / (row.time->total_ns() / 1e9), 1e-6);
+    EXPECT_NEAR(row.model_tflops, static_cast<double>(work.model_flop) / row.time->total_ns() / 1e3,
+                1e-9);
+}
+
+TEST(Plan, SaysByHowMuchABatchDoesNotFitAndWhatWould) {
+    const Gpu card = small_card(64 << 20);
+    PlanRequest request = request_for({"original", "checkpoint"}, {});
+    request.gpus = {&card};
+    const Plan free_batch = plan(request);
+    ASSERT_EQ(free_batch.rows[0].status, PlanStatus::kOk);
+    request.batch_size = *free_batch.rows[0].max_batch_size + 1;
+    ASSERT_LE(*request.batch_size, *free_batch.rows[1].max_batch_size);
+    const Plan result = plan(request);
+    const PlanRow& row = result.rows[0];
+    EXPECT_EQ(row.status, PlanStatus::kDoesNotFit);
+    EXPECT_THAT(row.reason, HasSubstr("more than small has"));
+    EXPECT_THAT(row.reason, HasSubstr("fits."));
+    EXPECT_THAT(row.reason, HasSubstr("The recipe checkpoint would fit."));
+    EXPECT_FALSE(row.memory);
+    EXPECT_EQ(result.rows[1].status, PlanStatus::kOk);
+    EXPECT_TRUE(result.has_ok_row());
+}
+
+TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
+    const Gpu card = small_card(10 << 20);
+    PlanRequest request = request_for({"original"}, {"t4"});
+    request.gpus.push_back(&card);
+    const Plan result = plan(request);
+    EXPECT_EQ(result.rows[0].status, PlanStatus::kOk);
+    EXPECT_EQ(result.rows[1].status, PlanStatus::kDoesNotFit);
+    EXPECT_EQ(result.rows[1].max_batch_size, 0);
+    EXPECT_THAT(result.rows[1].reason, HasSubstr("Batch 1 needs"));
+    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would checkpoint or tempo-philox."));
+}
+
+TEST(Plan, RefusesWhatPyTorchRefuses) {
+    const auto reason = [](const std::string& recipe, models::Precision precision,
+                           const std::string& card) {
+        PlanRequest request = request_for({recipe}, {card});
+        request.workloads[0].precision = precision;
+        const PlanRow row = plan(request).rows.front();
+        EXPECT_EQ(row.status, row.reason.empty() ? PlanStatus::kOk : PlanStatus::kNotSupported);
+        return row.reason;
+    };
+    using models::Precision;
+    EXPECT_THAT(reason("flash", Precision::kFp16, "v100-16gb"), HasSubstr("capability 8.0"));
+    EXPECT_THAT(reason("flash", Precision::kFp32, "a100-80gb"), HasSubstr("fp16 and bf16 only"));
+    EXPECT_THAT(reason("flash", Precision::kFp16, "a100-80gb"), IsEmpty());
+    EXPECT_THAT(reason("original", Precision::kBf16, "rtx2080ti"), HasSubstr("no bf16"));
+    EXPECT_THAT(reason("original", Precision::kTf32, "t4"), HasSubstr("no tf32"));
+    EXPECT_THAT(reason("original", Precision::kFp64, "a100-80gb"), HasSubstr("reference"));
+    EXPECT_THAT(reason("original", Precision::kFp16, "v100-16gb"), IsEmpty());
+}
+
+TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
+    const PlanRow row = plan(request_for({"original"}, {"v100-16gb"})).rows.front();
+    EXPECT_EQ(row.setup->id, "tempo-2022");
+    EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 assumed")));
+}
+
+TEST(Plan, CardsWithoutAKernelModelGetMemoryOnly) {
+    const PlanRow row = plan(request_for({"original"}, {"mi300x"})).rows.front();
+    EXPECT_EQ(row.status, PlanStatus::kOk);
+    EXPECT_GT(*row.max_batch_size, 0);
+    EXPECT_TRUE(row.memory);
+    EXPECT_FALSE(row.time);
+    EXPECT_FALSE(row.best_batch_size);
+    EXPECT_THAT(row.notes, Contains(HasSubstr("memory only")));
+}
+
+TEST(Plan, ABudgetHoldsForContextAndTensors) {
+    PlanRequest request = request_for({"original"}, {"a100-80gb"});
+    request.budget_bytes = (500 << 20) + (64 << 20);
+    const PlanRow budget = plan(request).rows.front();
+    const Gpu card = small_card(64 << 20);
+    request.budget_bytes.reset();
+    request.gpus = {&card};
+    EXPECT_EQ(budget.max_batch_size, plan(request).rows.front().max_batch_size);
+}
+
+TEST(Plan, SeveralGpusAddTheirThroughputsAndTheirTerms) {
+    PlanRequest request = request_for({"original"}, {"v100-16gb"});
+    request.batch_size = 64;
+    const PlanRow one = plan(request).rows.front();
+    request.parallel = {.num_gpus = 4};
+    const PlanRow ddp = plan(request).rows.front();
+    EXPECT_GT(ddp.time->all_reduce_ns, 0);
+    EXPECT_GT(ddp.sequences_per_s, one.sequences_per_s);
+    EXPECT_LT(ddp.sequences_per_s, 4 * one.sequences_per_s);
+    EXPECT_THAT(ddp.notes, Contains(HasSubstr("NVLink")));
+    request.parallel.zero_stage = 2;
+    const PlanRow four = plan(request).rows.front();
+    EXPECT_LT(four.time->optimizer_ns, ddp.time->optimizer_ns);
+    EXPECT_LT(four.memory->contents.by_role[static_cast<std::size_t>(Role::kOptimizerState)],
+              one.memory->contents.by_role[static_cast<std::size_t>(Role::kOptimizerState)]);
+    ASSERT_EQ(four.memory->terms.size(), 2U);
+    EXPECT_EQ(four.memory->terms[1].name, "reduce_bucket_bytes");
+}
+
+TEST(Plan, ASourceThatFailsIsTheRowsReason) {
+    const MetaTraceSource source =
+        [](const models::Workload& workload,
+           ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        if (workload.recipe_name == "tempo") return models::fail("The worker is missing.");
+        return std::make_shared<const Trace>(tests::make_toy_step(workload));
+    };
+    const Plan result = make_plan(request_for({"tempo", "original"}, {"t4"}), data(), source);
+    EXPECT_EQ(result.rows[0].status, PlanStatus::kNotSupported);
+    EXPECT_EQ(result.rows[0].reason, "The worker is missing.");
+    EXPECT_EQ(result.rows[1].status, PlanStatus::kOk);
+    EXPECT_FALSE(make_plan(request_for({"tempo"}, {"t4"}), data(), source).has_ok_row());
+}
+
+TEST(StepTime, WaitsForTheHostWhereKernelsAreShort) {
+    const auto work = step_work_of(tests::make_toy_step(tests::toy_workload(2))).value();
+    const auto model = make_time_model(*gpu("a100-80gb"), *setup_named("torch-2.11"),
+                                       data().calibration, tests::toy_workload(2));
+    const StepTime time = time_of(work, *model);
+    // Six forward ops of 19.6 µs, ten backward ones of 17.2 µs.
+    EXPECT_NEAR(time.forward.total_ns(), 6 * 19600, 1e-6);
+    EXPECT_NEAR(time.backward.total_ns(), 10 * 17200, 1e-6);
+    EXPECT_GT(time.waiting_ns(), 0);
+    // foreach AdamW: 84 bytes a parameter, no launches that count.
+    EXPECT_NEAR(time.optimizer_ns, 84.0 * 4 * 64 * 256 / 1616e9 * 1e9, 1e-6);
+}
+
+TEST(StepTime, TheSetupChoosesTheOptimizer) {
+    models::Workload workload = tests::toy_workload();
+    EXPECT_EQ(optimizer_of(*setup_named("torch-2.11"), workload), "adamw");
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "bert_adam");
+    workload.precision = models::Precision::kFp16;
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o2_adam");
+    EXPECT_FALSE(find_optimizer(data().calibration, "lion", OptimizerState::kFp32));
+}
+
+TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
+    for (const auto& setup : data().setups) {
+        for (const models::Precision precision :
+             {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16}) {
+            for (const char* recipe :
+                 {"optimizer=sgd", "original", "optimizer=adamw_loop", "optimizer=adamw_fused"}) {
+                models::Workload workload = with_recipe(recipe);
+                workload.precision = precision;
+                EXPECT_TRUE(find_optimizer(data().calibration, optimizer_of(setup, workload),
+                                           optimizer_state_of(precision)))
+                    << setup.id << " " << recipe;
+            }
+        }
+    }
+}
+
+}  // namespace

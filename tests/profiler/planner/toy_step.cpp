@@ -1,0 +1,242 @@
+#include "tests/profiler/planner/toy_step.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace tests {
+namespace {
+
+using namespace profiler;
+
+std::string shape_text(int64_t rows, int64_t columns) {
+    return fmt::format("[{}, {}]", rows, columns);
+}
+
+/// A tensor of [rows, columns] fp32 words.
+struct Matrix {
+    Id<Allocation> allocation;
+    int64_t rows = 0;
+    int64_t columns = 0;
+    int64_t words() const { return rows * columns; }
+};
+
+class ToyStep {
+public:
+    ToyStep(const models::Workload& workload, const ToyOptions& options)
+        : w_(workload), options_(options), b_(workload) {
+        b_.trace().runs.set<&Run::source>(Id<Run>(0), Source::kPredicted);
+        b_.trace().runs.set<&Run::time_basis>(Id<Run>(0), TimeBasis::kEventOrder);
+    }
+
+    Trace make() {
+        b_.allocate({.bytes = 8519680, .role = Role::kWorkspace, .name = "cublas"});
+        for (int64_t i = 0; i < w_.model.num_layers; ++i) add_layer_state(i);
+        for (int i = 0; i < options_.num_steps; ++i) step();
+        return b_.finish();
+    }
+
+private:
+    int64_t rows() const { return w_.batch_size * w_.seq_len; }
+    int64_t hidden() const { return w_.model.hidden_size; }
+    int64_t inner() const { return w_.model.intermediate_size; }
+    bool checkpoints() const { return w_.recipe.checkpoint == models::Checkpoint::kPerLayer; }
+
+    Matrix matrix(int64_t rows, int64_t columns, Role role, const std::string& name,
+                  Id<Op> op = {}) {
+        return {b_.allocate({.bytes = rows * columns * 4,
+                             .role = role,
+                             .op = op,
+                             .name = name,
+                             .shape = shape_text(rows, columns)}),
+                rows, columns};
+    }
+
+    void add_layer_state(int64_t layer) {
+        const std::string prefix = fmt::format("encoder.layer.{}.", layer);
+        scopes_.push_back(b_.scope(fmt::format("encoder.layer.{}", layer), layer));
+        up_.push_back(matrix(hidden(), inner(), Role::kParameter, prefix + "up.weight"));
+        down_.push_back(matrix(inner(), hidden(), Role::kParameter, prefix + "down.weight"));
+        for (int moment = 0; moment < 4; ++moment) {
+            matrix(hidden(), inner(), Role::kOptimizerState, prefix + "moment");
+        }
+    }
+
+    Id<Op> op(std::string_view name, Id<Scope> scope, OpClass op_class,
+              const std::vector<Matrix>& reads, int64_t flop) {
+        const Id<Op> parent = b_.op(fmt::format("{}_caller", name), scope);
+        const Id<Op> op = b_.op(name, scope);
+        Table<Op>& ops = b_.trace().ops;
+        ops.set<&Op::parent>(op, parent);
+        ops.set<&Op::op_class>(op, op_class);
+        ops.set<&Op::flop>(op, flop);
+        for (const Matrix& read : reads) {
+            ops.set<&Op::read_words>(op, ops.get<&Op::read_words>(op) + read.words());
+            add_edge(op, read, Access::kRead);
+        }
+        return op;
+    }
+
+    void write(Id<Op> op, const Matrix& matrix) {
+        b_.trace().ops.set<&Op::written_words>(op, matrix.words());
+        add_edge(op, matrix, Access::kWrite);
+    }
+
+    /// As autograd sees it: a transposed factor is a view with the shape that it multiplies in.
+    void add_edge(Id<Op> op, const Matrix& matrix, Access access) {
+        if (!options_.has_op_tensors) return;
+        const Id<Storage> storage =
+            b_.trace().allocations.get<&Allocation::storage>(matrix.allocation);
+        const Id<Tensor> tensor =
+            b_.trace().tensors.append({.storage = storage,
+                                       .shape = b_.text(shape_text(matrix.rows, matrix.columns)),
+                                       .dtype = DType::kFloat32});
+        b_.trace().op_tensors.append(
+            {.op = op, .tensor = tensor, .access = access, .words = matrix.words()});
+    }
+
+    static Matrix transposed(const Matrix& m) { return {m.allocation, m.columns, m.rows}; }
+
+    Matrix product(const Matrix& a, const Matrix& b, Role role, Id<Scope> scope,
+                   const std::string& name) {
+        const Id<Op> call = op("aten::mm", scope, OpClass::kContraction, {a, b},
+                               2 * a.rows * a.columns * b.columns);
+        const Matrix out = matrix(a.rows, b.columns, role, name, call);
+        write(call, out);
+        return out;
+    }
+
+    Matrix map(std::string_view name, const std::vector<Matrix>& inputs, Role role, Id<Scope> scope,
+               const std::string& out_name) {
+        const Id<Op> call =
+            op(name, scope, OpClass::kElementWise, inputs, 5 * inputs.front().words());
+        const Matrix out =
+            matrix(inputs.front().rows, inputs.front().columns, role, out_name, call);
+        write(call, out);
+        return out;
+    }
+
+    void free(const Matrix& matrix) { b_.free(matrix.allocation); }
+
+    struct Kept {
+        Matrix input, up, gelu;
+        std::vector<Id<Save>> saves;
+    };
+
+    Kept layer_forward(const Matrix& input, std::size_t layer) {
+        const Id<Scope> scope = scopes_[layer];
+        Kept kept{.input = input};
+        kept.up = product(input, up_[layer], Role::kActivation, scope, "gelu_input");
+        kept.gelu = map("aten::gelu", {kept.up}, Role::kActivation, scope, "gelu_output");
+        return kept;
+    }
+
+    void step() {
+        b_.begin_step();
+        b_.begin_phase(PhaseKind::kForward);
+        Matrix x = matrix(rows(), hidden(), Role::kInput, "hidden_states");
+        std::vector<Kept> layers;
+        for (std::size_t i = 0; i < up_.size(); ++i) {
+            Kept kept = layer_forward(x, i);
+            x = product(kept.gelu, down_[i], Role::kActivation, scopes_[i], "hidden_states");
+            if (checkpoints()) {
+                free(kept.up);
+                free(kept.gelu);
+            } else if (w_.recipe.gelu == models::Gelu::kInPlace) {
+                free(kept.up);
+            }
+            const Id<Save> save = b_.save(kept.input.allocation, Id<Op>(b_.trace().ops.size() - 1));
+            kept.saves.push_back(save);
+            layers.push_back(kept);
+        }
+        if (options_.extra_from_batch > 0 && w_.batch_size >= options_.extra_from_batch) {
+            free(matrix(rows(), 1, Role::kTemporary, "padding"));
+        }
+        b_.end_phase();
+        backward(x, layers);
+        update();
+        b_.end_step(1.0);
+    }
+
+    void backward(Matrix x, std::vector<Kept>& layers) {
+        b_.begin_phase(PhaseKind::kBackward);
+        Matrix grad = matrix(rows(), hidden(), Role::kTemporary, "grad");
+        free(x);
+        for (std::size_t i = layers.size(); i-- > 0;) {
+            Kept& kept = layers[i];
+            if (checkpoints()) {
+                const Kept again = layer_forward(kept.input, i);
+                kept.up = again.up;
+                kept.gelu = again.gelu;
+            }
+            const Id<Scope> scope = scopes_[i];
+            gradients_.push_back(
+                product(transposed(kept.gelu), grad, Role::kGradient, scope, "down.grad"));
+            const Matrix dgelu =
+                product(grad, transposed(down_[i]), Role::kTemporary, scope, "dgelu");
+            free(grad);
+            const Matrix dup =
+                map("aten::gelu_backward", {dgelu, kept.gelu}, Role::kTemporary, scope, "dup");
+            free(dgelu);
+            free(kept.gelu);
+            const bool has_input = checkpoints() || w_.recipe.gelu != models::Gelu::kInPlace;
+            if (has_input) free(kept.up);
+            gradients_.push_back(
+                product(transposed(kept.input), dup, Role::kGradient, scope, "up.grad"));
+            grad = product(dup, transposed(up_[i]), Role::kTemporary, scope, "grad");
+            free(dup);
+            for (const Id<Save> save : kept.saves) b_.release(save);
+            free(kept.input);
+        }
+        free(grad);
+        b_.end_phase();
+    }
+
+    void update() {
+        b_.begin_phase(PhaseKind::kOptimizer);
+        for (const Matrix& gradient : gradients_) {
+            const Id<Op> call = b_.op("aten::_foreach_sqrt");
+            free(matrix(gradient.rows, gradient.columns, Role::kTemporary, "denominator", call));
+        }
+        for (const Matrix& gradient : gradients_) free(gradient);
+        gradients_.clear();
+        b_.end_phase();
+    }
+
+    models::Workload w_;
+    ToyOptions options_;
+    TraceBuilder b_;
+    std::vector<Id<Scope>> scopes_;
+    std::vector<Matrix> up_, down_, gradients_;
+};
+
+}  // namespace
+
+models::Workload toy_workload(int64_t batch_size) {
+    models::Workload workload;
+    workload.model.name = "toy";
+    workload.model.num_layers = 2;
+    workload.model.hidden_size = 64;
+    workload.model.num_heads = 2;
+    workload.model.intermediate_size = 256;
+    workload.seq_len = 32;
+    workload.batch_size = batch_size;
+    return workload;
+}
+
+profiler::Trace make_toy_step(const models::Workload& workload, const ToyOptions& options) {
+    return ToyStep(workload, options).make();
+}
+
+profiler::MetaTraceSource toy_source(const ToyOptions& options, int* calls) {
+    return [options, calls](const models::Workload& workload,
+                            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        if (calls != nullptr) ++*calls;
+        return std::make_shared<const Trace>(make_toy_step(workload, options));
+    };
+}
+
+}  // namespace tests

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/planner/step_family.h"
+#include "profiler/trace/trace.h"
+
+/// A training step small enough to follow by hand, in the form of a trace without a GPU.
+namespace tests {
+
+struct ToyOptions {
+    bool has_op_tensors = true;
+    int64_t extra_from_batch = 0;  // from this batch on one more allocation; 0 = never
+    int num_steps = 1;
+};
+
+/// bert-base's sizes cut down: two layers of hidden 64, intermediate 256, sequence 32.
+models::Workload toy_workload(int64_t batch_size = 2);
+
+/// Each layer: FF1 [B·S, H]·[H, I], GELU, FF2 [B·S, I]·[I, H]; the inputs of all three are kept.
+/// A recipe with gelu=in_place keeps half of it, with checkpoint=per_layer only the layer's input.
+/// Parameters, two moments each, a cuBLAS workspace, a parameter update with one temporary each.
+profiler::Trace make_toy_step(const models::Workload& workload, const ToyOptions& options = {});
+
+/// Makes toy steps; `calls`, when given, counts them.
+profiler::MetaTraceSource toy_source(const ToyOptions& options = {}, int* calls = nullptr);
+
+}  // namespace tests
