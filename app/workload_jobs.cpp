@@ -35,13 +35,23 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     return model;
 }
 
-Result<void> check_device(const std::string& device) {
-    if (device == "auto" || device == "cpu") return {};
-    if (device == "cuda" || device.starts_with("predict:")) {
-        return fail("This version measures on the CPU only: use --device cpu instead of '{}'.",
-                    device);
+/// The card of "predict:GPU"; empty: measured here.
+Result<std::string> predicted_gpu(const WorkloadOptions& options) {
+    constexpr std::string_view kPredict = "predict:";
+    const std::string& device = options.device;
+    if (device == "auto" || device == "cpu") return std::string();
+    if (device == "cuda") {
+        return fail(
+            "This version measures on the CPU only: use --device cpu, or --device predict:GPU for "
+            "what a card would do.");
     }
-    return fail("'{}' is not a device: choose auto or cpu.", device);
+    if (!device.starts_with(kPredict)) {
+        return fail("'{}' is not a device: choose auto, cpu or predict:GPU.", device);
+    }
+    if (!options.memory_limit.empty()) {
+        return fail("--memory-limit is for measurements: a predicted card has its own memory.");
+    }
+    return device.substr(kPredict.size());
 }
 
 Result<void> check_counts(const WorkloadOptions& options) {
@@ -119,21 +129,23 @@ Result<JobList> make_jobs(const WorkloadOptions& options) {
 
 Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes) {
     if (recipes.empty()) return fail("There is no recipe to run: choose at least one.");
-    if (auto ok = check_device(options.device); !ok) return tl::unexpected(ok.error());
+    const auto gpu = predicted_gpu(options);
+    if (!gpu) return tl::unexpected(gpu.error());
     if (auto ok = check_counts(options); !ok) return tl::unexpected(ok.error());
     const auto base = make_workload(options);
     if (!base) return tl::unexpected(base.error());
     if (auto ok = check_output(options, recipes.size()); !ok) return tl::unexpected(ok.error());
 
-    JobList list;
+    JobList list{.gpu = *gpu};
     for (const std::string& name : recipes) {
         Job job{*base, path_of(options, name)};
         const auto recipe = models::parse_recipe(name);
         if (!recipe) return tl::unexpected(recipe.error());
         job.workload.recipe_name = name;
         job.workload.recipe = *recipe;
-        if (auto ok = models::validate_for_cpu(job.workload); !ok)
-            return tl::unexpected(ok.error());
+        const auto ok = list.gpu.empty() ? models::validate_for_cpu(job.workload)
+                                         : models::validate(job.workload);
+        if (!ok) return tl::unexpected(ok.error());
         const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
                                          [&](const Job& other) { return other.path == job.path; });
         if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);

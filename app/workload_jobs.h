@@ -22,7 +22,8 @@ struct WorkloadOptions {
     std::optional<double> dropout_p, attention_dropout_p;
     std::string padding = "none";
     std::string precision = "fp32";
-    std::string device = "auto";
+    std::string device = "auto";       // auto, cpu or predict:GPU
+    std::string setup = "torch-2.11";  // of a prediction
     int64_t seed = 0;
     int64_t warmup_steps = 1;
     int64_t steps = 3;
@@ -40,6 +41,7 @@ struct JobList {
     std::vector<Job> jobs;
     int64_t memory_limit_bytes = -1;
     std::string folder;  // to be made first; empty: the file's folder must exist
+    std::string gpu;     // the card that is predicted; empty: measured here
 };
 
 /// The step that the options describe, with the recipe `original`; not yet validated.

@@ -1,6 +1,7 @@
 #include "app/commands/job_report.h"
 
 #include "app/commands/compare_report.h"
+#include "app/commands/predicted_capture.h"
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
 
@@ -47,11 +48,32 @@ nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
     return {{"rows", std::move(rows)}};
 }
 
+/// Each job in a worker of its own.
+tl::expected<void, Failure> measure(const JobList& list, const WorkloadOptions& workload,
+                                    JobKind kind) {
+    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+        const Job& job = list.jobs[i];
+        const std::string position =
+            list.jobs.size() > 1 ? fmt::format(" ({} of {})", i + 1, list.jobs.size()) : "";
+        const auto done = run_in_worker(job, {.kind = kind,
+                                              .warmup_steps = workload.warmup_steps,
+                                              .steps = workload.steps,
+                                              .memory_limit_bytes = list.memory_limit_bytes,
+                                              .label = job.workload.recipe_name + position});
+        if (!done) return tl::unexpected(done.error());
+    }
+    return {};
+}
+
 }  // namespace
 
 Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) {
     const auto list = make_jobs(workload);
     if (!list) return wrong_usage(list.error());
+    if (kind == JobKind::kSweep && !list->gpu.empty()) {
+        return fail_with(ExitCode::kUsage, "A sweep measures: ask temposcope plan what fits on {}.",
+                         list->gpu);
+    }
     if (const auto made = make_folder(list->folder); !made) return failed(made.error());
     if (kind == JobKind::kSweep && list->memory_limit_bytes < 0) {
         print_error(
@@ -59,17 +81,11 @@ Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) 
             "takes long; --memory-limit 4GiB stands for a card of that size.");
     }
 
+    const auto done = list->gpu.empty() ? measure(*list, workload, kind)
+                                        : capture_predicted(list->jobs, list->gpu, workload.setup);
+    if (!done) return tl::unexpected(done.error());
     std::vector<NamedTrace> traces;
-    for (std::size_t i = 0; i < list->jobs.size(); ++i) {
-        const Job& job = list->jobs[i];
-        const std::string position =
-            list->jobs.size() > 1 ? fmt::format(" ({} of {})", i + 1, list->jobs.size()) : "";
-        const auto done = run_in_worker(job, {.kind = kind,
-                                              .warmup_steps = workload.warmup_steps,
-                                              .steps = workload.steps,
-                                              .memory_limit_bytes = list->memory_limit_bytes,
-                                              .label = job.workload.recipe_name + position});
-        if (!done) return tl::unexpected(done.error());
+    for (const Job& job : list->jobs) {
         auto trace = open_trace(job.path);
         if (!trace) return failed(trace.error());
         traces.push_back(std::move(*trace));

@@ -1,9 +1,12 @@
 #include "app/commands/meta_traces.h"
 
+#include "app/commands/interrupt.h"
 #include "app/commands/trace_files.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/protocol/meta_trace_client.h"
 
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +28,19 @@ bool is_same_step(models::Workload a, const models::Workload& b) {
 }  // namespace
 
 MetaTraceSource meta_trace_source() {
-    return [](const models::Workload&, ComputeCapability) -> models::Result<TracePointer> {
-        return models::fail(
-            "This version cannot yet trace a model without running it: capture batches 2 and 4 "
-            "with "
-            "temposcope capture and name their folder with --traces.");
+    // Started when it is first needed; all further traces come from the same one.
+    auto worker = std::make_shared<std::optional<WorkerClient>>();
+    return [worker](const models::Workload& workload,
+                    ComputeCapability capability) -> models::Result<TracePointer> {
+        if (!*worker) {
+            auto started = WorkerClient::start();
+            if (!started) return tl::unexpected(started.error());
+            *worker = std::move(*started);
+        }
+        const CancelOnInterrupt cancel(**worker);
+        auto trace = request_meta_trace(**worker, workload, capability);
+        if (!trace) return tl::unexpected(trace.error());
+        return std::make_shared<const Trace>(std::move(*trace));
     };
 }
 

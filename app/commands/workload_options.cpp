@@ -67,7 +67,13 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
 
 void add_run_options(CLI::App& command, WorkloadOptions& options) {
     const std::string run = "Run";
-    command.add_option("--device", options.device, "auto or cpu")
+    command
+        .add_option("--device", options.device,
+                    "auto, cpu, or predict:GPU: what a card of temposcope plan would do")
+        ->type_name("NAME")
+        ->group(run)
+        ->capture_default_str();
+    command.add_option("--setup", options.setup, "with predict: the software that is assumed")
         ->type_name("NAME")
         ->group(run)
         ->capture_default_str();

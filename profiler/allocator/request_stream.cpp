@@ -10,7 +10,7 @@ namespace {
 
 struct TimedRequest {
     int64_t event = 0;
-    RequestKind kind = RequestKind::kAlloc;
+    AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
     std::size_t row = 0;
 };
 
@@ -27,13 +27,14 @@ std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted
     for (std::size_t row = 0; row < alloc.size(); ++row) {
         if (bytes[row] <= 0) continue;
         if (wanted.valid() && device[row].valid() && device[row] != wanted) continue;
-        requests.push_back({alloc[row], RequestKind::kAlloc, row});
+        requests.push_back({alloc[row], AllocatorRequestKind::kAlloc, row});
         if (requested[row] < 0) continue;
         const bool is_delayed = completed[row] < 0 || completed[row] > requested[row] + 1;
         requests.push_back(
-            {requested[row], is_delayed ? RequestKind::kFreeRequested : RequestKind::kFree, row});
+            {requested[row],
+             is_delayed ? AllocatorRequestKind::kFreeRequested : AllocatorRequestKind::kFree, row});
         if (is_delayed && completed[row] >= 0) {
-            requests.push_back({completed[row], RequestKind::kFreeCompleted, row});
+            requests.push_back({completed[row], AllocatorRequestKind::kFreeCompleted, row});
         }
     }
     std::stable_sort(
@@ -52,7 +53,7 @@ RequestStream request_stream_of(const Trace& trace, Id<Device> device,
     std::vector<uint32_t> number(bytes.size());
     RequestStream stream;
     for (const TimedRequest& request : ordered_requests(trace, device)) {
-        if (request.kind == RequestKind::kAlloc) {
+        if (request.kind == AllocatorRequestKind::kAlloc) {
             const Id<Stream> id = streams[request.row];
             const int64_t handle = id.valid() ? trace.streams.get<&Stream::handle>(id) : 0;
             number[request.row] = stream.allocate(bytes[request.row], handle, pool[request.row]);
@@ -76,7 +77,7 @@ models::Result<RequestStream> request_stream_of(const AllocatorRecording& record
             live[block.address] =
                 stream.allocate(block.requested_bytes, segment.stream, segment.pool);
             if (block.state == BlockState::kAllocated) continue;
-            stream.requests.push_back({RequestKind::kFreeRequested, live[block.address]});
+            stream.requests.push_back({AllocatorRequestKind::kFreeRequested, live[block.address]});
         }
     }
     for (std::size_t i = 0; i < recording.events.size(); ++i) {
@@ -90,11 +91,12 @@ models::Result<RequestStream> request_stream_of(const AllocatorRecording& record
                 recording.events[i + 1].action == RecordedAction::kFreeCompleted &&
                 recording.events[i + 1].address == event.address;
             stream.requests.push_back(
-                {is_completed ? RequestKind::kFree : RequestKind::kFreeRequested,
+                {is_completed ? AllocatorRequestKind::kFree : AllocatorRequestKind::kFreeRequested,
                  live.at(event.address)});
             if (is_completed) ++i;
         } else if (event.action == RecordedAction::kFreeCompleted) {
-            stream.requests.push_back({RequestKind::kFreeCompleted, live.at(event.address)});
+            stream.requests.push_back(
+                {AllocatorRequestKind::kFreeCompleted, live.at(event.address)});
         }
     }
     return stream;

@@ -11,10 +11,16 @@
 /// What a program asks of an allocator, in order: the input of a simulation.
 namespace profiler {
 
-enum class RequestKind : uint8_t { kAlloc, kFree, kFreeRequested, kFreeCompleted, kEmptyCache };
+enum class AllocatorRequestKind : uint8_t {
+    kAlloc,
+    kFree,
+    kFreeRequested,
+    kFreeCompleted,
+    kEmptyCache
+};
 
-struct Request {
-    RequestKind kind = RequestKind::kAlloc;
+struct AllocatorRequest {
+    AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
     uint32_t allocation = 0;  // counts allocations from 0, in their order
     int64_t size_bytes = 0;   // of an allocation, as asked for
     int64_t stream = 0;
@@ -22,14 +28,17 @@ struct Request {
 };
 
 struct RequestStream {
-    std::vector<Request> requests;
+    std::vector<AllocatorRequest> requests;
     uint32_t num_allocations = 0;
 
     uint32_t allocate(int64_t size_bytes, int64_t stream = 0, int64_t pool = 0) {
-        requests.push_back({RequestKind::kAlloc, num_allocations, size_bytes, stream, pool});
+        requests.push_back(
+            {AllocatorRequestKind::kAlloc, num_allocations, size_bytes, stream, pool});
         return num_allocations++;
     }
-    void free(uint32_t allocation) { requests.push_back({RequestKind::kFree, allocation}); }
+    void free(uint32_t allocation) {
+        requests.push_back({AllocatorRequestKind::kFree, allocation});
+    }
 };
 
 /// The allocations of a trace on one device (none = all), as a CUDA device would have been asked:

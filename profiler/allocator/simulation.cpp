@@ -45,9 +45,9 @@ public:
 private:
     /// False when memory ran out.
     bool step(std::size_t index) {
-        const Request& request = stream_.requests[index];
-        if (request.kind == RequestKind::kAlloc) return allocate(index);
-        if (request.kind == RequestKind::kEmptyCache) {
+        const AllocatorRequest& request = stream_.requests[index];
+        if (request.kind == AllocatorRequestKind::kAlloc) return allocate(index);
+        if (request.kind == AllocatorRequestKind::kEmptyCache) {
             simulator_.empty_cache();
             return true;
         }
@@ -55,17 +55,17 @@ private:
         return true;
     }
 
-    void free(const Request& request) {
+    void free(const AllocatorRequest& request) {
         BlockHandle& block = block_of_[request.allocation];
         switch (request.kind) {
-            case RequestKind::kFree:
+            case AllocatorRequestKind::kFree:
                 simulator_.free(std::exchange(block, kNoBlock));
                 break;
-            case RequestKind::kFreeRequested:
+            case AllocatorRequestKind::kFreeRequested:
                 simulator_.request_free(block);
                 pending_[block] = request.allocation;
                 break;
-            case RequestKind::kFreeCompleted:
+            case AllocatorRequestKind::kFreeCompleted:
                 // A release may have waited for it already.
                 if (block == kNoBlock) break;
                 pending_.erase(block);
@@ -77,7 +77,7 @@ private:
     }
 
     bool allocate(std::size_t index) {
-        const Request& request = stream_.requests[index];
+        const AllocatorRequest& request = stream_.requests[index];
         const auto block = simulator_.allocate({request.size_bytes, request.stream, request.pool});
         if (!block) return false;
         block_of_[request.allocation] = *block;

@@ -39,12 +39,7 @@ MatmulRow read_matmul(FieldReader& reader) {
 
 MatmulRule read_matmul_rule(FieldReader& reader) {
     MatmulRule rule{.tier = read_name<Tier>(reader, "tier", kTierNames)};
-    if (const auto text = reader.optional_text("min_compute_capability")) {
-        rule.min_compute_capability = parse_compute_capability(*text);
-        if (!rule.min_compute_capability) {
-            reader.fail("'min_compute_capability' must be a text such as \"8.0\"");
-        }
-    }
+    rule.min_compute_capability = reader.optional_capability("min_compute_capability");
     rule.ratio = row_figure(reader, "ratio");
     return rule;
 }

@@ -46,6 +46,16 @@ std::vector<std::string> FieldReader::optional_texts(const char* key) {
     return texts;
 }
 
+models::ComputeCapability FieldReader::capability(const char* key) {
+    const auto parsed = models::parse_compute_capability(text(key));
+    if (!parsed) fail(fmt::format("'{}' must be a text such as \"8.6\"", key));
+    return *parsed;
+}
+
+std::optional<models::ComputeCapability> FieldReader::optional_capability(const char* key) {
+    return has(key) ? std::optional(capability(key)) : std::nullopt;
+}
+
 bool FieldReader::boolean(const char* key) {
     const nlohmann::json& value = take(key);
     if (!value.is_boolean()) fail(fmt::format("'{}' must be true or false", key));

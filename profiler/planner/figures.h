@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/cuda_support.h"
 #include "models/config/result.h"
 
 #include <nlohmann/json.hpp>
@@ -40,6 +41,8 @@ public:
     std::optional<std::string> optional_text(const char* key);
     std::vector<std::string> optional_texts(const char* key);
     bool boolean(const char* key);
+    models::ComputeCapability capability(const char* key);  // written as "8.6"
+    std::optional<models::ComputeCapability> optional_capability(const char* key);
     /// A positive finite number.
     double number(const char* key);
     /// {"value": 24, "source": "datasheet"}, the value positive (or zero where allowed).

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace profiler {
 namespace {
@@ -58,12 +57,7 @@ Gpu read_gpu(const nlohmann::json& object, const std::string& file,
     const auto tier = models::find_name<Tier>(kTierNames, reader.text("tier"));
     if (!tier) reader.fail(fmt::format("'tier' must be one of {}", fmt::join(kTierNames, ", ")));
     gpu.tier = *tier;
-    if (const auto text = reader.optional_text("compute_capability")) {
-        gpu.compute_capability = parse_compute_capability(*text);
-        if (!gpu.compute_capability) {
-            reader.fail("'compute_capability' must be a text such as \"8.6\"");
-        }
-    }
+    gpu.compute_capability = reader.optional_capability("compute_capability");
     gpu.memory_bytes = scaled(reader.figure("memory_gib"), kGiBBytes);
     gpu.usable_memory_bytes = scaled(reader.figure("usable_memory_gib"), kGiBBytes);
     gpu.bandwidth_bytes_per_s = scaled(reader.figure("bandwidth_gb_per_s"), kGiga);
@@ -82,21 +76,6 @@ Gpu read_gpu(const nlohmann::json& object, const std::string& file,
 }
 
 }  // namespace
-
-std::string to_text(ComputeCapability capability) {
-    return fmt::format("{}.{}", capability.major, capability.minor);
-}
-
-std::optional<ComputeCapability> parse_compute_capability(std::string_view text) {
-    ComputeCapability capability;
-    const char* end = text.data() + text.size();
-    const auto major = std::from_chars(text.data(), end, capability.major);
-    if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return std::nullopt;
-    const auto minor = std::from_chars(major.ptr + 1, end, capability.minor);
-    if (minor.ec != std::errc() || minor.ptr != end) return std::nullopt;
-    if (capability.major < 1 || capability.minor < 0) return std::nullopt;
-    return capability;
-}
 
 std::optional<MatmulType> matmul_type_of(models::Precision precision) {
     using models::Precision;

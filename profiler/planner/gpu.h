@@ -1,11 +1,11 @@
 #pragma once
 
+#include "models/config/cuda_support.h"
 #include "models/config/precision.h"
 #include "models/config/result.h"
 #include "profiler/planner/figures.h"
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,14 +15,7 @@
 /// The cards that plans are made for: assets/gpus.json and a file of the user's own.
 namespace profiler {
 
-struct ComputeCapability {
-    int major = 0;
-    int minor = 0;
-    friend constexpr auto operator<=>(ComputeCapability, ComputeCapability) = default;
-};
-std::string to_text(ComputeCapability capability);  // "8.6"
-/// "8.6"; none when the text is something else.
-std::optional<ComputeCapability> parse_compute_capability(std::string_view text);
+using models::ComputeCapability;
 
 /// What the factors of a matrix product are; sums are fp32.
 enum class MatmulType : uint8_t { kFp32, kTf32, kFp16, kBf16 };

@@ -27,12 +27,12 @@ std::vector<RequestOrigin> origins_of(const Trace& trace, const RequestStream& s
                                       const std::vector<Id<Allocation>>& rows) {
     std::vector<RequestOrigin> origins;
     origins.reserve(stream.requests.size());
-    for (const Request& request : stream.requests) {
+    for (const AllocatorRequest& request : stream.requests) {
         const Id<Allocation> row = rows[request.allocation];
         const auto& table = trace.allocations;
-        const int64_t event = request.kind == RequestKind::kAlloc
+        const int64_t event = request.kind == AllocatorRequestKind::kAlloc
                                   ? table.get<&Allocation::alloc_event>(row)
-                              : request.kind == RequestKind::kFreeCompleted
+                              : request.kind == AllocatorRequestKind::kFreeCompleted
                                   ? table.get<&Allocation::free_completed_event>(row)
                                   : table.get<&Allocation::free_requested_event>(row);
         origins.push_back({row, event});

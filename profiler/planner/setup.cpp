@@ -37,9 +37,7 @@ ContextRow read_context(const nlohmann::json& object, const std::string& place,
 void read_software(FieldReader& reader, Setup& setup) {
     setup.torch = reader.text("torch");
     setup.cuda = reader.text("cuda");
-    const auto capability = parse_compute_capability(reader.text("min_compute_capability"));
-    if (!capability) reader.fail("'min_compute_capability' must be a text such as \"7.5\"");
-    setup.min_compute_capability = *capability;
+    setup.min_compute_capability = reader.capability("min_compute_capability");
     setup.older_cards = reader.optional_text("older_cards").value_or("");
     setup.kernel_set = reader.text("kernel_set");
     setup.gradients = read_name<Gradients>(reader, "gradients", kGradientsNames);

@@ -53,7 +53,7 @@ private:
     void add(const StepRequest& request) {
         const StepAllocation& allocation = step_.allocations[request.allocation];
         const bool is_gradient = zeroed() && allocation.role == Role::kGradient;
-        if (request.kind == RequestKind::kAlloc) {
+        if (request.kind == AllocatorRequestKind::kAlloc) {
             free_added_gradient();
             number_[request.allocation] = allocate(allocation);
             // It is added to the gradient that is there, and freed.
@@ -112,9 +112,9 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     const std::size_t end = std::min(simulation.peak_request + 1, stream.requests.size());
     int64_t sum = 0;
     for (std::size_t i = 0; i < end; ++i) {
-        const Request& request = stream.requests[i];
-        const bool is_alloc = request.kind == RequestKind::kAlloc;
-        if (request.kind == RequestKind::kFreeCompleted) continue;
+        const AllocatorRequest& request = stream.requests[i];
+        const bool is_alloc = request.kind == AllocatorRequestKind::kAlloc;
+        if (request.kind == AllocatorRequestKind::kFreeCompleted) continue;
         if (is_alloc) sizes[request.allocation] = request.size_bytes;
         const int64_t change = is_alloc ? request.size_bytes : -sizes[request.allocation];
         sum += change;

@@ -35,9 +35,9 @@ void read_requests(const Trace& trace, StepWork& work) {
     const EventRange last_step{last.first_event, last.last_event};
     work.requests.reserve(stream.requests.size());
     work.allocations.resize(stream.num_allocations);
-    for (const Request& request : stream.requests) {
+    for (const AllocatorRequest& request : stream.requests) {
         work.requests.push_back({request.kind, request.allocation});
-        if (request.kind != RequestKind::kAlloc) continue;
+        if (request.kind != AllocatorRequestKind::kAlloc) continue;
         const Id<Allocation> row = rows[request.allocation];
         const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(row);
         const int64_t event = trace.allocations.get<&Allocation::alloc_event>(row);

@@ -23,7 +23,7 @@ struct StepAllocation {
 };
 
 struct StepRequest {
-    RequestKind kind = RequestKind::kAlloc;
+    AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
     uint32_t allocation = 0;
 };
 

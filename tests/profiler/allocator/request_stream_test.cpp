@@ -35,10 +35,11 @@ TEST(RequestStream, OfATraceFollowsTheAllocatorsOrder) {
     EXPECT_EQ(stream.requests[0].size_bytes, 100);
     EXPECT_EQ(stream.requests[0].stream, 7);
     EXPECT_EQ(stream.requests[1].size_bytes, 200);
-    EXPECT_EQ(stream.requests[2].kind, RequestKind::kFreeRequested) << "completed only later";
-    EXPECT_EQ(stream.requests[3].kind, RequestKind::kFree);
+    EXPECT_EQ(stream.requests[2].kind, AllocatorRequestKind::kFreeRequested)
+        << "completed only later";
+    EXPECT_EQ(stream.requests[3].kind, AllocatorRequestKind::kFree);
     EXPECT_EQ(stream.requests[3].allocation, 0u);
-    EXPECT_EQ(stream.requests[4].kind, RequestKind::kFreeCompleted);
+    EXPECT_EQ(stream.requests[4].kind, AllocatorRequestKind::kFreeCompleted);
 }
 
 TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {
@@ -53,7 +54,7 @@ TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {
     std::multiset<int64_t> first{stream->requests[0].size_bytes, stream->requests[1].size_bytes};
     EXPECT_EQ(first, (std::multiset<int64_t>{1000, 3 * kMiB}));
     ASSERT_EQ(stream->requests.size(), 4u);
-    EXPECT_EQ(stream->requests[2].kind, RequestKind::kFree);
+    EXPECT_EQ(stream->requests[2].kind, AllocatorRequestKind::kFree);
     EXPECT_EQ(stream->requests[3].size_bytes, 5 * kMiB);
 }
 

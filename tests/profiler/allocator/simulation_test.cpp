@@ -58,9 +58,9 @@ TEST(Simulate, FragmentationIsTheShareOfReservedMemoryThatIsNotAllocatedAtThePea
 TEST(Simulate, PendingFreesAreCompletedByARelease) {
     RequestStream stream;
     const auto a = stream.allocate(60 * kMiB);
-    stream.requests.push_back({RequestKind::kFreeRequested, a});
+    stream.requests.push_back({AllocatorRequestKind::kFreeRequested, a});
     const auto b = stream.allocate(60 * kMiB);
-    stream.requests.push_back({RequestKind::kFreeCompleted, a});
+    stream.requests.push_back({AllocatorRequestKind::kFreeCompleted, a});
     stream.free(b);
     const Simulation result = simulate(stream, {.memory_limit_bytes = 80 * kMiB});
     EXPECT_FALSE(result.out_of_memory);
@@ -73,7 +73,7 @@ TEST(Simulate, PendingFreesAreCompletedByARelease) {
 TEST(Simulate, EmptyCacheReturnsSegments) {
     RequestStream stream;
     stream.free(stream.allocate(12 * kMiB));
-    stream.requests.push_back({.kind = RequestKind::kEmptyCache});
+    stream.requests.push_back({.kind = AllocatorRequestKind::kEmptyCache});
     const Simulation result = simulate(stream, {});
     EXPECT_TRUE(result.segments.empty());
     EXPECT_EQ(result.segment_events.back().event.action, RecordedAction::kSegmentFree);

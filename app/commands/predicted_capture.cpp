@@ -1,0 +1,65 @@
+#include "app/commands/predicted_capture.h"
+
+#include "app/commands/meta_traces.h"
+#include "app/window/settings.h"
+#include "profiler/planner/lower.h"
+#include "profiler/planner/planner_data.h"
+#include "profiler/planner/support.h"
+#include "profiler/trace/trace_file.h"
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+/// A card and what is assumed around it.
+struct Target {
+    const Gpu* gpu = nullptr;
+    const Setup* setup = nullptr;
+};
+
+models::Result<Target> find_target(const PlannerData& data, const std::string& gpu_id,
+                                   const std::string& setup_id) {
+    const auto gpu = find_gpu(data.gpus, gpu_id);
+    if (!gpu) return tl::unexpected(gpu.error());
+    const auto wanted = find_setup(data.setups, setup_id);
+    if (!wanted) return tl::unexpected(wanted.error());
+    const auto setup = setup_for(data.setups, **wanted, **gpu);
+    if (!setup) return tl::unexpected(setup.error());
+    return Target{*gpu, *setup};
+}
+
+models::Result<void> predict(const Job& job, const Target& target, const PlannerData& data,
+                             const MetaTraceSource& source) {
+    const auto meta =
+        source(job.workload, target.gpu->compute_capability.value_or(kTracedCapability));
+    if (!meta) return tl::unexpected(meta.error());
+    const auto trace =
+        lower(**meta, *target.gpu, AllocatorSettings(), data.calibration, *target.setup);
+    if (!trace) return tl::unexpected(trace.error());
+    return write_trace(*trace, job.path);
+}
+
+}  // namespace
+
+tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, const std::string& gpu,
+                                              const std::string& setup) {
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    const auto target = find_target(*data, gpu, setup);
+    if (!target) return wrong_usage(target.error());
+    for (const Job& job : jobs) {
+        if (const auto reason = why_not_supported(job.workload, *target->gpu)) {
+            return fail_with(ExitCode::kFailed, "{}", *reason);
+        }
+    }
+    const MetaTraceSource source = meta_trace_source();
+    for (const Job& job : jobs) {
+        if (const auto done = predict(job, *target, *data, source); !done) {
+            return failed(done.error());
+        }
+    }
+    return {};
+}
+
+}  // namespace app
