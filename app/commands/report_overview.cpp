@@ -44,10 +44,13 @@ void print_step(Output& output, const Trace& trace, const ComparisonColumn& colu
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
     add("kept for backward", format_bytes(column.kept_bytes), "from forward to backward: --ledger");
-    if (column.steps > 0) {
+    const bool is_predicted = column.source == Source::kPredicted;
+    if (column.step_time_ns > 0) {
         add("step time", format_duration(column.step_time_ns),
-            fmt::format("median of {}", column.steps));
+            is_predicted ? "modelled" : fmt::format("median of {}", column.steps));
         add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
+    }
+    if (column.steps > 0 && !is_predicted) {
         add("loss", fmt::format("{:.6g}", column.loss), "of the last step");
     }
     output.table(figures);

@@ -34,10 +34,11 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.kept_bytes = build_ledger(trace).total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size());
-    std::vector<int64_t> times_ns;
+    std::vector<int64_t> times_ns;  // a trace that knows only the order of events has none
+    const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
-        times_ns.push_back(step.end_ns - step.start_ns);
+        if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
         column.loss = step.loss;
     }
     if (!times_ns.empty()) {

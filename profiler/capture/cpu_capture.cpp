@@ -160,7 +160,8 @@ RunPlace this_machine(const CaptureOptions& options) {
     return {.source = Source::kMeasuredCpu,
             .time_basis = TimeBasis::kMeasured,
             .device_name = processor_name(),
-            .memory_limit_bytes = options.memory_limit_bytes};
+            .memory_limit_bytes = options.memory_limit_bytes,
+            .num_threads = at::get_num_threads()};
 }
 
 void set_threads(int num_threads) {

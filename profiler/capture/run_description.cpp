@@ -1,6 +1,5 @@
 #include "profiler/capture/run_description.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <torch/version.h>
 
@@ -43,7 +42,7 @@ void describe_run(const models::Workload& workload, const RunPlace& place, Trace
                        .batch_size = workload.batch_size,
                        .seq_len = workload.seq_len,
                        .seed = workload.seed,
-                       .num_threads = at::get_num_threads(),
+                       .num_threads = place.num_threads,
                        .memory_limit_bytes = place.memory_limit_bytes,
                        .start_unix_ns = std::chrono::nanoseconds(unix_time).count()});
 }

@@ -14,6 +14,7 @@ struct RunPlace {
     TimeBasis time_basis = TimeBasis::kMeasured;
     std::string device_name;
     int64_t memory_limit_bytes = -1;  // -1: none
+    int64_t num_threads = 0;          // of the processor that is measured; 0: none is
 };
 
 /// As the system names this machine's processor.

@@ -38,9 +38,8 @@ TextTable empty_table() {
 }
 
 std::string loss_text(const ComparisonColumn& column) {
-    if (column.steps == 0 || !std::isfinite(column.loss)) {
-        return column.steps == 0 ? kNothing : "not finite";
-    }
+    if (column.steps == 0 || column.source == Source::kPredicted) return kNothing;
+    if (!std::isfinite(column.loss)) return "not finite";
     return fmt::format("{:.6g}", column.loss);
 }
 

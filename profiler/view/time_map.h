@@ -37,7 +37,7 @@ private:
 
 enum class TimeAlignment : uint8_t {
     kTime,   // both from their first step's start (from 0 without steps)
-    kPhases  // phase by phase, and in each module by module; as kTime where phases do not correspond
+    kPhases  // phase by phase and in each module by module; as kTime where phases do not match
 };
 
 struct Alignment {

@@ -196,7 +196,7 @@ TEST(Plan, RefusesWhatPyTorchRefuses) {
     };
     using models::Precision;
     EXPECT_THAT(reason("flash", Precision::kFp16, "v100-16gb"), HasSubstr("capability 8.0"));
-    EXPECT_THAT(reason("flash", Precision::kFp32, "a100-80gb"), HasSubstr("fp16 and bf16 only"));
+    EXPECT_THAT(reason("flash", Precision::kFp32, "a100-80gb"), HasSubstr("no fp32 kernel"));
     EXPECT_THAT(reason("flash", Precision::kFp16, "a100-80gb"), IsEmpty());
     EXPECT_THAT(reason("original", Precision::kBf16, "rtx2080ti"), HasSubstr("no bf16"));
     EXPECT_THAT(reason("original", Precision::kTf32, "t4"), HasSubstr("no tf32"));
