@@ -75,14 +75,13 @@ __global__ void __launch_bounds__(kMaxRowThreads)
 /// the sums of its columns in registers and writes partial p.
 template <typename T, LayerNormSave kSave>
 __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
-    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
+    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const Tile channels = channel_tile(a.hidden_size);
     ChannelSums<S> sums;
-    for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < num_rows;
-         first += int64_t{gridDim.x} * blockDim.y) {
-        const int64_t row = first + threadIdx.y;
+    for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
+        const int row = first + static_cast<int>(threadIdx.y);
         const Tile tile = row_tile(row, num_rows, a.hidden_size);
         S gradient[8];
         backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
@@ -161,7 +160,8 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
     if constexpr (sizeof(T) < 8) {
         if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
             return launch("layer_norm_backward", layer_norm_backward_kernel<T, kSave>, partials,
-                          block_of_rows(a.hidden_size, kMaxRowThreads), stream, a, num_rows);
+                          block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
+                          counted_rows(num_rows));
         }
     }
     launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>, partials,

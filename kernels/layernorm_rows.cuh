@@ -39,6 +39,18 @@ inline dim3 block_of_rows(int64_t size, int threads) {
     return {static_cast<unsigned>(row_threads), static_cast<unsigned>(rows), 1};
 }
 
+// Backward counts rows in 32 bits: of its 64 registers none is left for more.
+
+/// Errors   std::runtime_error when the rows, and a grid past them, are too many for an int.
+inline int counted_rows(int64_t num_rows) {
+    if (num_rows > 0x7FFF0000) throw std::runtime_error("too many rows for one CUDA launch");
+    return static_cast<int>(num_rows);
+}
+__device__ __forceinline__ int first_row_of_block() {
+    return static_cast<int>(blockIdx.x * blockDim.y);
+}
+__device__ __forceinline__ int rows_of_grid() { return static_cast<int>(gridDim.x * blockDim.y); }
+
 /// This thread's elements of a row: a warp holds one tile of it. Empty for rows past the last,
 /// whose threads stay for __syncthreads.
 __device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size) {

@@ -56,14 +56,13 @@ __device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArg
 template <typename T, LayerNormSave kSave>
 __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
-                                        Drawing<StatOf<T>> drawing, int64_t num_rows) {
+                                        Drawing<StatOf<T>> drawing, int num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const Tile channels = channel_tile(a.hidden_size);
     ChannelSums<S> sums;
-    for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < num_rows;
-         first += int64_t{gridDim.x} * blockDim.y) {
-        const int64_t row = first + threadIdx.y;
+    for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
+        const int row = first + static_cast<int>(threadIdx.y);
         const Tile tile = row_tile(row, num_rows, a.hidden_size);
         S gradient[8];
         backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
@@ -122,7 +121,7 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
     launch("residual_layer_norm_backward", kernel,
            static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
            block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
-           make_drawing<StatOf<T>>(a.key, a.dropout_p), num_rows);
+           make_drawing<StatOf<T>>(a.key, a.dropout_p), counted_rows(num_rows));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                    \
