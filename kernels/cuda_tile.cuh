@@ -19,6 +19,11 @@
 //
 // Eight consecutive elements are one Philox counter and one byte of a bit mask: a "unit". Lane u of
 // the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
+//
+// Packs need aligned base pointers and ends on a pack. Flat kernels take the last, partial tile and
+// tensors that start anywhere by units instead, one element at a time; kernels of rows leave rows
+// that are no whole packs to a kernel for rows of any length. So every other line of a kernel is
+// compiled once, for packs.
 
 namespace kernels::cuda {
 
@@ -60,39 +65,49 @@ struct alignas(sizeof(T) * kCount) Pack {
 
 // --- tiles -------------------------------------------------------------------------------------
 
-/// A warp's tile: where it starts in the tensor, where the tensor (or row) ends, and whether the
-/// base pointers are aligned for packs.
+/// A warp's tile: where it starts in the tensor, and how many elements of the tensor (or row) there
+/// are from there on, none at all for a tile past the end.
 struct Tile {
     int64_t begin;
-    int64_t end;
+    int room;
     int lane;
-    bool vectors;
 
+    /// Where this lane's pack k starts, from the tile's begin.
+    template <typename T>
+    __device__ __forceinline__ int offset(int k) const {
+        return 32 * kPackSize<T> * k + kPackSize<T> * lane;
+    }
     template <typename T>
     __device__ __forceinline__ int64_t pack_begin(int k) const {
-        return begin + 32 * kPackSize<T> * k + kPackSize<T> * lane;
+        return begin + offset<T>(k);
+    }
+    template <typename T>
+    __device__ __forceinline__ bool holds(int k) const {
+        return offset<T>(k) < room;
     }
 };
 
-/// This lane's eight elements; `fill` beyond the end.
+/// Pack k of this lane; `fill` beyond the end.
+template <typename T>
+__device__ __forceinline__ void load_pack(const T* from, const Tile& tile, int k, StatOf<T> fill,
+                                          StatOf<T>* out) {
+    constexpr int V = kPackSize<T>;
+    if (tile.holds<T>(k)) {
+        const auto pack = *reinterpret_cast<const Pack<T, V>*>(from + tile.pack_begin<T>(k));
+#pragma unroll
+        for (int j = 0; j < V; ++j) out[j] = to_compute(pack.v[j]);
+    } else {
+#pragma unroll
+        for (int j = 0; j < V; ++j) out[j] = fill;
+    }
+}
+
+/// This lane's eight elements.
 template <typename T>
 __device__ __forceinline__ void load_tile(const T* from, const Tile& tile, StatOf<T> fill,
                                           StatOf<T> (&out)[8]) {
-    constexpr int V = kPackSize<T>;
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        const int64_t i = tile.pack_begin<T>(k);
-        if (tile.vectors && i + V <= tile.end) {
-            const auto pack = *reinterpret_cast<const Pack<T, V>*>(from + i);
-#pragma unroll
-            for (int j = 0; j < V; ++j) out[k * V + j] = to_compute(pack.v[j]);
-        } else {
-#pragma unroll
-            for (int j = 0; j < V; ++j) {
-                out[k * V + j] = i + j < tile.end ? to_compute(from[i + j]) : fill;
-            }
-        }
-    }
+    for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
 }
 
 template <typename T>
@@ -100,18 +115,11 @@ __device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf
     constexpr int V = kPackSize<T>;
 #pragma unroll
     for (int k = 0; k < kPacks<T>; ++k) {
-        const int64_t i = tile.pack_begin<T>(k);
-        if (tile.vectors && i + V <= tile.end) {
-            Pack<T, V> pack;
+        if (!tile.holds<T>(k)) continue;
+        Pack<T, V> pack;
 #pragma unroll
-            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(values[k * V + j]);
-            *reinterpret_cast<Pack<T, V>*>(to + i) = pack;
-        } else {
-#pragma unroll
-            for (int j = 0; j < V; ++j) {
-                if (i + j < tile.end) to[i + j] = from_compute<T>(values[k * V + j]);
-            }
-        }
+        for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(values[k * V + j]);
+        *reinterpret_cast<Pack<T, V>*>(to + tile.pack_begin<T>(k)) = pack;
     }
 }
 
@@ -159,24 +167,20 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
     uint32_t bits = 0;
 #pragma unroll
     for (int k = 0; k < kPacks<T>; ++k) {
+        if (!tile.holds<T>(k)) continue;
         const int64_t i = tile.pack_begin<T>(k);
-        if (i >= tile.end) continue;
         if (kind == MaskKind::kBit) {
             bits |= (mask[i / 8] >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
-        } else if (tile.vectors && i + V <= tile.end) {
+        } else {
             const auto pack = *reinterpret_cast<const Pack<uint8_t, V>*>(mask + i);
 #pragma unroll
             for (int j = 0; j < V; ++j) bits |= (pack.v[j] != 0 ? 1u : 0u) << (V * k + j);
-        } else {
-            for (int j = 0; j < V && i + j < tile.end; ++j) {
-                bits |= (mask[i + j] != 0 ? 1u : 0u) << (V * k + j);
-            }
         }
     }
     return bits;
 }
 
-/// All lanes of the warp call it. Bits beyond the end are written as 0.
+/// All lanes of the warp call it.
 template <typename T>
 __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const Tile& tile,
                                            uint32_t bits) {
@@ -184,24 +188,63 @@ __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const T
 #pragma unroll
     for (int k = 0; k < kPacks<T>; ++k) {
         const int64_t i = tile.pack_begin<T>(k);
-        uint32_t field = bits >> (V * k) & ((1u << V) - 1);
-        if (i + V > tile.end) field &= i < tile.end ? (1u << (tile.end - i)) - 1 : 0;
+        const uint32_t field = bits >> (V * k) & ((1u << V) - 1);
         if (kind == MaskKind::kBit) {
             uint32_t byte = field << (V * tile.lane % 8);
 #pragma unroll
             for (int distance = 1; distance < 8 / V; distance *= 2) {
                 byte |= __shfl_xor_sync(kWholeWarp, byte, distance);
             }
-            if (V * tile.lane % 8 == 0 && i < tile.end) mask[i / 8] = static_cast<uint8_t>(byte);
-        } else if (tile.vectors && i + V <= tile.end) {
+            if (V * tile.lane % 8 == 0 && tile.holds<T>(k))
+                mask[i / 8] = static_cast<uint8_t>(byte);
+        } else if (tile.holds<T>(k)) {
             Pack<uint8_t, V> pack;
 #pragma unroll
             for (int j = 0; j < V; ++j) pack.v[j] = field >> j & 1;
             *reinterpret_cast<Pack<uint8_t, V>*>(mask + i) = pack;
-        } else {
-            for (int j = 0; j < V && i + j < tile.end; ++j) mask[i + j] = field >> j & 1;
         }
     }
+}
+
+// --- units: elements [8 u, 8 u + count) of a flat tensor, one at a time --------------------------
+
+struct Unit {
+    int64_t begin;  // a multiple of eight
+    int count;      // 8, less at the end, 0 past it
+};
+
+/// Lane u's unit of the tile.
+__device__ __forceinline__ Unit unit_of(const Tile& tile) {
+    const int rest = tile.room - 8 * tile.lane;
+    return {tile.begin + 8 * tile.lane, rest >= 8 ? 8 : (rest > 0 ? rest : 0)};
+}
+
+template <typename S>
+__device__ __forceinline__ uint32_t draw_unit(const Drawing<S>& drawing, const Unit& unit) {
+    const auto counter = static_cast<uint32_t>(unit.begin / 8);
+    return keep_bits_8(philox4x32_10(drawing.key, counter), drawing.threshold);
+}
+
+__device__ __forceinline__ uint32_t load_unit(MaskKind kind, const uint8_t* mask,
+                                              const Unit& unit) {
+    if (unit.count == 0) return 0;
+    if (kind == MaskKind::kBit) return mask[unit.begin / 8];
+    uint32_t bits = 0;
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) bits |= (mask[unit.begin + j] != 0 ? 1u : 0u) << j;
+    return bits;
+}
+
+/// Bits beyond the end are written as 0.
+__device__ __forceinline__ void store_unit(MaskKind kind, uint8_t* mask, const Unit& unit,
+                                           uint32_t bits) {
+    if (unit.count == 0) return;
+    if (kind == MaskKind::kBit) {
+        mask[unit.begin / 8] = static_cast<uint8_t>(bits & ((1u << unit.count) - 1));
+        return;
+    }
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) mask[unit.begin + j] = bits >> j & 1;
 }
 
 // --- host side ---------------------------------------------------------------------------------
@@ -210,6 +253,19 @@ template <typename... Pointers>
 bool aligned_to_packs(const Pointers*... pointers) {
     return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
+
+#ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a card
+/// Launches `kernel` on `stream`; `name` is what an error calls it.
+template <typename... Params, typename... Args>
+void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, CudaStream stream,
+            const Args&... args) {
+    kernel<<<grid, block, 0, stream>>>(args...);
+    const cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) return;
+    throw std::runtime_error(std::string("CUDA kernel ") + name +
+                             " could not be launched: " + cudaGetErrorString(error));
+}
+#endif
 
 /// Blocks that give every tile of `count` elements a warp.
 inline unsigned blocks_for(int64_t count) {
@@ -225,17 +281,17 @@ inline unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
     return static_cast<unsigned>(blocks);
 }
 
-inline void check_launch(const char* kernel) {
-    const cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess) return;
-    throw std::runtime_error(std::string("CUDA kernel ") + kernel +
-                             " could not be launched: " + cudaGetErrorString(error));
+/// The tile of this warp in a flat tensor of `count` elements.
+__device__ __forceinline__ Tile flat_tile(int64_t count) {
+    const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
+    const int64_t rest = count - warp * kTile;
+    const int room = rest < kTile ? static_cast<int>(rest > 0 ? rest : 0) : kTile;
+    return {warp * kTile, room, static_cast<int>(threadIdx.x % 32)};
 }
 
-/// The tile of this warp in a flat tensor of `count` elements.
-__device__ __forceinline__ Tile flat_tile(int64_t count, bool vectors) {
-    const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
-    return {warp * kTile, count, static_cast<int>(threadIdx.x % 32), vectors};
+/// Whether the tile is read and written in packs.
+__device__ __forceinline__ bool takes_packs(const Tile& tile, bool aligned) {
+    return aligned && tile.room == kTile;
 }
 
 }  // namespace kernels::cuda

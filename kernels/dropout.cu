@@ -17,86 +17,72 @@ __device__ __forceinline__ void scale_kept(StatOf<T> (&values)[8], uint32_t bits
     for (int j = 0; j < 8; ++j) values[j] = bits >> j & 1 ? values[j] * scale : StatOf<T>{0};
 }
 
-template <typename T, MaskKind kKind>
+template <typename T>
+__device__ __forceinline__ void scale_kept_unit(const T* from, T* to, const Unit& unit,
+                                                uint32_t bits, StatOf<T> scale) {
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) {
+        const StatOf<T> value = to_compute(from[unit.begin + j]);
+        to[unit.begin + j] = from_compute<T>(bits >> j & 1 ? value * scale : StatOf<T>{0});
+    }
+}
+
+template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    dropout_forward_kernel(const T* x, T* y, uint8_t* mask, Drawing<StatOf<T>> drawing,
-                           int64_t count, bool vectors) {
-    const Tile tile = flat_tile(count, vectors);
-    if (tile.begin >= count) return;
+    dropout_forward_kernel(const T* x, T* y, uint8_t* mask, MaskKind kind,
+                           Drawing<StatOf<T>> drawing, int64_t count, bool aligned) {
+    const Tile tile = flat_tile(count);
+    if (tile.room == 0) return;
+    if (!takes_packs(tile, aligned)) {
+        const Unit unit = unit_of(tile);
+        const uint32_t bits = draw_unit(drawing, unit);
+        if (kind != MaskKind::kNone) store_unit(kind, mask, unit, bits);
+        return scale_kept_unit(x, y, unit, bits, drawing.scale);
+    }
     StatOf<T> values[8];
     load_tile(x, tile, StatOf<T>{0}, values);
     const uint32_t bits = draw_bits<T>(drawing, tile);
-    if constexpr (kKind != MaskKind::kNone) store_bits<T>(kKind, mask, tile, bits);
+    if (kind != MaskKind::kNone) store_bits<T>(kind, mask, tile, bits);
     scale_kept<T>(values, bits, drawing.scale);
     store_tile(y, tile, values);
 }
 
-template <typename T, MaskKind kKind>
+template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    dropout_backward_kernel(const T* dy, T* dx, const uint8_t* mask, Drawing<StatOf<T>> drawing,
-                            int64_t count, bool vectors) {
-    const Tile tile = flat_tile(count, vectors);
-    if (tile.begin >= count) return;
+    dropout_backward_kernel(const T* dy, T* dx, const uint8_t* mask, MaskKind kind,
+                            Drawing<StatOf<T>> drawing, int64_t count, bool aligned) {
+    const Tile tile = flat_tile(count);
+    if (tile.room == 0) return;
+    if (!takes_packs(tile, aligned)) {
+        const Unit unit = unit_of(tile);
+        const uint32_t bits =
+            kind == MaskKind::kNone ? draw_unit(drawing, unit) : load_unit(kind, mask, unit);
+        return scale_kept_unit(dy, dx, unit, bits, drawing.scale);
+    }
     StatOf<T> values[8];
     load_tile(dy, tile, StatOf<T>{0}, values);
-    uint32_t bits;
-    if constexpr (kKind == MaskKind::kNone) {
-        bits = draw_bits<T>(drawing, tile);
-    } else {
-        bits = load_bits<T>(kKind, mask, tile);
-    }
+    const uint32_t bits =
+        kind == MaskKind::kNone ? draw_bits<T>(drawing, tile) : load_bits<T>(kind, mask, tile);
     scale_kept<T>(values, bits, drawing.scale);
     store_tile(dx, tile, values);
-}
-
-template <typename T, MaskKind kKind>
-void launch_forward(const DropoutForwardArgs<T>& a, int64_t count, CudaStream stream) {
-    const auto drawing = make_drawing<StatOf<T>>(a.key, a.dropout_p);
-    dropout_forward_kernel<T, kKind><<<blocks_for(count), kBlockThreads, 0, stream>>>(
-        a.x, a.y, a.mask, drawing, count, aligned_to_packs(a.x, a.y, a.mask));
-}
-
-template <typename T, MaskKind kKind>
-void launch_backward(const DropoutBackwardArgs<T>& a, int64_t count, CudaStream stream) {
-    const auto drawing = make_drawing<StatOf<T>>(a.key, a.dropout_p);
-    dropout_backward_kernel<T, kKind><<<blocks_for(count), kBlockThreads, 0, stream>>>(
-        a.dy, a.dx, a.mask, drawing, count, aligned_to_packs(a.dy, a.dx, a.mask));
 }
 
 }  // namespace
 
 template <typename T>
-void launch_dropout_forward(const DropoutForwardArgs<T>& args, int64_t count, CudaStream stream) {
+void launch_dropout_forward(const DropoutForwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
-    switch (args.mask_kind) {
-        case MaskKind::kByte:
-            launch_forward<T, MaskKind::kByte>(args, count, stream);
-            break;
-        case MaskKind::kBit:
-            launch_forward<T, MaskKind::kBit>(args, count, stream);
-            break;
-        case MaskKind::kNone:
-            launch_forward<T, MaskKind::kNone>(args, count, stream);
-            break;
-    }
-    check_launch("dropout_forward");
+    launch("dropout_forward", dropout_forward_kernel<T>, blocks_for(count), kBlockThreads, stream,
+           a.x, a.y, a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count,
+           aligned_to_packs(a.x, a.y, a.mask));
 }
 
 template <typename T>
-void launch_dropout_backward(const DropoutBackwardArgs<T>& args, int64_t count, CudaStream stream) {
+void launch_dropout_backward(const DropoutBackwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
-    switch (args.mask_kind) {
-        case MaskKind::kByte:
-            launch_backward<T, MaskKind::kByte>(args, count, stream);
-            break;
-        case MaskKind::kBit:
-            launch_backward<T, MaskKind::kBit>(args, count, stream);
-            break;
-        case MaskKind::kNone:
-            launch_backward<T, MaskKind::kNone>(args, count, stream);
-            break;
-    }
-    check_launch("dropout_backward");
+    launch("dropout_backward", dropout_backward_kernel<T>, blocks_for(count), kBlockThreads, stream,
+           a.dy, a.dx, a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count,
+           aligned_to_packs(a.dy, a.dx, a.mask));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                  \

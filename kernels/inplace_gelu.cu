@@ -49,52 +49,71 @@ __device__ __forceinline__ void add_bias(const RepeatedBias<T>& repeated, const 
     }
 }
 
-template <class Fit, typename T, MaskKind kKind>
+/// double serves tests, and its inversion by Newton is long: one element at a time.
+template <typename T>
+inline constexpr bool kHasTiles = sizeof(T) < 8;
+
+template <class Fit, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    inplace_gelu_forward_kernel(const T* x, RepeatedBias<T> bias, T* y, uint8_t* mask,
-                                int64_t count, bool vectors) {
-    const Tile tile = flat_tile(count, vectors);
-    if (tile.begin >= count) return;
-    StatOf<T> values[8];
-    load_tile(x, tile, StatOf<T>{0}, values);
-    if (bias.bias) add_bias(bias, tile, values);
+    inplace_gelu_forward_kernel(InplaceGeluForwardArgs<T> a, int64_t count, bool aligned) {
+    const Tile tile = flat_tile(count);
+    if (tile.room == 0) return;
     uint32_t bits = 0;
+    if constexpr (kHasTiles<T>) {
+        if (takes_packs(tile, aligned)) {
+            StatOf<T> values[8];
+            load_tile(a.x, tile, StatOf<T>{0}, values);
+            if (a.bias) add_bias<T>({a.bias, a.bias_size}, tile, values);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-        bits |= (right_of_minimum<Fit, T>(values[j]) ? 1u : 0u) << j;
-        values[j] = gelu_value<Fit>(values[j]);
+            for (int j = 0; j < 8; ++j) {
+                bits |= (right_of_minimum<Fit, T>(values[j]) ? 1u : 0u) << j;
+                values[j] = gelu_value<Fit>(values[j]);
+            }
+            store_bits<T>(a.mask_kind, a.mask, tile, bits);
+            store_tile(a.y, tile, values);
+            return;
+        }
     }
-    store_bits<T>(kKind, mask, tile, bits);
-    store_tile(y, tile, values);
+    const Unit unit = unit_of(tile);
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) {
+        const int64_t i = unit.begin + j;
+        StatOf<T> value = to_compute(a.x[i]);
+        if (a.bias) value += to_compute(a.bias[i % a.bias_size]);
+        bits |= (right_of_minimum<Fit, T>(value) ? 1u : 0u) << j;
+        a.y[i] = from_compute<T>(gelu_value<Fit>(value));
+    }
+    store_unit(a.mask_kind, a.mask, unit, bits);
 }
 
-template <class Fit, typename T, MaskKind kKind>
+template <class Fit, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    inplace_gelu_backward_kernel(const T* dy, const T* y, const uint8_t* mask, T* dx, int64_t count,
-                                 bool vectors) {
-    const Tile tile = flat_tile(count, vectors);
-    if (tile.begin >= count) return;
-    StatOf<T> gradients[8];
-    StatOf<T> outputs[8];
-    load_tile(dy, tile, StatOf<T>{0}, gradients);
-    load_tile(y, tile, StatOf<T>{0}, outputs);
-    const uint32_t bits = load_bits<T>(kKind, mask, tile);
+    inplace_gelu_backward_kernel(InplaceGeluBackwardArgs<T> a, int64_t count, bool aligned) {
+    const Tile tile = flat_tile(count);
+    if (tile.room == 0) return;
+    if constexpr (kHasTiles<T>) {
+        if (takes_packs(tile, aligned)) {
+            StatOf<T> gradients[8];
+            StatOf<T> outputs[8];
+            load_tile(a.dy, tile, StatOf<T>{0}, gradients);
+            load_tile(a.y, tile, StatOf<T>{0}, outputs);
+            const uint32_t bits = load_bits<T>(a.mask_kind, a.mask, tile);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) gradients[j] *= derivative<Fit, T>(outputs[j], bits >> j & 1);
-    store_tile(dx, tile, gradients);
-}
-
-template <class Fit, MaskKind kKind, typename T>
-void launch_forward(const InplaceGeluForwardArgs<T>& a, int64_t count, CudaStream stream) {
-    inplace_gelu_forward_kernel<Fit, T, kKind><<<blocks_for(count), kBlockThreads, 0, stream>>>(
-        a.x, RepeatedBias<T>{a.bias, a.bias_size}, a.y, a.mask, count,
-        aligned_to_packs(a.x, a.y, a.mask));
-}
-
-template <class Fit, MaskKind kKind, typename T>
-void launch_backward(const InplaceGeluBackwardArgs<T>& a, int64_t count, CudaStream stream) {
-    inplace_gelu_backward_kernel<Fit, T, kKind><<<blocks_for(count), kBlockThreads, 0, stream>>>(
-        a.dy, a.y, a.mask, a.dx, count, aligned_to_packs(a.dy, a.y, a.mask, a.dx));
+            for (int j = 0; j < 8; ++j) {
+                gradients[j] *= derivative<Fit, T>(outputs[j], bits >> j & 1);
+            }
+            store_tile(a.dx, tile, gradients);
+            return;
+        }
+    }
+    const Unit unit = unit_of(tile);
+    const uint32_t bits = load_unit(a.mask_kind, a.mask, unit);
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) {
+        const int64_t i = unit.begin + j;
+        const StatOf<T> slope = derivative<Fit, T>(to_compute(a.y[i]), bits >> j & 1);
+        a.dx[i] = from_compute<T>(to_compute(a.dy[i]) * slope);
+    }
 }
 
 }  // namespace
@@ -102,33 +121,23 @@ void launch_backward(const InplaceGeluBackwardArgs<T>& a, int64_t count, CudaStr
 template <typename T>
 void launch_inplace_gelu_forward(const InplaceGeluForwardArgs<T>& args, int64_t count,
                                  CudaStream stream) {
-    using gelu_fit::ErfFit, gelu_fit::TanhFit;
     if (count == 0) return;
-    const bool erf = args.kind == GeluKind::kErf;
-    if (args.mask_kind == MaskKind::kBit) {
-        erf ? launch_forward<ErfFit, MaskKind::kBit>(args, count, stream)
-            : launch_forward<TanhFit, MaskKind::kBit>(args, count, stream);
-    } else {
-        erf ? launch_forward<ErfFit, MaskKind::kByte>(args, count, stream)
-            : launch_forward<TanhFit, MaskKind::kByte>(args, count, stream);
-    }
-    check_launch("inplace_gelu_forward");
+    const auto kernel = args.kind == GeluKind::kErf
+                            ? inplace_gelu_forward_kernel<gelu_fit::ErfFit, T>
+                            : inplace_gelu_forward_kernel<gelu_fit::TanhFit, T>;
+    launch("inplace_gelu_forward", kernel, blocks_for(count), kBlockThreads, stream, args, count,
+           aligned_to_packs(args.x, args.y, args.mask));
 }
 
 template <typename T>
 void launch_inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_t count,
                                   CudaStream stream) {
-    using gelu_fit::ErfFit, gelu_fit::TanhFit;
     if (count == 0) return;
-    const bool erf = args.kind == GeluKind::kErf;
-    if (args.mask_kind == MaskKind::kBit) {
-        erf ? launch_backward<ErfFit, MaskKind::kBit>(args, count, stream)
-            : launch_backward<TanhFit, MaskKind::kBit>(args, count, stream);
-    } else {
-        erf ? launch_backward<ErfFit, MaskKind::kByte>(args, count, stream)
-            : launch_backward<TanhFit, MaskKind::kByte>(args, count, stream);
-    }
-    check_launch("inplace_gelu_backward");
+    const auto kernel = args.kind == GeluKind::kErf
+                            ? inplace_gelu_backward_kernel<gelu_fit::ErfFit, T>
+                            : inplace_gelu_backward_kernel<gelu_fit::TanhFit, T>;
+    launch("inplace_gelu_backward", kernel, blocks_for(count), kBlockThreads, stream, args, count,
+           aligned_to_packs(args.dy, args.y, args.mask, args.dx));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                \

@@ -1,7 +1,8 @@
 // LayerNorm on CUDA. Bytes per element: forward e read, e written; backward 2e read, e written (e =
 // size of T), plus 16 H bytes of partial sums per partial. Bound: those bytes over the bandwidth.
-// A row is held by ceil(H / 8) threads, eight elements each, in registers: one read of every
-// tensor, no scratch. Rows longer than 4096 walk in chunks and read twice.
+// A row of whole units is held by H / 8 threads, eight elements each, in registers: one read of
+// every tensor, no scratch. Rows longer than 4096, of another length or at unaligned addresses are
+// walked one element a thread and read again from cache.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
@@ -19,11 +20,11 @@ using namespace cuda;
 /// One row per threadIdx.y.
 template <typename T>
 __global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_forward_kernel(LayerNormForwardArgs<T> a, int64_t num_rows, bool vectors) {
+    layer_norm_forward_kernel(LayerNormForwardArgs<T> a, int64_t num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-    const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+    const Tile tile = row_tile(row, num_rows, a.hidden_size);
     S x[8];
     load_tile(a.x, tile, S{0}, x);
     const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared);
@@ -33,13 +34,13 @@ __global__ void __launch_bounds__(kMaxRowThreads)
         a.rstd[row] = stats.b;
     }
     if (a.normalized) store_tile(a.normalized, tile, x);
-    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size, vectors), x);
+    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size), x);
 }
 
-/// Rows too long for registers: one block per row, x read three times (twice from L2).
+/// Any row: one block per row, x read three times (twice from cache).
 template <typename T>
 __global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_forward_long_kernel(LayerNormForwardArgs<T> a) {
+    layer_norm_forward_any_kernel(LayerNormForwardArgs<T> a) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const int64_t row = blockIdx.x;
@@ -73,16 +74,15 @@ __global__ void __launch_bounds__(kMaxRowThreads)
 /// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
 /// the sums of its columns in registers and writes partial p.
 template <typename T, LayerNormSave kSave>
-__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
-    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows, bool vectors) {
+__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
+    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
-    const Tile channels = channel_tile(a.hidden_size, vectors);
+    const Tile channels = channel_tile(a.hidden_size);
     ChannelSums<S> sums;
-    for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < num_rows;
-         first += int64_t{gridDim.x} * blockDim.y) {
-        const int64_t row = first + threadIdx.y;
-        const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+    for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
+        const int row = first + static_cast<int>(threadIdx.y);
+        const Tile tile = row_tile(row, num_rows, a.hidden_size);
         S gradient[8];
         backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
         if (a.dx) store_tile(a.dx, tile, gradient);
@@ -90,10 +90,10 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-/// Rows too long for registers: block p takes rows p, p + P, ... and adds to its partial in memory.
+/// Any row: block p takes rows p, p + P, ... and adds to its partial in memory.
 template <typename T, LayerNormSave kSave>
 __global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_backward_long_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
+    layer_norm_backward_any_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const int64_t size = a.hidden_size;
@@ -149,39 +149,42 @@ __global__ void layer_norm_reduce_kernel(const StatOf<T>* partials, int64_t num_
     if (to) to[h] = from_compute<T>(sum);
 }
 
+/// Threads that walk one row of any length.
+unsigned threads_of_any_row(int64_t size) {
+    return static_cast<unsigned>(std::min<int64_t>((size + 31) / 32 * 32, kMaxRowThreads));
+}
+
 template <typename T, LayerNormSave kSave>
 void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     const auto partials = static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows));
-    if (a.hidden_size > kMaxRegisterRow) {
-        layer_norm_backward_long_kernel<T, kSave>
-            <<<partials, kMaxRowThreads, 0, stream>>>(a, num_rows);
-        return;
+    if constexpr (sizeof(T) < 8) {
+        if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
+            return launch("layer_norm_backward", layer_norm_backward_kernel<T, kSave>, partials,
+                          block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
+                          counted_rows(num_rows));
+        }
     }
-    const dim3 block = block_of_rows(a.hidden_size, kMaxRowThreads);
-    const bool vectors =
-        a.hidden_size % kPackSize<T> == 0 && aligned_to_packs(a.dy, a.saved, a.gamma, a.beta, a.dx);
-    layer_norm_backward_kernel<T, kSave><<<partials, block, 0, stream>>>(a, num_rows, vectors);
+    launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>, partials,
+           threads_of_any_row(a.hidden_size), stream, a, num_rows);
 }
 
 }  // namespace
 
 template <typename T>
-void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_rows,
+void launch_layer_norm_forward(const LayerNormForwardArgs<T>& a, int64_t num_rows,
                                CudaStream stream) {
-    check_row_size(args.hidden_size);
+    check_row_size(a.hidden_size);
     if (num_rows == 0) return;
-    if (args.hidden_size > kMaxRegisterRow) {
-        layer_norm_forward_long_kernel<<<blocks_of_rows(num_rows, 1), kMaxRowThreads, 0, stream>>>(
-            args);
-        return check_launch("layer_norm_forward_long");
+    if constexpr (sizeof(T) < 8) {
+        if (fits_registers<T>(a.hidden_size, a.x, a.gamma, a.beta, a.y, a.normalized)) {
+            // Blocks of about 128 threads: few warps wait for each other in __syncthreads.
+            const dim3 block = block_of_rows(a.hidden_size, 128);
+            return launch("layer_norm_forward", layer_norm_forward_kernel<T>,
+                          blocks_of_rows(num_rows, block.y), block, stream, a, num_rows);
+        }
     }
-    // Blocks of about 128 threads: few warps wait for each other in __syncthreads.
-    const dim3 block = block_of_rows(args.hidden_size, 128);
-    const unsigned blocks = blocks_of_rows(num_rows, block.y);
-    const bool vectors = args.hidden_size % kPackSize<T> == 0 &&
-                         aligned_to_packs(args.x, args.gamma, args.beta, args.y, args.normalized);
-    layer_norm_forward_kernel<T><<<blocks, block, 0, stream>>>(args, num_rows, vectors);
-    check_launch("layer_norm_forward");
+    launch("layer_norm_forward_any", layer_norm_forward_any_kernel<T>, blocks_of_rows(num_rows, 1),
+           threads_of_any_row(a.hidden_size), stream, a);
 }
 
 template <typename T>
@@ -193,7 +196,6 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t nu
     } else {
         launch_backward<T, LayerNormSave::kNormalized>(args, num_rows, stream);
     }
-    check_launch("layer_norm_backward");
 }
 
 template <typename T>
@@ -201,9 +203,8 @@ void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_pa
                                        int64_t hidden_size, T* dgamma, T* dbeta,
                                        CudaStream stream) {
     const auto blocks = static_cast<unsigned>((hidden_size + 31) / 32);
-    layer_norm_reduce_kernel<T>
-        <<<blocks, dim3(32, 8), 0, stream>>>(partials, num_partials, hidden_size, dgamma, dbeta);
-    check_launch("layer_norm_reduce");
+    launch("layer_norm_reduce", layer_norm_reduce_kernel<T>, blocks, dim3(32, 8), stream, partials,
+           num_partials, hidden_size, dgamma, dbeta);
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                     \

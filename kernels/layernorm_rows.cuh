@@ -3,19 +3,25 @@
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
 
-// Rows of LayerNorm in registers: a row is held by ceil(H / 256) warps, eight elements a thread, so
-// every tensor is read once. Threads (x) belong to one row, y counts the rows that a block works on
-// at once.
+// Rows of LayerNorm in registers: a row of whole units is held by ceil(H / 256) warps, eight
+// elements a thread, so every tensor is read once. Threads (x) belong to one row, y counts the rows
+// that a block works on at once.
 // Used by inplace_layernorm.cu and residual_layernorm.cu.
 
 namespace kernels::cuda {
 
 inline constexpr int kMaxRowThreads = 512;
-// Blocks of backward that an SM holds at once: 2 bound registers to 64 a thread (double has no
-// need).
-template <typename T>
-inline constexpr int kBackwardBlocks = sizeof(T) == 8 ? 1 : 2;
+// Blocks of backward that an SM holds at once, which bounds registers to 64 a thread.
+inline constexpr int kBackwardBlocks = 2;
 inline constexpr int64_t kMaxRegisterRow = 8 * kMaxRowThreads;
+
+/// Whether rows are held in registers: whole units at aligned addresses. double serves tests and
+/// takes the kernels for any row.
+template <typename T, typename... Pointers>
+bool fits_registers(int64_t size, const Pointers*... pointers) {
+    return sizeof(T) < 8 && size % 8 == 0 && size <= kMaxRegisterRow &&
+           aligned_to_packs(pointers...);
+}
 
 /// Threads of one row: whole warps, eight elements each.
 inline int threads_per_row(int64_t size) {
@@ -33,33 +39,43 @@ inline dim3 block_of_rows(int64_t size, int threads) {
     return {static_cast<unsigned>(row_threads), static_cast<unsigned>(rows), 1};
 }
 
+// Backward counts rows in 32 bits: of its 64 registers none is left for more.
+
+/// Errors   std::runtime_error when the rows, and a grid past them, are too many for an int.
+inline int counted_rows(int64_t num_rows) {
+    if (num_rows > 0x7FFF0000) throw std::runtime_error("too many rows for one CUDA launch");
+    return static_cast<int>(num_rows);
+}
+__device__ __forceinline__ int first_row_of_block() {
+    return static_cast<int>(blockIdx.x * blockDim.y);
+}
+__device__ __forceinline__ int rows_of_grid() { return static_cast<int>(gridDim.x * blockDim.y); }
+
 /// This thread's elements of a row: a warp holds one tile of it. Empty for rows past the last,
 /// whose threads stay for __syncthreads.
-__device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size,
-                                         bool vectors) {
-    const int64_t offset = int64_t{threadIdx.x / 32} * kTile;
+__device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size) {
+    const int offset = static_cast<int>(threadIdx.x / 32) * kTile;
     const int lane = static_cast<int>(threadIdx.x % 32);
-    if (row >= num_rows) return {0, 0, lane, vectors};
-    return {row * size + offset, (row + 1) * size, lane, vectors};
+    if (row >= num_rows) return {0, 0, lane};
+    return {row * size + offset, static_cast<int>(size) - offset, lane};
 }
 
 /// The same elements of a vector of channels.
-__device__ __forceinline__ Tile channel_tile(int64_t size, bool vectors) {
-    return row_tile(0, 1, size, vectors);
-}
+__device__ __forceinline__ Tile channel_tile(int64_t size) { return row_tile(0, 1, size); }
 
+/// Pack k of gamma or beta; `absent` without the tensor.
 template <typename T>
-__device__ __forceinline__ void load_channels(const T* from, const Tile& tile, StatOf<T> absent,
-                                              StatOf<T> (&out)[8]) {
-    if (from) return load_tile(from, tile, absent, out);
+__device__ __forceinline__ void load_channels(const T* from, const Tile& tile, int k,
+                                              StatOf<T> absent, StatOf<T>* out) {
+    if (from) return load_pack(from, tile, k, absent, out);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) out[j] = absent;
+    for (int j = 0; j < kPackSize<T>; ++j) out[j] = absent;
 }
 
 /// Whether register j of this lane lies inside the row.
 template <typename T>
 __device__ __forceinline__ bool inside(const Tile& tile, int j) {
-    return tile.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T> < tile.end;
+    return tile.holds<T>(j / kPackSize<T>);  // packs are inside or outside as a whole
 }
 
 /// c / gamma to 2 ulp in two instructions; the exact division calls a subroutine.
@@ -123,12 +139,17 @@ __device__ __forceinline__ void store_affine(const T* gamma, const T* beta, T* y
                                              const Tile& channels,
                                              const StatOf<T> (&normalized)[8]) {
     using S = StatOf<T>;
-    S g[8], b[8];
-    load_channels(gamma, channels, S{1}, g);
-    load_channels(beta, channels, S{0}, b);
+    constexpr int V = kPackSize<T>;
+    S result[8];
 #pragma unroll
-    for (int j = 0; j < 8; ++j) g[j] = normalized[j] * g[j] + b[j];
-    store_tile(y, tile, g);
+    for (int k = 0; k < kPacks<T>; ++k) {
+        S g[V], b[V];
+        load_channels(gamma, channels, k, S{1}, g);
+        load_channels(beta, channels, k, S{0}, b);
+#pragma unroll
+        for (int j = 0; j < V; ++j) result[k * V + j] = normalized[k * V + j] * g[j] + b[j];
+    }
+    store_tile(y, tile, result);
 }
 
 /// dgamma and dbeta of this thread's channels, over the rows it has seen.
@@ -146,24 +167,32 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
                                              Pair<StatOf<T>>* shared) {
     using S = StatOf<T>;
     const auto size = static_cast<S>(args.hidden_size);
-    S normalized[8], gamma[8];
-    load_tile(args.dy, tile, S{0}, dy);
-    load_tile(args.saved, tile, S{0}, normalized);
-    load_channels(args.gamma, channels, S{1}, gamma);
-    if constexpr (kSave == LayerNormSave::kOutput) {
-        S beta[8];
-        load_channels(args.beta, channels, S{0}, beta);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) normalized[j] = quotient(normalized[j] - beta[j], gamma[j]);
-    }
+    constexpr int V = kPackSize<T>;
+    S normalized[8];
     Pair<S> means = {0, 0};
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {  // dy is 0 outside the row
-        sums.dgamma[j] += dy[j] * normalized[j];
-        sums.dbeta[j] += dy[j];
-        dy[j] *= gamma[j];
-        means.a += dy[j];
-        means.b += dy[j] * normalized[j];
+    for (int k = 0; k < kPacks<T>; ++k) {  // gamma and beta live for one pack: 64 registers are few
+        S* x = normalized + k * V;
+        S* g = dy + k * V;
+        S gamma[V];
+        load_pack(args.saved, tile, k, S{0}, x);
+        if constexpr (kSave == LayerNormSave::kOutput) {
+            S beta[V];
+            load_channels(args.beta, channels, k, S{0}, beta);
+#pragma unroll
+            for (int j = 0; j < V; ++j) x[j] -= beta[j];
+        }
+        load_channels(args.gamma, channels, k, S{1}, gamma);
+        load_pack(args.dy, tile, k, S{0}, g);
+#pragma unroll
+        for (int j = 0; j < V; ++j) {  // dy is 0 outside the row
+            if constexpr (kSave == LayerNormSave::kOutput) x[j] = quotient(x[j], gamma[j]);
+            sums.dgamma[k * V + j] += g[j] * x[j];
+            sums.dbeta[k * V + j] += g[j];
+            g[j] *= gamma[j];
+            means.a += g[j];
+            means.b += g[j] * x[j];
+        }
     }
     means = sum_over_row(means, shared);
     const S rstd = row < num_rows ? args.rstd[row] : S{0};
@@ -194,7 +223,7 @@ __device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
         }
     }
     if (threadIdx.y != 0) return;
-    const Tile channels = channel_tile(size, false);
+    const Tile channels = channel_tile(size);
     StatOf<T>* to = partials + int64_t{blockIdx.x} * 2 * size;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {

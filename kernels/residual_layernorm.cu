@@ -22,15 +22,15 @@ __device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
 template <typename T>
 __global__ void __launch_bounds__(kMaxRowThreads)
     residual_layer_norm_forward_kernel(ResidualLayerNormForwardArgs<T> a,
-                                       Drawing<StatOf<T>> drawing, int64_t num_rows, bool vectors) {
+                                       Drawing<StatOf<T>> drawing, int64_t num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
     const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-    const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+    const Tile tile = row_tile(row, num_rows, a.hidden_size);
     S x[8], residual[8];
     load_tile(a.x, tile, S{0}, x);
     load_tile(a.residual, tile, S{0}, residual);
-    const uint32_t bits = draw_bits<T>(drawing, tile);
+    const uint32_t bits = a.dropout_p == 0 ? 0xFF : draw_bits<T>(drawing, tile);
     if (a.mask_kind != MaskKind::kNone) store_bits<T>(a.mask_kind, a.mask, tile, bits);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -42,22 +42,28 @@ __global__ void __launch_bounds__(kMaxRowThreads)
     if (row >= num_rows) return;
     if (threadIdx.x == 0) a.rstd[row] = stats.b;
     if (a.normalized) store_tile(a.normalized, tile, x);
-    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size, vectors), x);
+    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size), x);
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArgs<T>& a,
+                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
+    if (a.dropout_p == 0) return 0xFF;
+    if (a.mask_kind == MaskKind::kNone) return draw_bits<T>(drawing, tile);
+    return load_bits<T>(a.mask_kind, a.mask, tile);
 }
 
 template <typename T, LayerNormSave kSave>
-__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
+__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
-                                        Drawing<StatOf<T>> drawing, int64_t num_rows,
-                                        bool vectors) {
+                                        Drawing<StatOf<T>> drawing, int num_rows) {
     using S = StatOf<T>;
     __shared__ Pair<S> shared[kMaxRowThreads];
-    const Tile channels = channel_tile(a.hidden_size, vectors);
+    const Tile channels = channel_tile(a.hidden_size);
     ChannelSums<S> sums;
-    for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < num_rows;
-         first += int64_t{gridDim.x} * blockDim.y) {
-        const int64_t row = first + threadIdx.y;
-        const Tile tile = row_tile(row, num_rows, a.hidden_size, vectors);
+    for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
+        const int row = first + static_cast<int>(threadIdx.y);
+        const Tile tile = row_tile(row, num_rows, a.hidden_size);
         S gradient[8];
         backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
         if (a.dsum) {
@@ -67,9 +73,7 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
             for (int j = 0; j < 8; ++j) gradient[j] = rounded<T>(gradient[j]) + dsum[j];
         }
         store_tile(a.dresidual, tile, gradient);
-        const uint32_t bits = a.mask_kind == MaskKind::kNone
-                                  ? draw_bits<T>(drawing, tile)
-                                  : load_bits<T>(a.mask_kind, a.mask, tile);
+        const uint32_t bits = kept_bits(a, drawing, tile);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             gradient[j] = bits >> j & 1 ? rounded<T>(gradient[j]) * drawing.scale : S{0};
@@ -79,13 +83,15 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks<T>)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-void check_hidden_size(int64_t hidden_size) {
+template <typename T, typename... Pointers>
+void check_arguments(int64_t hidden_size, const Pointers*... pointers) {
     check_row_size(hidden_size);
-    if (hidden_size % 8 == 0 && hidden_size <= kMaxFusedHiddenSize) return;
+    if (fits_registers<T>(hidden_size, pointers...)) return;
     throw std::invalid_argument("residual_layer_norm on CUDA: hidden_size " +
                                 std::to_string(hidden_size) + " is no multiple of 8 up to " +
                                 std::to_string(kMaxFusedHiddenSize) +
-                                "; call dropout, addition and layer_norm one after another");
+                                ", or a tensor does not start at a multiple of 16 bytes; call "
+                                "dropout, addition and layer_norm one after another");
 }
 
 }  // namespace
@@ -93,36 +99,29 @@ void check_hidden_size(int64_t hidden_size) {
 static_assert(kMaxFusedHiddenSize == kMaxRegisterRow);
 
 template <typename T>
-void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args,
-                                        int64_t num_rows, CudaStream stream) {
-    check_hidden_size(args.hidden_size);
+void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a, int64_t num_rows,
+                                        CudaStream stream) {
+    check_arguments<T>(a.hidden_size, a.x, a.residual, a.gamma, a.beta, a.y, a.sum, a.normalized,
+                       a.mask);
     if (num_rows == 0) return;
-    const dim3 block = block_of_rows(args.hidden_size, 128);
-    const unsigned blocks = blocks_of_rows(num_rows, block.y);
-    const bool vectors = aligned_to_packs(args.x, args.residual, args.gamma, args.beta, args.y,
-                                          args.sum, args.normalized, args.mask);
-    residual_layer_norm_forward_kernel<T><<<blocks, block, 0, stream>>>(
-        args, make_drawing<StatOf<T>>(args.key, args.dropout_p), num_rows, vectors);
-    check_launch("residual_layer_norm_forward");
+    const dim3 block = block_of_rows(a.hidden_size, 128);
+    launch("residual_layer_norm_forward", residual_layer_norm_forward_kernel<T>,
+           blocks_of_rows(num_rows, block.y), block, stream, a,
+           make_drawing<StatOf<T>>(a.key, a.dropout_p), num_rows);
 }
 
 template <typename T>
-void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args,
+void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& a,
                                          int64_t num_rows, CudaStream stream) {
-    check_hidden_size(args.hidden_size);
-    const auto partials = static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows));
-    const dim3 block = block_of_rows(args.hidden_size, kMaxRowThreads);
-    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-    const bool vectors = aligned_to_packs(args.dy, args.dsum, args.saved, args.gamma, args.beta,
-                                          args.mask, args.dx, args.dresidual);
-    if (args.save == LayerNormSave::kOutput) {
-        residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput>
-            <<<partials, block, 0, stream>>>(args, drawing, num_rows, vectors);
-    } else {
-        residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized>
-            <<<partials, block, 0, stream>>>(args, drawing, num_rows, vectors);
-    }
-    check_launch("residual_layer_norm_backward");
+    check_arguments<T>(a.hidden_size, a.dy, a.dsum, a.saved, a.gamma, a.beta, a.mask, a.dx,
+                       a.dresidual);
+    const auto kernel = a.save == LayerNormSave::kOutput
+                            ? residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput>
+                            : residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized>;
+    launch("residual_layer_norm_backward", kernel,
+           static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
+           block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
+           make_drawing<StatOf<T>>(a.key, a.dropout_p), counted_rows(num_rows));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                    \
@@ -131,7 +130,6 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
     template void launch_residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
                                                          int64_t, CudaStream);
 KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
 KERNELS_INSTANTIATE(Half)
 KERNELS_INSTANTIATE(BFloat16)
 #undef KERNELS_INSTANTIATE

@@ -19,7 +19,7 @@
 // intermediate rounded to T.
 //
 // Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with
-// sum); backward 2e + m read (3e + m with dsum), 2e written. Apart: forward 5e + m read, 3e
+// sum); backward 2e + m read (3e + m with dsum), 2e written. Apart: forward 4e read, 3e + m
 // written.
 
 namespace kernels {
@@ -76,9 +76,10 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
                                   int64_t partial_begin, int64_t partial_end);
 
 /// The same on CUDA for all rows, partials [layer_norm_cuda_num_partials(num_rows), 2, H].
-/// Requires  hidden_size a multiple of 8, at most kMaxFusedHiddenSize.
-/// Errors    std::invalid_argument for another hidden_size, std::runtime_error when the launch
-///           fails.
+/// Types     T is float, Half or BFloat16.
+/// Requires  hidden_size a multiple of 8, at most kMaxFusedHiddenSize; tensors that start at
+///           multiples of 16 bytes.
+/// Errors    std::invalid_argument otherwise, std::runtime_error when the launch fails.
 template <typename T>
 void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args,
                                         int64_t num_rows, CudaStream stream);

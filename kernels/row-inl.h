@@ -69,22 +69,62 @@ HWY_INLINE void for_each_vector(D d, int64_t size, const Body& body) {
     if (j < size) body(j, PartVector{size - j});
 }
 
-/// Sum over the row of what value(j, access) returns; missing lanes must give 0. Four sums run side
-/// by side: one chain of additions would wait for each.
-template <class D, class Value>
-HWY_INLINE hn::TFromD<D> sum_row(D d, int64_t size, const Value& value) {
+/// Four running results of a walk along a row: one chain of additions (or maxima) would wait for
+/// each.
+template <class D>
+struct Chains {
+    hn::Vec<D> v[4];
+    HWY_INLINE Chains(D d, hn::TFromD<D> start) { v[0] = v[1] = v[2] = v[3] = hn::Set(d, start); }
+};
+
+/// combine(chain, value(j, access)) along the row, over the chains in turn.
+template <class D, class Value, class Combine>
+HWY_INLINE void combine_row(D d, int64_t size, Chains<D>& chains, const Value& value,
+                            const Combine& combine) {
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-    auto s0 = hn::Zero(d), s1 = hn::Zero(d), s2 = hn::Zero(d), s3 = hn::Zero(d);
+    auto* c = chains.v;
     int64_t j = 0;
     for (; j + 4 * lanes <= size; j += 4 * lanes) {
-        s0 = hn::Add(s0, value(j, WholeVector{}));
-        s1 = hn::Add(s1, value(j + lanes, WholeVector{}));
-        s2 = hn::Add(s2, value(j + 2 * lanes, WholeVector{}));
-        s3 = hn::Add(s3, value(j + 3 * lanes, WholeVector{}));
+        c[0] = combine(c[0], value(j, WholeVector{}));
+        c[1] = combine(c[1], value(j + lanes, WholeVector{}));
+        c[2] = combine(c[2], value(j + 2 * lanes, WholeVector{}));
+        c[3] = combine(c[3], value(j + 3 * lanes, WholeVector{}));
     }
-    for (; j + lanes <= size; j += lanes) s0 = hn::Add(s0, value(j, WholeVector{}));
-    if (j < size) s1 = hn::Add(s1, value(j, PartVector{size - j}));
-    return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+    for (; j + lanes <= size; j += lanes) c[0] = combine(c[0], value(j, WholeVector{}));
+    if (j < size) c[1] = combine(c[1], value(j, PartVector{size - j}));
+}
+
+/// Adds what value(j, access) returns; missing lanes must give 0.
+template <class D, class Value>
+HWY_INLINE void add_row(D d, int64_t size, Chains<D>& sums, const Value& value) {
+    using V = hn::Vec<D>;
+    combine_row(d, size, sums, value,
+                [](V sum, V v) KERNELS_INLINE_LAMBDA { return hn::Add(sum, v); });
+}
+
+template <class D>
+HWY_INLINE hn::TFromD<D> total(D d, const Chains<D>& sums) {
+    const auto* s = sums.v;
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+}
+
+/// Sum over the row of what value(j, access) returns; missing lanes must give 0.
+template <class D, class Value>
+HWY_INLINE hn::TFromD<D> sum_row(D d, int64_t size, const Value& value) {
+    Chains<D> sums(d, 0);
+    add_row(d, size, sums, value);
+    return total(d, sums);
+}
+
+/// Maximum, of `lowest` too; missing lanes must give `lowest`.
+template <class D, class Value>
+HWY_INLINE hn::TFromD<D> max_row(D d, int64_t size, hn::TFromD<D> lowest, const Value& value) {
+    using V = hn::Vec<D>;
+    Chains<D> maxima(d, lowest);
+    combine_row(d, size, maxima, value,
+                [](V largest, V v) KERNELS_INLINE_LAMBDA { return hn::Max(largest, v); });
+    const auto* m = maxima.v;
+    return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -47,21 +47,43 @@ HWY_INLINE hn::Vec<ComputeTag<T>> logit(const SoftmaxRow<T>& row, int64_t j, con
     return access.present(d, v, lowest);
 }
 
-/// exp(v), 0 for -inf; hn::Exp alone would turn NaN into 0 and hide it.
-template <class D>
-HWY_INLINE hn::Vec<D> exp_keeping_nan(D d, hn::Vec<D> v) {
-    return hn::IfThenElse(hn::IsNaN(v), v, hn::Exp(d, v));
+/// exp(x) for x <= 0, 0 for -inf, NaN for NaN (which hn::Exp would turn into 0 and hide).
+HWY_INLINE hn::Vec<ComputeTag<double>> exp_of_nonpositive(ComputeTag<double> d,
+                                                          hn::Vec<ComputeTag<double>> x) {
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+}
+
+/// The same in float to 1.5 ulp: 2^q e^r with q = round(x / ln 2), |r| <= ln(2) / 2, and e^r by its
+/// series to r^7 / 7!, whose rest is below 6e-9. A sum of softmax has no use for what would be
+/// subnormal: 0 below 2^-126. With x <= 0 one multiplication by 2^q is enough, where hn::Exp needs
+/// two.
+HWY_INLINE hn::Vec<ComputeTag<float>> exp_of_nonpositive(ComputeTag<float> d,
+                                                         hn::Vec<ComputeTag<float>> x) {
+    const hn::RebindToSigned<ComputeTag<float>> di;
+    const auto shift = hn::Set(d, 0x1.8p23f);  // in a sum with it the last bits are the integer
+    const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), shift);
+    const auto q = hn::Sub(shifted, shift);
+    // ln 2 in two parts, the first short enough for an exact product.
+    auto r = hn::NegMulAdd(q, hn::Set(d, 0.693359375f), x);
+    r = hn::NegMulAdd(q, hn::Set(d, -2.12194440e-4f), r);
+    const auto r2 = hn::Mul(r, r);
+    const auto p23 = hn::MulAdd(r, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
+    const auto p45 = hn::MulAdd(r, hn::Set(d, 1.0f / 120), hn::Set(d, 1.0f / 24));
+    const auto p67 = hn::MulAdd(r, hn::Set(d, 1.0f / 5040), hn::Set(d, 1.0f / 720));
+    const auto tail = hn::MulAdd(hn::MulAdd(p67, r2, p45), r2, p23);
+    const auto e = hn::Add(hn::MulAdd(tail, r2, r), hn::Set(d, 1.0f));
+    const auto exponent = hn::Add(hn::BitCast(di, shifted), hn::Set(di, 127));
+    const auto power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), hn::Mul(e, power));
 }
 
 template <typename T>
 HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto lowest = -std::numeric_limits<StatOf<T>>::infinity();
-    auto largest = hn::Set(d, lowest);
-    for_each_vector(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        largest = hn::Max(largest, logit(row, j, access));
+    return max_row(d, row.visible, lowest, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+        return logit(row, j, access);
     });
-    return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
 template <typename T>
@@ -69,14 +91,14 @@ HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto maximum = hn::Set(d, row_maximum(row));
     const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        const auto e = exp_keeping_nan(d, hn::Sub(logit(row, j, access), maximum));
+        const auto e = exp_of_nonpositive(d, hn::Sub(logit(row, j, access), maximum));
         if (row.buffer) access.store(d, e, row.buffer + j);
         return e;
     });
     const auto inverse = hn::Set(d, 1 / sum);
     for_each_vector(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto e = row.buffer ? access.load(d, row.buffer + j, 0)
-                                  : exp_keeping_nan(d, hn::Sub(logit(row, j, access), maximum));
+                                  : exp_of_nonpositive(d, hn::Sub(logit(row, j, access), maximum));
         access.store(d, hn::Mul(e, inverse), row.probs + j);
     });
 }
@@ -179,46 +201,67 @@ private:
     uint64_t word_ = 0;
 };
 
-/// body(j, access, dP) for each vector of the row that starts at element `offset`.
+/// Gradient of P, for lanes of a row that begins at element `offset`: dP = dD * keep / q.
+template <typename T>
+struct DropoutGradient {
+    const SoftmaxDropoutBackwardArgs<T>& args;
+    int64_t offset;
+    StatOf<T> keep_factor;
+
+    /// `bits` of the 64 elements from element `first` of the row on, of which k is one.
+    template <class Access>
+    HWY_INLINE hn::Vec<ComputeTag<T>> at(int64_t first, int64_t k, uint64_t bits,
+                                         const Access& access) const {
+        const ComputeTag<T> d;
+        const auto dd = access.load(d, args.ddropped + offset + first + k, 0);
+        if (args.dropout_p == 0) return dd;
+        const auto scaled = hn::Mul(dd, hn::Set(d, keep_factor));
+        return hn::IfThenElseZero(lanes_from_bits(d, bits >> k), scaled);
+    }
+};
+
+/// body(first, count, bits) for each 64 elements of the row.
 template <typename T, class Body>
-HWY_INLINE void for_each_dprob(const SoftmaxDropoutBackwardArgs<T>& args, int64_t offset,
-                               KeepBits<T>& keep, const Body& body) {
-    const ComputeTag<T> d;
-    const double factor = keep_scale(keep_threshold(args.dropout_p));
-    const auto keep_factor = hn::Set(d, static_cast<StatOf<T>>(factor));
+HWY_INLINE void for_each_64(const SoftmaxDropoutBackwardArgs<T>& args, int64_t offset,
+                            KeepBits<T>& keep, const Body& body) {
     for (int64_t first = 0; first < args.num_keys; first += 64) {
         const int64_t count = std::min<int64_t>(64, args.num_keys - first);
-        const uint64_t bits = keep.at(offset + first, count);
-        for_each_vector(d, count, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
-            const auto kept = lanes_from_bits(d, bits >> k);
-            const auto dd = access.load(d, args.ddropped + offset + first + k, 0);
-            body(first + k, access, hn::IfThenElseZero(kept, hn::Mul(dd, keep_factor)));
-        });
+        body(first, count, keep.at(offset + first, count));
     }
 }
 
 /// dP is kept in the buffer between the two passes, or, in a long row, made twice.
 template <typename T>
 HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t row,
-                             KeepBits<T>& keep, StatOf<T>* buffer) {
+                             KeepBits<T>& keep, StatOf<T> keep_factor, StatOf<T>* buffer) {
     const ComputeTag<T> d;
     using V = hn::Vec<ComputeTag<T>>;
     const int64_t offset = row * args.num_keys;
     const T* probs = args.probs + offset;
-    auto sum = hn::Zero(d);
-    for_each_dprob(args, offset, keep, [&](int64_t j, auto access, V dp) KERNELS_INLINE_LAMBDA {
-        if (buffer) access.store(d, dp, buffer + j);
-        sum = hn::MulAdd(dp, access.load(d, probs + j, 0), sum);
+    const DropoutGradient<T> gradient = {args, offset, keep_factor};
+    Chains<ComputeTag<T>> sums(d, 0);
+    for_each_64(args, offset, keep, [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
+        add_row(d, count, sums, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
+            const V dp = gradient.at(first, k, bits, access);
+            if (buffer) access.store(d, dp, buffer + first + k);
+            return hn::Mul(dp, access.load(d, probs + first + k, 0));
+        });
     });
-    const auto row_sum = hn::SumOfLanes(d, sum);
+    const auto row_sum = hn::Set(d, total(d, sums));
     const auto scale = hn::Set(d, static_cast<StatOf<T>>(args.scale));
     const auto finish = [&](int64_t j, auto access, V dp) KERNELS_INLINE_LAMBDA {
         const auto p = hn::Mul(access.load(d, probs + j, 0), scale);
         access.store(d, hn::Mul(p, hn::Sub(dp, row_sum)), args.dscores + offset + j);
     };
-    if (buffer == nullptr) return for_each_dprob(args, offset, keep, finish);
-    for_each_vector(d, args.num_keys, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        finish(j, access, access.load(d, buffer + j, 0));
+    if (buffer) {
+        return for_each_vector(d, args.num_keys, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+            finish(j, access, access.load(d, buffer + j, 0));
+        });
+    }
+    for_each_64(args, offset, keep, [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
+        for_each_vector(d, count, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
+            finish(first + k, access, gradient.at(first, k, bits, access));
+        });
     });
 }
 
@@ -227,8 +270,12 @@ void softmax_dropout_backward_range(const SoftmaxDropoutBackwardArgs<T>& args, i
                                     int64_t end) {
     HWY_ALIGN StatOf<T> buffer[kBufferedRow];
     KeepBits<T> keep(args, end * args.num_keys);
-    StatOf<T>* used = args.num_keys <= kBufferedRow ? buffer : nullptr;
-    for (int64_t row = begin; row < end; ++row) backward_row(args, row, keep, used);
+    const auto keep_factor = static_cast<StatOf<T>>(keep_scale(keep_threshold(args.dropout_p)));
+    // Without dropout dP is what is read: nothing to keep.
+    const bool buffered = args.num_keys <= kBufferedRow && args.dropout_p > 0;
+    for (int64_t row = begin; row < end; ++row) {
+        backward_row(args, row, keep, keep_factor, buffered ? buffer : nullptr);
+    }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,9 +1,9 @@
 // Softmax and dropout of attention on CUDA. Bytes per element (e = size of T, m = mask): forward e
 // read, 2e + m written; D' e + m read, e written; backward 2e + m read, e written. Bounds: those
 // bytes over the bandwidth, and Philox as in dropout.cu.
-// Rows of up to 2048 elements, a multiple of eight: one warp per row, which it holds in registers
-// as tiles (cuda_tile.cuh). Other rows: one block per row, values read again from cache, and
-// dropout as a flat pass.
+// Rows of up to 2048 elements, a multiple of eight, at aligned addresses: one warp per row, which
+// it holds in registers as tiles (cuda_tile.cuh). Other rows: one block per row, values read again
+// from cache, and dropout as a flat pass.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/softmax_dropout.h"
@@ -54,13 +54,9 @@ __device__ __forceinline__ int64_t visible_keys(const SoftmaxDropoutForwardArgs<
 }
 
 /// Tile number t of a row that starts at element `begin` and has `size`.
-__device__ __forceinline__ Tile row_tile(int64_t begin, int64_t size, int t, bool vectors) {
-    return {begin + int64_t{t} * kTile, begin + size, static_cast<int>(threadIdx.x % 32), vectors};
-}
-
-template <typename T>
-__device__ __forceinline__ int64_t column(const Tile& tile, int64_t begin, int j) {
-    return tile.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T> - begin;
+__device__ __forceinline__ Tile row_tile(int64_t begin, int64_t size, int t) {
+    const int offset = t * kTile;
+    return {begin + offset, static_cast<int>(size) - offset, static_cast<int>(threadIdx.x % 32)};
 }
 
 __device__ __forceinline__ int64_t row_of_warp() {
@@ -68,29 +64,36 @@ __device__ __forceinline__ int64_t row_of_warp() {
 }
 
 // --- one warp per row ---------------------------------------------------------------------------
+// Keep bits of a row are one word, eight bits a tile, made in a loop that is not unrolled: Philox
+// for eight tiles side by side would be most of the kernel.
+
+__device__ __forceinline__ uint32_t bits_of_tile(uint64_t bits, int t) {
+    return static_cast<uint32_t>(bits >> (8 * t)) & 0xFF;
+}
 
 /// scale * scores + mask of one tile; -inf where the query does not see.
 template <typename T>
 __device__ __forceinline__ void load_logits(const SoftmaxDropoutForwardArgs<T>& a, int64_t row,
-                                            int t, bool vectors, StatOf<T> (&v)[8]) {
+                                            int t, StatOf<T> (&v)[8]) {
     using S = StatOf<T>;
     const int64_t begin = row * a.num_keys;
-    const Tile tile = row_tile(begin, a.num_keys, t, vectors);
+    const Tile tile = row_tile(begin, a.num_keys, t);
     load_tile(a.scores, tile, lowest<S>(), v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) v[j] *= static_cast<S>(a.scale);
     if (a.additive_mask) {
         const int64_t mask_begin = row / a.rows_per_mask * a.num_keys;
         S added[8];
-        load_tile(a.additive_mask, row_tile(mask_begin, a.num_keys, t, vectors), S{0}, added);
+        load_tile(a.additive_mask, row_tile(mask_begin, a.num_keys, t), S{0}, added);
 #pragma unroll
         for (int j = 0; j < 8; ++j) v[j] += added[j];
     }
     // After the scale, which may be 0 or negative: also lanes beyond the row must not win.
-    const int64_t visible = a.causal ? visible_keys(a, row) : a.num_keys;
+    const int visible = static_cast<int>(a.causal ? visible_keys(a, row) : a.num_keys);
+    constexpr int V = kPackSize<T>;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-        if (column<T>(tile, begin, j) >= visible) v[j] = lowest<S>();
+        if (t * kTile + tile.offset<T>(j / V) + j % V >= visible) v[j] = lowest<S>();
     }
 }
 
@@ -100,10 +103,42 @@ __device__ __forceinline__ StatOf<T> as_stored(StatOf<T> p) {
     return to_compute(from_compute<T>(p));
 }
 
+/// Draws the row's keep bits and stores them where they are kept.
+template <typename T>
+__device__ __forceinline__ uint64_t draw_row(const SoftmaxDropoutForwardArgs<T>& a,
+                                             const Drawing<StatOf<T>>& drawing, int64_t row) {
+    uint64_t bits = 0;
+#pragma unroll 1
+    for (int t = 0; t * kTile < a.num_keys; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t);
+        const uint32_t drawn = draw_bits<T>(drawing, tile);
+        if (a.mask_kind != MaskKind::kNone) store_bits<T>(a.mask_kind, a.mask, tile, drawn);
+        bits |= uint64_t{drawn} << (8 * t);
+    }
+    return bits;
+}
+
+/// The same bits in backward.
+template <typename T>
+__device__ __forceinline__ uint64_t kept_in_row(const SoftmaxDropoutBackwardArgs<T>& a,
+                                                const Drawing<StatOf<T>>& drawing, int64_t row) {
+    if (a.dropout_p == 0) return ~uint64_t{0};
+    uint64_t bits = 0;
+#pragma unroll 1
+    for (int t = 0; t * kTile < a.num_keys; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t);
+        const uint32_t kept = a.mask_kind == MaskKind::kNone
+                                  ? draw_bits<T>(drawing, tile)
+                                  : load_bits<T>(a.mask_kind, a.mask, tile);
+        bits |= uint64_t{kept} << (8 * t);
+    }
+    return bits;
+}
+
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     softmax_dropout_forward_kernel(SoftmaxDropoutForwardArgs<T> a, Drawing<StatOf<T>> drawing,
-                                   int64_t num_rows, bool vectors) {
+                                   int64_t num_rows) {
     using S = StatOf<T>;
     const int64_t row = row_of_warp();
     if (row >= num_rows) return;
@@ -111,7 +146,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     S maximum = lowest<S>();
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-        load_logits(a, row, t, vectors, v[t]);
+        load_logits(a, row, t, v[t]);
 #pragma unroll
         for (int j = 0; j < 8; ++j) maximum = v[t][j] > maximum ? v[t][j] : maximum;
     }
@@ -126,62 +161,58 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     const S inverse = S{1} / warp_sum(sum);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
 #pragma unroll
         for (int j = 0; j < 8; ++j) v[t][j] = as_stored<T>(v[t][j] * inverse);
-        store_tile(a.probs, tile, v[t]);
-        if (a.dropped == nullptr) continue;
-        const uint32_t bits = draw_bits<T>(drawing, tile);
-        if (a.mask_kind != MaskKind::kNone) store_bits<T>(a.mask_kind, a.mask, tile, bits);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) v[t][j] = bits >> j & 1 ? v[t][j] * drawing.scale : S{0};
-        store_tile(a.dropped, tile, v[t]);
+        store_tile(a.probs, row_tile(row * a.num_keys, a.num_keys, t), v[t]);
     }
-}
-
-template <typename T>
-__device__ __forceinline__ uint32_t kept_bits(const SoftmaxDropoutBackwardArgs<T>& a,
-                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
-    if (a.dropout_p == 0) return 0xFF;
-    if (a.mask_kind == MaskKind::kNone) return draw_bits<T>(drawing, tile);
-    return load_bits<T>(a.mask_kind, a.mask, tile);
+    if (a.dropped == nullptr) return;
+    const uint64_t bits = draw_row(a, drawing, row);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        const uint32_t kept = bits_of_tile(bits, t);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) v[t][j] = kept >> j & 1 ? v[t][j] * drawing.scale : S{0};
+        store_tile(a.dropped, row_tile(row * a.num_keys, a.num_keys, t), v[t]);
+    }
 }
 
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     softmax_dropout_backward_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing,
-                                    int64_t num_rows, bool vectors) {
+                                    int64_t num_rows) {
     using S = StatOf<T>;
     const int64_t row = row_of_warp();
     if (row >= num_rows) return;
     S dp[kTiles][8], p[kTiles][8];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t);
+        load_tile(a.ddropped, tile, S{0}, dp[t]);
+        load_tile(a.probs, tile, S{0}, p[t]);
+    }
+    const uint64_t bits = kept_in_row(a, drawing, row);
     S sum = 0;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
-        load_tile(a.ddropped, tile, S{0}, dp[t]);
-        load_tile(a.probs, tile, S{0}, p[t]);
-        const uint32_t bits = kept_bits(a, drawing, tile);
+        const uint32_t kept = bits_of_tile(bits, t);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
-            dp[t][j] = bits >> j & 1 ? dp[t][j] * drawing.scale : S{0};
+            dp[t][j] = kept >> j & 1 ? dp[t][j] * drawing.scale : S{0};
             sum += dp[t][j] * p[t][j];
         }
     }
     sum = warp_sum(sum);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-        const Tile tile = row_tile(row * a.num_keys, a.num_keys, t, vectors);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             dp[t][j] = static_cast<S>(a.scale) * p[t][j] * (dp[t][j] - sum);
         }
-        store_tile(a.dscores, tile, dp[t]);
+        store_tile(a.dscores, row_tile(row * a.num_keys, a.num_keys, t), dp[t]);
     }
 }
 
-// --- one block per row: any length
-// ----------------------------------------------------------------
+// --- one block per row: any length, any address --------------------------------------------------
 
 /// All threads of the block call it. `identity` changes nothing when combined.
 template <typename S, class Combine>
@@ -263,7 +294,12 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <typename T>
 inline constexpr bool kHasWarpKernels = sizeof(T) < 8;
 
-bool fits_a_warp(int64_t num_keys) { return num_keys % 8 == 0 && num_keys <= kMaxWarpRow; }
+/// Rows that are whole units and start at packs.
+template <typename T, typename... Pointers>
+bool fits_a_warp(int64_t num_keys, const Pointers*... pointers) {
+    return kHasWarpKernels<T> && num_keys % 8 == 0 && num_keys <= kMaxWarpRow &&
+           aligned_to_packs(pointers...);
+}
 
 /// Tiles of a row, rounded up to what is compiled: 1, 2, 4 or 8.
 template <class Launch>
@@ -278,13 +314,11 @@ template <typename T>
 void launch_forward_by_warps(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
                              CudaStream stream) {
     if constexpr (kHasWarpKernels<T>) {
-        const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-        const unsigned blocks = blocks_of_rows(num_rows, kWarpsPerBlock);
-        const bool vectors =
-            aligned_to_packs(args.scores, args.additive_mask, args.probs, args.dropped, args.mask);
         with_tiles(args.num_keys, [&](auto tiles) {
-            softmax_dropout_forward_kernel<T, decltype(tiles)::value>
-                <<<blocks, kWarpsPerBlock * 32, 0, stream>>>(args, drawing, num_rows, vectors);
+            launch("softmax_dropout_forward",
+                   softmax_dropout_forward_kernel<T, decltype(tiles)::value>,
+                   blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, stream, args,
+                   make_drawing<StatOf<T>>(args.key, args.dropout_p), num_rows);
         });
     }
 }
@@ -293,12 +327,11 @@ template <typename T>
 void launch_backward_by_warps(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
                               CudaStream stream) {
     if constexpr (kHasWarpKernels<T>) {
-        const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-        const unsigned blocks = blocks_of_rows(num_rows, kWarpsPerBlock);
-        const bool vectors = aligned_to_packs(args.ddropped, args.probs, args.mask, args.dscores);
         with_tiles(args.num_keys, [&](auto tiles) {
-            softmax_dropout_backward_kernel<T, decltype(tiles)::value>
-                <<<blocks, kWarpsPerBlock * 32, 0, stream>>>(args, drawing, num_rows, vectors);
+            launch("softmax_dropout_backward",
+                   softmax_dropout_backward_kernel<T, decltype(tiles)::value>,
+                   blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, stream, args,
+                   make_drawing<StatOf<T>>(args.key, args.dropout_p), num_rows);
         });
     }
 }
@@ -309,12 +342,12 @@ template <typename T>
 void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
                                     CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
-    if (kHasWarpKernels<T> && fits_a_warp(args.num_keys)) {
-        launch_forward_by_warps(args, num_rows, stream);
-        return check_launch("softmax_dropout_forward");
+    if (fits_a_warp<T>(args.num_keys, args.scores, args.additive_mask, args.probs, args.dropped,
+                       args.mask)) {
+        return launch_forward_by_warps(args, num_rows, stream);
     }
-    softmax_any_row_kernel<T><<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args);
-    check_launch("softmax_any_row");
+    launch("softmax_any_row", softmax_any_row_kernel<T>, blocks_of_rows(num_rows, 1), kBlockThreads,
+           stream, args);
     if (args.dropped == nullptr) return;
     launch_dropout_forward<T>(
         {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
@@ -333,14 +366,12 @@ template <typename T>
 void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
                                      CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
-    if (kHasWarpKernels<T> && fits_a_warp(args.num_keys)) {
-        launch_backward_by_warps(args, num_rows, stream);
-        return check_launch("softmax_dropout_backward");
+    if (fits_a_warp<T>(args.num_keys, args.ddropped, args.probs, args.mask, args.dscores)) {
+        return launch_backward_by_warps(args, num_rows, stream);
     }
-    const auto drawing = make_drawing<StatOf<T>>(args.key, args.dropout_p);
-    softmax_backward_any_row_kernel<T>
-        <<<blocks_of_rows(num_rows, 1), kBlockThreads, 0, stream>>>(args, drawing);
-    check_launch("softmax_backward_any_row");
+    launch("softmax_backward_any_row", softmax_backward_any_row_kernel<T>,
+           blocks_of_rows(num_rows, 1), kBlockThreads, stream, args,
+           make_drawing<StatOf<T>>(args.key, args.dropout_p));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                    \

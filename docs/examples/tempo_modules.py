@@ -93,15 +93,27 @@ class EncoderLayer(nn.Module):
         super().__init__()
         if layer.activation is not F.gelu or not layer.self_attn.batch_first:
             raise ValueError("only batch_first=True, activation='gelu' is supported")
+        if layer.linear1.bias is None:
+            raise ValueError("only bias=True is supported")
         self.self_attn, self.linear1, self.linear2 = layer.self_attn, layer.linear1, layer.linear2
         self.norm1, self.norm2 = LayerNorm(layer.norm1), LayerNorm(layer.norm2)
         self.norm_first, self.masks, self.index = layer.norm_first, masks, index
         self.attention_p, self.p = layer.self_attn.dropout, layer.dropout.p
 
-    def _dropout(self, x, site):
-        if not self.training or self.p == 0:
-            return x
-        return tempo.dropout(x, self.p, self.masks.kind, self.masks.key(self.index, site))
+    def _dropout_key(self, site):
+        p = self.p if self.training else 0.0
+        return p, self.masks.kind, self.masks.key(self.index, site)
+
+    def _add_dropped(self, x, branch, site):
+        """x + dropout(branch)."""
+        p, kind, key = self._dropout_key(site)
+        return x + (tempo.dropout(branch, p, kind, key) if p > 0 else branch)
+
+    def _add_and_normalize(self, x, branch, norm, site):
+        """norm(x + dropout(branch)) in one pass."""
+        return tempo.residual_layer_norm(
+            branch, x, norm.weight, norm.bias, *self._dropout_key(site), norm.eps, norm.save
+        )
 
     def _attention(self, x, additive_mask):
         B, S, H = x.shape
@@ -125,18 +137,28 @@ class EncoderLayer(nn.Module):
             self.masks.key(self.index, 0),
         )
         out = out.view(B, A, S, D).transpose(1, 2).reshape(B, S, H)
-        return self._dropout(self.self_attn.out_proj(out), 1)
+        return self.self_attn.out_proj(out)
 
     def _feed_forward(self, x):
-        return self._dropout(self.linear2(tempo.gelu(self.linear1(x))), 2)
+        up = F.linear(x, self.linear1.weight)
+        return self.linear2(tempo.bias_gelu(up, self.linear1.bias))
 
     def forward(self, x, additive_mask=None):
         """x [B, S, H]; additive_mask [B, S], added to the scores of each key, or none."""
         if self.norm_first:
-            x = x + self._attention(self.norm1(x), additive_mask)
-            return x + self._feed_forward(self.norm2(x))
-        x = self.norm1(x + self._attention(x, additive_mask))
-        return self.norm2(x + self._feed_forward(x))
+            a = self._attention(self.norm1(x), additive_mask)
+            normed, x = tempo.residual_layer_norm_sum(
+                a,
+                x,
+                self.norm2.weight,
+                self.norm2.bias,
+                *self._dropout_key(1),
+                self.norm2.eps,
+                self.norm2.save,
+            )
+            return self._add_dropped(x, self._feed_forward(normed), 2)
+        x = self._add_and_normalize(x, self._attention(x, additive_mask), self.norm1, 1)
+        return self._add_and_normalize(x, self._feed_forward(x), self.norm2, 2)
 
 
 def _replacement(module, masks, index):

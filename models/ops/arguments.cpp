@@ -25,6 +25,24 @@ void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 "; expected it on ", like.device(), ", with ", like_argument);
 }
 
+void check_rows(const Tensor& x, const char* argument) {
+    check_floating(x, argument);
+    TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) > 0, "tempo: ", argument, " has shape ",
+                x.sym_sizes(), "; expected a last dimension of at least 1");
+}
+
+Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
+                         const Tensor& x) {
+    if (!parameter || !parameter->defined()) return {};
+    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
+                    parameter->scalar_type() == x.scalar_type(),
+                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
+                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
+    TORCH_CHECK(parameter->device() == x.device(), "tempo: ", argument, " is on ",
+                parameter->device(), "; expected it on ", x.device());
+    return parameter->contiguous();
+}
+
 Tensor empty_mask(const Tensor& like, MaskKind kind) {
     if (kind == MaskKind::kByte) return at::empty_like(like, like.options().dtype(at::kBool));
     const c10::SymInt size = kind == MaskKind::kBit ? (like.sym_numel() + 7) / 8 : c10::SymInt(0);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 /// From torch tensors and schema arguments to raw kernel pointers and typed options, and back.
@@ -40,6 +41,10 @@ const T* const_pointer(const Tensor& tensor) {
     return static_cast<const T*>(tensor.const_data_ptr());
 }
 template <typename T>
+const T* pointer_or_null(const Tensor& tensor) {
+    return tensor.defined() ? const_pointer<T>(tensor) : nullptr;
+}
+template <typename T>
 T* pointer(const Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
@@ -54,6 +59,12 @@ void check_floating(const Tensor& tensor, const char* argument);
 /// `tensor` has the shape, dtype and device of `like`.
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument);
+/// Floating, with a last dimension to work along.
+void check_rows(const Tensor& x, const char* argument);
+/// gamma, beta or bias: [H], the last dimension of x, of x's dtype and device, or none. Returns it
+/// contiguous, or undefined.
+Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
+                         const Tensor& x);
 
 // ---- masks -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #include "kernels/dropout.h"
 #include "kernels/inplace_gelu.h"
 #include "kernels/inplace_layernorm.h"
+#include "kernels/residual_layernorm.h"
 #include "kernels/softmax_dropout.h"
 
 #include <ATen/Parallel.h>
@@ -48,6 +49,7 @@ struct Meta {
 
 struct Cpu {
     static constexpr bool kComputes = true;
+    static constexpr uintptr_t kAlignment = 1;
 
     // ---- elements ----------------------------------------------------------------------------
     template <typename T>
@@ -95,6 +97,17 @@ struct Cpu {
                         });
     }
     template <typename T>
+    static void run(const kernels::ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
+        over_rows(num_rows, args.hidden_size,
+                  [&](int64_t b, int64_t e) { kernels::residual_layer_norm_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
+        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+            kernels::residual_layer_norm_backward(args, num_rows, b, e);
+        });
+    }
+    template <typename T>
     static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
         over_rows(num_rows, args.num_keys,
                   [&](int64_t b, int64_t e) { kernels::softmax_dropout_forward(args, b, e); });
@@ -117,8 +130,8 @@ private:
                         std::forward<Run>(run));
     }
     template <typename Run>
-    static void over_rows(int64_t num_rows, int64_t num_keys, Run&& run) {
-        parallel_rows(num_rows, num_keys, kernels::row_granularity(num_keys),
+    static void over_rows(int64_t num_rows, int64_t row_size, Run&& run) {
+        parallel_rows(num_rows, row_size, kernels::row_granularity(row_size),
                       std::forward<Run>(run));
     }
 };

@@ -40,6 +40,34 @@ struct InplaceGeluFunction : torch::autograd::Function<InplaceGeluFunction> {
     }
 };
 
+/// gelu(x + bias): dx = dy gelu'(x + bias), dbias = the sum of dx over rows. Keeps what gelu keeps;
+/// the sum itself is never stored.
+struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& bias, bool tanh,
+                          std::string_view masks) {
+        static const auto op =
+            tempo_op<decltype(bias_gelu_forward<Cpu>)>("tempo::bias_gelu_forward");
+        at::AutoDispatchBelowADInplaceOrView guard;
+        auto [y, branch_mask] = op.call(x, bias, tanh, masks);
+        name_tensor(branch_mask, "branch_mask");
+        ctx->save_for_backward({y, branch_mask});
+        ctx->saved_data["tanh"] = tanh;
+        ctx->saved_data["masks"] = std::string(masks);
+        return y;
+    }
+
+    static variable_list backward(AutogradContext* ctx, variable_list grads) {
+        static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
+        const auto saved = ctx->get_saved_variables();
+        const Tensor dx = op.call(grads[0], saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
+                                  ctx->saved_data["masks"].toStringRef());
+        const Tensor dbias = ctx->needs_input_grad(1)
+                                 ? at::sum(dx.reshape_symint({-1, dx.sym_size(-1)}), 0)
+                                 : Tensor();
+        return {dx, dbias, Tensor(), Tensor()};
+    }
+};
+
 /// Keeps x and not gelu(x): dW = dyᵀ gelu(x), db = Σ dy, dx = (dy W) gelu'(x).
 struct GeluLinearFunction : torch::autograd::Function<GeluLinearFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight,
@@ -67,6 +95,10 @@ Tensor gelu_op(const Tensor& x, bool tanh, std::string_view masks) {
     return InplaceGeluFunction::apply(x, tanh, masks);
 }
 
+Tensor bias_gelu_op(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
+    return BiasGeluFunction::apply(x, bias, tanh, masks);
+}
+
 Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
     check_floating(x, "x");
     TORCH_CHECK(weight.dim() == 2 && x.dim() >= 1 && x.sym_size(-1) == weight.sym_size(1),
@@ -78,7 +110,20 @@ Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias,
     return GeluLinearFunction::apply(x, weight, bias, tanh);
 }
 
-/// As torch's own linear: all three in autocast's dtype. The casts are ops that autograd knows.
+/// As a linear layer with this bias: both in autocast's dtype. The casts are ops that autograd
+/// knows.
+template <c10::DeviceType device>
+Tensor bias_gelu_autocast(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
+    static const auto op = tempo_op<decltype(bias_gelu_op)>("tempo::bias_gelu");
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+        at::autocast::get_autocast_dispatch_key_from_device_type(device));
+    const auto cast = [](const Tensor& tensor) {
+        return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
+    };
+    return op.call(cast(x), cast(bias), tanh, masks);
+}
+
+/// As torch's own linear: all three in autocast's dtype.
 template <c10::DeviceType device>
 Tensor gelu_linear_autocast(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
     static const auto op = tempo_op<decltype(gelu_linear_op)>("tempo::gelu_linear");
@@ -104,18 +149,25 @@ Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bo
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("gelu", gelu_op);
+    m.impl("bias_gelu", bias_gelu_op);
     m.impl("gelu_linear", gelu_linear_op);
 }
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) { m.impl("gelu_linear", gelu_linear_autocast<at::kCPU>); }
+TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
+    m.impl("bias_gelu", bias_gelu_autocast<at::kCPU>);
+    m.impl("gelu_linear", gelu_linear_autocast<at::kCPU>);
+}
 TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
+    m.impl("bias_gelu", bias_gelu_autocast<at::kCUDA>);
     m.impl("gelu_linear", gelu_linear_autocast<at::kCUDA>);
 }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("gelu_forward", gelu_forward<Cpu>);
+    m.impl("bias_gelu_forward", bias_gelu_forward<Cpu>);
     m.impl("gelu_backward", gelu_backward<Cpu>);
 }
 TORCH_LIBRARY_IMPL(tempo, Meta, m) {
     m.impl("gelu_forward", gelu_forward<Meta>);
+    m.impl("bias_gelu_forward", bias_gelu_forward<Meta>);
     m.impl("gelu_backward", gelu_backward<Meta>);
 }
 

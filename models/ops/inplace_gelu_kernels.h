@@ -22,25 +22,40 @@ inline kernels::MaskKind branch_mask_kind(std::string_view masks) {
     return kind == kernels::MaskKind::kNone ? kernels::MaskKind::kBit : kind;
 }
 
-/// gelu(x) and the branch mask.
+/// gelu(x + bias) and the branch mask; bias [size of the last dimension], contiguous, or undefined.
 template <typename Device>
-TwoTensors gelu_forward(const Tensor& x, bool tanh, std::string_view masks) {
-    check_floating(x, "x");
+TwoTensors gelu_of_sum(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
     const kernels::MaskKind kind = branch_mask_kind(masks);
     const Tensor source = x.contiguous();
     Tensor y = at::empty_like(source);
     Tensor branch_mask = empty_mask(source, kind);
     if constexpr (Device::kComputes) {
         with_kernel_type(source, [&]<typename T>(T) {
-            Device::run(kernels::InplaceGeluForwardArgs<T>{.x = const_pointer<T>(source),
-                                                           .y = pointer<T>(y),
-                                                           .mask = mask_pointer(branch_mask),
-                                                           .mask_kind = kind,
-                                                           .kind = gelu_kind(tanh)},
-                        source.numel());
+            Device::run(
+                kernels::InplaceGeluForwardArgs<T>{.x = const_pointer<T>(source),
+                                                   .y = pointer<T>(y),
+                                                   .mask = mask_pointer(branch_mask),
+                                                   .mask_kind = kind,
+                                                   .kind = gelu_kind(tanh),
+                                                   .bias = pointer_or_null<T>(bias),
+                                                   .bias_size = bias.defined() ? bias.numel() : 0},
+                source.numel());
         });
     }
     return {y, branch_mask};
+}
+
+template <typename Device>
+TwoTensors gelu_forward(const Tensor& x, bool tanh, std::string_view masks) {
+    check_floating(x, "x");
+    return gelu_of_sum<Device>(x, Tensor(), tanh, masks);
+}
+
+template <typename Device>
+TwoTensors bias_gelu_forward(const Tensor& x, const Tensor& bias, bool tanh,
+                             std::string_view masks) {
+    check_rows(x, "x");
+    return gelu_of_sum<Device>(x, checked_parameter(bias, "bias", x), tanh, masks);
 }
 
 template <typename Device>

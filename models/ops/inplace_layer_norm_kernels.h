@@ -19,28 +19,17 @@ inline kernels::LayerNormSave parse_save(std::string_view save) {
     TORCH_CHECK(false, "tempo: save is '", save, "'; expected output or normalized");
 }
 
-/// gamma or beta: [H] of x's dtype and device, or none. Returns it contiguous, or undefined.
-inline Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
-                                const Tensor& x) {
-    if (!parameter || !parameter->defined()) return {};
-    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
-                    parameter->scalar_type() == x.scalar_type(),
-                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
-                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
-    TORCH_CHECK(parameter->device() == x.device(), "tempo: ", argument, " is on ",
-                parameter->device(), "; expected it on ", x.device());
-    return parameter->contiguous();
+/// `rstd` is what forward returned beside `saved`: one statistic per row.
+inline void check_rstd(const Tensor& rstd, const Tensor& saved) {
+    TORCH_CHECK(rstd.sym_numel() == saved.sym_numel() / saved.sym_size(-1) &&
+                    rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
+                "tempo: rstd has ", rstd.sym_numel(), " elements of ", rstd.scalar_type(),
+                "; expected one contiguous ", stat_type(saved), " per row of saved");
 }
 
-inline void check_rows(const Tensor& x, const char* argument) {
-    check_floating(x, argument);
-    TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) > 0, "tempo: ", argument, " has shape ",
-                x.sym_sizes(), "; expected a last dimension of at least 1");
-}
-
-template <typename T>
-const T* pointer_or_null(const Tensor& tensor) {
-    return tensor.defined() ? const_pointer<T>(tensor) : nullptr;
+/// Where the gradient of gamma or beta goes: empty [0] without the parameter.
+inline Tensor parameter_gradient(const Tensor& parameter, const Tensor& like) {
+    return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, like.options());
 }
 
 /// y, x̂ (empty unless it is what backward keeps) and rstd [rows].
@@ -85,18 +74,12 @@ ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved,
     check_like(dy, "dy", saved, "saved");
     const Tensor scale = checked_parameter(gamma, "gamma", saved);
     const Tensor shift = checked_parameter(beta, "beta", saved);
-    TORCH_CHECK(rstd.sym_numel() == saved.sym_numel() / saved.sym_size(-1) &&
-                    rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
-                "tempo: rstd has ", rstd.sym_numel(), " elements of ", rstd.scalar_type(),
-                "; expected one contiguous ", stat_type(saved), " per row of saved");
+    check_rstd(rstd, saved);
     const Tensor kept = saved.contiguous();
     const Tensor upstream = dy.contiguous();
-    const auto like_parameter = [&](const Tensor& parameter) {
-        return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, kept.options());
-    };
     Tensor dx = at::empty_like(upstream);
-    Tensor dgamma = like_parameter(scale);
-    Tensor dbeta = like_parameter(shift);
+    Tensor dgamma = parameter_gradient(scale, kept);
+    Tensor dbeta = parameter_gradient(shift, kept);
     if (rstd.sym_numel().is_symbolic()) return {dx, dgamma, dbeta};  // scratch needs a number
     const int64_t hidden_size = kept.size(-1);
     const int64_t num_rows = rstd.numel();

@@ -21,12 +21,28 @@ TORCH_LIBRARY(tempo, m) {
     def("gelu_backward(Tensor dy, Tensor y, Tensor branch_mask, bool tanh, str masks) -> Tensor");
     def("gelu_linear(Tensor x, Tensor weight, Tensor bias, bool tanh=False) -> Tensor");
 
+    // gelu(x + bias), the bias along the last dimension.
+    def("bias_gelu(Tensor x, Tensor bias, bool tanh=False, str masks=\"bit\") -> Tensor");
+    def("bias_gelu_forward(Tensor x, Tensor bias, bool tanh, str masks) -> (Tensor, Tensor)");
+
     def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\")"
         " -> Tensor");
     def("layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save)"
         " -> (Tensor, Tensor, Tensor)");
     def("layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
         " str save) -> (Tensor, Tensor, Tensor)");
+
+    // layer_norm(residual + dropout(x)); `_sum` also returns what is normalized.
+    def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
+        " str masks, int[] key, float eps=1e-05, str save=\"output\") -> Tensor");
+    def("residual_layer_norm_sum(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
+        " str masks, int[] key, float eps=1e-05, str save=\"output\") -> (Tensor, Tensor)");
+    def("residual_layer_norm_forward(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta,"
+        " float p, str masks, int[] key, float eps, str save, bool with_sum)"
+        " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
+    def("residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
+        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, int[] key, str save)"
+        " -> (Tensor, Tensor, Tensor, Tensor)");
 
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"
         " bool causal, int num_heads, float p, str masks, int[] key) -> Tensor");

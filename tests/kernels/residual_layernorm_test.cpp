@@ -172,5 +172,50 @@ TYPED_TEST(ResidualLayerNormOfType, BackwardEqualsTheStepsBitForBit) {
     }
 }
 
+TYPED_TEST(ResidualLayerNormOfType, ProbabilityZeroAddsXAndOneAddsNothing) {
+    using T = TypeParam;
+    for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
+        for (const double dropout_p : {0.0, 1.0}) {
+            Problem<T> p(70, 33, kind);
+            auto args = p.forward_args(kind);
+            args.dropout_p = dropout_p;
+            residual_layer_norm_forward(args, 0, 70);
+            EXPECT_TRUE(test::same_bits(p.sum, dropout_p == 0 ? add(p.residual, p.x) : p.residual));
+        }
+    }
+}
+
+/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask is the one
+/// that dropout draws there.
+TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
+    const int64_t size = 64, first = int64_t{1} << 27, begin = first * size;
+    Problem<float> p(3, size, MaskKind::kNone);
+    std::vector<float> dropped(p.x.size());
+    ResidualLayerNormForwardArgs<float> args = p.forward_args(MaskKind::kNone);
+    args.x -= begin;
+    args.residual -= begin;
+    args.y -= begin;
+    args.sum -= begin;
+    args.rstd -= first;
+    residual_layer_norm_forward(args, first, first + 3);
+    dropout_backward<float>({.dy = p.x.data() - begin,
+                             .dx = dropped.data() - begin,
+                             .mask_kind = MaskKind::kNone,
+                             .dropout_p = 0.2,
+                             .key = kKey},
+                            begin, begin + 3 * size);
+    EXPECT_TRUE(test::same_bits(p.sum, add(p.residual, dropped)));
+    std::vector<float> y(p.y.size()), rstd(3);
+    layer_norm_forward<float>({.x = p.sum.data(),
+                               .gamma = p.gamma.data(),
+                               .beta = p.beta.data(),
+                               .y = y.data(),
+                               .rstd = rstd.data(),
+                               .hidden_size = size,
+                               .eps = 1e-5},
+                              0, 3);
+    EXPECT_TRUE(test::same_bits(p.y, y));
+}
+
 }  // namespace
 }  // namespace kernels

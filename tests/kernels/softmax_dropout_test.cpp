@@ -284,5 +284,59 @@ TEST(SoftmaxDropout, NanAndFullyMaskedRowsGiveNanAndLeaveOtherRowsAlone) {
     EXPECT_EQ(f.probs[8], 0.0f);
 }
 
+TYPED_TEST(SoftmaxDropoutOfType, ProbabilityOneDropsEverythingAndKeepsTheProbabilities) {
+    using T = TypeParam;
+    const auto scores = test::normal<T>(4 * 33, 8);
+    const auto plain = forward<T>({.scores = scores.data(), .num_keys = 33}, 4);
+    for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
+        const auto f = forward<T>({.scores = scores.data(),
+                                   .mask_kind = kind,
+                                   .dropout_p = 1,
+                                   .key = kKey,
+                                   .num_keys = 33},
+                                  4);
+        EXPECT_TRUE(test::same_bits(f.probs, plain.probs));
+        std::vector<T> dscores(scores.size());
+        softmax_dropout_backward<T>({.ddropped = scores.data(),
+                                     .probs = f.probs.data(),
+                                     .mask = f.mask.data(),
+                                     .dscores = dscores.data(),
+                                     .mask_kind = kind,
+                                     .dropout_p = 1,
+                                     .key = kKey,
+                                     .num_keys = 33},
+                                    0, 4);
+        for (size_t i = 0; i < scores.size(); ++i) {
+            ASSERT_EQ(to_double(f.dropped[i]), 0.0);
+            ASSERT_EQ(to_double(dscores[i]), 0.0);
+        }
+    }
+}
+
+/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask is the one
+/// that dropout draws there.
+TEST(SoftmaxDropout, IndexesBeyondTwoToThe31Elements) {
+    const int64_t num_keys = 96, first = int64_t{1} << 28, begin = first * num_keys;
+    const auto scores = test::normal<float>(2 * num_keys, 1);
+    std::vector<float> probs(scores.size()), dropped(scores.size()), expected(scores.size());
+    softmax_dropout_forward<float>({.scores = scores.data() - begin,
+                                    .probs = probs.data() - begin,
+                                    .dropped = dropped.data() - begin,
+                                    .mask_kind = MaskKind::kNone,
+                                    .dropout_p = 0.3,
+                                    .key = kKey,
+                                    .num_keys = num_keys},
+                                   first, first + 2);
+    dropout_backward<float>({.dy = probs.data() - begin,
+                             .dx = expected.data() - begin,
+                             .mask_kind = MaskKind::kNone,
+                             .dropout_p = 0.3,
+                             .key = kKey},
+                            begin, begin + 2 * num_keys);
+    EXPECT_TRUE(test::same_bits(dropped, expected));
+    const auto truth = reference::softmax(test::load(scores), num_keys);
+    for (size_t i = 0; i < truth.size(); ++i) EXPECT_NEAR(probs[i], truth[i], 1e-6);
+}
+
 }  // namespace
 }  // namespace kernels

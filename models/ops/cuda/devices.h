@@ -9,6 +9,7 @@ namespace models::ops {
 /// Launches on torch's current stream of the current device; asynchronous.
 struct Cuda {
     static constexpr bool kComputes = true;
+    static constexpr uintptr_t kAlignment = 16;  // of what is read and written in packs
 
     template <typename T>
     static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {
@@ -42,6 +43,22 @@ struct Cuda {
                                 int64_t hidden_size, T* dgamma, T* dbeta) {
         kernels::launch_layer_norm_reduce_partials(partials, num_partials, hidden_size, dgamma,
                                                    dbeta, stream());
+    }
+    template <typename T>
+    static void run(const kernels::ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
+        if constexpr (sizeof(T) < 8) {
+            kernels::launch_residual_layer_norm_forward(args, num_rows, stream());
+        } else {
+            TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
+        }
+    }
+    template <typename T>
+    static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
+        if constexpr (sizeof(T) < 8) {
+            kernels::launch_residual_layer_norm_backward(args, num_rows, stream());
+        } else {
+            TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
+        }
     }
     template <typename T>
     static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {

@@ -6,6 +6,7 @@
 #include "models/ops/dropout_kernels.h"
 #include "models/ops/inplace_gelu_kernels.h"
 #include "models/ops/inplace_layer_norm_kernels.h"
+#include "models/ops/residual_layer_norm_kernels.h"
 
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/library.h>
@@ -30,9 +31,12 @@ TORCH_LIBRARY_IMPL(tempo, CUDA, m) {
     m.impl("dropout_forward", OnDevice<&dropout_forward<Cuda>>::call);
     m.impl("dropout_backward", OnDevice<&dropout_backward<Cuda>>::call);
     m.impl("gelu_forward", OnDevice<&gelu_forward<Cuda>>::call);
+    m.impl("bias_gelu_forward", OnDevice<&bias_gelu_forward<Cuda>>::call);
     m.impl("gelu_backward", OnDevice<&gelu_backward<Cuda>>::call);
     m.impl("layer_norm_forward", OnDevice<&layer_norm_forward<Cuda>>::call);
     m.impl("layer_norm_backward", OnDevice<&layer_norm_backward<Cuda>>::call);
+    m.impl("residual_layer_norm_forward", OnDevice<&residual_layer_norm_forward<Cuda>>::call);
+    m.impl("residual_layer_norm_backward", OnDevice<&residual_layer_norm_backward<Cuda>>::call);
     m.impl("softmax_dropout_forward", OnDevice<&softmax_dropout_forward<Cuda>>::call);
     m.impl("softmax_dropout_recompute", OnDevice<&softmax_dropout_recompute<Cuda>>::call);
     m.impl("softmax_dropout_backward_", OnDevice<&softmax_dropout_backward_<Cuda>>::call);

@@ -48,6 +48,22 @@ def cases():
     yield tempo.gelu, (randn(4, 17), False, "byte")
     yield tempo.gelu, (randn(4, 17), True, "bit")
     yield tempo.gelu_linear, (randn(4, 17), randn(6, 17), randn(6), False)
+    yield tempo.bias_gelu, (randn(4, 17), randn(17, seed=1), False, "byte")
+    yield tempo.bias_gelu, (randn(2, 3, 16), randn(16, seed=1), True, "bit")
+    for p, masks in ((0.25, "byte"), (0.25, "bit"), (0.25, "philox"), (0.0, "bit")):
+        for save in ("output", "normalized"):
+            arguments = (randn(3, 5, 16, seed=2), p, masks, KEY, 1e-5, save)
+            yield tempo.residual_layer_norm, (x, arguments[0], gamma, beta, *arguments[1:])
+    yield tempo.residual_layer_norm, (x, randn(3, 5, 16, seed=2), None, None, 0.25, "bit", KEY)
+    yield tempo.residual_layer_norm_sum, (
+        x,
+        randn(3, 5, 16, seed=2),
+        gamma,
+        beta,
+        0.25,
+        "bit",
+        KEY,
+    )
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "output")
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "normalized")
     yield tempo.layer_norm, (x, None, None, 1e-5, "output")
@@ -91,6 +107,16 @@ class Ops(unittest.TestCase):
         torch.library.opcheck(tempo.gelu_backward.default, (x, y, branch, False, "bit"))
         y, _, rstd = tempo.layer_norm_forward(x, None, None, 1e-5, "output")
         torch.library.opcheck(tempo.layer_norm_backward.default, (x, y, None, None, rstd, "output"))
+        y, branch = tempo.bias_gelu_forward(x, x[0], False, "bit")
+        torch.library.opcheck(tempo.bias_gelu_forward.default, (x, x[0], False, "bit"))
+        residual_arguments = (x, x, None, None, 0.5, "byte", KEY, 1e-5, "output", True)
+        torch.library.opcheck(tempo.residual_layer_norm_forward.default, residual_arguments)
+        y, total, _, rstd, keep = tempo.residual_layer_norm_forward(*residual_arguments)
+        for dsum in (None, total):
+            torch.library.opcheck(
+                tempo.residual_layer_norm_backward.default,
+                (x, dsum, y, None, None, rstd, keep, 0.5, "byte", KEY, "output"),
+            )
         scores = randn(4, 5, 5, grad=False)
         probs, dropped, keep = tempo.softmax_dropout_forward(
             scores, None, 0.5, False, 2, 0.5, "bit", KEY
@@ -155,7 +181,13 @@ class Ops(unittest.TestCase):
 
             def forward(self, x):
                 h = tempo.dropout(tempo.gelu(self.linear(x)), 0.2, "bit", KEY)
-                h = tempo.layer_norm(h, self.norm.weight, self.norm.bias)
+                h, total = tempo.residual_layer_norm_sum(
+                    h, x, self.norm.weight, self.norm.bias, 0.2, "bit", KEY
+                )
+                h = tempo.bias_gelu(h + total, self.linear.bias)
+                h = tempo.residual_layer_norm(
+                    h, total, self.norm.weight, self.norm.bias, 0.1, "philox", KEY
+                )
                 return attention(h @ h.transpose(1, 2), h, num_heads=1, p=0.2)
 
         block = Block().double()
@@ -181,6 +213,11 @@ class Ops(unittest.TestCase):
             self.assertEqual(tempo.layer_norm(x.bfloat16(), gamma, beta).dtype, torch.float32)
             y = tempo.gelu_linear(x, weight, bias)
             self.assertEqual(y.dtype, torch.bfloat16)
+            self.assertEqual(tempo.bias_gelu(hidden, bias).dtype, torch.bfloat16)
+            normed, total = tempo.residual_layer_norm_sum(
+                x.bfloat16(), x, gamma, beta, 0.1, "bit", KEY
+            )
+            self.assertEqual((normed.dtype, total.dtype), (torch.float32, torch.float32))
             scores = randn(4, 5, 5, dtype=torch.float32)
             value = randn(4, 5, 3, dtype=torch.float32)
             out = attention(scores.bfloat16(), value)
@@ -214,6 +251,8 @@ class Ops(unittest.TestCase):
             lambda t: tempo.gelu(t),
             lambda t: tempo.dropout(t, 0.3, "bit", KEY),
             lambda t: tempo.layer_norm(t, wide[:, 0], wide[:, 1]),
+            lambda t: tempo.bias_gelu(t, wide[:, 0]),
+            lambda t: tempo.residual_layer_norm(t, t, wide[:, 0], wide[:, 1], 0.3, "bit", KEY),
         ):
             dy = randn(32, 12, grad=False).t()
             results = [(run(t), t) for t in (x, strided)]
@@ -225,6 +264,8 @@ class Ops(unittest.TestCase):
         for shape in ((0, 16), (3, 0, 16)):
             x = torch.zeros(shape, requires_grad=True)
             total = tempo.gelu(x).sum() + tempo.dropout(x, 0.5, "bit", KEY).sum()
+            total = total + tempo.residual_layer_norm(x, x, None, None, 0.5, "bit", KEY).sum()
+            total = total + tempo.bias_gelu(x, torch.zeros(16)).sum()
             (total + tempo.layer_norm(x, None, None).sum()).backward()
             self.assertEqual(x.grad.shape, x.shape)
 
@@ -237,7 +278,8 @@ class Ops(unittest.TestCase):
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(run, runs[0])))
 
     def test_kept_bytes(self):
-        """GELU keeps y + n/8, LayerNorm y + 4 B a row, attention P + T/8 and value."""
+        """GELU keeps y + n/8, LayerNorm y + 4 B a row, attention P + T/8 and value; the fused forms
+        what their steps keep."""
 
         def kept(run):
             storages = {}
@@ -259,6 +301,16 @@ class Ops(unittest.TestCase):
         )
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "bit", KEY))[0], n // 8)
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "philox", KEY))[0], 0)
+        self.assertEqual(kept(lambda: tempo.bias_gelu(x, beta))[0], 4 * n + n // 8)
+        for p, masks, mask_bytes in (
+            (0.1, "byte", n),
+            (0.1, "bit", n // 8),
+            (0.1, "philox", 0),
+            (0, "byte", 0),
+        ):
+            for op in (tempo.residual_layer_norm, tempo.residual_layer_norm_sum):
+                both = kept(lambda: op(x, x, gamma, beta, p, masks, KEY))[0]
+                self.assertEqual(both - parameters, 4 * n + 4 * 24 + mask_bytes)
         scores, value = randn(4, 32, 32, dtype=torch.float32), randn(4, 32, 8, dtype=torch.float32)
         probs, values = 4 * 4 * 32 * 32, 4 * 4 * 32 * 8
         self.assertEqual(kept(lambda: attention(scores, value))[0], probs + probs // 32 + values)
@@ -266,7 +318,10 @@ class Ops(unittest.TestCase):
 
     def test_cuda_library_loads_and_registers_without_a_gpu(self):
         torch.ops.load_library(CUDA_LIBRARY)
-        for name in ("dropout", "gelu", "layer_norm"):
+        self.assertTrue(
+            torch._C._dispatch_has_kernel_for_dispatch_key("tempo::bias_gelu_forward", "CUDA")
+        )
+        for name in ("dropout", "gelu", "layer_norm", "residual_layer_norm"):
             for direction in ("forward", "backward"):
                 op = f"tempo::{name}_{direction}"
                 self.assertTrue(torch._C._dispatch_has_kernel_for_dispatch_key(op, "CUDA"), op)
@@ -279,6 +334,15 @@ class Ops(unittest.TestCase):
         y, branch = tempo.gelu_forward(x, False, "bit")
         _, keep = tempo.dropout_forward(x, 0.5, "byte", KEY)
         scores, value = randn(4, 5, 5, grad=False), randn(4, 5, 3, grad=False)
+
+        def residual(x, r, gamma=None, beta=None, p=0.1, masks="bit", key=KEY, save="output"):
+            return tempo.residual_layer_norm(x, r, gamma, beta, p, masks, key, 1e-5, save)
+
+        def residual_backward(dsum=None, rstd=torch.ones(4).double(), keep=keep):
+            return tempo.residual_layer_norm_backward(
+                x, dsum, x, None, None, rstd, keep, 0.5, "byte", KEY, "output"
+            )
+
         wrong = {
             "x has dtype Int": lambda: tempo.gelu(torch.ones(4, dtype=torch.int32)),
             "masks is 'nibble'": lambda: tempo.gelu(x, False, "nibble"),
@@ -299,6 +363,22 @@ class Ops(unittest.TestCase):
             "rstd has 1 elements": lambda: tempo.layer_norm_backward(
                 x, x, None, None, torch.ones(1), "output"
             ),
+            "bias has shape": lambda: tempo.bias_gelu(x, torch.ones(15).double()),
+            "bias has shape .* and dtype Float": lambda: tempo.bias_gelu(x, torch.ones(16)),
+            "residual has shape": lambda: residual(x, x[:2]),
+            "residual has dtype": lambda: residual(x, x.float()),
+            "residual is on": lambda: residual(x, x.to("meta")),
+            "x has shape .* last dimension": lambda: residual(x[:, :0], x[:, :0]),
+            r"gamma has shape \[15\] and dtype Double; expected \[16\]": lambda: residual(
+                x, x, torch.ones(15).double()
+            ),
+            "p is -0.5": lambda: residual(x, x, p=-0.5),
+            "masks is 'nibbles'": lambda: residual(x, x, masks="nibbles"),
+            "key has 1 values": lambda: residual(x, x, key=[1]),
+            "save is 'inputs'": lambda: residual(x, x, save="inputs"),
+            "dsum has shape": lambda: residual_backward(dsum=x[:2]),
+            "rstd has 3 elements": lambda: residual_backward(rstd=torch.ones(3).double()),
+            "keep_mask has 2 elements": lambda: residual_backward(keep=keep.flatten()[:2]),
             "scores has shape": lambda: attention(scores[0], value),
             "value has shape": lambda: attention(scores, value[:2]),
             "num_heads is 0": lambda: attention(scores, value, num_heads=0),

@@ -1,0 +1,161 @@
+#include "models/ops/residual_layer_norm_kernels.h"
+
+#include "models/observer.h"
+#include "models/ops/tempo_ops.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+namespace models::ops {
+namespace {
+
+using kernels::LayerNormSave;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using MaybeTensor = std::optional<Tensor>;
+
+MaybeTensor given(const Tensor& tensor) {
+    return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
+}
+
+/// What is computed besides the tensors: as kernels::ResidualLayerNormForwardArgs.
+struct ResidualLayerNormSpec {
+    DropoutSpec dropout;
+    double eps = 1e-5;
+    std::string_view save = "output";
+    bool with_sum = false;  // returns the sum beside y
+};
+
+/// Keeps y (or x̂), rstd and the mask: what dropout, addition and layer_norm keep one by one.
+struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFunction> {
+    static variable_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& residual,
+                                 const MaybeTensor& gamma, const MaybeTensor& beta,
+                                 const ResidualLayerNormSpec& spec) {
+        static const auto op = tempo_op<decltype(residual_layer_norm_forward<Cpu>)>(
+            "tempo::residual_layer_norm_forward");
+        at::AutoDispatchBelowADInplaceOrView guard;
+        const DropoutSpec& drop = spec.dropout;
+        auto [y, sum, normalized, rstd, keep_mask] =
+            op.call(x, residual, gamma, beta, drop.p, name_of(drop.mask_kind), key_array(drop.key),
+                    spec.eps, spec.save, spec.with_sum);
+        const bool keep_output = parse_save(spec.save) == LayerNormSave::kOutput;
+        name_tensor(keep_mask, "keep_mask");
+        name_tensor(rstd, "rstd");
+        if (!keep_output) name_tensor(normalized, "normalized");
+        ctx->save_for_backward({keep_output ? y : normalized, rstd, keep_mask,
+                                gamma.value_or(Tensor()), beta.value_or(Tensor())});
+        ctx->saved_data["save"] = std::string(spec.save);
+        keep_spec(*ctx, drop);
+        ctx->set_materialize_grads(false);  // an unused sum costs no tensor of zeros
+        return spec.with_sum ? variable_list{y, sum} : variable_list{y};
+    }
+
+    static variable_list backward(AutogradContext* ctx, variable_list grads) {
+        static const auto op = tempo_op<decltype(residual_layer_norm_backward<Cpu>)>(
+            "tempo::residual_layer_norm_backward");
+        const auto saved = ctx->get_saved_variables();
+        const MaybeTensor gamma = given(saved[3]), beta = given(saved[4]);
+        const DropoutSpec spec = kept_spec(*ctx);
+        const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_like(saved[0]);
+        const MaybeTensor dsum = grads.size() > 1 ? given(grads[1]) : std::nullopt;
+        auto [dx, dresidual, dgamma, dbeta] = op.call(
+            dy, dsum, saved[0], gamma, beta, saved[1], saved[2], spec.p, name_of(spec.mask_kind),
+            key_array(spec.key), ctx->saved_data["save"].toStringRef());
+        return {dx, dresidual, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor()};
+    }
+};
+
+/// The CPU kernel takes every row; the CUDA kernel holds a row in registers, in packs of eight.
+bool one_kernel_takes(const Tensor& x) {
+    if (x.is_cpu()) return true;
+    if (x.scalar_type() == at::kDouble) return false;
+    const int64_t hidden_size = x.sym_size(-1).guard_int(__FILE__, __LINE__);
+    return hidden_size % 8 == 0 && hidden_size <= kernels::kMaxFusedHiddenSize;
+}
+
+/// The same values and the same kept tensors from the three ops one after another.
+variable_list step_by_step(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
+                           const MaybeTensor& beta, const ResidualLayerNormSpec& spec) {
+    const Tensor dropped = spec.dropout.p > 0 ? dropout(x, spec.dropout) : x;
+    const Tensor sum = at::add(residual, dropped);
+    const Tensor y = inplace_layer_norm(sum, gamma.value_or(Tensor()), beta.value_or(Tensor()),
+                                        spec.eps, parse_save(spec.save));
+    return {y, sum};
+}
+
+variable_list residual_layer_norm_of(const Tensor& x, const Tensor& residual,
+                                     const MaybeTensor& gamma, const MaybeTensor& beta,
+                                     const ResidualLayerNormSpec& spec) {
+    check_rows(x, "x");
+    check_like(residual, "residual", x, "x");
+    if (!one_kernel_takes(x)) return step_by_step(x, residual, gamma, beta, spec);
+    return ResidualLayerNormFunction::apply(x, residual, gamma, beta, spec);
+}
+
+Tensor residual_layer_norm_op(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
+                              const MaybeTensor& beta, double p, std::string_view masks,
+                              at::IntArrayRef key, double eps, std::string_view save) {
+    return residual_layer_norm_of(
+        x, residual, gamma, beta,
+        {.dropout = residual_dropout_spec(p, masks, key), .eps = eps, .save = save})[0];
+}
+
+std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(const Tensor& x, const Tensor& residual,
+                                                      const MaybeTensor& gamma,
+                                                      const MaybeTensor& beta, double p,
+                                                      std::string_view masks, at::IntArrayRef key,
+                                                      double eps, std::string_view save) {
+    const variable_list both =
+        residual_layer_norm_of(x, residual, gamma, beta,
+                               {.dropout = residual_dropout_spec(p, masks, key),
+                                .eps = eps,
+                                .save = save,
+                                .with_sum = true});
+    return {both[0], both[1]};
+}
+
+/// As torch's own layer_norm, which autocast runs in float. `function` is one of the two ops above.
+template <auto function, c10::DeviceType device>
+struct InFloat;
+template <typename Result, typename... Rest, c10::DeviceType device,
+          Result (*function)(const Tensor&, const Tensor&, const MaybeTensor&, const MaybeTensor&,
+                             Rest...)>
+struct InFloat<function, device> {
+    static Result call(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
+                       const MaybeTensor& beta, Rest... rest) {
+        const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+            at::autocast::get_autocast_dispatch_key_from_device_type(device));
+        const auto cast = [](const MaybeTensor& tensor) -> MaybeTensor {
+            if (!tensor) return std::nullopt;
+            return at::autocast::cached_cast(at::kFloat, *tensor, device);
+        };
+        return function(*cast(x), *cast(residual), cast(gamma), cast(beta), rest...);
+    }
+};
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
+    m.impl("residual_layer_norm", residual_layer_norm_op);
+    m.impl("residual_layer_norm_sum", residual_layer_norm_sum_op);
+}
+TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
+    m.impl("residual_layer_norm", InFloat<&residual_layer_norm_op, at::kCPU>::call);
+    m.impl("residual_layer_norm_sum", InFloat<&residual_layer_norm_sum_op, at::kCPU>::call);
+}
+TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
+    m.impl("residual_layer_norm", InFloat<&residual_layer_norm_op, at::kCUDA>::call);
+    m.impl("residual_layer_norm_sum", InFloat<&residual_layer_norm_sum_op, at::kCUDA>::call);
+}
+TORCH_LIBRARY_IMPL(tempo, CPU, m) {
+    m.impl("residual_layer_norm_forward", residual_layer_norm_forward<Cpu>);
+    m.impl("residual_layer_norm_backward", residual_layer_norm_backward<Cpu>);
+}
+TORCH_LIBRARY_IMPL(tempo, Meta, m) {
+    m.impl("residual_layer_norm_forward", residual_layer_norm_forward<Meta>);
+    m.impl("residual_layer_norm_backward", residual_layer_norm_backward<Meta>);
+}
+
+}  // namespace models::ops

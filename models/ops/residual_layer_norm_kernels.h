@@ -1,0 +1,139 @@
+#pragma once
+
+#include "models/ops/inplace_layer_norm_kernels.h"
+
+#include <tuple>
+
+/// Dropout, residual and LayerNorm in one pass, on tensors, without autograd.
+namespace models::ops {
+
+using FourTensors = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+using FiveTensors = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+/// Without dropout there is no mask to keep.
+inline DropoutSpec residual_dropout_spec(double p, std::string_view masks, at::IntArrayRef key) {
+    DropoutSpec spec = dropout_spec(p, masks, key);
+    if (p == 0) spec.mask_kind = kernels::MaskKind::kNone;
+    return spec;
+}
+
+/// Contiguous, at an address that the kernel takes: a view may start anywhere.
+template <typename Device>
+Tensor dense(const Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    const Tensor contiguous = tensor.contiguous();
+    if constexpr (Device::kComputes) {
+        const auto address = reinterpret_cast<uintptr_t>(contiguous.const_data_ptr());
+        if (address % Device::kAlignment != 0) return contiguous.clone();
+    }
+    return contiguous;
+}
+
+/// y, sum (empty unless wanted), x̂ (empty unless it is what backward keeps), rstd [rows] and the
+/// keep mask.
+template <typename Device>
+FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
+                                        const std::optional<Tensor>& gamma,
+                                        const std::optional<Tensor>& beta, double p,
+                                        std::string_view masks, at::IntArrayRef key, double eps,
+                                        std::string_view save, bool with_sum) {
+    check_rows(x, "x");
+    check_like(residual, "residual", x, "x");
+    const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", x));
+    const Tensor shift = dense<Device>(checked_parameter(beta, "beta", x));
+    const DropoutSpec spec = residual_dropout_spec(p, masks, key);
+    const Tensor source = dense<Device>(x);
+    const Tensor stream = dense<Device>(residual);
+    const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
+    const auto like_source = [&](bool wanted) {
+        return wanted ? at::empty_like(source) : at::empty({0}, source.options());
+    };
+    Tensor keep_mask = empty_mask(source, spec.mask_kind);
+    Tensor y = at::empty_like(source);
+    Tensor sum = like_source(with_sum);
+    Tensor normalized = like_source(keep_normalized);
+    Tensor rstd = at::empty_symint({source.sym_numel() / source.sym_size(-1)},
+                                   source.options().dtype(stat_type(source)));
+    if constexpr (Device::kComputes) {
+        with_kernel_type(source, [&]<typename T>(T) {
+            Device::run(
+                kernels::ResidualLayerNormForwardArgs<T>{
+                    .x = const_pointer<T>(source),
+                    .residual = const_pointer<T>(stream),
+                    .gamma = pointer_or_null<T>(scale),
+                    .beta = pointer_or_null<T>(shift),
+                    .y = pointer<T>(y),
+                    .sum = with_sum ? pointer<T>(sum) : nullptr,
+                    .normalized = keep_normalized ? pointer<T>(normalized) : nullptr,
+                    .rstd = pointer<kernels::StatOf<T>>(rstd),
+                    .mask = mask_pointer(keep_mask),
+                    .mask_kind = spec.mask_kind,
+                    .dropout_p = spec.p,
+                    .key = spec.key,
+                    .hidden_size = source.size(-1),
+                    .eps = eps},
+                rstd.numel());
+        });
+    }
+    return {y, sum, normalized, rstd, keep_mask};
+}
+
+/// dx, dresidual, dgamma and dbeta; the latter two empty [0] without the parameter. dsum is the
+/// gradient of the sum, or none.
+template <typename Device>
+FourTensors residual_layer_norm_backward(const Tensor& dy, const std::optional<Tensor>& dsum,
+                                         const Tensor& saved, const std::optional<Tensor>& gamma,
+                                         const std::optional<Tensor>& beta, const Tensor& rstd,
+                                         const Tensor& keep_mask, double p, std::string_view masks,
+                                         at::IntArrayRef key, std::string_view save) {
+    check_rows(saved, "saved");
+    check_like(dy, "dy", saved, "saved");
+    if (dsum) check_like(*dsum, "dsum", saved, "saved");
+    const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", saved));
+    const Tensor shift = dense<Device>(checked_parameter(beta, "beta", saved));
+    check_rstd(rstd, saved);
+    const DropoutSpec spec = residual_dropout_spec(p, masks, key);
+    check_mask(keep_mask, "keep_mask", saved, spec.mask_kind);
+    const Tensor kept = dense<Device>(saved);
+    const Tensor upstream = dense<Device>(dy);
+    const Tensor stream = dense<Device>(dsum.value_or(Tensor()));
+    Tensor dx = at::empty_like(upstream);
+    Tensor dresidual = at::empty_like(upstream);
+    Tensor dgamma = parameter_gradient(scale, kept);
+    Tensor dbeta = parameter_gradient(shift, kept);
+    if (rstd.sym_numel().is_symbolic()) return {dx, dresidual, dgamma, dbeta};
+    const int64_t hidden_size = kept.size(-1);
+    const int64_t num_rows = rstd.numel();
+    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
+    const Tensor partials =
+        at::empty({num_partials, 2, hidden_size}, kept.options().dtype(stat_type(kept)));
+    if constexpr (Device::kComputes) {
+        with_kernel_type(upstream, [&]<typename T>(T) {
+            using Stat = kernels::StatOf<T>;
+            Device::run(
+                kernels::ResidualLayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                          .dsum = pointer_or_null<T>(stream),
+                                                          .saved = const_pointer<T>(kept),
+                                                          .gamma = pointer_or_null<T>(scale),
+                                                          .beta = pointer_or_null<T>(shift),
+                                                          .rstd = const_pointer<Stat>(rstd),
+                                                          .mask = mask_pointer(keep_mask),
+                                                          .dx = pointer<T>(dx),
+                                                          .dresidual = pointer<T>(dresidual),
+                                                          .partials = pointer<Stat>(partials),
+                                                          .save = parse_save(save),
+                                                          .mask_kind = spec.mask_kind,
+                                                          .dropout_p = spec.p,
+                                                          .key = spec.key,
+                                                          .hidden_size = hidden_size},
+                num_rows);
+            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
+                                                hidden_size,
+                                                scale.defined() ? pointer<T>(dgamma) : nullptr,
+                                                shift.defined() ? pointer<T>(dbeta) : nullptr);
+        });
+    }
+    return {dx, dresidual, dgamma, dbeta};
+}
+
+}  // namespace models::ops

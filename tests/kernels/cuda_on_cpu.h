@@ -1,0 +1,83 @@
+#pragma once
+
+// The CUDA kernels on a machine without a GPU: this header is put before kernels/*.cu (-include),
+// which the C++ compiler then compiles as they are. A CUDA thread is a fiber; a barrier or a warp
+// shuffle is a switch to the next one, so that the values that move between threads are those that
+// would move on a card. What the emulation refuses would hang or be undefined there: a barrier or a
+// shuffle that not all threads of the block or warp reach.
+// Not the same: rounding of expf, __logf and __fdividef, and anything to do with speed.
+
+#include <cuda_runtime.h>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+
+namespace cuda_on_cpu {
+
+/// Runs `thread` once for every thread of the grid, block after block.
+/// Errors   std::runtime_error that names the kernel when threads wait for each other for ever.
+void run(const char* kernel, dim3 grid, dim3 block, const std::function<void()>& thread);
+
+/// From now on only the last `blocks` blocks of a grid run (0: all), for tensors that are too large
+/// to exist: their end is where index arithmetic overflows.
+void run_last_blocks_only(unsigned blocks);
+
+/// The thread that runs.
+uint3 thread_index();
+uint3 block_index();
+dim3 block_size();
+dim3 grid_size();
+
+void wait_for_block();
+/// Every lane gives `bits` and gets those of lane `source`.
+uint64_t exchange_in_warp(uint64_t bits, int source);
+
+template <typename T>
+T shuffle(T value, int source) {
+    static_assert(sizeof(T) <= 8);
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(T));
+    bits = exchange_in_warp(bits, source);
+    std::memcpy(&value, &bits, sizeof(T));
+    return value;
+}
+
+inline int lane() { return static_cast<int>(thread_index().x % 32); }
+
+}  // namespace cuda_on_cpu
+
+// --- what nvcc has and the C++ compiler has not --------------------------------------------------
+
+#undef __shared__
+#define __shared__ static  // blocks run one after another
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#define threadIdx (::cuda_on_cpu::thread_index())
+#define blockIdx (::cuda_on_cpu::block_index())
+#define blockDim (::cuda_on_cpu::block_size())
+#define gridDim (::cuda_on_cpu::grid_size())
+
+inline void __syncthreads() { cuda_on_cpu::wait_for_block(); }
+
+template <typename T>
+T __shfl_sync(unsigned /*whole warp*/, T value, int source) {
+    return cuda_on_cpu::shuffle(value, source);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned /*whole warp*/, T value, int distance) {
+    return cuda_on_cpu::shuffle(value, cuda_on_cpu::lane() ^ distance);
+}
+
+inline float __fdividef(float a, float b) { return a / b; }
+
+namespace kernels::cuda {
+
+template <typename... Params, typename... Args>
+void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block,
+            cudaStream_t /*stream*/, const Args&... args) {
+    cuda_on_cpu::run(name, grid, block, [&] { kernel(args...); });
+}
+
+}  // namespace kernels::cuda
