@@ -132,8 +132,10 @@ void register_kernels() {
 #undef TEMPOSCOPE_COMPUTE_IN_FP32
     // As our own ops ask for on CPU and CUDA, each in its file.
     torch::Library& tempo = new_library("tempo");
-    add<to_fp32>(tempo, "layer_norm");
-    add<to_lower_precision>(tempo, "gelu_linear");
+    for (const char* name : {"layer_norm", "residual_layer_norm", "residual_layer_norm_sum"}) {
+        add<to_fp32>(tempo, name);
+    }
+    for (const char* name : {"gelu_linear", "bias_gelu"}) add<to_lower_precision>(tempo, name);
     add<scores_to_fp32>(tempo, "attention_core");
 }
 

@@ -11,6 +11,7 @@ void add_capture_command(CLI::App& program, Chosen& chosen) {
         program.add_subcommand("capture", "Train a few steps and record every allocation");
     auto options = std::make_shared<WorkloadOptions>();
     add_workload_options(*command, *options);
+    add_prediction_options(*command, *options);
     add_json_option(*command, chosen);
     command->footer(
         list_recipes() +

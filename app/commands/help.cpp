@@ -17,32 +17,6 @@ namespace {
 constexpr std::size_t kPageWidth = 100;
 constexpr std::size_t kNameWidth = 26;
 
-/// `name` in a column of its own and `text` wrapped beside it.
-std::string two_columns(const std::string& name, const std::string& text, std::size_t name_width) {
-    std::string result = fmt::format("  {:<{}}", name, name_width);
-    std::size_t column = result.size();
-    if (name.size() + 1 > name_width) {
-        result += fmt::format("\n{:<{}}", "", name_width + 2);
-        column = name_width + 2;
-    }
-    std::size_t start = 0;
-    while (start < text.size()) {
-        const std::size_t space = text.find(' ', start);
-        const std::string word =
-            text.substr(start, space == std::string::npos ? space : space - start);
-        if (column + word.size() > kPageWidth) {
-            result += fmt::format("\n{:<{}}", "", name_width + 2);
-            column = name_width + 2;
-        }
-        result += word + " ";
-        column += word.size() + 1;
-        if (space == std::string::npos) break;
-        start = space + 1;
-    }
-    result.erase(result.find_last_not_of(' ') + 1);
-    return result + "\n";
-}
-
 /// " NAME" for an option that takes a value. The library's type name lists the allowed values too,
 /// after a colon; the description says them.
 std::string value_name(const CLI::Option& option) {
@@ -128,6 +102,33 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
     return two_columns(command->get_name(), command->get_description(), 12);
 }
+
+std::string two_columns(const std::string& name, const std::string& text, std::size_t name_width) {
+    std::string result = fmt::format("  {:<{}}", name, name_width);
+    std::size_t column = result.size();
+    if (name.size() + 1 > name_width) {
+        result += fmt::format("\n{:<{}}", "", name_width + 2);
+        column = name_width + 2;
+    }
+    std::size_t start = 0;
+    while (start < text.size()) {
+        const std::size_t space = text.find(' ', start);
+        const std::string word =
+            text.substr(start, space == std::string::npos ? space : space - start);
+        if (column + word.size() > kPageWidth) {
+            result += fmt::format("\n{:<{}}", "", name_width + 2);
+            column = name_width + 2;
+        }
+        result += word + " ";
+        column += word.size() + 1;
+        if (space == std::string::npos) break;
+        start = space + 1;
+    }
+    result.erase(result.find_last_not_of(' ') + 1);
+    return result + "\n";
+}
+
+std::string wrapped(const std::string& text) { return two_columns("", text, 0); }
 
 std::string list_recipes() {
     std::string text = "Recipes:\n";

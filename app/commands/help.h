@@ -18,6 +18,10 @@ public:
 
 /// "  name        summary ..." for each, to stand in a footer.
 std::string list_recipes();
+/// `name` in a column of its own and `text` wrapped beside it.
+std::string two_columns(const std::string& name, const std::string& text, std::size_t name_width);
+/// `text` wrapped to the page, indented.
+std::string wrapped(const std::string& text);
 
 /// One sentence, with what was probably meant and where help is.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);

@@ -161,7 +161,9 @@ std::string no_row_sentence(const Plan& plan) {
                                       [&](const PlanRow& row) { return row.reason != first; });
     return fmt::format("No row of the plan is possible. {}: {}{}",
                        plan.rows.front().workload.recipe_name, first,
-                       others == 0 ? "" : fmt::format(" ({} rows have other reasons.)", others));
+                       others == 0 ? ""
+                                   : fmt::format(" ({} {} another reason.)", others,
+                                                 others == 1 ? "row has" : "rows have"));
 }
 
 Outcome run_plan(const PlanOptions& options, Output& output) {
@@ -208,7 +210,9 @@ void add_grid_options(CLI::App& command, PlanOptions& options) {
         ->type_name("LIST")
         ->capture_default_str();
     command
-        .add_option("--precision", options.workload.precision, "as capture, with commas between")
+        .add_option(
+            "--precision", options.workload.precision,
+            "fp32, tf32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16, pure-bf16, with commas between")
         ->type_name("LIST")
         ->capture_default_str();
     command.add_option("--seq", options.seq, "tokens a sequence, with commas between")
@@ -250,6 +254,18 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
 
 }  // namespace
 
+/// Ours; cards and setups of the user's own stand in files.
+std::string list_planner_data() {
+    std::vector<std::string_view> gpus;
+    for (const Gpu& gpu : built_in_planner_data().gpus) gpus.push_back(gpu.id);
+    std::string text = "Cards:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
+    text += "\nSetups:\n";
+    for (const Setup& setup : built_in_planner_data().setups) {
+        text += two_columns(setup.id, setup.name, 16);
+    }
+    return text;
+}
+
 void add_plan_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(
         "plan", "What fits on which GPU and how fast it is, predicted for cards that are not here");
@@ -259,7 +275,7 @@ void add_plan_command(CLI::App& program, Chosen& chosen) {
     add_limit_options(*command, *options);
     add_json_option(*command, chosen);
     command->footer(
-        list_recipes() +
+        list_recipes() + "\n" + list_planner_data() +
         "\n"
         "One impossible cell never stops the rest. Cards of your own: gpus.json in the settings\n"
         "folder (docs/planner.md).\n\n"

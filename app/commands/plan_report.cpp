@@ -135,8 +135,8 @@ TextTable table_of(const Plan& plan) {
             table.columns.push_back({std::string(column.title), Align::kLeft, {}});
         }
     }
-    for (const char* title : {"max batch", "best", "sequences/s", "at batch", "allocated",
-                              "reserved", "step", "sequences/s", "TFLOPS"}) {
+    for (const char* title : {"max batch", "fastest batch", "its seq/s", "at batch", "allocated",
+                              "reserved", "step", "seq/s", "TFLOPS"}) {
         table.columns.push_back({title, Align::kRight, {}});
     }
     table.columns.push_back({"", Align::kLeft, {}});
@@ -201,7 +201,9 @@ void print_contents(Output& output, const PlanRow& row) {
 
 void print_plan(Output& output, const Plan& plan) {
     output.line(output.styled(common_texts(plan), Style::kBold));
-    output.line("Predicted; figures at the largest batch that fits unless --batch is given.");
+    output.line(
+        "Predicted. Figures from \"at batch\" on are at the largest batch that fits, or at "
+        "--batch.");
     output.line();
     output.table(table_of(plan));
     if (plan.rows.size() == 1) print_contents(output, plan.rows.front());

@@ -29,15 +29,33 @@ models::Result<Target> find_target(const PlannerData& data, const std::string& g
     return Target{*gpu, *setup};
 }
 
-models::Result<void> predict(const Job& job, const Target& target, const PlannerData& data,
-                             const MetaTraceSource& source) {
+/// The sentence of the health note that a step was too large for the card; empty: it fits.
+std::string why_too_large(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.health.size(); ++i) {
+        const HealthNote note = trace.health[Id<HealthNote>(i)];
+        if (trace.text(note.code) == kDoesNotFit) return std::string(trace.text(note.explanation));
+    }
+    return {};
+}
+
+tl::expected<void, Failure> predict(const Job& job, const Target& target, const PlannerData& data,
+                                    const MetaTraceSource& source) {
     const auto meta =
         source(job.workload, target.gpu->compute_capability.value_or(kTracedCapability));
-    if (!meta) return tl::unexpected(meta.error());
+    if (!meta) return failed(meta.error());
     const auto trace =
         lower(**meta, *target.gpu, AllocatorSettings(), data.calibration, *target.setup);
-    if (!trace) return tl::unexpected(trace.error());
-    return write_trace(*trace, job.path);
+    if (!trace) return failed(trace.error());
+    // As on the card itself: no trace of a step that could not be.
+    if (const std::string why = why_too_large(*trace); !why.empty()) {
+        return fail_with(ExitCode::kOutOfMemory,
+                         "{}: {} temposcope plan says which batch and recipe fit.",
+                         job.workload.recipe_name, why);
+    }
+    if (const auto written = write_trace(*trace, job.path); !written) {
+        return failed(written.error());
+    }
+    return {};
 }
 
 }  // namespace
@@ -55,9 +73,7 @@ tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, cons
     }
     const MetaTraceSource source = meta_trace_source();
     for (const Job& job : jobs) {
-        if (const auto done = predict(job, *target, *data, source); !done) {
-            return failed(done.error());
-        }
+        if (const auto done = predict(job, *target, *data, source); !done) return done;
     }
     return {};
 }

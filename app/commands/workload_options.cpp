@@ -67,13 +67,7 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
 
 void add_run_options(CLI::App& command, WorkloadOptions& options) {
     const std::string run = "Run";
-    command
-        .add_option("--device", options.device,
-                    "auto, cpu, or predict:GPU: what a card of temposcope plan would do")
-        ->type_name("NAME")
-        ->group(run)
-        ->capture_default_str();
-    command.add_option("--setup", options.setup, "with predict: the software that is assumed")
+    command.add_option("--device", options.device, "auto or cpu")
         ->type_name("NAME")
         ->group(run)
         ->capture_default_str();
@@ -142,6 +136,15 @@ void add_model_size_options(CLI::App& command, WorkloadOptions& options) {
         ->type_name("P")
         ->check(decimal_number())
         ->group(model);
+}
+
+void add_prediction_options(CLI::App& command, WorkloadOptions& options) {
+    command.get_option("--device")
+        ->description("auto, cpu, or predict:GPU: what a card of temposcope plan would do");
+    command.add_option("--setup", options.setup, "with predict:GPU: the software that is assumed")
+        ->type_name("NAME")
+        ->group("Run")
+        ->capture_default_str();
 }
 
 void add_workload_options(CLI::App& command, WorkloadOptions& options) {

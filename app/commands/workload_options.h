@@ -14,5 +14,7 @@ namespace app {
 void add_model_size_options(CLI::App& command, WorkloadOptions& options);
 
 void add_workload_options(CLI::App& command, WorkloadOptions& options);
+/// Of a command that can also predict: the cards, and what is assumed around them.
+void add_prediction_options(CLI::App& command, WorkloadOptions& options);
 
 }  // namespace app

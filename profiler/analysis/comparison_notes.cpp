@@ -71,6 +71,10 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
     if (column.steps < 2 || baseline.steps < 2) return {};
     if (column.fastest_step_ns <= baseline.slowest_step_ns &&
         baseline.fastest_step_ns <= column.slowest_step_ns) {
+        constexpr double kAsFast = 0.05;
+        if (std::abs(std::log(column.sequences_per_s / baseline.sequences_per_s)) > kAsFast) {
+            return "takes steps too uneven to say which is faster";
+        }
         return fmt::format("is as fast, within the spread of the steps, at a batch of {}",
                            column.batch_size);
     }

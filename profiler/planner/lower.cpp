@@ -125,7 +125,8 @@ public:
         runs.set<&Run::source>(run, Source::kPredicted);
         runs.set<&Run::time_basis>(
             run, gpu_.no_kernel_model.empty() ? TimeBasis::kModelled : TimeBasis::kEventOrder);
-        runs.set<&Run::device_name>(run, trace_.strings.intern(gpu_.name));
+        runs.set<&Run::device_name>(
+            run, trace_.strings.intern(fmt::format("{}, setup {}", gpu_.name, setup_.id)));
         runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
         runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, setup_));
         const Id<Device> device = profiled_device(trace_);
@@ -157,14 +158,12 @@ private:
     void note_out_of_memory(const OutOfMemoryPoint& point) {
         const OutOfMemory& detail = point.detail;
         trace_.health.append(
-            {.code = trace_.strings.intern("does_not_fit"),
+            {.code = trace_.strings.intern(kDoesNotFit),
              .severity = Severity::kError,
              .count = 1,
              .explanation = trace_.strings.intern(fmt::format(
-                 "The step does not fit on {}: {} were asked for where {} were free. It is shown "
-                 "as on a card with more memory.",
-                 gpu_.name, format_bytes(detail.requested_bytes),
-                 format_bytes(detail.free_bytes)))});
+                 "The step does not fit on {}: {} were asked for where {} were free.", gpu_.name,
+                 format_bytes(detail.requested_bytes), format_bytes(detail.free_bytes)))});
     }
 
     /// Rows of the segment events; each allocation learns in which segment it lies.
@@ -182,7 +181,12 @@ private:
                      .pool = std::max<int64_t>(event.pool, 0),
                      .address = event.address,
                      .size_bytes = event.size_bytes});
-                live[event.address] = {event.address + event.size_bytes, row};
+                if (event.action == RecordedAction::kSegmentFree ||
+                    event.action == RecordedAction::kSegmentUnmap) {
+                    live.erase(event.address);
+                } else {
+                    live[event.address] = {event.address + event.size_bytes, row};
+                }
             }
             const Id<Allocation> allocation = origins_[i].allocation;
             if (trace_.allocations.get<&Allocation::alloc_event>(allocation) != origins_[i].event) {
@@ -191,8 +195,8 @@ private:
             const int64_t address = trace_.allocations.get<&Allocation::address>(allocation);
             const auto after = live.upper_bound(address);
             if (after == live.begin()) continue;
-            trace_.allocations.set<&Allocation::segment>(allocation,
-                                                         std::prev(after)->second.second);
+            const auto& [end, segment] = std::prev(after)->second;
+            if (address < end) trace_.allocations.set<&Allocation::segment>(allocation, segment);
         }
     }
 

@@ -7,6 +7,8 @@
 #include "profiler/planner/setup.h"
 #include "profiler/trace/trace.h"
 
+#include <string_view>
+
 /// From a step that was traced without a GPU to the trace that a GPU would have given: blocks,
 /// addresses and segments from the exact allocator, times from the kernel model. The same kind of
 /// trace as a measured one, so that every analysis and picture works on it.
@@ -25,6 +27,9 @@ namespace profiler {
 /// Errors: a trace without a recorded step or workload, an optimizer without calibration.
 models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
                             const Calibration& calibration, const Setup& setup);
+
+/// The code of the health note of a step that does not fit.
+inline constexpr std::string_view kDoesNotFit = "does_not_fit";
 
 /// What tensors may take on a card: its usable memory without the context.
 int64_t tensor_capacity_bytes(const Gpu& gpu, const Setup& setup);

@@ -163,6 +163,11 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
     return KernelKind::kElementWise;
 }
 
+OpWorkDefaults defaults_of(const models::Workload& workload) {
+    return {.type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
+            .word_bytes = models::weight_bytes(workload.precision)};
+}
+
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
     StepOps result;
     WorkReader reader(trace, defaults);

@@ -26,13 +26,15 @@ struct StepOps {
     bool has_shapes = true;   // false: some product's shape is not in the trace
 };
 
+/// What stands for ops whose tensors the trace does not hold, and how fp32 products are computed.
+struct OpWorkDefaults {
+    MatmulType type;
+    int64_t word_bytes;
+};
+OpWorkDefaults defaults_of(const models::Workload& workload);
+
 /// What the ops of a step's forward, loss and backward have to do. An op inside another one that
 /// is counted is how that one works, and not counted again.
-/// `default_type` and `default_bytes` stand for ops whose tensors the trace does not hold.
-struct OpWorkDefaults {
-    MatmulType type = MatmulType::kFp32;
-    int64_t word_bytes = 4;
-};
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults);
 
 int64_t bytes_of(DType dtype);

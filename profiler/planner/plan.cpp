@@ -108,7 +108,7 @@ private:
             too_large.push_back(name);
         }
         if (!too_large.empty()) {
-            row.reason += fmt::format(" Neither would {}.", fmt::join(too_large, " or "));
+            row.reason += fmt::format(" Neither would {} fit.", fmt::join(too_large, " or "));
         }
     }
 

@@ -138,7 +138,14 @@ private:
         }
         if (request_.parallel.zero_stage > 0) {
             row_.notes.push_back(
-                fmt::format("ZeRO {} shards tensors evenly", request_.parallel.zero_stage));
+                fmt::format("ZeRO {} shards tensors evenly; what the first step allocates before "
+                            "its update is not sharded yet: memory is an upper bound",
+                            request_.parallel.zero_stage));
+        }
+        if (row_.setup->gradients == Gradients::kZeroed) {
+            row_.notes.push_back(
+                "gradients zeroed: those of the first step are counted beside them, memory is an "
+                "upper bound");
         }
     }
 
@@ -179,7 +186,10 @@ private:
         if (batch_size > family_.largest_valid_batch()) {
             models::Workload workload = row_.workload;
             workload.batch_size = batch_size;
-            row_.reason = models::validate(workload).error().message;
+            const auto valid = models::validate(workload);
+            row_.reason = valid ? fmt::format("Batch {} is beyond {}, where the search ends.",
+                                              batch_size, family_.largest_valid_batch())
+                                : valid.error().message;
             return;
         }
         const auto memory = family_.unlimited_memory(batch_size, options_);
@@ -188,7 +198,8 @@ private:
                              std::max<int64_t>(capacity_bytes_, 0);
         row_.reason = fmt::format(
             "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
-            format_bytes(memory->peak_reserved_bytes), format_bytes(over), row_.gpu->id,
+            format_bytes(memory->peak_reserved_bytes), format_bytes(over),
+            request_.budget_bytes ? "the budget" : row_.gpu->id,
             *row_.max_batch_size > 0 ? fmt::format("; batch {} fits", *row_.max_batch_size) : "");
     }
 

@@ -86,10 +86,8 @@ void read_parameters(const Trace& trace, Parameters& parameters) {
 }
 
 void read_ops(const Trace& trace, const models::Workload& workload, StepWork& work) {
-    const OpWorkDefaults defaults{
-        .type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
-        .word_bytes = models::weight_bytes(workload.precision)};
-    const StepOps ops = ops_of_step(trace, Id<Step>(trace.steps.size() - 1), defaults);
+    const Id<Step> last(trace.steps.size() - 1);
+    const StepOps ops = ops_of_step(trace, last, defaults_of(workload));
     work.has_shapes = ops.has_shapes;
     for (const OpWork& op : ops.ops) {
         work.ops.push_back({.phase = op.phase, .op_class = op.op_class, .work = op.work});

@@ -1,5 +1,7 @@
 #include "profiler/planner/timeline.h"
 
+#include "profiler/analysis/run_text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -34,7 +36,7 @@ void Timeline::add_times() {
 
 void Timeline::add_step(Id<Step> step) {
     trace_.steps.set<&Step::start_ns>(step, whole(now_ns_));
-    const StepOps ops = ops_of_step(trace_, step, {});
+    const StepOps ops = ops_of_step(trace_, step, defaults_of(*workload_of(trace_)));
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
         works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);

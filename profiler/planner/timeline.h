@@ -13,7 +13,8 @@ namespace profiler {
 
 class Timeline {
 public:
-    /// `work` is the trace's last step, which sets how far its phases wait for the host.
+    /// `work` is the trace's last step, which sets how far its phases wait for the host. The trace
+    /// says which workload ran.
     Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
 
     void add_times();

@@ -184,7 +184,12 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
         view.memory_limit_text = format_bytes(*limit_bytes);
     }
     if (!view.has_throughput) {
-        view.no_throughput_text = "No sweep in these files; run temposcope sweep.";
+        const bool predicted =
+            std::all_of(comparison.columns.begin(), comparison.columns.end(),
+                        [](const auto& column) { return column.source == Source::kPredicted; });
+        view.no_throughput_text =
+            predicted ? "A predicted step has no sweep; temposcope plan says what fits."
+                      : "No sweep in these files; run temposcope sweep.";
     }
     if (view.has_max_batch) return;
     view.no_max_batch_text =
@@ -207,7 +212,11 @@ CompareView build_compare_view(const Comparison& comparison) {
     }
     for (CompareColumn& column : view.columns) {
         if (column.is_baseline) continue;
-        add_changes(view.columns[comparison.columns[column.index].baseline], column);
+        const ComparisonColumn& own = comparison.columns[column.index];
+        const ComparisonColumn& baseline = comparison.columns[own.baseline];
+        add_changes(view.columns[own.baseline], column);
+        if (own.source == baseline.source && own.device == baseline.device) continue;
+        column.throughput_change = column.best_change = {};  // other machines: not the recipe's
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;
