@@ -1,0 +1,190 @@
+// torch.ops.tempo beside PyTorch's own ops on the CPU, forward and backward, shapes of BERT-base,
+// BERT-large and GPT-2.
+//
+// Both run in turns in each iteration, so that what else the machine does meets both. Time is that
+// of ours; counters: ratio is the median of ours over PyTorch's, below 1 is faster, cpu_ratio the
+// same of processor time (of all threads), which other programs disturb less, stock_ms PyTorch's
+// median. Threads: OMP_NUM_THREADS.
+// Dropout's baseline in softmax and in the fused form is tempo::dropout, since PyTorch draws its
+// numbers on one thread.
+
+#include "models/ops/arguments.h"
+#include "models/ops/attention_core_kernels.h"
+#include "models/ops/dropout_kernels.h"
+#include "models/ops/tempo_ops.h"
+
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/randn.h>
+#include <benchmark/benchmark.h>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <functional>
+#include <vector>
+
+namespace models::ops {
+namespace {
+
+using Run = std::function<void()>;
+using Clock = std::chrono::steady_clock;
+
+const DropoutSpec kDropout = {
+    .p = 0.1, .mask_kind = kernels::MaskKind::kBit, .key = {.seed = 1, .layer = 2}};
+
+struct Times {
+    double wall = 0, cpu = 0;  // seconds
+};
+
+Times times_of(const Run& run) {
+    const auto start = Clock::now();
+    const std::clock_t cpu_start = std::clock();
+    run();
+    return {std::chrono::duration<double>(Clock::now() - start).count(),
+            static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC};
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+void compare(benchmark::State& state, const Run& ours, const Run& stock) {
+    std::vector<double> ratios, cpu_ratios, stock_times;
+    for (int i = 0; i < 2; ++i) ours(), stock();
+    bool ours_first = false;
+    for (auto _ : state) {
+        ours_first = !ours_first;
+        Times own;
+        if (ours_first) own = times_of(ours);
+        const Times other = times_of(stock);
+        if (!ours_first) own = times_of(ours);
+        ratios.push_back(own.wall / other.wall);
+        cpu_ratios.push_back(own.cpu / std::max(other.cpu, 1e-6));
+        stock_times.push_back(other.wall);
+        state.SetIterationTime(own.wall);
+    }
+    state.counters["ratio"] = median(ratios);
+    state.counters["cpu_ratio"] = median(cpu_ratios);
+    state.counters["stock_ms"] = 1e3 * median(stock_times);
+}
+
+Tensor leaf(at::IntArrayRef shape, at::ScalarType type) {
+    return at::randn(shape, at::dtype(type)).set_requires_grad(true);
+}
+
+/// Forward and backward of `op`, which takes no argument but what it holds.
+Run both_ways(const std::function<Tensor()>& op, const Tensor& dy) {
+    return [=] { op().backward(dy); };
+}
+
+at::ScalarType type_of(const benchmark::State& state) {
+    return state.range(2) == 0 ? at::kFloat : at::kBFloat16;
+}
+
+void gelu(benchmark::State& state) {
+    const Tensor x = leaf({state.range(0), state.range(1)}, type_of(state));
+    const bool tanh = state.range(3) != 0;
+    const Tensor dy = at::randn(x.sizes(), x.scalar_type());
+    compare(state, both_ways([=] { return inplace_gelu(x, tanh, kernels::MaskKind::kBit); }, dy),
+            both_ways([=] { return at::gelu(x, tanh ? "tanh" : "none"); }, dy));
+}
+
+void layer_norm(benchmark::State& state) {
+    const int64_t size = state.range(1);
+    const Tensor x = leaf({state.range(0), size}, type_of(state));
+    const Tensor gamma = leaf({size}, x.scalar_type()), beta = leaf({size}, x.scalar_type());
+    const Tensor dy = at::randn(x.sizes(), x.scalar_type());
+    const auto save = kernels::LayerNormSave::kOutput;
+    compare(state, both_ways([=] { return inplace_layer_norm(x, gamma, beta, 1e-5, save); }, dy),
+            both_ways([=] { return at::layer_norm(x, {size}, gamma, beta, 1e-5); }, dy));
+}
+
+void dropout_alone(benchmark::State& state) {
+    const Tensor x = leaf({state.range(0), state.range(1)}, type_of(state));
+    const Tensor dy = at::randn(x.sizes(), x.scalar_type());
+    compare(state, both_ways([=] { return dropout(x, kDropout); }, dy),
+            both_ways([=] { return at::dropout(x, 0.1, true); }, dy));
+}
+
+/// range(0) heads of range(1) queries and keys; range(3): with dropout.
+void softmax(benchmark::State& state) {
+    const int64_t size = state.range(1);
+    const Tensor scores = at::randn({state.range(0), size, size}, type_of(state));
+    const Tensor dy = at::randn(scores.sizes(), scores.scalar_type());
+    const double p = state.range(3) != 0 ? kDropout.p : 0;
+    const auto key = key_array(kDropout.key);
+    const Run ours = [=] {
+        const auto [probs, dropped, mask] =
+            softmax_dropout_forward<Cpu>(scores, std::nullopt, 1, false, 1, p, "bit", key);
+        // The op overwrites its gradient; run again and again on one, that would fade to nothing.
+        const Tensor gradient = at::empty_like(dy);
+        with_kernel_type(dy, [&]<typename T>(T) {
+            Cpu::run(kernels::SoftmaxDropoutBackwardArgs<T>{.ddropped = const_pointer<T>(dy),
+                                                            .probs = const_pointer<T>(probs),
+                                                            .mask = mask_pointer(mask),
+                                                            .dscores = pointer<T>(gradient),
+                                                            .mask_kind = kDropout.mask_kind,
+                                                            .dropout_p = p,
+                                                            .key = kDropout.key,
+                                                            .num_keys = size},
+                     dy.size(0) * size);
+        });
+    };
+    const Run stock = [=] {
+        const Tensor probs = at::_softmax(scores, -1, false);
+        Tensor gradient = dy;
+        if (p > 0) {
+            const auto [dropped, mask] = dropout_forward<Cpu>(probs, p, "bit", key);
+            gradient = dropout_backward<Cpu>(dy, mask, p, "bit", key);
+        }
+        at::_softmax_backward_data(gradient, probs, -1, scores.scalar_type());
+    };
+    compare(state, ours, stock);
+}
+
+void residual_layer_norm(benchmark::State& state) {
+    const int64_t size = state.range(1);
+    const at::ScalarType type = type_of(state);
+    const Tensor x = leaf({state.range(0), size}, type), residual = leaf(x.sizes(), type);
+    const Tensor gamma = leaf({size}, type), beta = leaf({size}, type);
+    const Tensor dy = at::randn(x.sizes(), type);
+    const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow("tempo::residual_layer_norm", "");
+    const auto call = op.typed<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&,
+                                      const std::optional<Tensor>&, double, std::string_view,
+                                      at::IntArrayRef, double, std::string_view)>();
+    const auto key = key_array(kDropout.key);
+    compare(
+        state,
+        both_ways(
+            [=] { return call.call(x, residual, gamma, beta, 0.1, "bit", key, 1e-5, "output"); },
+            dy),
+        both_ways(
+            [=] {
+                const Tensor sum = at::add(residual, dropout(x, kDropout));
+                return at::layer_norm(sum, {size}, gamma, beta, 1e-5);
+            },
+            dy));
+}
+
+// Arguments: rows, columns, type (fp32 0, bf16 1), and a switch (tanh GELU, softmax with dropout).
+#define OPS_BENCHMARK(op, ...) \
+    BENCHMARK(op)->ArgsProduct(__VA_ARGS__)->UseManualTime()->Unit(benchmark::kMillisecond)
+OPS_BENCHMARK(gelu, {{1024}, {3072, 4096, 6400}, {0, 1}, {0, 1}});
+OPS_BENCHMARK(layer_norm, {{1024, 4096}, {768, 1024, 1600}, {0, 1}});
+OPS_BENCHMARK(dropout_alone, {{1024, 4096}, {768, 1024}, {0, 1}});
+OPS_BENCHMARK(softmax, {{96}, {128, 384, 512, 1024}, {0, 1}, {0, 1}});
+OPS_BENCHMARK(residual_layer_norm, {{1024, 4096}, {768, 1024, 1600}, {0, 1}});
+#undef OPS_BENCHMARK
+
+}  // namespace
+}  // namespace models::ops
+
+BENCHMARK_MAIN();
