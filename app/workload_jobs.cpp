@@ -51,6 +51,9 @@ Result<std::string> predicted_gpu(const WorkloadOptions& options) {
     if (!options.memory_limit.empty()) {
         return fail("--memory-limit is for measurements: a predicted card has its own memory.");
     }
+    if (device.size() == kPredict.size()) {
+        return fail("--device predict: names no card: write it behind the colon, as predict:t4.");
+    }
     return device.substr(kPredict.size());
 }
 

@@ -27,11 +27,12 @@ bool is_same_step(models::Workload a, const models::Workload& b) {
 
 }  // namespace
 
-MetaTraceSource meta_trace_source() {
+MetaTraceSource meta_trace_source(bool& cancelled) {
     // Started when it is first needed; all further traces come from the same one.
     auto worker = std::make_shared<std::optional<WorkerClient>>();
-    return [worker](const models::Workload& workload,
-                    ComputeCapability capability) -> models::Result<TracePointer> {
+    return [worker, &cancelled](const models::Workload& workload,
+                                ComputeCapability capability) -> models::Result<TracePointer> {
+        if (cancelled) return models::fail("The plan was cancelled.");
         if (!*worker) {
             auto started = WorkerClient::start();
             if (!started) return tl::unexpected(started.error());
@@ -39,7 +40,10 @@ MetaTraceSource meta_trace_source() {
         }
         const CancelOnInterrupt cancel(**worker);
         auto trace = request_meta_trace(**worker, workload, capability);
-        if (!trace) return tl::unexpected(trace.error());
+        if (!trace) {
+            cancelled |= trace.error().cancelled;
+            return models::fail("{}", trace.error().message);
+        }
         return std::make_shared<const Trace>(std::move(*trace));
     };
 }

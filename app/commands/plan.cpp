@@ -116,7 +116,11 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     }
     request.parallel = {.num_gpus = options.num_gpus.value_or(request.setup->num_gpus),
                         .zero_stage = options.zero_stage};
-    if (request.parallel.num_gpus < 1) return models::fail("--gpus must be at least 1.");
+    constexpr int64_t kMostGpus = 65'536;
+    if (request.parallel.num_gpus < 1 || request.parallel.num_gpus > kMostGpus) {
+        return models::fail("--gpus is {}: it must be at least 1 and at most {}.",
+                            request.parallel.num_gpus, kMostGpus);
+    }
     if (options.zero_stage < 0 || options.zero_stage > 3) {
         return models::fail("--zero is {}: ZeRO has the stages 0 to 3.", options.zero_stage);
     }
@@ -130,6 +134,10 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     }
     const auto settings = parse_alloc_conf(options.alloc_conf);
     if (!settings) return tl::unexpected(settings.error());
+    if (settings->memory_fraction < 1) {
+        return models::fail(
+            "--alloc-conf per_process_memory_fraction is a budget: say how much with --budget.");
+    }
     request.allocator = *settings;
     return {};
 }
@@ -171,13 +179,15 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    MetaTraceSource source = meta_trace_source();
+    bool cancelled = false;
+    MetaTraceSource source = meta_trace_source(cancelled);
     if (!options.traces.empty()) {
         auto folder = trace_folder_source(options.traces);
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
     const Plan plan = make_plan(*request, *data, source);
+    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
     }

@@ -71,7 +71,8 @@ tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, cons
             return fail_with(ExitCode::kFailed, "{}", *reason);
         }
     }
-    const MetaTraceSource source = meta_trace_source();
+    bool cancelled = false;
+    const MetaTraceSource source = meta_trace_source(cancelled);
     for (const Job& job : jobs) {
         if (const auto done = predict(job, *target, *data, source); !done) return done;
     }

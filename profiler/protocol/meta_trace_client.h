@@ -12,8 +12,9 @@ namespace profiler {
 /// (profiler/capture/meta_capture.h; docs/prediction.md). One worker answers any number of these,
 /// one after another; what a MetaTrace depends on is the workload and the compute capability.
 /// Errors: a workload that CUDA cannot run, and what WorkerClient::run says.
-models::Result<Trace> request_meta_trace(WorkerClient& worker, const models::Workload& workload,
-                                         models::ComputeCapability capability,
-                                         const WorkerEvents& events = {});
+tl::expected<Trace, ErrorFrame> request_meta_trace(WorkerClient& worker,
+                                                   const models::Workload& workload,
+                                                   models::ComputeCapability capability,
+                                                   const WorkerEvents& events = {});
 
 }  // namespace profiler

@@ -83,7 +83,7 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
     expect_failure({"--recipe", "flash", "--precision", "fp16", "--gpu", "t4"}, 1,
                    "capability 8.0");
     expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
-    expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than t4 has");
+    expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than the budget has");
     // Another length was not traced.
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }
@@ -96,6 +96,8 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--zero", "2"}, 2, "--gpus");
     expect_failure({"--gpus", "4", "--zero", "4"}, 2, "0 to 3");
     expect_failure({"--gpus", "0"}, 2, "at least 1");
+    expect_failure({"--gpus", "9223372036854775807"}, 2, "at most");
+    expect_failure({"--alloc-conf", "per_process_memory_fraction:0.5"}, 2, "--budget");
     expect_failure({"--budget", "much"}, 2, "much");
     expect_failure({"--alloc-conf", "no_such:1"}, 2, "no_such");
     expect_failure({"-o", "plan.txt"}, 2, ".csv");

@@ -37,7 +37,7 @@ TEST(Lower, SaysWhatItIs) {
     const Trace trace = lower_toy();
     EXPECT_EQ(trace.run().source, Source::kPredicted);
     EXPECT_EQ(trace.run().time_basis, TimeBasis::kModelled);
-    EXPECT_EQ(trace.text(trace.run().device_name), "NVIDIA A100 80 GB SXM");
+    EXPECT_EQ(trace.text(trace.run().device_name), "NVIDIA A100 80 GB SXM, setup torch-2.11");
     EXPECT_EQ(trace.devices.get<&Device::total_bytes>(Id<Device>(0)),
               static_cast<int64_t>(79.2 * 0x1p30));
 }

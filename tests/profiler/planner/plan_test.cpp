@@ -182,7 +182,7 @@ TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
     EXPECT_EQ(result.rows[1].status, PlanStatus::kDoesNotFit);
     EXPECT_EQ(result.rows[1].max_batch_size, 0);
     EXPECT_THAT(result.rows[1].reason, HasSubstr("Batch 1 needs"));
-    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would checkpoint or tempo-philox."));
+    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would checkpoint or tempo-philox fit."));
 }
 
 TEST(Plan, RefusesWhatPyTorchRefuses) {
