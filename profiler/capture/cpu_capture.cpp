@@ -141,21 +141,6 @@ private:
     int64_t tried_ = 0;
 };
 
-/// Steps that are not recorded, so that optimizer state exists. Where the loss scale of fp16 is
-/// still searching for its value, the optimizer has not run: more steps, until it has.
-void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks) {
-    constexpr int64_t kMostSearchSteps = 16;  // from 2^16 to 1
-    CancellableListener listener(nullptr, callbacks);
-    for (int64_t i = 0; i < steps; ++i) {
-        report(callbacks, "warm-up", i, steps);
-        training.step(&listener);
-    }
-    for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
-        report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
-        training.step(&listener);
-    }
-}
-
 RunPlace this_machine(const CaptureOptions& options) {
     return {.source = Source::kMeasuredCpu,
             .time_basis = TimeBasis::kMeasured,
