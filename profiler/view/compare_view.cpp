@@ -122,13 +122,16 @@ double best_rate(const CompareColumn& view) {
     return view.best_point ? view.curve[*view.best_point].sequences_per_s : 0;
 }
 
-void add_changes(const CompareColumn& baseline, CompareColumn& view) {
+/// Times are compared on one machine only: between two, the difference is not the recipe's.
+void add_changes(const CompareColumn& baseline, bool same_machine, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
     view.kept_change = change_of(bytes(view.kept_bytes), bytes(baseline.kept_bytes), Better::kLess);
-    view.throughput_change =
-        change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
-    view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
+    if (same_machine) {
+        view.throughput_change =
+            change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
+        view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
+    }
     if (view.max_batch_size && baseline.max_batch_size) {
         view.max_batch_change =
             change_of(bytes(*view.max_batch_size), bytes(*baseline.max_batch_size), Better::kMore);
@@ -214,9 +217,8 @@ CompareView build_compare_view(const Comparison& comparison) {
         if (column.is_baseline) continue;
         const ComparisonColumn& own = comparison.columns[column.index];
         const ComparisonColumn& baseline = comparison.columns[own.baseline];
-        add_changes(view.columns[own.baseline], column);
-        if (own.source == baseline.source && own.device == baseline.device) continue;
-        column.throughput_change = column.best_change = {};  // other machines: not the recipe's
+        const bool same_machine = own.source == baseline.source && own.device == baseline.device;
+        add_changes(view.columns[own.baseline], same_machine, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;

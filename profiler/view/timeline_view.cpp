@@ -217,7 +217,7 @@ void add_run(const Trace& trace, TimelineView& view) {
 
 TimelineView build_timeline_view(const TimelineRequest& request) {
     TimelineView view;
-    if (request.sources.size() > 1 && request.alignment) {
+    if (request.alignment) {
         view.alignment = request.alignment->used;
         view.alignment_note = request.alignment->note;
     }
