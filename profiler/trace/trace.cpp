@@ -21,29 +21,4 @@ Trace& Trace::operator=(const Trace&) = default;
 Trace& Trace::operator=(Trace&&) noexcept = default;
 Trace::~Trace() = default;
 
-template class Table<Run>;
-template class Table<HealthNote>;
-template class Table<Frame>;
-template class Table<Stack>;
-template class Table<Device>;
-template class Table<Stream>;
-template class Table<Thread>;
-template class Table<Scope>;
-template class Table<Step>;
-template class Table<Phase>;
-template class Table<Op>;
-template class Table<Storage>;
-template class Table<Tensor>;
-template class Table<OpTensor>;
-template class Table<Save>;
-template class Table<Allocation>;
-template class Table<AllocatorEvent>;
-template class Table<Kernel>;
-template class Table<Memcpy>;
-template class Table<Api>;
-template class Table<Counter>;
-template class Table<Annotation>;
-template class Table<SweepPoint>;
-template class Table<SweepSample>;
-
 }  // namespace profiler

@@ -614,30 +614,4 @@ struct Trace {
     }
 };
 
-// Compiled once, in trace.cpp.
-extern template class Table<Run>;
-extern template class Table<HealthNote>;
-extern template class Table<Frame>;
-extern template class Table<Stack>;
-extern template class Table<Device>;
-extern template class Table<Stream>;
-extern template class Table<Thread>;
-extern template class Table<Scope>;
-extern template class Table<Step>;
-extern template class Table<Phase>;
-extern template class Table<Op>;
-extern template class Table<Storage>;
-extern template class Table<Tensor>;
-extern template class Table<OpTensor>;
-extern template class Table<Save>;
-extern template class Table<Allocation>;
-extern template class Table<AllocatorEvent>;
-extern template class Table<Kernel>;
-extern template class Table<Memcpy>;
-extern template class Table<Api>;
-extern template class Table<Counter>;
-extern template class Table<Annotation>;
-extern template class Table<SweepPoint>;
-extern template class Table<SweepSample>;
-
 }  // namespace profiler
