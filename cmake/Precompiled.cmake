@@ -3,8 +3,8 @@
 #   temposcope_add_library(NAME ... SOURCES ... PRECOMPILED torch)
 #
 # plain      the data model, JSON and text: everything without torch
-# commands   the same and the command line's parser; lightly optimized: the parser is inline functions, compiled again in
-#            each file, and commands wait for the libraries that they call
+# commands   the same and the command line's parser; not optimized: the parser is inline functions, compiled again in each
+#            file that describes options
 # tests      the same as plain and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
 #            the libraries that they test, and those are optimized
 # torch      tensors, autograd, the dispatcher
@@ -27,7 +27,7 @@ set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_plain_libr
 set(_temposcope_precompiled_torch_libraries temposcope_torch)
 # A precompiled header serves only files with its own compile options. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
 # the tests' programs that do not link it.
-set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O1>)
+set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O0>)
 set(_temposcope_precompiled_tests_options $<$<CONFIG:Release>:-O0> -DGTEST_HAS_PTHREAD=1)
 
 # The target that owns a set's precompiled header; made when it is first asked for.
