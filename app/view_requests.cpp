@@ -32,6 +32,21 @@ profiler::TimelineRequest make_request(const Selection& selection, const TimeWin
     return request;
 }
 
+profiler::ActivityRequest make_activity_request(
+    const Selection& selection, const TimeWindow& window, int width_px,
+    std::shared_ptr<const profiler::Alignment> alignment) {
+    profiler::ActivityRequest request{.start_ns = window.start_ns,
+                                      .end_ns = window.end_ns,
+                                      .width_px = width_px,
+                                      .alignment = std::move(alignment)};
+    if (!selection.a || !selection.a->has_step) return request;
+    request.sources.push_back({selection.a->trace.get(), &selection.a->activity});
+    if (selection.b && request.alignment) {
+        request.sources.push_back({selection.b->trace.get(), &selection.b->activity});
+    }
+    return request;
+}
+
 TimeWindow with_margins(TimeWindow window) {
     const double margin_ns = (window.end_ns - window.start_ns) / 2;
     window.start_ns -= margin_ns;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/panels/panel_events.h"
+#include "profiler/view/activity_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
@@ -13,6 +14,11 @@ namespace app {
 /// and B, null without one of them.
 profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window,
                                        std::shared_ptr<const profiler::Alignment> alignment);
+
+/// The same for what ran; `width_px` is that of the Kernels panel.
+profiler::ActivityRequest make_activity_request(
+    const Selection& selection, const TimeWindow& window, int width_px,
+    std::shared_ptr<const profiler::Alignment> alignment);
 
 /// Half a window more on both sides: what panning uncovers is already there while the next view is
 /// built.

@@ -116,12 +116,17 @@ void Workspace::clear_selection() {
     selection_.role.reset();
     selection_.range.reset();
     selection_.tensor.reset();
+    selection_.activity.reset();
 }
 
 void Workspace::fit_time() {
     time_window_.start_ns = time_limits_.start_ns;
     time_window_.end_ns = time_limits_.end_ns;
-    timeline_stale_ = selection_.a && selection_.a->has_step;
+    time_window_changed();
+}
+
+void Workspace::time_window_changed() {
+    timeline_stale_ = activity_stale_ = selection_.a && selection_.a->has_step;
 }
 
 DocumentPtr Workspace::find_document(const std::function<bool(const Document&)>& is_wanted) const {
@@ -182,8 +187,10 @@ void Workspace::documents_changed() {
 /// Views of the A and B before would be read with the rows and columns of these: away with them.
 void Workspace::selection_changed() {
     timeline_view_.reset();
+    activity_view_.reset();
     ledger_view_.reset();
     timeline_error_.clear();
+    activity_error_.clear();
     ledger_error_.clear();
     changed_ = true;
     update_looks();
@@ -195,6 +202,7 @@ void Workspace::selection_changed() {
 void Workspace::time_axis_changed() {
     selection_.range.reset();
     selection_.tensor.reset();
+    selection_.activity.reset();
     const auto& [a, b] = std::tie(selection_.a, selection_.b);
     alignment_ = nullptr;
     if (a && b && a->has_step && b->has_step) {
@@ -227,6 +235,27 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
     selection_.tensor = tensor;
 }
 
+void Workspace::select_activity(const PickedActivity& picked) {
+    const DocumentPtr& document = picked.in_b ? selection_.b : selection_.a;
+    if (!document) return;
+    const profiler::Trace& trace = *document->trace;
+    const profiler::TimeMap map =
+        picked.in_b && alignment_ ? alignment_->second : profiler::TimeMap();
+    const auto span = profiler::span_of(trace, picked.id);
+    const auto op = profiler::op_of(trace, picked.id);
+    const auto scope =
+        op.valid() ? trace.ops.get<&profiler::Op::scope>(op) : profiler::Id<profiler::Scope>();
+    selection_.activity = SelectedActivity{
+        .id = picked.id,
+        .in_b = picked.in_b,
+        .name = profiler::short_name(profiler::name_of(trace, picked.id)),
+        .scope = scope.valid()
+                     ? std::string(trace.text(trace.scopes.get<&profiler::Scope::path>(scope)))
+                     : std::string(),
+        .range = {map.to_shared(static_cast<double>(span.start_ns)),
+                  map.to_shared(static_cast<double>(span.end_ns))}};
+}
+
 void Workspace::reveal(const SelectedTensor& tensor) {
     if (!tensor.alloc_ns) return;
     const double end_ns = tensor.free_ns.value_or(time_limits_.end_ns);
@@ -234,7 +263,7 @@ void Workspace::reveal(const SelectedTensor& tensor) {
     const double shown_ns = time_window_.end_ns - time_window_.start_ns;
     time_window_.start_ns = (*tensor.alloc_ns + end_ns - shown_ns) / 2;
     time_window_.end_ns = time_window_.start_ns + shown_ns;
-    timeline_stale_ = true;
+    time_window_changed();
 }
 
 // ---- views ----------------------------------------------------------------------------------
@@ -283,6 +312,7 @@ void Workspace::take_views() {
         update_looks();
     }
     take_view(timeline_task_, timeline_view_, timeline_error_);
+    take_view(activity_task_, activity_view_, activity_error_);
     take_view(ledger_task_, ledger_view_, ledger_error_);
     for (const auto& ended : exports_.take()) {
         ended ? notify(profiler::Severity::kInfo, *ended)
@@ -316,6 +346,18 @@ void Workspace::start_stale_views() {
                                                       profiler::build_timeline_view(request))};
         });
     }
+    if (kernels_width_px_ > 0 && std::exchange(activity_stale_, false)) {
+        using Result = models::Result<ViewOf<profiler::ActivityView>>;
+        activity_task_.start([selection = selection_, window = time_window_,
+                              width_px = kernels_width_px_, alignment = alignment_]() -> Result {
+            // Twice the window in twice the pixels (with_margins).
+            const auto request =
+                make_activity_request(selection, with_margins(window), 2 * width_px, alignment);
+            return ViewOf<profiler::ActivityView>{selection.a, selection.b,
+                                                  std::make_shared<const profiler::ActivityView>(
+                                                      profiler::build_activity_view(request))};
+        });
+    }
     if (std::exchange(ledger_stale_, false)) {
         using Result = models::Result<ViewOf<profiler::LedgerView>>;
         ledger_task_.start([a = selection_.a, b = selection_.b, query = ledger_query_]() -> Result {
@@ -335,10 +377,11 @@ void Workspace::update() {
 }
 
 bool Workspace::settled() const {
-    const bool stale =
-        compare_stale_ || ledger_stale_ || (timeline_stale_ && time_window_.width_px > 0);
+    const bool stale = compare_stale_ || ledger_stale_ ||
+                       (timeline_stale_ && time_window_.width_px > 0) ||
+                       (activity_stale_ && kernels_width_px_ > 0);
     return !stale && !loader_.progress() && !compare_task_.busy() && !timeline_task_.busy() &&
-           !ledger_task_.busy() && !exports_.busy();
+           !activity_task_.busy() && !ledger_task_.busy() && !exports_.busy();
 }
 
 // ---- export ---------------------------------------------------------------------------------
@@ -401,11 +444,18 @@ void Workspace::apply(const PanelEvents& events) {
     // Not when an event before this one has changed A or B: the row is of the old ledger then.
     if (events.tensor && ledger_view_) select_row(*events.tensor);
     if (events.clear_tensor) selection_.tensor.reset();
+    // Not when A or B is another now: the row is of the trace before.
+    if (events.activity && activity_view_) select_activity(*events.activity);
+    if (events.clear_activity) selection_.activity.reset();
+    if (events.kernels_width_px && *events.kernels_width_px != kernels_width_px_) {
+        kernels_width_px_ = *events.kernels_width_px;
+        activity_stale_ = selection_.a && selection_.a->has_step;
+    }
     if (events.fit_time) fit_time();
     if (!events.fit_time && events.time_window && *events.time_window != time_window_) {
         const bool realign = events.time_window->alignment != time_window_.alignment;
         time_window_ = *events.time_window;
-        timeline_stale_ = selection_.a && selection_.a->has_step;
+        time_window_changed();
         if (realign) time_axis_changed();
     }
     if (events.ledger_query && *events.ledger_query != ledger_query_) {

@@ -8,6 +8,7 @@
 #include "app/window/export_queue.h"
 #include "app/window/latest_task.h"
 #include "profiler/charts/charts.h"
+#include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/time_map.h"
@@ -50,16 +51,18 @@ public:
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: look at A alone
     void swap_a_and_b();
-    void clear_selection();  // role, time range and tensor; A and B stay
+    void clear_selection();  // role, time range, tensor, op; A and B stay
     /// Shows all of the time axis.
     void fit_time();
 
     // ---- views: null until there is something to show; always of the A and B selected ------
     const profiler::CompareView* compare_view() const { return compare_view_.get(); }
     const profiler::TimelineView* timeline_view() const { return timeline_view_.get(); }
+    const profiler::ActivityView* activity_view() const { return activity_view_.get(); }
     const profiler::LedgerView* ledger_view() const { return ledger_view_.get(); }
     /// Why a view could not be built; empty when nothing went wrong.
     const std::string& timeline_error() const { return timeline_error_; }
+    const std::string& activity_error() const { return activity_error_; }
     const std::string& ledger_error() const { return ledger_error_; }
     /// The document behind a column of the comparison, the captured step before its sweep.
     DocumentPtr document_of_column(size_t column) const;
@@ -120,6 +123,9 @@ private:
     /// Moves the time window to a tensor that lives outside of it.
     void reveal(const SelectedTensor& tensor);
     void select_row(const profiler::LedgerViewRow& row);
+    void select_activity(const PickedActivity& picked);
+    /// The time axis shows another part: views on it are built again.
+    void time_window_changed();
     profiler::TimelineRequest timeline_request() const;
     void start_export(std::filesystem::path file,
                       std::function<models::Result<void>(const profiler::ChartOptions&)> write);
@@ -129,19 +135,23 @@ private:
     DocumentLoader loader_;
     Selection selection_;
     TimeWindow time_window_;
+    int kernels_width_px_ = 0;  // 0: the Kernels panel has not been seen yet
     std::shared_ptr<const profiler::Alignment> alignment_;  // of A and B; null: nothing to align
     profiler::TimeRange time_limits_;
     LedgerQuery ledger_query_;
 
     bool compare_stale_ = false;
     bool timeline_stale_ = false;
+    bool activity_stale_ = false;
     bool ledger_stale_ = false;
     std::shared_ptr<const profiler::Comparison> comparison_;
     std::shared_ptr<const profiler::CompareView> compare_view_;
     std::shared_ptr<const profiler::TimelineView> timeline_view_;
+    std::shared_ptr<const profiler::ActivityView> activity_view_;
     std::shared_ptr<const profiler::LedgerView> ledger_view_;
 
     std::string timeline_error_;
+    std::string activity_error_;
     std::string ledger_error_;
     bool changed_ = false;
 
@@ -152,6 +162,7 @@ private:
     ExportQueue exports_;
     LatestTask<CompareResult> compare_task_{"Comparing the traces"};
     ViewTask<profiler::TimelineView> timeline_task_{"Drawing the timeline"};
+    ViewTask<profiler::ActivityView> activity_task_{"Laying out what ran"};
     ViewTask<profiler::LedgerView> ledger_task_{"Listing what backward keeps"};
 };
 

@@ -2,6 +2,7 @@
 
 #include "app/window/capture_session.h"
 #include "app/window/document.h"
+#include "profiler/analysis/activity.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
@@ -32,6 +33,21 @@ struct SelectedTensor {
     std::optional<double> free_ns;   // none: lives to the end
 };
 
+/// A call, a kernel or a copy under the mouse when it was clicked.
+struct PickedActivity {
+    bool in_b = false;
+    profiler::ActivityId id;
+};
+
+/// The same as other panels show it.
+struct SelectedActivity {
+    profiler::ActivityId id;
+    bool in_b = false;
+    std::string name;           // short: "addmm", "volta_sgemm_128x32_nt"
+    std::string scope;          // "encoder.layer.1.output.dense"; empty where none is known
+    profiler::TimeRange range;  // on the shared time axis
+};
+
 /// One for the whole window: selecting anywhere highlights everywhere.
 struct Selection {
     DocumentPtr a;        // the trace looked at; null when none is open
@@ -42,7 +58,11 @@ struct Selection {
     std::optional<profiler::Role> role;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, that of A
     std::optional<SelectedTensor> tensor;
+    std::optional<SelectedActivity> activity;
 };
+
+/// No part of the time axis that is shown is shorter: below, columns are single events.
+inline constexpr double kMinWindowNs = 1000;
 
 /// The part of the time axis that is visible, and how wide it is drawn.
 struct TimeWindow {
@@ -79,9 +99,12 @@ struct PanelEvents {
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<profiler::LedgerViewRow> tensor;
     bool clear_tensor = false;
+    std::optional<PickedActivity> activity;
+    bool clear_activity = false;
     // views
     std::optional<TimeWindow> time_window;
     bool fit_time = false;
+    std::optional<int> kernels_width_px;  // of the plot inside the Kernels panel
     std::optional<LedgerQuery> ledger_query;
     // capture
     std::optional<CaptureForm> start_capture;

@@ -39,9 +39,21 @@ PanelEvents draw_timeline(Ui& ui) {
          .selection = &workspace.selection(),
          .limits = workspace.time_limits(),
          .window = workspace.time_window(),
+         .cursor_ns = ui.panels.kernels.cursor_ns,
          .read = [&](size_t source,
                      double time_ns) { return workspace.read_timeline(source, time_ns); }},
         ui.panels.timeline);
+}
+
+PanelEvents draw_kernels(Ui& ui) {
+    const Workspace& workspace = ui.workspace;
+    return draw_kernels_panel({.view = workspace.activity_view(),
+                               .error = workspace.activity_error(),
+                               .selection = &workspace.selection(),
+                               .limits = workspace.time_limits(),
+                               .window = workspace.time_window(),
+                               .cursor_ns = ui.panels.timeline.cursor_ns},
+                              ui.panels.kernels);
 }
 
 PanelEvents draw_ledger(Ui& ui) {
@@ -68,6 +80,8 @@ const std::array kPanels{
              [](PanelStates& p) -> bool& { return p.traces.open; }, draw_traces},
     PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
              [](PanelStates& p) -> bool& { return p.compare.open; }, draw_compare},
+    PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
+             [](PanelStates& p) -> bool& { return p.kernels.open; }, draw_kernels, kNoScroll},
     PanelRow{"Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
              ImGuiMod_Ctrl | ImGuiKey_3, [](PanelStates& p) -> bool& { return p.timeline.open; },
              draw_timeline, kNoScroll},

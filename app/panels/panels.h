@@ -3,6 +3,7 @@
 #include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
 #include "app/panels/health_panel.h"
+#include "app/panels/kernels_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
@@ -22,6 +23,7 @@ struct PanelStates {
     TracesState traces;
     CompareState compare;
     TimelineState timeline;
+    KernelsState kernels;
     LedgerState ledger;
     CaptureState capture;
     HealthState health;

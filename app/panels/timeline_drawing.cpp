@@ -187,6 +187,22 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
              fmt::format("{}  {}", tensor.name, profiler::format_bytes(tensor.size_bytes)));
 }
 
+void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float left = std::round(map.x(activity.range.start_ns));
+    const float right = std::max(left + px(2), std::round(map.x(activity.range.end_ns)));
+    if (right < map.corner.x || left > map.right()) return;
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().text, 0.22F));
+    const ImVec2 size = ImGui::CalcTextSize(activity.name.c_str());
+    const bool to_left = right + size.x + px(12) > map.right();
+    const ImVec2 corner{to_left ? left - size.x - px(12) : right + px(2),
+                        map.corner.y + phase_strip_height() + px(3)};
+    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
+                        with_alpha(palette().popup, 0.92F), px(3));
+    draw->AddText({corner.x + px(5), corner.y + px(2)}, palette().text, activity.name.c_str());
+}
+
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
     const float x = std::round(map.x(time_ns));

@@ -41,6 +41,7 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
 void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
 void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range);
 void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor);
+void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
 /// Height of the strip of phase names.

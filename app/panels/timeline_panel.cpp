@@ -21,8 +21,6 @@ namespace {
 using profiler::TimelineTrace;
 using profiler::TimelineView;
 
-constexpr double kMinWindowNs = 1000;  // one microsecond: below that columns are single events
-
 /// One frame's drawing: what the helpers below share.
 struct Frame {
     const TimelineInput& input;
@@ -141,7 +139,8 @@ void drag_range(Frame& frame) {
 
 void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
     if (frame.input.selection->range) draw_range(draw, map, *frame.input.selection->range);
-    if (frame.state.cursor_ns) draw_cursor(draw, map, *frame.state.cursor_ns);
+    const auto cursor = frame.state.cursor_ns ? frame.state.cursor_ns : frame.input.cursor_ns;
+    if (cursor) draw_cursor(draw, map, *cursor);
 }
 
 void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_labels) {
@@ -163,6 +162,8 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
     draw_reserved_line(draw, map, trace);
     const auto& tensor = frame.input.selection->tensor;
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
+    const auto& activity = frame.input.selection->activity;
+    if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
     draw_peaks(draw, map, trace);
     handle_mouse(frame);
     if (source == 0) drag_range(frame);

@@ -23,8 +23,9 @@ struct TimelineInput {
     const profiler::TimelineView* view = nullptr;  // null: nothing to show yet
     std::string_view error;                        // why there is none; empty while it is built
     const Selection* selection = nullptr;
-    profiler::TimeRange limits;  // what the axis can show
-    TimeWindow window;           // as last applied
+    profiler::TimeRange limits;       // what the axis can show
+    TimeWindow window;                // as last applied
+    std::optional<double> cursor_ns;  // under the mouse in another panel
     std::function<profiler::TimelineReadout(size_t source, double time_ns)> read;
 };
 

@@ -38,6 +38,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .file = std::move(file),
         .trace = trace,
         .curve = profiler::MemoryCurve(*trace),
+        .activity = profiler::Activity(*trace),
         .peak = profiler::find_peak(*trace),
         .ledger = std::move(ledger),
         .closed_form = check ? std::optional(std::move(*check)) : std::nullopt,

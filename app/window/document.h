@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/analysis/activity.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/health.h"
 #include "profiler/analysis/ledger.h"
@@ -23,6 +24,7 @@ struct Document {
     std::filesystem::path file;
     std::shared_ptr<const profiler::Trace> trace;
     profiler::MemoryCurve curve;
+    profiler::Activity activity;
     profiler::PeakReport peak;
     profiler::Ledger ledger;                               // borrows text from `trace`
     std::optional<profiler::ClosedFormCheck> closed_form;  // of a middle layer

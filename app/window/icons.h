@@ -8,6 +8,7 @@
 #define ICON_BOOK "\xef\x80\xad"                  // f02d
 #define ICON_CHART_AREA "\xef\x87\xbe"            // f1fe
 #define ICON_CHART_COLUMN "\xee\x83\xa3"          // e0e3
+#define ICON_CHART_GANTT "\xee\x83\xa4"           // e0e4
 #define ICON_CHECK "\xef\x80\x8c"                 // f00c
 #define ICON_CIRCLE "\xef\x84\x91"                // f111
 #define ICON_CIRCLE_INFO "\xef\x81\x9a"           // f05a

@@ -179,6 +179,10 @@ void apply_theme(bool dark, float scale) {
 
 const Palette& palette() { return current(); }
 
+ImU32 activity_color(profiler::ActivityClass activity_class) {
+    return to_u32(profiler::color_of(theme_in_use(), activity_class));
+}
+
 ImU32 role_color(profiler::Role role) { return to_u32(profiler::color_of(theme_in_use(), role)); }
 
 ImU32 recipe_color(size_t index) { return to_u32(profiler::recipe_color(theme_in_use(), index)); }

@@ -31,6 +31,7 @@ void apply_theme(bool dark, float scale);
 const Palette& palette();
 
 ImU32 role_color(profiler::Role role);
+ImU32 activity_color(profiler::ActivityClass activity_class);
 ImU32 recipe_color(size_t index);
 ImU32 tone_color(profiler::Tone tone);
 

@@ -69,6 +69,12 @@ models::Result<void> parse_data_colors(const nlohmann::json& json, Theme& theme)
         if (!color) return tl::unexpected(color.error());
         theme.roles[i] = *color;
     }
+    for (std::size_t i = 0; i < kActivityClassNames.size(); ++i) {
+        const std::string_view name = kActivityClassNames[i];
+        const auto color = parse_color(member(member(json, "activities"), name), name);
+        if (!color) return tl::unexpected(color.error());
+        theme.activities[i] = *color;
+    }
     const nlohmann::json recipes = member(json, "recipes");
     if (!recipes.is_array() || recipes.size() != kMaxDistinctRecipes) {
         return models::fail("The theme's \"recipes\" must be a list of {} colours.",
@@ -178,6 +184,22 @@ Hatch hatch_of(Role role) {
             return Hatch::kCross;
     }
     return Hatch::kNone;
+}
+
+std::string_view label_of(ActivityClass activity_class) {
+    switch (activity_class) {
+        case ActivityClass::kContraction:
+            return "Contractions";
+        case ActivityClass::kNormalization:
+            return "Normalizations";
+        case ActivityClass::kElementWise:
+            return "Element-wise";
+        case ActivityClass::kOther:
+            return "Other";
+        case ActivityClass::kCopy:
+            return "Copies";
+    }
+    return {};
 }
 
 std::string_view label_of(Role role) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/analysis/activity.h"
 #include "profiler/trace/trace.h"
 
 #include <array>
@@ -62,8 +63,9 @@ struct Theme {
     Color good;        // a saving
     Color bad;         // a cost, an error
     Color warning;     //
-    std::array<Color, kRoleNames.size()> roles{};  // by Role
-    std::vector<Color> recipes;                    // grey for the first, then the accent, ...
+    std::array<Color, kRoleNames.size()> roles{};                // by Role
+    std::array<Color, kActivityClassNames.size()> activities{};  // by ActivityClass
+    std::vector<Color> recipes;  // grey for the first, then the accent, ...
 };
 
 const Theme& dark_theme();
@@ -80,6 +82,9 @@ inline constexpr std::array<Role, kRoleNames.size()> kRoleStackOrder{
 inline Color color_of(const Theme& theme, Role role) {
     return theme.roles[static_cast<std::size_t>(role)];
 }
+inline Color color_of(const Theme& theme, ActivityClass activity_class) {
+    return theme.activities[static_cast<std::size_t>(activity_class)];
+}
 /// Of the `index`-th recipe of a comparison; repeats after kMaxDistinctRecipes.
 Color recipe_color(const Theme& theme, std::size_t index);
 Marker recipe_marker(std::size_t index);
@@ -91,5 +96,6 @@ Color ink_on(Color fill);
 Hatch hatch_of(Role role);
 /// For legends and tables: "Parameters", "Saved activations".
 std::string_view label_of(Role role);
+std::string_view label_of(ActivityClass activity_class);  // "Contractions", "Copies"
 
 }  // namespace profiler

@@ -40,6 +40,22 @@ void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
     }
 }
 
+/// Each op launches one kernel, which begins when the one before has ended, and the op has.
+void add_kernels(Trace& trace) {
+    const auto stream = trace.streams.append({.device = Id<Device>(0), .handle = 7});
+    int64_t free_ns = 0;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        const int64_t start_ns = std::max(free_ns, op.start_ns + (op.end_ns - op.start_ns) / 2);
+        free_ns = start_ns + (op.end_ns - op.start_ns) * 3 / 4;
+        trace.kernels.append({.name = op.name,
+                              .stream = stream,
+                              .op = Id<Op>(i),
+                              .start_ns = start_ns,
+                              .end_ns = free_ns});
+    }
+}
+
 struct Sweep {
     double bytes_per_sequence = 0;
     double step_factor = 1;
@@ -62,6 +78,7 @@ void write(const Trace& trace, const std::filesystem::path& file) {
 void write(const std::filesystem::path& folder, const std::string& recipe, const Sweep& sweep) {
     Trace trace = make_synthetic_trace(
         {.num_allocations = 5'000, .in_place = !recipe.starts_with("original")});
+    add_kernels(trace);
     describe_run(trace, recipe);
     add_sweep(trace, sweep.bytes_per_sequence, sweep.step_factor);
     write(trace, folder / (recipe + ".tscope"));

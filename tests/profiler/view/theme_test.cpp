@@ -81,6 +81,9 @@ TEST_P(Themes, FillsStandOutFromEverySurfaceTheyAreDrawnOn) {
         for (std::size_t i = 0; i < theme.roles.size(); ++i) {
             EXPECT_GE(contrast_ratio(theme.roles[i], surface), 3.0) << kRoleNames[i];
         }
+        for (std::size_t i = 0; i < theme.activities.size(); ++i) {
+            EXPECT_GE(contrast_ratio(theme.activities[i], surface), 3.0) << kActivityClassNames[i];
+        }
         for (std::size_t i = 0; i < theme.recipes.size(); ++i) {
             EXPECT_GE(contrast_ratio(theme.recipes[i], surface), 3.0) << "recipe " << i;
         }
@@ -115,6 +118,24 @@ TEST_P(Themes, RecipesStayApartForColourBlindReaders) {
     EXPECT_GE(smallest_difference(theme.recipes, kNormal), 9);
     for (const Matrix& vision : {kProtanopia, kDeuteranopia, kTritanopia}) {
         EXPECT_GE(smallest_difference(theme.recipes, vision), 5);
+    }
+}
+
+TEST_P(Themes, ActivitiesStayApartForColourBlindReaders) {
+    const Theme& theme = *GetParam();
+    EXPECT_GE(smallest_difference(theme.activities, kNormal), 10);
+    for (const Matrix& vision : {kProtanopia, kDeuteranopia, kTritanopia}) {
+        EXPECT_GE(smallest_difference(theme.activities, vision), 6.5);
+    }
+}
+
+/// Both are on one time axis, in panels above each other.
+TEST_P(Themes, NoActivityHasTheColourOfARole) {
+    const Theme& theme = *GetParam();
+    for (const Color activity : theme.activities) {
+        for (const Color role : theme.roles) {
+            EXPECT_GE(difference(activity, role, kNormal), 4) << to_hex(activity) << to_hex(role);
+        }
     }
 }
 
@@ -177,6 +198,7 @@ TEST(InkOn, ReadsOnEveryRoleAndRecipe) {
     for (const Theme* theme : {&light_theme(), &dark_theme()}) {
         std::vector<Color> fills = theme->recipes;
         fills.insert(fills.end(), theme->roles.begin(), theme->roles.end());
+        fills.insert(fills.end(), theme->activities.begin(), theme->activities.end());
         for (const Color fill : fills) {
             EXPECT_GE(contrast_ratio(ink_on(fill), fill), 4.5) << to_hex(fill);
         }

@@ -1,0 +1,371 @@
+#include "app/panels/kernels_panel.h"
+
+#include "app/panels/missing_step.h"
+#include "app/panels/timeline_drawing.h"
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/window/fonts.h"
+#include "app/window/icons.h"
+#include "app/window/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::ActivityBlock;
+using profiler::ActivityKind;
+using profiler::ActivityView;
+using profiler::ActivityViewLane;
+
+/// A strip of the panel: the name of a trace or of a lane, or a row of blocks. Heights are pixels
+/// from the top of all strips.
+struct Strip {
+    size_t trace = 0;
+    const ActivityViewLane* lane = nullptr;              // none: the trace's name
+    const profiler::ActivityBlockRow* blocks = nullptr;  // none: the lane's name
+    float top = 0;
+    float height = 0;
+};
+
+struct Hovered {
+    size_t trace = 0;
+    const ActivityBlock* block = nullptr;
+};
+
+/// One frame's drawing: what the helpers below share.
+struct Frame {
+    const KernelsInput& input;
+    const ActivityView& view;
+    KernelsState& state;
+    PanelEvents& events;
+    std::vector<Strip> strips;
+    float height = 0;  // of all strips
+    Hovered hovered;
+};
+
+const DocumentPtr& document_of(const Selection& selection, size_t trace) {
+    return trace == 0 ? selection.a : selection.b;
+}
+
+profiler::ActivitySource source_of(const Selection& selection, size_t trace) {
+    const DocumentPtr& document = document_of(selection, trace);
+    return {document->trace.get(), &document->activity};
+}
+
+void lay_out_strips(Frame& frame) {
+    const auto add = [&](Strip strip, float height) {
+        strip.top = frame.height;
+        strip.height = height;
+        frame.strips.push_back(strip);
+        frame.height += height;
+    };
+    for (size_t t = 0; t < frame.view.traces.size(); ++t) {
+        if (frame.view.traces.size() > 1) add({.trace = t}, px(24));
+        for (const ActivityViewLane& lane : frame.view.traces[t].lanes) {
+            add({.trace = t, .lane = &lane}, px(18));
+            for (const auto& row : lane.rows) {
+                add({.trace = t, .lane = &lane, .blocks = &row}, px(19));
+            }
+            frame.height += px(5);
+        }
+    }
+}
+
+void draw_legend(Frame& frame) {
+    const ImVec2 start = ImGui::GetCursorPos();
+    const float buttons = em(2.2F);
+    const float width = ImGui::GetContentRegionAvail().x - buttons;
+    ImGui::SetCursorPosX(start.x + width);
+    if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
+    ImGui::SetItemTooltip("Show the whole capture (F)");
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorPos({start.x, start.y + ImGui::GetStyle().FramePadding.y});
+    for (const profiler::ActivityClass activity_class : frame.view.classes) {
+        swatch(activity_color(activity_class));
+        text(profiler::label_of(activity_class));
+        ImGui::SameLine(0, px(12));
+    }
+    if (!frame.view.has_kernels) {
+        dim_text(fit_to("calls only: on the CPU an op is its own kernel",
+                        start.x + width - ImGui::GetCursorPosX() - px(8)));
+    }
+    ImGui::NewLine();  // ends the line of the last swatch
+    ImGui::SetCursorPos({start.x, below});
+}
+
+// ---- blocks ---------------------------------------------------------------------------------
+
+/// How a block stands to the op that was picked.
+enum class Kinship : uint8_t { kNone, kPicked, kSameOp, kForwardOrBackward };
+
+Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
+    const auto& picked = frame.input.selection->activity;
+    if (!picked || block.count > 1 || picked->in_b != (trace == 1)) return Kinship::kNone;
+    if (picked->id == block.id) return Kinship::kPicked;
+    const profiler::Trace& of = *document_of(*frame.input.selection, trace)->trace;
+    const auto op = profiler::op_of(of, block.id);
+    const auto picked_op = profiler::op_of(of, picked->id);
+    if (!op.valid() || !picked_op.valid()) return Kinship::kNone;
+    if (op == picked_op) return Kinship::kSameOp;
+    const auto forward = [&](profiler::Id<profiler::Op> id) {
+        return of.ops.get<&profiler::Op::forward>(id);
+    };
+    const bool related = forward(op) == picked_op || forward(picked_op) == op;
+    return related ? Kinship::kForwardOrBackward : Kinship::kNone;
+}
+
+void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
+                const ActivityBlock& block, float top) {
+    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
+    const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
+    const float bottom = top + strip.height - px(1);
+    const Kinship kin = kinship(frame, strip.trace, block);
+    // Merged blocks are as pale as they were idle.
+    const auto busy = static_cast<float>(block.busy);
+    const float alpha = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
+    const ImU32 fill = activity_color(block.activity_class);
+    // A gap between neighbours, where there is room for one.
+    const float gap = right - left > px(4) ? 1.0F : 0.0F;
+    draw->AddRectFilled({left, top}, {right - gap, bottom}, with_alpha(fill, alpha),
+                        right - left > px(6) ? px(2) : 0);
+    if (kin != Kinship::kNone) {
+        const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
+        draw->AddRect({left, top}, {std::max(right - gap, left + px(2)), bottom}, color, px(2),
+                      px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
+    }
+    if (block.count > 1 || right - left < px(34)) return;
+    const float room = right - left - px(8);
+    std::string label = profiler::short_name(block.name);
+    if (text_width(label) > room) label = fit_to(label.substr(label.rfind(':') + 1), room);
+    draw->AddText({left + px(4), std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2)},
+                  ink_on(fill), label.c_str());
+}
+
+void draw_blocks(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
+                 float top) {
+    const auto& blocks = strip.blocks->blocks;
+    const auto ends_before = [](const ActivityBlock& block, double time) {
+        return block.end_ns < time;
+    };
+    const auto first = std::lower_bound(blocks.begin(), blocks.end(), map.x_min, ends_before);
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const bool in_row = ImPlot::IsPlotHovered() && mouse.y >= top && mouse.y < top + strip.height;
+    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
+        draw_block(frame, draw, map, strip, *block, top);
+        const float left = map.x(block->start_ns);
+        const float right = std::max(map.x(block->end_ns), left + px(2));
+        if (in_row && mouse.x >= left && mouse.x < right) frame.hovered = {strip.trace, &*block};
+    }
+}
+
+/// The name of a trace or of a lane stays at the left edge however far the plot is panned.
+void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
+               float top) {
+    const Selection& selection = *frame.input.selection;
+    const float x = map.corner.x + px(6);
+    if (strip.lane) {
+        const float y = std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2);
+        std::string name = strip.lane->name;
+        if (strip.lane->left_out > 0) {
+            name += fmt::format("   {} more that overlap are not shown",
+                                profiler::format_count(strip.lane->left_out));
+        }
+        draw->AddText({x, y}, palette().dim, name.c_str());
+        return;
+    }
+    const DocumentLook& look = strip.trace == 0 ? selection.look_a : selection.look_b;
+    draw->AddRectFilled({map.corner.x, top}, {map.right(), top + strip.height - px(2)},
+                        palette().panel);
+    const ScopedFont bold(fonts().bold, kSmallSize);
+    const float size = ImGui::GetTextLineHeight() + px(2);
+    const float y = std::round(top + (strip.height - size) / 2);
+    const ImU32 color = recipe_color(look.color);
+    draw->AddRectFilled({x, y}, {x + size, y + size}, color, px(3));
+    const char* letter = strip.trace == 0 ? "A" : "B";
+    const ImVec2 glyph = ImGui::CalcTextSize(letter);
+    draw->AddText({std::round(x + (size - glyph.x) / 2), std::round(y + (size - glyph.y) / 2)},
+                  ink_on(color), letter);
+    draw->AddText({x + size + px(7), y + px(1)}, palette().text, look.name.c_str());
+}
+
+void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    for (const Strip& strip : frame.strips) {
+        const float top = std::round(map.corner.y + strip.top - static_cast<float>(map.y_min));
+        if (top + strip.height < map.corner.y || top > map.bottom()) continue;
+        if (strip.blocks) {
+            draw_blocks(frame, draw, map, strip, top);
+        } else {
+            draw_name(frame, draw, map, strip, top);
+        }
+    }
+}
+
+// ---- selection ------------------------------------------------------------------------------
+
+void draw_selection(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
+    const Selection& selection = *frame.input.selection;
+    if (selection.range) draw_range(draw, map, *selection.range);
+    if (selection.tensor && selection.tensor->alloc_ns) {
+        const float left = map.x(*selection.tensor->alloc_ns);
+        const float right =
+            selection.tensor->free_ns ? map.x(*selection.tensor->free_ns) : map.right();
+        draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                            with_alpha(palette().accent, 0.10F));
+    }
+    const auto cursor = frame.state.cursor_ns ? frame.state.cursor_ns : frame.input.cursor_ns;
+    if (cursor) draw_cursor(draw, map, *cursor);
+}
+
+void draw_readout(const Frame& frame) {
+    const ActivityBlock* block = frame.hovered.block;
+    if (!block || !ImGui::BeginTooltip()) return;
+    if (block->count > 1) {
+        text(fmt::format("{} spans in {}", profiler::format_count(block->count),
+                         profiler::format_duration(std::llround(block->end_ns - block->start_ns))));
+        dim_text(fmt::format("busy {} of the time; zoom in to tell them apart",
+                             profiler::format_percent(block->busy)));
+        ImGui::EndTooltip();
+        return;
+    }
+    const auto readout =
+        profiler::read_activity(source_of(*frame.input.selection, frame.hovered.trace), block->id);
+    ImGui::PushTextWrapPos(em(38));
+    bold_text(readout.title);
+    ImGui::PopTextWrapPos();
+    if (ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) {
+        for (const auto& [label, value] : readout.rows) {
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            dim_text(label);
+            ImGui::TableNextColumn();
+            text(value);
+        }
+        ImGui::EndTable();
+    }
+    ImGui::EndTooltip();
+}
+
+/// A click without a drag picks; a double click zooms to what is under it, or shows all.
+void handle_mouse(Frame& frame) {
+    if (!ImPlot::IsPlotHovered()) return;
+    const ActivityBlock* block = frame.hovered.block;
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+        if (!block) {
+            frame.events.fit_time = true;
+            return;
+        }
+        const double margin = (block->end_ns - block->start_ns) / 2;
+        frame.state.start_ns = block->start_ns - margin;
+        frame.state.end_ns = block->end_ns + margin;
+        return;
+    }
+    const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
+    const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+                         std::abs(drag.x) + std::abs(drag.y) < px(4);
+    if (!clicked) return;
+    if (block && block->count == 1) {
+        frame.events.activity = PickedActivity{frame.hovered.trace == 1, block->id};
+    } else {
+        frame.events.clear_activity = true;
+    }
+}
+
+// ---- the plot -------------------------------------------------------------------------------
+
+void setup_axes(Frame& frame, ImVec2 size) {
+    const profiler::TimeRange& limits = frame.input.limits;
+    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
+    const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
+    ImPlot::SetupAxes(nullptr, nullptr, quiet,
+                      quiet | ImPlotAxisFlags_NoDecorations | ImPlotAxisFlags_Invert);
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
+                size.x);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
+    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
+    // A unit of the vertical axis is a pixel: dragging scrolls the lanes, nothing zooms them.
+    const double shown = std::max(1.0F, size.y);
+    const double all = std::max<double>(frame.height, shown);
+    frame.state.top_px = std::clamp(frame.state.top_px, 0.0, all - shown);
+    frame.state.bottom_px = frame.state.top_px + shown;
+    ImPlot::SetupAxisLinks(ImAxis_Y1, &frame.state.top_px, &frame.state.bottom_px);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_Y1, 0, all);
+    ImPlot::SetupAxisZoomConstraints(ImAxis_Y1, shown, shown);
+    ImPlot::SetupFinish();
+}
+
+int draw_plot(Frame& frame) {
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, em(5))}, kPlainPlot)) return 0;
+    const float axis = em(1.6F);
+    setup_axes(frame, {space.x, std::max(space.y, em(5)) - axis});
+    const ImVec2 size = ImPlot::GetPlotSize();
+    PlotMap map = current_plot_map();
+    map.y_min = frame.state.top_px;
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    ImPlot::PushPlotClipRect();
+    draw_strips(frame, draw, map);
+    if (ImPlot::IsPlotHovered()) frame.state.cursor_ns = ImPlot::GetPlotMousePos().x;
+    draw_selection(frame, draw, map);
+    handle_mouse(frame);
+    ImPlot::PopPlotClipRect();
+    ImPlot::EndPlot();
+    return static_cast<int>(size.x);
+}
+
+void draw_unfilled(const KernelsInput& input, PanelEvents& events) {
+    if (!input.selection->a) {
+        empty_state(ICON_CHART_GANTT, "No trace is open",
+                    "Calls, kernels and copies of the traces A and B appear here, on the time axis "
+                    "of the Memory timeline.");
+    } else if (!input.selection->a->has_step) {
+        draw_missing_step(ICON_CHART_GANTT, *input.selection);
+    } else if (!input.error.empty()) {
+        empty_state(ICON_TRIANGLE_EXCLAMATION, "What ran could not be drawn", input.error);
+    } else {
+        working_line("Laying out calls and kernels ...");
+    }
+    // The width must be known before anything can be laid out.
+    events.kernels_width_px = static_cast<int>(ImGui::GetContentRegionAvail().x);
+}
+
+}  // namespace
+
+PanelEvents draw_kernels_panel(const KernelsInput& input, KernelsState& state) {
+    PanelEvents events;
+    state.cursor_ns.reset();
+    if (!input.view || input.view->traces.empty()) {
+        draw_unfilled(input, events);
+        return events;
+    }
+    const bool has_spans = std::any_of(input.view->traces.begin(), input.view->traces.end(),
+                                       [](const auto& trace) { return !trace.lanes.empty(); });
+    if (!has_spans) {
+        empty_state(ICON_CHART_GANTT, "Nothing is known of what ran",
+                    "This trace holds memory only; a capture of ours records calls and kernels.");
+        return events;
+    }
+    Frame frame{input, *input.view, state, events, {}, 0, {}};
+    state.start_ns = input.window.start_ns;
+    state.end_ns = std::max(input.window.end_ns, state.start_ns + 1);
+    const double start_ns = state.start_ns, end_ns = state.end_ns;
+    lay_out_strips(frame);
+    draw_legend(frame);
+    if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
+    draw_readout(frame);
+    if (state.start_ns != start_ns || state.end_ns != end_ns) {
+        events.time_window = input.window;
+        events.time_window->start_ns = state.start_ns;
+        events.time_window->end_ns = state.end_ns;
+    }
+    return events;
+}
+
+}  // namespace app

@@ -1,0 +1,224 @@
+#include "profiler/analysis/activity.h"
+
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace profiler {
+namespace {
+
+struct Span {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    ActivityId id;
+};
+
+/// Outer calls before the calls inside them.
+void sort_spans(std::vector<Span>& spans) {
+    std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+        return std::tie(a.start_ns, b.end_ns) < std::tie(b.start_ns, a.end_ns);
+    });
+}
+
+void append(const Span& span, ActivityRow& row) {
+    const bool first = row.ids.empty();
+    row.busy_ns.push_back(first ? 0 : row.busy_ns.back() + row.end_ns.back() - row.start_ns.back());
+    row.start_ns.push_back(span.start_ns);
+    row.end_ns.push_back(span.end_ns);
+    row.ids.push_back(span.id);
+}
+
+void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
+    sort_spans(spans);
+    for (const Span& span : spans) {
+        // Rows of calls are taken from the outermost inwards: the search ends after a few.
+        const auto is_free = [&](const ActivityRow& row) {
+            return row.end_ns.back() <= span.start_ns;
+        };
+        auto row = std::find_if(lane.rows.begin(), lane.rows.end(), is_free);
+        if (row == lane.rows.end()) {
+            if (lane.rows.size() == ActivityLane::kMostRows) {
+                ++lane.left_out;
+                continue;
+            }
+            row = lane.rows.emplace(lane.rows.end());
+        }
+        append(span, *row);
+    }
+}
+
+/// Rows of one table by the thread or stream they name, -1 where they name none.
+template <auto Place, auto Start, auto End, typename Row>
+void collect(const Table<Row>& table, ActivityKind kind, std::map<int32_t, std::vector<Span>>& to) {
+    const auto places = table.template column<Place>();
+    const auto starts = table.template column<Start>();
+    const auto ends = table.template column<End>();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        // A call that never returned (the capture was killed in it) has no end.
+        if (starts[i] < 0 || ends[i] < starts[i]) continue;
+        to[places[i].value].push_back({starts[i], ends[i], {kind, static_cast<int32_t>(i)}});
+    }
+}
+
+std::string name_of_thread(const Trace& trace, Id<Thread> id) {
+    if (!id.valid()) return "calls";
+    const Thread thread = trace.threads[id];
+    const std::string_view name = trace.text(thread.name);
+    return name.empty() ? fmt::format("thread {}", thread.system_id)
+                        : fmt::format("{} thread", name);
+}
+
+std::string name_of_stream(const Trace& trace, Id<Stream> id) {
+    if (!id.valid()) return "kernels";
+    const Stream stream = trace.streams[id];
+    const std::string name = fmt::format("stream {}", stream.handle);
+    if (!stream.device.valid() || trace.devices.size() < 2) return name;
+    return fmt::format("{} of {}", name,
+                       trace.text(trace.devices.get<&Device::name>(stream.device)));
+}
+
+ActivityClass class_of(OpClass op_class) {
+    switch (op_class) {
+        case OpClass::kContraction:
+            return ActivityClass::kContraction;
+        case OpClass::kNormalization:
+            return ActivityClass::kNormalization;
+        case OpClass::kElementWise:
+            return ActivityClass::kElementWise;
+        case OpClass::kOther:
+            return ActivityClass::kOther;
+    }
+    return ActivityClass::kOther;
+}
+
+}  // namespace
+
+std::size_t ActivityRow::first_ending_after(int64_t time_ns) const {
+    return static_cast<std::size_t>(std::upper_bound(end_ns.begin(), end_ns.end(), time_ns) -
+                                    end_ns.begin());
+}
+
+std::size_t ActivityRow::first_starting_at(int64_t time_ns) const {
+    return static_cast<std::size_t>(std::lower_bound(start_ns.begin(), start_ns.end(), time_ns) -
+                                    start_ns.begin());
+}
+
+template <typename Row>
+Activity::ByOp<Row>::ByOp(std::span<const Id<Op>> op_of_row, std::size_t num_ops)
+    : first_(num_ops + 1) {
+    for (const Id<Op> op : op_of_row) {
+        if (op.valid()) ++first_[op.index() + 1];
+    }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    rows_.resize(first_.back());
+    std::vector<std::size_t> next = first_;
+    for (std::size_t i = 0; i < op_of_row.size(); ++i) {
+        if (op_of_row[i].valid()) rows_[next[op_of_row[i].index()]++] = Id<Row>(i);
+    }
+}
+
+template <typename Row>
+std::span<const Id<Row>> Activity::ByOp<Row>::of(Id<Op> op) const {
+    if (!op.valid() || op.index() + 1 >= first_.size()) return {};
+    return std::span(rows_).subspan(first_[op.index()],
+                                    first_[op.index() + 1] - first_[op.index()]);
+}
+
+Activity::Activity(const Trace& trace)
+    : kernels_(trace.kernels.column<&Kernel::op>(), trace.ops.size()),
+      allocations_(trace.allocations.column<&Allocation::op>(), trace.ops.size()) {
+    std::map<int32_t, std::vector<Span>> threads, streams;
+    collect<&Op::thread, &Op::start_ns, &Op::end_ns>(trace.ops, ActivityKind::kOp, threads);
+    collect<&Kernel::stream, &Kernel::start_ns, &Kernel::end_ns>(trace.kernels,
+                                                                 ActivityKind::kKernel, streams);
+    collect<&Memcpy::stream, &Memcpy::start_ns, &Memcpy::end_ns>(trace.memcpys,
+                                                                 ActivityKind::kMemcpy, streams);
+    const auto add = [&](std::vector<Span>& spans, std::string name, bool is_stream) {
+        lay_out(spans, lanes_.emplace_back(ActivityLane{std::move(name), is_stream, {}, 0}));
+    };
+    for (auto& [thread, spans] : threads) {
+        Id<Thread> id;
+        id.value = thread;
+        add(spans, name_of_thread(trace, id), false);
+    }
+    for (auto& [stream, spans] : streams) {
+        Id<Stream> id;
+        id.value = stream;
+        add(spans, name_of_stream(trace, id), true);
+    }
+}
+
+std::span<const Id<Kernel>> Activity::kernels_of(Id<Op> op) const { return kernels_.of(op); }
+
+std::span<const Id<Allocation>> Activity::allocations_of(Id<Op> op) const {
+    return allocations_.of(op);
+}
+
+int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
+    int64_t count = 0;
+    for (const ActivityLane& lane : lanes_) {
+        if (!lane.is_stream) continue;
+        for (const ActivityRow& row : lane.rows) {
+            const std::size_t first = row.first_ending_after(start_ns);
+            const std::size_t last = row.first_starting_at(end_ns);
+            count += std::max<int64_t>(0, static_cast<int64_t>(last) - static_cast<int64_t>(first));
+        }
+    }
+    return count;
+}
+
+ActivityClass class_of(const Trace& trace, ActivityId id) {
+    if (id.kind == ActivityKind::kMemcpy) return ActivityClass::kCopy;
+    const Id<Op> op = op_of(trace, id);
+    return op.valid() ? class_of(trace.ops.get<&Op::op_class>(op)) : ActivityClass::kOther;
+}
+
+std::string_view name_of(const Trace& trace, ActivityId id) {
+    const auto row = static_cast<std::size_t>(id.row);
+    switch (id.kind) {
+        case ActivityKind::kOp:
+            return trace.text(trace.ops.get<&Op::name>(Id<Op>(row)));
+        case ActivityKind::kKernel:
+            return trace.text(trace.kernels.get<&Kernel::name>(Id<Kernel>(row)));
+        case ActivityKind::kMemcpy:
+            return trace.text(trace.memcpys.get<&Memcpy::kind>(Id<Memcpy>(row)));
+    }
+    return {};
+}
+
+ActivitySpan span_of(const Trace& trace, ActivityId id) {
+    const auto row = static_cast<std::size_t>(id.row);
+    switch (id.kind) {
+        case ActivityKind::kOp:
+            return {trace.ops.get<&Op::start_ns>(Id<Op>(row)),
+                    trace.ops.get<&Op::end_ns>(Id<Op>(row))};
+        case ActivityKind::kKernel:
+            return {trace.kernels.get<&Kernel::start_ns>(Id<Kernel>(row)),
+                    trace.kernels.get<&Kernel::end_ns>(Id<Kernel>(row))};
+        case ActivityKind::kMemcpy:
+            return {trace.memcpys.get<&Memcpy::start_ns>(Id<Memcpy>(row)),
+                    trace.memcpys.get<&Memcpy::end_ns>(Id<Memcpy>(row))};
+    }
+    return {};
+}
+
+Id<Op> op_of(const Trace& trace, ActivityId id) {
+    if (!id.valid()) return {};
+    const auto row = static_cast<std::size_t>(id.row);
+    switch (id.kind) {
+        case ActivityKind::kOp:
+            return Id<Op>(row);
+        case ActivityKind::kKernel:
+            return trace.kernels.get<&Kernel::op>(Id<Kernel>(row));
+        case ActivityKind::kMemcpy:
+            return trace.memcpys.get<&Memcpy::op>(Id<Memcpy>(row));
+    }
+    return {};
+}
+
+}  // namespace profiler

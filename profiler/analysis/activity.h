@@ -1,0 +1,107 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What ran when: the framework's calls on their threads, kernels and copies on their streams.
+namespace profiler {
+
+enum class ActivityKind : uint8_t { kOp, kKernel, kMemcpy };
+
+/// A row of `op`, `kernel` or `memcpy`.
+struct ActivityId {
+    ActivityKind kind = ActivityKind::kOp;
+    int32_t row = -1;
+
+    bool valid() const { return row >= 0; }
+    friend bool operator==(ActivityId, ActivityId) = default;
+};
+
+/// Spans that do not overlap, in the order of time.
+struct ActivityRow {
+    std::vector<int64_t> start_ns;
+    std::vector<int64_t> end_ns;
+    std::vector<int64_t> busy_ns;  // of all spans before this one
+    std::vector<ActivityId> ids;
+
+    std::size_t size() const { return ids.size(); }
+    /// The first span that ends after `time_ns`.
+    std::size_t first_ending_after(int64_t time_ns) const;
+    /// The first span that starts at `time_ns` or later.
+    std::size_t first_starting_at(int64_t time_ns) const;
+};
+
+/// A thread or a stream: its rows from the outermost call inwards. A span lies in the first row
+/// that is free, which for nested calls is the depth of the call.
+struct ActivityLane {
+    static constexpr std::size_t kMostRows = 32;
+
+    std::string name;        // "main thread", "stream 7 of cuda:0"
+    bool is_stream = false;  // kernels and copies; else calls
+    std::vector<ActivityRow> rows;
+    int64_t left_out = 0;  // spans for which kMostRows rows were not enough
+};
+
+/// Built once per trace in O(n log n) of its ops, kernels and copies; asked for any window in
+/// O(log n) a span shown. It copies what it needs: the trace need not outlive it.
+class Activity {
+public:
+    explicit Activity(const Trace& trace);
+
+    /// Threads in the order of their ids, then streams.
+    const std::vector<ActivityLane>& lanes() const { return lanes_; }
+    bool empty() const { return lanes_.empty(); }
+
+    /// Kernels that `op` itself launched, in their order.
+    std::span<const Id<Kernel>> kernels_of(Id<Op> op) const;
+    /// Allocations made while `op` was the innermost call.
+    std::span<const Id<Allocation>> allocations_of(Id<Op> op) const;
+    /// How many kernels ran at some time in [start_ns, end_ns).
+    int64_t count_kernels(int64_t start_ns, int64_t end_ns) const;
+
+private:
+    /// Rows of another table by the op they name: all rows in one list, ordered by op.
+    template <typename Row>
+    class ByOp {
+    public:
+        ByOp() = default;
+        ByOp(std::span<const Id<Op>> op_of_row, std::size_t num_ops);
+        std::span<const Id<Row>> of(Id<Op> op) const;
+
+    private:
+        std::vector<std::size_t> first_;  // of each op, and the end
+        std::vector<Id<Row>> rows_;
+    };
+
+    std::vector<ActivityLane> lanes_;
+    ByOp<Kernel> kernels_;
+    ByOp<Allocation> allocations_;
+};
+
+/// What a span is coloured and summed by: the class of its op, or a copy.
+enum class ActivityClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
+inline constexpr std::array<std::string_view, 5> kActivityClassNames{
+    "contraction", "normalization", "element_wise", "other", "copy"};
+
+ActivityClass class_of(const Trace& trace, ActivityId id);
+
+/// The whole name of a call or a kernel; a copy's kind.
+std::string_view name_of(const Trace& trace, ActivityId id);
+
+struct ActivitySpan {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+};
+ActivitySpan span_of(const Trace& trace, ActivityId id);
+
+/// The op that a span belongs to: itself, or that which launched it. Invalid where none is known.
+Id<Op> op_of(const Trace& trace, ActivityId id);
+
+}  // namespace profiler

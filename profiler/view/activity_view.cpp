@@ -1,0 +1,300 @@
+#include "profiler/view/activity_view.h"
+
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+namespace profiler {
+namespace {
+
+/// A window and how wide its pixels are.
+struct Pixels {
+    double start_ns = 0;
+    double end_ns = 0;
+    double width_ns = 0;
+
+    /// Where the pixel ends that `time_ns` lies in. Pixels lie on multiples of their width, so that
+    /// panning shows the same blocks.
+    double end_of(double time_ns) const { return (std::floor(time_ns / width_ns) + 1) * width_ns; }
+};
+
+class RowBuilder {
+public:
+    RowBuilder(const Trace& trace, const ActivityRow& row, const TimeMap& map, const Pixels& pixels)
+        : trace_(trace), row_(row), map_(map), pixels_(pixels) {}
+
+    ActivityBlockRow build() {
+        std::size_t i = row_.first_ending_after(own(pixels_.start_ns));
+        const std::size_t end = row_.first_starting_at(own(pixels_.end_ns));
+        while (i < end) i = is_wide(i) ? add(i, i + 1) : add(i, end_of_narrow(i, end));
+        return std::move(blocks_);
+    }
+
+private:
+    int64_t own(double shared_ns) const { return std::llround(map_.to_own(shared_ns)); }
+    double shared(int64_t own_ns) const { return map_.to_shared(static_cast<double>(own_ns)); }
+    bool is_wide(std::size_t i) const {
+        return shared(row_.end_ns[i]) - shared(row_.start_ns[i]) >= 2 * pixels_.width_ns;
+    }
+
+    /// After the narrow spans that begin in the pixel in which span `i` begins.
+    std::size_t end_of_narrow(std::size_t i, std::size_t end) const {
+        const double pixel_end = pixels_.end_of(shared(row_.start_ns[i]));
+        std::size_t last = std::clamp(row_.first_starting_at(own(pixel_end)), i + 1, end);
+        // Spans of a row do not overlap: only the last one can be wide.
+        if (last > i + 1 && is_wide(last - 1)) --last;
+        return last;
+    }
+
+    std::size_t add(std::size_t first, std::size_t end) {
+        const int64_t start_ns = row_.start_ns[first], end_ns = row_.end_ns[end - 1];
+        const int64_t busy_ns =
+            row_.busy_ns[end - 1] - row_.busy_ns[first] + end_ns - row_.start_ns[end - 1];
+        const ActivityId id = row_.ids[first];
+        ActivityBlock block{.start_ns = shared(start_ns),
+                            .end_ns = shared(end_ns),
+                            .id = id,
+                            .count = static_cast<int64_t>(end - first),
+                            .activity_class = class_of(trace_, id),
+                            .name = name_of(trace_, id)};
+        if (block.count > 1 && end_ns > start_ns) {
+            block.busy = static_cast<double>(busy_ns) / static_cast<double>(end_ns - start_ns);
+        }
+        blocks_.blocks.push_back(block);
+        return end;
+    }
+
+    const Trace& trace_;
+    const ActivityRow& row_;
+    const TimeMap& map_;
+    const Pixels& pixels_;
+    ActivityBlockRow blocks_;
+};
+
+ActivityViewTrace build_trace(const ActivitySource& source, const TimeMap& map,
+                              const Pixels& pixels) {
+    ActivityViewTrace view;
+    for (const ActivityLane& lane : source.activity->lanes()) {
+        ActivityViewLane& to =
+            view.lanes.emplace_back(ActivityViewLane{lane.name, lane.is_stream, {}, lane.left_out});
+        for (const ActivityRow& row : lane.rows) {
+            to.rows.push_back(RowBuilder(*source.trace, row, map, pixels).build());
+        }
+    }
+    return view;
+}
+
+void find_classes(ActivityView& view) {
+    std::array<bool, kActivityClassNames.size()> occurs{};
+    for (const ActivityViewTrace& trace : view.traces) {
+        for (const ActivityViewLane& lane : trace.lanes) {
+            view.has_kernels |= lane.is_stream;
+            for (const ActivityBlockRow& row : lane.rows) {
+                for (const ActivityBlock& block : row.blocks) {
+                    occurs[static_cast<std::size_t>(block.activity_class)] = true;
+                }
+            }
+        }
+    }
+    for (std::size_t i = 0; i < occurs.size(); ++i) {
+        if (occurs[i]) view.classes.push_back(static_cast<ActivityClass>(i));
+    }
+}
+
+// ---- demangled names ------------------------------------------------------------------------
+
+/// "CUDAFunctor_add" of "at::native::CUDAFunctor_add<float>, ...".
+std::string_view leaf_of(std::string_view name) {
+    const std::string_view qualified = name.substr(0, name.find_first_of("<(,>"));
+    const std::size_t scope = qualified.rfind("::");
+    return scope == qualified.npos ? qualified : qualified.substr(scope + 2);
+}
+
+/// Kernels of PyTorch and CUTLASS that all do what one of their template arguments says.
+bool is_wrapper(std::string_view leaf) {
+    constexpr std::array<std::string_view, 13> kWrappers{
+        "Kernel",         "Kernel2",       "elementwise_kernel", "vectorized_elementwise_kernel",
+        "reduce_kernel",  "ReduceOp",      "func_wrapper_t",     "unrolled_elementwise_kernel",
+        "AUnaryFunctor",  "BUnaryFunctor", "BinaryFunctor",      "gpu_kernel_impl_nocast",
+        "gpu_kernel_impl"};
+    return std::find(kWrappers.begin(), kWrappers.end(), leaf) != kWrappers.end();
+}
+
+/// The first template argument that is neither a number nor a plain type; of a name that has none,
+/// the first.
+std::string_view telling_argument(std::string_view name) {
+    const std::size_t open = name.find('<');
+    if (open == name.npos) return {};
+    const std::string_view arguments = name.substr(open + 1);
+    for (std::size_t start = 0, depth = 0, i = 0; i < arguments.size(); ++i) {
+        if (arguments.substr(i).starts_with("::")) return arguments.substr(start);
+        if (arguments[i] == '<') ++depth;
+        if (arguments[i] == '>' && depth-- == 0) break;
+        if (arguments[i] == ',' && depth == 0) start = i + 2;  // ", "
+    }
+    return arguments;
+}
+
+// ---- one span in words ----------------------------------------------------------------------
+
+class Readout {
+public:
+    Readout(const ActivitySource& source, ActivityId id) : trace_(*source.trace), source_(source) {
+        readout_.title = name_of(trace_, id);
+        const auto row = static_cast<std::size_t>(id.row);
+        switch (id.kind) {
+            case ActivityKind::kOp:
+                add_op_times(Id<Op>(row));
+                break;
+            case ActivityKind::kKernel:
+                add_kernel(trace_.kernels[Id<Kernel>(row)]);
+                break;
+            case ActivityKind::kMemcpy:
+                add_memcpy(trace_.memcpys[Id<Memcpy>(row)]);
+                break;
+        }
+        const Id<Op> op = op_of(trace_, id);
+        if (!op.valid()) return;
+        if (id.kind != ActivityKind::kOp) add("op", trace_.text(trace_.ops.get<&Op::name>(op)));
+        add_op(trace_.ops[op], op);
+    }
+
+    ActivityReadout take() { return std::move(readout_); }
+
+private:
+    void add(std::string label, std::string_view value) {
+        if (!value.empty()) readout_.rows.emplace_back(std::move(label), value);
+    }
+
+    void add_rate(int64_t flop, int64_t time_ns) {
+        if (flop <= 0) return;
+        add("flop", format_count(flop));
+        // flop per ns = Gflop/s
+        if (time_ns <= 0) return;
+        const double rate = static_cast<double>(flop) / static_cast<double>(time_ns);
+        add("rate", rate < 1000 ? fmt::format("{:.3g} Gflop/s", rate)
+                                : fmt::format("{:.3g} Tflop/s", rate / 1000));
+    }
+
+    void add_op_times(Id<Op> id) {
+        const Op op = trace_.ops[id];
+        add("time", format_duration(op.end_ns - op.start_ns));
+    }
+
+    void add_kernel(const Kernel& kernel) {
+        add("time", format_duration(kernel.end_ns - kernel.start_ns));
+        if (kernel.grid_x > 0) {
+            add("grid", fmt::format("{} x {} x {}", kernel.grid_x, kernel.grid_y, kernel.grid_z));
+            add("block",
+                fmt::format("{} x {} x {}", kernel.block_x, kernel.block_y, kernel.block_z));
+        }
+        if (kernel.registers_per_thread > 0) {
+            add("registers", fmt::format("{} a thread", kernel.registers_per_thread));
+        }
+        if (kernel.shared_memory_bytes > 0) {
+            add("shared memory", format_bytes(kernel.shared_memory_bytes));
+        }
+    }
+
+    void add_memcpy(const Memcpy& copy) {
+        const int64_t time_ns = copy.end_ns - copy.start_ns;
+        add("time", format_duration(time_ns));
+        add("bytes", format_bytes(copy.size_bytes));
+        if (time_ns > 0) {
+            add("rate", fmt::format("{:.3g} GB/s", static_cast<double>(copy.size_bytes) /
+                                                       static_cast<double>(time_ns)));
+        }
+    }
+
+    void add_op(const Op& op, Id<Op> id) {
+        if (op.scope.valid()) add("layer", trace_.text(trace_.scopes.get<&Scope::path>(op.scope)));
+        if (op.phase.valid())
+            add("phase", profiler::name_of(trace_.phases.get<&Phase::kind>(op.phase)));
+        if (op.forward.valid()) {
+            add("gradient of", trace_.text(trace_.ops.get<&Op::name>(op.forward)));
+        }
+        int64_t kernels_ns = 0;
+        const auto kernels = source_.activity->kernels_of(id);
+        for (const Id<Kernel> kernel : kernels) {
+            kernels_ns += trace_.kernels.get<&Kernel::end_ns>(kernel) -
+                          trace_.kernels.get<&Kernel::start_ns>(kernel);
+        }
+        if (!kernels.empty()) {
+            add("kernels", fmt::format("{}, {}", kernels.size(), format_duration(kernels_ns)));
+        }
+        add_rate(op.flop, kernels.empty() ? op.end_ns - op.start_ns : kernels_ns);
+        if (const int64_t words = op.read_words + op.written_words; words > 0) {
+            add("words", fmt::format("{} read, {} written", format_count(op.read_words),
+                                     format_count(op.written_words)));
+        }
+        int64_t allocated_bytes = 0;
+        const auto allocations = source_.activity->allocations_of(id);
+        for (const Id<Allocation> allocation : allocations) {
+            allocated_bytes += trace_.allocations.get<&Allocation::requested_bytes>(allocation);
+        }
+        if (!allocations.empty()) {
+            add("allocates", fmt::format("{} in {}", format_bytes(allocated_bytes),
+                                         allocations.size() == 1
+                                             ? std::string("one tensor")
+                                             : fmt::format("{} tensors", allocations.size())));
+        }
+    }
+
+    const Trace& trace_;
+    const ActivitySource& source_;
+    ActivityReadout readout_;
+};
+
+}  // namespace
+
+ActivityView build_activity_view(const ActivityRequest& request) {
+    ActivityView view;
+    const double range_ns = request.end_ns - request.start_ns;
+    static const TimeMap same;
+    const bool is_drawable = range_ns > 0 && request.width_px > 0 &&
+                             std::abs(request.start_ns) < 0x1p62 &&
+                             std::abs(request.end_ns) < 0x1p62;
+    if (!is_drawable) return view;
+    const Pixels pixels{request.start_ns, request.end_ns, range_ns / request.width_px};
+    for (const ActivitySource& source : request.sources) {
+        const bool is_first = view.traces.empty();
+        if (!is_first && !request.alignment) {
+            throw std::logic_error("two sources of a view on time need an alignment");
+        }
+        const TimeMap& map = is_first ? same : request.alignment->second;
+        view.traces.push_back(build_trace(source, map, pixels));
+    }
+    find_classes(view);
+    return view;
+}
+
+std::string short_name(std::string_view name) {
+    std::string plain(name);
+    constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+    for (std::size_t at = 0; (at = plain.find(kAnonymous)) != plain.npos;) {
+        plain.erase(at, kAnonymous.size());
+    }
+    std::string_view rest = plain;
+    if (rest.starts_with("void ")) rest.remove_prefix(5);
+    constexpr std::string_view kAutograd = "autograd::engine::evaluate_function: ";
+    if (rest.starts_with(kAutograd)) rest.remove_prefix(kAutograd.size());
+    if (rest.find_first_of("<(") == rest.npos) return std::string(rest);  // "aten::addmm"
+    while (is_wrapper(leaf_of(rest))) {
+        const std::string_view inner = telling_argument(rest);
+        if (inner.empty()) break;
+        rest = inner;
+    }
+    return std::string(leaf_of(rest));
+}
+
+ActivityReadout read_activity(const ActivitySource& source, ActivityId id) {
+    if (!id.valid()) return {};
+    return Readout(source, id).take();
+}
+
+}  // namespace profiler

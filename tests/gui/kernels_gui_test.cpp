@@ -1,0 +1,121 @@
+#include "tests/gui/test_window.h"
+
+#include <cmath>
+
+namespace tests {
+namespace {
+
+constexpr const char* kKernels = "//###kernels";
+
+const profiler::ActivityView& view() { return *window().workspace().activity_view(); }
+
+double shown_ns() {
+    const app::TimeWindow& shown = window().workspace().time_window();
+    return shown.end_ns - shown.start_ns;
+}
+
+void open_two(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    c->WindowFocus(kKernels);
+    window().settle(c);
+}
+
+/// Somewhere on the first row of calls of A: below the names of the trace and of its thread.
+ImVec2 on_first_row(ImGuiTestContext* c, float share) {
+    const ImVec2 top = window().point_in(c, kKernels, share, 0);
+    const float line = ImGui::GetTextLineHeightWithSpacing();
+    return {top.x, top.y + line * 5.2F};
+}
+
+void zoom_in(ImGuiTestContext* c, ImVec2 at) {
+    c->MouseMoveToPos(at);
+    for (int i = 0; i < 40 && shown_ns() > 2e5; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    window().settle(c);
+}
+
+void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
+    open_two(c);
+    IM_CHECK(window().workspace().activity_view() != nullptr);
+    IM_CHECK_EQ(view().traces.size(), size_t{2});
+    for (const auto& trace : view().traces) {
+        IM_CHECK_EQ(trace.lanes.size(), size_t{3});
+        IM_CHECK(!trace.lanes[0].is_stream);
+        IM_CHECK(!trace.lanes[1].is_stream);
+        IM_CHECK(trace.lanes[2].is_stream);
+    }
+    IM_CHECK(view().has_kernels);
+    window().take_picture(c, "kernels");
+}
+
+void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
+    open_two(c);
+    const double all = shown_ns();
+    c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.5F, 0.35F));
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    window().settle(c);
+    IM_CHECK_LT(shown_ns(), all * 0.6);
+    const double start_ns = window().ui().panels.kernels.start_ns;
+    IM_CHECK_EQ(start_ns, window().workspace().time_window().start_ns);
+    c->MouseMoveToPos(window().point_in(c, kKernels, 0.5F, 0.5F));
+    for (int i = 0; i < 3; ++i) {
+        c->MouseWheelY(-1);
+        c->Yield();
+    }
+    window().settle(c);
+    IM_CHECK_GT(shown_ns(), window().ui().panels.timeline.end_ns * 0.01);
+    IM_CHECK_EQ(window().ui().panels.timeline.start_ns, window().ui().panels.kernels.start_ns);
+    // The cursor shows in both.
+    IM_CHECK(window().ui().panels.kernels.cursor_ns.has_value());
+    IM_CHECK(!window().ui().panels.timeline.cursor_ns.has_value());
+}
+
+void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
+    open_two(c);
+    zoom_in(c, on_first_row(c, 0.4F));
+    c->MouseMoveToPos(on_first_row(c, 0.4F));
+    c->MouseClick(0);
+    c->Yield(2);
+    const auto& picked = window().workspace().selection().activity;
+    IM_CHECK(picked.has_value());
+    IM_CHECK(!picked->in_b);
+    IM_CHECK(!picked->name.empty());
+    IM_CHECK_LE(picked->range.start_ns, window().workspace().time_window().end_ns);
+    window().take_picture(c, "kernels_picked", true);
+    c->KeyPress(ImGuiKey_Escape);
+    c->Yield(2);
+    IM_CHECK(!window().workspace().selection().activity.has_value());
+}
+
+void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {
+    open_two(c);
+    zoom_in(c, on_first_row(c, 0.5F));
+    const double start_ns = window().workspace().time_window().start_ns;
+    c->MouseMoveToPos(on_first_row(c, 0.6F));
+    c->MouseDown(0);
+    c->MouseMoveToPos(on_first_row(c, 0.4F));
+    c->MouseUp(0);
+    window().settle(c);
+    IM_CHECK_GT(window().workspace().time_window().start_ns, start_ns);
+    IM_CHECK(!window().workspace().selection().activity.has_value());
+}
+
+}  // namespace
+
+void register_kernels_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "kernels", name)->TestFunc = run;
+    };
+    add("shows_threads_and_streams_of_both", shows_threads_and_streams_of_both);
+    add("time_is_shared_with_the_memory_panel", time_is_shared_with_the_memory_panel);
+    add("a_click_picks_an_op_and_another_lets_go", a_click_picks_an_op_and_another_lets_go);
+    add("dragging_moves_in_time_and_picks_nothing", dragging_moves_in_time_and_picks_nothing);
+}
+
+}  // namespace tests
