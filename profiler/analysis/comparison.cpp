@@ -229,6 +229,11 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
 
 }  // namespace
 
+bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b) {
+    if (a.steps < 2 || b.steps < 2) return true;
+    return a.fastest_step_ns <= b.slowest_step_ns && b.fastest_step_ns <= a.slowest_step_ns;
+}
+
 models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
     if (traces.empty())
         return models::fail("There is no trace to compare: name at least one file.");

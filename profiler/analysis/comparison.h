@@ -42,6 +42,10 @@ struct ComparisonColumn {
     std::vector<std::string> files;
 };
 
+/// Whether the steps of one took times that steps of the other took too: what differs is then no
+/// more than their spread. A single step says nothing of its spread, so it overlaps with all.
+bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b);
+
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // those of one step side by side, their baseline first
     std::string

@@ -69,8 +69,7 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
     if (column.steps < 2 || baseline.steps < 2) return {};
-    if (column.fastest_step_ns <= baseline.slowest_step_ns &&
-        baseline.fastest_step_ns <= column.slowest_step_ns) {
+    if (steps_overlap(column, baseline)) {
         constexpr double kAsFast = 0.05;
         if (std::abs(std::log(column.sequences_per_s / baseline.sequences_per_s)) > kAsFast) {
             return "takes steps too uneven to say which is faster";

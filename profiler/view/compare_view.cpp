@@ -122,15 +122,26 @@ double best_rate(const CompareColumn& view) {
     return view.best_point ? view.curve[*view.best_point].sequences_per_s : 0;
 }
 
+/// Whether the spread of one best batch's steps reaches into the other's.
+bool best_rates_overlap(const CompareColumn& a, const CompareColumn& b) {
+    if (!a.best_point || !b.best_point) return true;
+    const CurvePoint &x = a.curve[*a.best_point], &y = b.curve[*b.best_point];
+    return x.sequences_per_s_min <= y.sequences_per_s_max &&
+           y.sequences_per_s_min <= x.sequences_per_s_max;
+}
+
 /// Times are compared on one machine only: between two, the difference is not the recipe's.
-void add_changes(const CompareColumn& baseline, bool same_machine, CompareColumn& view) {
+void add_changes(const CompareColumn& baseline, bool same_machine, bool speed_is_certain,
+                 CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
     view.kept_change = change_of(bytes(view.kept_bytes), bytes(baseline.kept_bytes), Better::kLess);
     if (same_machine) {
         view.throughput_change =
             change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
+        if (!speed_is_certain) view.throughput_change.tone = Tone::kNeutral;
         view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
+        if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
     }
     if (view.max_batch_size && baseline.max_batch_size) {
         view.max_batch_change =
@@ -218,7 +229,9 @@ CompareView build_compare_view(const Comparison& comparison) {
         const ComparisonColumn& own = comparison.columns[column.index];
         const ComparisonColumn& baseline = comparison.columns[own.baseline];
         const bool same_machine = own.source == baseline.source && own.device == baseline.device;
-        add_changes(view.columns[own.baseline], same_machine, column);
+        const bool speed_is_certain =
+            own.source == Source::kPredicted || !steps_overlap(own, baseline);
+        add_changes(view.columns[own.baseline], same_machine, speed_is_certain, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;

@@ -23,6 +23,8 @@ ComparisonColumn make_column(std::string recipe, int64_t activation_gib, int64_t
     column.peak_allocated_bytes = (6 + activation_gib) * kGiB;
     column.kept_bytes = activation_gib * kGiB;
     column.step_time_ns = step_ms * 1'000'000;
+    column.fastest_step_ns = (step_ms - 5) * 1'000'000;
+    column.slowest_step_ns = (step_ms + 5) * 1'000'000;
     column.steps = 3;
     column.sequences_per_s = 8e3 / static_cast<double>(step_ms);
     return column;
@@ -89,6 +91,16 @@ TEST(BuildCompareView, SaysWhatTheSecondRecipeSavesAndCosts) {
     EXPECT_EQ(tempo.throughput_change.tone, Tone::kBad);
     EXPECT_TRUE(view.columns[0].peak_change.empty());
     EXPECT_TRUE(view.columns[0].is_baseline);
+}
+
+TEST(BuildCompareView, CallsASpeedNeutralThatTheSpreadOfTheStepsExplains) {
+    Comparison comparison = make_comparison();
+    ComparisonColumn &original = comparison.columns[0], &tempo = comparison.columns[1];
+    original.slowest_step_ns = tempo.fastest_step_ns;
+    EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kNeutral);
+    EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.text, "-9.1 %");
+    original.source = tempo.source = Source::kPredicted;  // no spread: the model's own difference
+    EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kBad);
 }
 
 TEST(BuildCompareView, CallsNoChangeNeutral) {
