@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -230,6 +231,8 @@ void Workspace::select_row(const profiler::LedgerViewRow& row) {
         const profiler::TimeMap map = in_b && alignment_ ? alignment_->second : profiler::TimeMap();
         tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
         if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
+        tensor.num_kernels = document->activity.count_kernels(
+            alloc_ns, free_ns >= 0 ? free_ns : std::numeric_limits<int64_t>::max());
     }
     reveal(tensor);
     selection_.tensor = tensor;

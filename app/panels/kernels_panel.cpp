@@ -209,16 +209,34 @@ void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
 
 // ---- selection ------------------------------------------------------------------------------
 
+/// The time in which a tensor lives, and a line at the lower edge that says what ran meanwhile.
+void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
+    if (!tensor.alloc_ns) return;
+    const float left = std::max(map.x(*tensor.alloc_ns), map.corner.x);
+    const float right =
+        std::min(tensor.free_ns ? map.x(*tensor.free_ns) : map.right(), map.right());
+    if (right < map.corner.x || left > map.right()) return;
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().accent, 0.10F));
+    const ScopedFont font(fonts().text, kSmallSize);
+    std::string line =
+        fmt::format("{}  {}", tensor.name, profiler::format_bytes(tensor.size_bytes));
+    if (tensor.num_kernels > 0) {
+        line +=
+            fmt::format(", {} kernels while it lives", profiler::format_count(tensor.num_kernels));
+    }
+    const float height = px(18), top = map.bottom() - height - px(3);
+    draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
+                        with_alpha(palette().accent, 0.80F), px(3));
+    line = fit_to(line, right - left - px(10));
+    draw->AddText({left + px(5), std::round(top + (height - ImGui::GetTextLineHeight()) / 2)},
+                  palette().plot, line.c_str());
+}
+
 void draw_selection(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const Selection& selection = *frame.input.selection;
     if (selection.range) draw_range(draw, map, *selection.range);
-    if (selection.tensor && selection.tensor->alloc_ns) {
-        const float left = map.x(*selection.tensor->alloc_ns);
-        const float right =
-            selection.tensor->free_ns ? map.x(*selection.tensor->free_ns) : map.right();
-        draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
-                            with_alpha(palette().accent, 0.10F));
-    }
+    if (selection.tensor) draw_tensor_life(draw, map, *selection.tensor);
     const auto cursor = frame.state.cursor_ns ? frame.state.cursor_ns : frame.input.cursor_ns;
     if (cursor) draw_cursor(draw, map, *cursor);
 }

@@ -31,6 +31,7 @@ struct SelectedTensor {
     bool in_b = false;               // kept by B only
     std::optional<double> alloc_ns;  // on the shared time axis
     std::optional<double> free_ns;   // none: lives to the end
+    int64_t num_kernels = 0;         // that ran while it lived; 0 on the CPU
 };
 
 /// A call, a kernel or a copy under the mouse when it was clicked.

@@ -93,6 +93,19 @@ void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
     IM_CHECK(!window().workspace().selection().activity.has_value());
 }
 
+void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
+    open_two(c);
+    const ImRect row = c->ItemInfo("//###ledger/**/$$3/##row").RectFull;
+    c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
+    c->MouseClick();
+    window().settle(c);
+    const auto& tensor = window().workspace().selection().tensor;
+    IM_CHECK(tensor.has_value());
+    IM_CHECK_GT(tensor->num_kernels, 0);
+    window().take_picture(c, "kernels_tensor");
+    c->KeyPress(ImGuiKey_Escape);
+}
+
 void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {
     open_two(c);
     zoom_in(c, on_first_row(c, 0.5F));
@@ -115,6 +128,8 @@ void register_kernels_tests(ImGuiTestEngine* engine) {
     add("shows_threads_and_streams_of_both", shows_threads_and_streams_of_both);
     add("time_is_shared_with_the_memory_panel", time_is_shared_with_the_memory_panel);
     add("a_click_picks_an_op_and_another_lets_go", a_click_picks_an_op_and_another_lets_go);
+    add("a_tensor_of_the_ledger_shows_its_life_and_what_ran",
+        a_tensor_of_the_ledger_shows_its_life_and_what_ran);
     add("dragging_moves_in_time_and_picks_nothing", dragging_moves_in_time_and_picks_nothing);
 }
 
