@@ -1,0 +1,115 @@
+// Traces: as files, as bytes between two programs, and as rows without sense under every analysis.
+#include "profiler/analysis/activity.h"
+#include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/health.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/trace/trace_bytes.h"
+#include "profiler/trace/trace_file.h"
+#include "profiler/view/activity_view.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/timeline_view.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/profiler/trace/random_trace.h"
+#include "tests/profiler/trace/temporary_folder.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+namespace tests {
+namespace {
+
+using namespace profiler;
+
+std::string read_bytes(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+const TemporaryFolder& folder() {
+    static const TemporaryFolder folder;
+    return folder;
+}
+
+/// Everything that commands and the window make of a trace.
+void analyse(const std::shared_ptr<const Trace>& trace) {
+    const Ledger ledger = build_ledger(*trace);
+    (void)check_against_closed_form(*trace, ledger);
+    const MemoryCurve curve(*trace);
+    const PeakReport peak = find_peak(*trace);
+    const Activity activity(*trace);
+    (void)report_health(*trace);
+    TimelineRequest timeline{.sources = {{trace.get(), &curve, &peak, "A"}}, .width_px = 300};
+    const TimeRange range = fit_timeline(timeline);
+    timeline.start_ns = range.start_ns;
+    timeline.end_ns = range.end_ns;
+    (void)build_timeline_view(timeline);
+    const auto activities = build_activity_view({.sources = {{trace.get(), &activity}},
+                                                 .start_ns = range.start_ns,
+                                                 .end_ns = range.end_ns,
+                                                 .width_px = 300});
+    for (const auto& of_trace : activities.traces) {
+        for (const auto& lane : of_trace.lanes) {
+            if (lane.rows.empty() || lane.rows[0].blocks.empty()) continue;
+            const ActivityBlock& block = lane.rows[0].blocks[0];
+            (void)short_name(block.name);
+            (void)read_activity({trace.get(), &activity}, block.id);
+        }
+    }
+    (void)align(*trace, *trace, TimeAlignment::kPhases);
+    const auto comparison = compare({{"a.tscope", trace}, {"b.tscope", trace}});
+    if (comparison) (void)build_compare_view(*comparison);
+}
+
+std::vector<std::string> file_seeds() {
+    std::vector<std::string> seeds;
+    const auto add = [&](const Trace& trace) {
+        const auto file = folder() / "seed.tscope";
+        if (const auto written = write_trace(trace, file); !written) {
+            throw std::runtime_error(written.error().message);
+        }
+        seeds.push_back(read_bytes(file));
+    };
+    add(make_synthetic_trace({.num_allocations = 60, .num_layers = 1}));
+    add(RandomTrace(1).make(3));
+    return seeds;
+}
+
+void read_file(const std::string& bytes) {
+    const auto file = folder() / "mutated.tscope";
+    std::ofstream(file, std::ios::binary) << bytes;
+    if (auto trace = read_trace(file)) analyse(std::make_shared<const Trace>(std::move(*trace)));
+}
+
+std::vector<std::string> byte_seeds() {
+    return {to_bytes(make_synthetic_trace({.num_allocations = 60, .num_layers = 1})),
+            to_bytes(RandomTrace(1).make(3))};
+}
+
+void read_bytes_of_trace(const std::string& bytes) { (void)trace_from_bytes(bytes); }
+
+/// The bytes are the seed of the rows: each mutation is another trace.
+void analyse_rows(const std::string& bytes) {
+    const auto seed = static_cast<unsigned>(std::hash<std::string>()(bytes));
+    analyse(std::make_shared<const Trace>(RandomTrace(seed).make(seed % 60)));
+}
+
+const std::array kTargets{
+    FuzzTarget{"trace_file", file_seeds, read_file},
+    FuzzTarget{"trace_bytes", byte_seeds, read_bytes_of_trace},
+    FuzzTarget{"trace_rows", [] { return std::vector<std::string>{"0123456789abcdef"}; },
+               analyse_rows},
+};
+
+}  // namespace
+
+std::span<const FuzzTarget> trace_targets() { return kTargets; }
+
+}  // namespace tests
