@@ -82,6 +82,15 @@ void measure_frames(app::Shell& shell) {
         measure(shell, name.c_str(), 240,
                 [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
     }
+    // The same with the Kernels panel in front: its spans are as many as the trace has ops.
+    ImGui::SetWindowFocus("###kernels");
+    settle(shell);
+    for (const double zoom : {4.0, 256.0}) {
+        const std::string name = "kernels, panning, zoom " + std::to_string(static_cast<int>(zoom));
+        measure(shell, name.c_str(), 240,
+                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
+    }
+    ImGui::SetWindowFocus("###compare");
     settle(shell);
     measure(shell, "hovering the timeline", 120, [&](int i) {
         int width = 0, height = 0;
