@@ -79,9 +79,13 @@ void lay_out_strips(Frame& frame) {
 
 void draw_legend(Frame& frame) {
     const ImVec2 start = ImGui::GetCursorPos();
-    const float buttons = em(2.2F);
-    const float width = ImGui::GetContentRegionAvail().x - buttons;
+    const bool has_two = frame.view.traces.size() == 2;
+    const float width = ImGui::GetContentRegionAvail().x - em(has_two ? 4.4F : 2.2F);
     ImGui::SetCursorPosX(start.x + width);
+    if (has_two) {
+        align_button(frame.input.window, frame.events);
+        ImGui::SameLine(0, px(4));
+    }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");
     const float below = ImGui::GetCursorPosY();
@@ -191,14 +195,22 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     const ImVec2 glyph = ImGui::CalcTextSize(letter);
     draw->AddText({std::round(x + (size - glyph.x) / 2), std::round(y + (size - glyph.y) / 2)},
                   ink_on(color), letter);
-    draw->AddText({x + size + px(7), y + px(1)}, palette().text, look.name.c_str());
+    const float name_x = x + size + px(7);
+    draw->AddText({name_x, y + px(1)}, palette().text, look.name.c_str());
+    const bool stretched =
+        strip.trace == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
+    if (!stretched) return;
+    const float note_x = name_x + text_width(look.name) + px(12);
+    const ScopedFont plain(fonts().text, kSmallSize);
+    draw->AddText({note_x, y + px(1)}, palette().dim,
+                  "stretched so that its phases meet those of A: lengths are A's");
 }
 
 void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const ScopedFont font(fonts().text, kSmallSize);
     for (const Strip& strip : frame.strips) {
-        const float top = std::round(map.corner.y + strip.top - static_cast<float>(map.y_min));
-        if (top + strip.height < map.corner.y || top > map.bottom()) continue;
+        const float top = std::round(map.corner.y + strip.top);
+        if (!ImGui::IsRectVisible({map.corner.x, top}, {map.right(), top + strip.height})) continue;
         if (strip.blocks) {
             draw_blocks(frame, draw, map, strip, top);
         } else {
@@ -225,7 +237,9 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
         line +=
             fmt::format(", {} kernels while it lives", profiler::format_count(tensor.num_kernels));
     }
-    const float height = px(18), top = map.bottom() - height - px(3);
+    // At the lower edge of what is seen: the plot is as high as its lanes.
+    const float seen = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
+    const float height = px(18), top = std::min(map.bottom(), seen) - height - px(3);
     draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
                         with_alpha(palette().accent, 0.80F), px(3));
     line = fit_to(line, right - left - px(10));
@@ -297,45 +311,71 @@ void handle_mouse(Frame& frame) {
 
 // ---- the plot -------------------------------------------------------------------------------
 
-void setup_axes(Frame& frame, ImVec2 size) {
+void setup_axes(Frame& frame, float width) {
     const profiler::TimeRange& limits = frame.input.limits;
     const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
-    ImPlot::SetupAxes(nullptr, nullptr, quiet,
-                      quiet | ImPlotAxisFlags_NoDecorations | ImPlotAxisFlags_Invert);
+    ImPlot::SetupAxes(nullptr, nullptr, quiet | ImPlotAxisFlags_NoTickLabels,
+                      kFixedAxis | ImPlotAxisFlags_NoDecorations);
     setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
-                size.x);
+                width);
     ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
     ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
     ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
-    // A unit of the vertical axis is a pixel: dragging scrolls the lanes, nothing zooms them.
-    const double shown = std::max(1.0F, size.y);
-    const double all = std::max<double>(frame.height, shown);
-    frame.state.top_px = std::clamp(frame.state.top_px, 0.0, all - shown);
-    frame.state.bottom_px = frame.state.top_px + shown;
-    ImPlot::SetupAxisLinks(ImAxis_Y1, &frame.state.top_px, &frame.state.bottom_px);
-    ImPlot::SetupAxisLimitsConstraints(ImAxis_Y1, 0, all);
-    ImPlot::SetupAxisZoomConstraints(ImAxis_Y1, shown, shown);
     ImPlot::SetupFinish();
 }
 
-int draw_plot(Frame& frame) {
+/// All lanes, as high as they are: the child window around them scrolls.
+PlotMap draw_lanes(Frame& frame) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
-    if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, em(5))}, kPlainPlot)) return 0;
-    const float axis = em(1.6F);
-    setup_axes(frame, {space.x, std::max(space.y, em(5)) - axis});
-    const ImVec2 size = ImPlot::GetPlotSize();
-    PlotMap map = current_plot_map();
-    map.y_min = frame.state.top_px;
+    if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, frame.height + px(4))},
+                           kPlainPlot)) {
+        return {};
+    }
+    setup_axes(frame, space.x);
+    const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
     draw_strips(frame, draw, map);
-    if (ImPlot::IsPlotHovered()) frame.state.cursor_ns = ImPlot::GetPlotMousePos().x;
+    if (ImPlot::IsPlotHovered()) {
+        frame.state.cursor_ns = ImPlot::GetPlotMousePos().x;
+        // The wheel and a drag along the lanes move in time; a drag across them scrolls.
+        if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0)) {
+            ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseDelta.y);
+        }
+    }
     draw_selection(frame, draw, map);
     handle_mouse(frame);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
-    return static_cast<int>(size.x);
+    return map;
+}
+
+/// Under the lanes, however far they are scrolled.
+void draw_time_labels(const Frame& frame, const PlotMap& map) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float y = ImGui::GetCursorScreenPos().y;
+    const int count = std::max(2, static_cast<int>(map.size.x / em(8)));
+    for (const profiler::Tick& tick : profiler::make_ticks(
+             profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns, count)) {
+        const float width = text_width(tick.label);
+        const float x =
+            std::clamp(map.x(tick.value) - width / 2, map.corner.x, map.right() - width);
+        draw->AddText({std::round(x), y}, palette().dim, tick.label.c_str());
+    }
+    ImGui::Dummy({0, ImGui::GetTextLineHeight()});
+}
+
+int draw_plot(Frame& frame) {
+    const float axis = em(1.2F);
+    PlotMap map;
+    {
+        const ScopedChild lanes("##lanes", {-1, -axis}, 0, ImGuiWindowFlags_NoScrollWithMouse);
+        if (lanes) map = draw_lanes(frame);
+    }
+    if (map.size.x > 0) draw_time_labels(frame, map);
+    return static_cast<int>(map.size.x);
 }
 
 void draw_unfilled(const KernelsInput& input, PanelEvents& events) {
@@ -379,9 +419,10 @@ PanelEvents draw_kernels_panel(const KernelsInput& input, KernelsState& state) {
     if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
     draw_readout(frame);
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
-        events.time_window = input.window;
-        events.time_window->start_ns = state.start_ns;
-        events.time_window->end_ns = state.end_ns;
+        TimeWindow window = events.time_window.value_or(input.window);
+        window.start_ns = state.start_ns;
+        window.end_ns = state.end_ns;
+        events.time_window = window;
     }
     return events;
 }

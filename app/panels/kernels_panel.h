@@ -16,8 +16,6 @@ struct KernelsState {
     bool open = true;
     double start_ns = 0;  // visible window; the plot writes it
     double end_ns = 1;
-    double top_px = 0;  // how far the lanes are scrolled
-    double bottom_px = 1;
     std::optional<double> cursor_ns;  // under the mouse
 };
 

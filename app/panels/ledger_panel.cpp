@@ -257,6 +257,31 @@ void draw_row_menu(Frame& frame, size_t index) {
     ImGui::EndPopup();
 }
 
+/// What a narrow panel has no column for: who keeps the tensor, above all.
+void draw_row_readout(const LedgerViewRow& row) {
+    if (!ImGui::BeginTooltip()) return;
+    bold_text(row.tensor);
+    if (ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) {
+        const auto line = [](const char* label, std::string_view value) {
+            if (value.empty()) return;
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            dim_text(label);
+            ImGui::TableNextColumn();
+            text(value);
+        };
+        line("module", row.scope);
+        line("made by", row.op);
+        line("kept by", row.saved_by);
+        line("shape", row.shape + "  " + row.dtype);
+        line("bytes", row.exact_text);
+        line("lives", row.lifetime_text);
+        line("closed form", row.closed_form_text);
+        ImGui::EndTable();
+    }
+    ImGui::EndTooltip();
+}
+
 /// The selected tensor's row, wherever sorting and filters have put it.
 bool is_picked(const Frame& frame, const LedgerViewRow& row) {
     const auto& tensor = frame.input.selection->tensor;
@@ -280,6 +305,7 @@ void draw_row(Frame& frame, size_t index) {
             frame.events.tensor = row;
         }
     }
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row);
     draw_row_menu(frame, index);
     ImGui::SetCursorPos(start);
     draw_cell(frame, row, LedgerColumn::kTensor);

@@ -1,7 +1,9 @@
 #include "app/panels/timeline_drawing.h"
 
 #include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
 #include "app/window/fonts.h"
+#include "app/window/icons.h"
 #include "app/window/theme.h"
 #include "profiler/trace/units.h"
 
@@ -68,6 +70,16 @@ PlotMap current_plot_map() {
     const ImPlotRect limits = ImPlot::GetPlotLimits();
     return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
             limits.X.Max,         limits.Y.Min,          limits.Y.Max};
+}
+
+void align_button(const TimeWindow& window, PanelEvents& events) {
+    const bool phases = window.alignment == profiler::TimeAlignment::kPhases;
+    if (toggle_button(ICON_ALIGN "###align", phases)) {
+        events.time_window = window;
+        events.time_window->alignment =
+            phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
+    }
+    ImGui::SetItemTooltip("Align phases: B is stretched so that its phases meet those of A");
 }
 
 float phase_strip_height() { return px(18); }

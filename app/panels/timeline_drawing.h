@@ -44,6 +44,9 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
+/// The switch between phases aligned and both on their own clocks.
+void align_button(const TimeWindow& window, PanelEvents& events);
+
 /// Height of the strip of phase names.
 float phase_strip_height();
 

@@ -36,14 +36,7 @@ const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 /// Right of the legend: what the plots show, and fit.
 void draw_switches(Frame& frame) {
     if (frame.view.traces.size() == 2) {
-        TimeWindow window = frame.input.window;
-        const bool phases = window.alignment == profiler::TimeAlignment::kPhases;
-        if (toggle_button(ICON_ALIGN "###align", phases)) {
-            window.alignment =
-                phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
-            frame.events.time_window = window;
-        }
-        ImGui::SetItemTooltip("Align phases: B is stretched so that its phases meet those of A");
+        align_button(frame.input.window, frame.events);
         ImGui::SameLine(0, px(4));
         bool& difference = frame.state.show_difference;
         if (toggle_button("B - A###difference", difference)) difference = !difference;

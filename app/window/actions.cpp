@@ -1,7 +1,10 @@
 #include "app/window/actions.h"
 
 #include "app/window/icons.h"
+#include "app/window/layout.h"
 #include "app/window/ui.h"
+
+#include <utility>
 
 namespace app {
 namespace {
@@ -99,7 +102,12 @@ void add_edit_actions(std::vector<Action>& actions) {
     actions.push_back({.menu = Menu::kEdit,
                        .title = "Clear selection",
                        .shortcut = ImGuiKey_Escape,
-                       .run = [](Ui& ui) { ui.workspace.clear_selection(); },
+                       .run =
+                           [](Ui& ui) {
+                               // What lies in front goes first.
+                               if (close_popup() || std::exchange(ui.show_keys, false)) return;
+                               ui.workspace.clear_selection();
+                           },
                        .global = false});
     actions.push_back({.menu = Menu::kEdit,
                        .title = "Search commands",

@@ -117,6 +117,13 @@ void load_layout(const std::string& layout) {
     ImGui::LoadIniSettingsFromMemory(layout.data(), layout.size());
 }
 
+bool close_popup() {
+    const int open = ImGui::GetCurrentContext()->OpenPopupStack.Size;
+    if (open == 0) return false;
+    ImGui::ClosePopupToLevel(open - 1, true);
+    return true;
+}
+
 bool begin_bar(const char* name, ImGuiDir side, float height) {
     return ImGui::BeginViewportSideBar(
         name, ImGui::GetMainViewport(), side, height,

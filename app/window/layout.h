@@ -42,6 +42,9 @@ std::string save_layout();
 /// Only between frames.
 void load_layout(const std::string& layout);
 
+/// Closes the innermost menu or popup; false when none is open.
+bool close_popup();
+
 /// A bar over the window's whole width. Call ImGui::End in any case.
 bool begin_bar(const char* name, ImGuiDir side, float height);
 

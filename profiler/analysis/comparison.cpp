@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/health.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
@@ -46,6 +47,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         column.fastest_step_ns = *fastest;
         column.slowest_step_ns = *slowest;
     }
+    column.was_busy = has_note(trace, kMachineBusy);
     column.step_time_ns = median(std::move(times_ns));
     column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
 }
@@ -172,7 +174,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
             notes.push_back(fmt::format("{} is {}, {} is {}.", baseline.column.recipe,
                                         describe(baseline.column.source), draft.column.recipe,
                                         describe(draft.column.source)));
-        } else if (draft.column.device != baseline.column.device) {
+        } else if (!draft.column.device.empty() && !baseline.column.device.empty() &&
+                   draft.column.device != baseline.column.device) {
             notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
@@ -230,7 +233,7 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
 }  // namespace
 
 bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b) {
-    if (a.steps < 2 || b.steps < 2) return true;
+    if (a.steps < 2 || b.steps < 2 || a.was_busy || b.was_busy) return true;
     return a.fastest_step_ns <= b.slowest_step_ns && b.fastest_step_ns <= a.slowest_step_ns;
 }
 

@@ -31,6 +31,7 @@ struct ComparisonColumn {
     int64_t fastest_step_ns = 0;
     int64_t slowest_step_ns = 0;
     int64_t steps = 0;
+    bool was_busy = false;  // something else took the processor during the steps (kMachineBusy)
     double sequences_per_s = 0;
     double loss = 0;                             // of the last recorded step
     BatchBounds max_batch;                       // what the sweep found of the maximum batch
@@ -43,7 +44,8 @@ struct ComparisonColumn {
 };
 
 /// Whether the steps of one took times that steps of the other took too: what differs is then no
-/// more than their spread. A single step says nothing of its spread, so it overlaps with all.
+/// more than their spread. A single step says nothing of its spread, so it overlaps with all, and
+/// so do steps on a machine that was busy with something else.
 bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b);
 
 struct Comparison {

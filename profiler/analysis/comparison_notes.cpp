@@ -68,6 +68,10 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
 /// One step says nothing of its spread, and steps whose times overlap nothing of the recipe.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
+    if (column.was_busy || baseline.was_busy) {
+        return "was measured on a machine busy with something else, which says nothing of its "
+               "speed";
+    }
     if (column.steps < 2 || baseline.steps < 2) return {};
     if (steps_overlap(column, baseline)) {
         constexpr double kAsFast = 0.05;

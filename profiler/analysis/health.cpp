@@ -99,6 +99,12 @@ std::string count_text(const HealthItem& item) {
     return {};
 }
 
+bool has_note(const Trace& trace, std::string_view code) {
+    const auto codes = trace.health.column<&HealthNote::code>();
+    return std::any_of(codes.begin(), codes.end(),
+                       [&](StringId id) { return trace.text(id) == code; });
+}
+
 std::vector<HealthItem> report_health(const Trace& trace) {
     std::vector<HealthItem> items;
     for (std::size_t i = 0; i < trace.health.size(); ++i) {

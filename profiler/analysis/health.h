@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// What a trace could not see, or had to assume: the capture's own notes and what analysis finds
@@ -27,6 +28,9 @@ struct HealthItem {
 
 /// "1,204 times", "13,631,488 B", "2 steps"; empty where the count says nothing.
 std::string count_text(const HealthItem& item);
+
+/// Whether the capture left a note of this code.
+bool has_note(const Trace& trace, std::string_view code);
 
 /// Errors first, then warnings, then information; the capture's notes before those found here.
 std::vector<HealthItem> report_health(const Trace& trace);

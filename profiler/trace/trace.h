@@ -188,6 +188,8 @@ struct HealthNote {
             Column{"count", &HealthNote::count}, Column{"explanation", &HealthNote::explanation});
     }
 };
+/// The code of a note that says that times are not the workload's alone.
+inline constexpr std::string_view kMachineBusy = "machine_busy";
 
 struct Frame {
     StringId function;

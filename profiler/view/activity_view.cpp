@@ -270,6 +270,7 @@ ActivityView build_activity_view(const ActivityRequest& request) {
         view.traces.push_back(build_trace(source, map, pixels));
     }
     find_classes(view);
+    if (request.alignment) view.alignment = request.alignment->used;
     return view;
 }
 

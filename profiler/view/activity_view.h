@@ -47,8 +47,9 @@ struct ActivityViewTrace {
 
 struct ActivityView {
     std::vector<ActivityViewTrace> traces;
-    std::vector<ActivityClass> classes;  // that occur in the window
-    bool has_kernels = false;            // in any trace, in the window or not
+    std::vector<ActivityClass> classes;              // that occur in the window
+    TimeAlignment alignment = TimeAlignment::kTime;  // what was used
+    bool has_kernels = false;                        // in any trace, in the window or not
 };
 
 /// One trace to draw. Everything is borrowed for the call.

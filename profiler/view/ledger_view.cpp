@@ -156,6 +156,11 @@ int compare_values(T a, T b) {
     return a < b ? -1 : b < a ? 1 : 0;
 }
 
+/// Of a tensor that only B keeps, B's: it stands among those of its size, not at the end.
+int64_t larger_size(const LedgerViewRow& row) {
+    return row.presence == Presence::kAdded ? row.other_bytes : row.size_bytes;
+}
+
 int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn column) {
     switch (column) {
         case LedgerColumn::kTensor:
@@ -172,7 +177,7 @@ int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn co
             return compare_values(a.role, b.role);
         case LedgerColumn::kSize:
         case LedgerColumn::kShare:
-            return compare_values(a.size_bytes, b.size_bytes);
+            return compare_values(larger_size(a), larger_size(b));
         case LedgerColumn::kLifetime:
             return compare_values(a.lifetime_ns, b.lifetime_ns);
         case LedgerColumn::kSavedBy:

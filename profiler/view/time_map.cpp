@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -54,26 +55,36 @@ std::optional<std::string> find_mismatch(const Trace& first, const std::vector<I
     return std::nullopt;
 }
 
-/// When a module first runs in a phase.
-struct ModuleStart {
-    std::string_view module;
+/// What both traces can be held together at: where a module first runs in a phase; in the
+/// optimizer's, which has no modules, where the first, second, ... call of a name begins.
+struct Landmark {
+    std::string name;
     int64_t start_ns = 0;
 };
-using ModuleStarts = std::vector<std::vector<ModuleStart>>;  // of each phase, in the order of ops
+using Landmarks = std::vector<std::vector<Landmark>>;  // of each phase, in the order of ops
 
-ModuleStarts find_module_starts(const Trace& trace) {
-    ModuleStarts starts(trace.phases.size());
+Landmarks find_landmarks(const Trace& trace) {
+    Landmarks landmarks(trace.phases.size());
     std::vector<Id<Phase>> seen_in(trace.scopes.size());  // the last phase in which each scope ran
-    const auto scopes = trace.ops.column<&Op::scope>();
-    const auto phases = trace.ops.column<&Op::phase>();
-    const auto start_ns = trace.ops.column<&Op::start_ns>();
-    for (std::size_t i = 0; i < scopes.size(); ++i) {
-        if (!scopes[i].valid() || !phases[i].valid()) continue;
-        if (std::exchange(seen_in[scopes[i].index()], phases[i]) == phases[i]) continue;
-        const std::string_view module = trace.text(trace.scopes.get<&Scope::path>(scopes[i]));
-        starts[phases[i].index()].push_back({module, start_ns[i]});
+    std::unordered_map<std::string, int> calls;           // "phase name": how many so far
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Id<Op> op(i);
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
+        if (!phase.valid()) continue;
+        std::string name;
+        if (const Id<Scope> scope = trace.ops.get<&Op::scope>(op); scope.valid()) {
+            if (std::exchange(seen_in[scope.index()], phase) == phase) continue;
+            name = trace.text(trace.scopes.get<&Scope::path>(scope));
+        } else {
+            const bool is_update = !trace.ops.get<&Op::parent>(op).valid() &&
+                                   trace.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer;
+            if (!is_update) continue;
+            name = trace.text(trace.ops.get<&Op::name>(op));
+            name += fmt::format(" {}", calls[fmt::format("{} {}", phase.value, name)]++);
+        }
+        landmarks[phase.index()].push_back({std::move(name), trace.ops.get<&Op::start_ns>(op)});
     }
-    return starts;
+    return landmarks;
 }
 
 /// Keeps the map strictly rising: a phase without duration cannot be stretched.
@@ -86,17 +97,17 @@ void add_point(std::vector<Point>& points, int64_t shared_ns, int64_t own_ns) {
     points.push_back(point);
 }
 
-/// Both traces' times at the modules that both ran, as far as they ran in the same order. A module
-/// that a recipe runs at another place (a layer that a checkpoint computes again) is passed over:
-/// `add_point` takes no step back, and nothing may lie beyond the phase's end.
-void add_modules(std::vector<Point>& points, const std::vector<ModuleStart>& a,
-                 const std::vector<ModuleStart>& b, int64_t end_b_ns) {
+/// Both traces' times at the landmarks that both have, as far as they come in the same order. A
+/// module that a recipe runs at another place (a layer that a checkpoint computes again) is passed
+/// over: `add_point` takes no step back, and nothing may lie beyond the phase's end.
+void add_landmarks(std::vector<Point>& points, const std::vector<Landmark>& a,
+                   const std::vector<Landmark>& b, int64_t end_b_ns) {
     std::unordered_map<std::string_view, int64_t> times_b;
-    for (const ModuleStart& start : b) times_b.emplace(start.module, start.start_ns);
-    for (const ModuleStart& start : a) {
-        const auto found = times_b.find(start.module);
+    for (const Landmark& landmark : b) times_b.emplace(landmark.name, landmark.start_ns);
+    for (const Landmark& landmark : a) {
+        const auto found = times_b.find(landmark.name);
         if (found == times_b.end() || found->second >= end_b_ns) continue;
-        add_point(points, start.start_ns, found->second);
+        add_point(points, landmark.start_ns, found->second);
     }
 }
 
@@ -127,14 +138,14 @@ Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted) {
         return {.second = align_starts(first, second),
                 .note = fmt::format("Shown on their own clocks: {}.", *mismatch)};
     }
-    const ModuleStarts starts_a = find_module_starts(first);
-    const ModuleStarts starts_b = find_module_starts(second);
+    const Landmarks landmarks_a = find_landmarks(first);
+    const Landmarks landmarks_b = find_landmarks(second);
     std::vector<Point> points;
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
         const Phase phase_a = first.phases[a[i]];
         const Phase phase_b = second.phases[b[i]];
         add_point(points, phase_a.start_ns, phase_b.start_ns);
-        add_modules(points, starts_a[a[i].index()], starts_b[b[i].index()], phase_b.end_ns);
+        add_landmarks(points, landmarks_a[a[i].index()], landmarks_b[b[i].index()], phase_b.end_ns);
         add_point(points, phase_a.end_ns, phase_b.end_ns);
     }
     return {.second = TimeMap(std::move(points)), .used = TimeAlignment::kPhases};

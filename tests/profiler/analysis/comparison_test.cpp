@@ -346,6 +346,16 @@ TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
                 HasSubstr("is as fast, within the spread"));
 }
 
+TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
+    Trace busy = *make_trace({.recipe = "tempo", .step_times_ns = {1'000'000, 1'100'000}});
+    busy.health.append({.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
+    const auto comparison = compare({{"a", make_trace({.step_times_ns = {8'000'000, 9'000'000}})},
+                                     {"b", std::make_shared<const Trace>(busy)}})
+                                .value();
+    EXPECT_THAT(comparison.sentence, HasSubstr("busy with something else"));
+    EXPECT_THAT(comparison.sentence, Not(HasSubstr("faster")));
+}
+
 TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }
 
 }  // namespace

@@ -99,6 +99,10 @@ TEST(BuildCompareView, CallsASpeedNeutralThatTheSpreadOfTheStepsExplains) {
     original.slowest_step_ns = tempo.fastest_step_ns;
     EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kNeutral);
     EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.text, "-9.1 %");
+    original.slowest_step_ns = original.fastest_step_ns;
+    EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kBad);
+    original.was_busy = true;
+    EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kNeutral);
     original.source = tempo.source = Source::kPredicted;  // no spread: the model's own difference
     EXPECT_EQ(build_compare_view(comparison).columns[1].throughput_change.tone, Tone::kBad);
 }

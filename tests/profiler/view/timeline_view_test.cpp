@@ -280,6 +280,32 @@ TEST(Align, MapsModulesOntoEachOther) {
     EXPECT_EQ(map.to_own(100), 100);
 }
 
+/// An optimizer's phase of 100 ticks in which calls begin at given times.
+Trace make_updates(const std::vector<std::pair<std::string, int64_t>>& calls) {
+    TraceBuilder b;
+    b.begin_step();
+    b.begin_phase(PhaseKind::kOptimizer);
+    int64_t now_ns = 0;
+    for (const auto& [name, start_ns] : calls) {
+        b.wait(start_ns - now_ns);
+        now_ns = start_ns;
+        b.op(name);
+    }
+    b.wait(100 - now_ns);
+    b.end_phase();
+    b.end_step();
+    return b.finish();
+}
+
+TEST(Align, MapsTheOptimizersCallsOntoEachOther) {
+    const Trace first = make_updates({{"mul_", 10}, {"sqrt", 20}, {"mul_", 50}});
+    const Trace second = make_updates({{"mul_", 30}, {"sqrt", 60}, {"mul_", 90}});
+    const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
+    EXPECT_EQ(map.to_own(10), 30);
+    EXPECT_EQ(map.to_own(20), 60);
+    EXPECT_EQ(map.to_own(50), 90) << "the second call of a name is held against the second";
+}
+
 TEST(Align, PassesOverModulesThatRunInAnotherOrder) {
     const Trace first = make_modules({{"a", 10}, {"b", 20}, {"c", 50}});
     const Trace second = make_modules({{"b", 10}, {"a", 20}, {"c", 60}});
