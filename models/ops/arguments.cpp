@@ -31,8 +31,7 @@ void check_rows(const Tensor& x, const char* argument) {
                 x.sym_sizes(), "; expected a last dimension of at least 1");
 }
 
-Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
-                         const Tensor& x) {
+Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x) {
     if (!parameter || !parameter->defined()) return {};
     TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
                     parameter->scalar_type() == x.scalar_type(),

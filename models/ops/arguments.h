@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 /// From torch tensors and schema arguments to raw kernel pointers and typed options, and back.
 /// Checks name the argument. Sizes are symbolic where they may be (torch.compile), so a check asks
@@ -18,6 +19,15 @@
 namespace models::ops {
 
 // ---- tensors ---------------------------------------------------------------------------------
+
+using MaybeTensor = std::optional<Tensor>;
+using TwoTensors = std::tuple<Tensor, Tensor>;
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
+
+/// An argument of a schema's type `Tensor?`: none for an undefined tensor.
+inline MaybeTensor given(const Tensor& tensor) {
+    return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
+}
 
 /// Calls `run` with a value of the kernels' storage type of `tensor`.
 template <typename Run>
@@ -63,8 +73,7 @@ void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
 void check_rows(const Tensor& x, const char* argument);
 /// gamma, beta or bias: [H], the last dimension of x, of x's dtype and device, or none. Returns it
 /// contiguous, or undefined.
-Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
-                         const Tensor& x);
+Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x);
 
 // ---- masks -----------------------------------------------------------------------------------
 

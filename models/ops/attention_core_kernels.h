@@ -6,17 +6,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// Softmax and dropout of attention, and what its backward needs of them, on tensors, without
 /// autograd.
 namespace models::ops {
 
-using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
-
 /// [B, S] of any floating dtype, B sequences of `num_heads` heads each; returned in the dtype of
 /// scores, or undefined.
-inline Tensor checked_additive_mask(const std::optional<Tensor>& mask, const Tensor& scores,
+inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& scores,
                                     int64_t num_heads) {
     TORCH_CHECK(num_heads > 0 && scores.sym_size(0) % num_heads == 0, "tempo: num_heads is ",
                 num_heads, "; expected a divisor of the first dimension of scores, ",
@@ -38,9 +34,8 @@ inline void check_scores(const Tensor& scores, const char* argument) {
 /// Probabilities, dropped probabilities (empty without dropout) and keep mask (empty without
 /// dropout).
 template <typename Device>
-ThreeTensors softmax_dropout_forward(const Tensor& scores,
-                                     const std::optional<Tensor>& additive_mask, double scale,
-                                     bool causal, int64_t num_heads, double p,
+ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& additive_mask,
+                                     double scale, bool causal, int64_t num_heads, double p,
                                      std::string_view masks, at::IntArrayRef key) {
     check_scores(scores, "scores");
     const DropoutSpec spec = dropout_spec(p, masks, key);

@@ -2,7 +2,6 @@
 #include "models/ops/inplace_gelu_kernels.h"
 #include "models/ops/tempo_ops.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
@@ -110,31 +109,6 @@ Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias,
     return GeluLinearFunction::apply(x, weight, bias, tanh);
 }
 
-/// As a linear layer with this bias: both in autocast's dtype. The casts are ops that autograd
-/// knows.
-template <c10::DeviceType device>
-Tensor bias_gelu_autocast(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
-    static const auto op = tempo_op<decltype(bias_gelu_op)>("tempo::bias_gelu");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    const auto cast = [](const Tensor& tensor) {
-        return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
-    };
-    return op.call(cast(x), cast(bias), tanh, masks);
-}
-
-/// As torch's own linear: all three in autocast's dtype.
-template <c10::DeviceType device>
-Tensor gelu_linear_autocast(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
-    static const auto op = tempo_op<decltype(gelu_linear_op)>("tempo::gelu_linear");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    const auto cast = [](const Tensor& tensor) {
-        return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
-    };
-    return op.call(cast(x), cast(weight), cast(bias), tanh);
-}
-
 }  // namespace
 
 Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind) {
@@ -151,14 +125,6 @@ TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("gelu", gelu_op);
     m.impl("bias_gelu", bias_gelu_op);
     m.impl("gelu_linear", gelu_linear_op);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
-    m.impl("bias_gelu", bias_gelu_autocast<at::kCPU>);
-    m.impl("gelu_linear", gelu_linear_autocast<at::kCPU>);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
-    m.impl("bias_gelu", bias_gelu_autocast<at::kCUDA>);
-    m.impl("gelu_linear", gelu_linear_autocast<at::kCUDA>);
 }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("gelu_forward", gelu_forward<Cpu>);

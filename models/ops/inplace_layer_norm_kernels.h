@@ -6,12 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// LayerNorm whose backward needs the output (or x̂) and rstd, on tensors, without autograd.
 namespace models::ops {
-
-using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
 inline kernels::LayerNormSave parse_save(std::string_view save) {
     if (save == "output") return kernels::LayerNormSave::kOutput;
@@ -34,9 +30,8 @@ inline Tensor parameter_gradient(const Tensor& parameter, const Tensor& like) {
 
 /// y, x̂ (empty unless it is what backward keeps) and rstd [rows].
 template <typename Device>
-ThreeTensors layer_norm_forward(const Tensor& x, const std::optional<Tensor>& gamma,
-                                const std::optional<Tensor>& beta, double eps,
-                                std::string_view save) {
+ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
+                                double eps, std::string_view save) {
     check_rows(x, "x");
     const Tensor scale = checked_parameter(gamma, "gamma", x);
     const Tensor shift = checked_parameter(beta, "beta", x);
@@ -66,9 +61,8 @@ ThreeTensors layer_norm_forward(const Tensor& x, const std::optional<Tensor>& ga
 
 /// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
 template <typename Device>
-ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved,
-                                 const std::optional<Tensor>& gamma,
-                                 const std::optional<Tensor>& beta, const Tensor& rstd,
+ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
+                                 const MaybeTensor& beta, const Tensor& rstd,
                                  std::string_view save) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");

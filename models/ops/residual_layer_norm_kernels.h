@@ -33,8 +33,7 @@ Tensor dense(const Tensor& tensor) {
 /// keep mask.
 template <typename Device>
 FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
-                                        const std::optional<Tensor>& gamma,
-                                        const std::optional<Tensor>& beta, double p,
+                                        const MaybeTensor& gamma, const MaybeTensor& beta, double p,
                                         std::string_view masks, at::IntArrayRef key, double eps,
                                         std::string_view save, bool with_sum) {
     check_rows(x, "x");
@@ -81,9 +80,9 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
 /// dx, dresidual, dgamma and dbeta; the latter two empty [0] without the parameter. dsum is the
 /// gradient of the sum, or none.
 template <typename Device>
-FourTensors residual_layer_norm_backward(const Tensor& dy, const std::optional<Tensor>& dsum,
-                                         const Tensor& saved, const std::optional<Tensor>& gamma,
-                                         const std::optional<Tensor>& beta, const Tensor& rstd,
+FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& dsum,
+                                         const Tensor& saved, const MaybeTensor& gamma,
+                                         const MaybeTensor& beta, const Tensor& rstd,
                                          const Tensor& keep_mask, double p, std::string_view masks,
                                          at::IntArrayRef key, std::string_view save) {
     check_rows(saved, "saved");
