@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -59,6 +61,15 @@ T* pointer(const Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
+/// A result that not every call wants: empty [0], and null for the kernel, where it does not.
+inline Tensor empty_like_if(bool wanted, const Tensor& like) {
+    return wanted ? at::empty_like(like) : at::empty({0}, like.options());
+}
+template <typename T>
+T* pointer_if_any(const Tensor& result) {
+    return result.numel() > 0 ? pointer<T>(result) : nullptr;
+}
+
 /// Statistics are kept in float, for double in double.
 inline at::ScalarType stat_type(const Tensor& tensor) {
     return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -85,9 +96,7 @@ void check_mask(const Tensor& mask, const char* argument, const Tensor& like,
                 kernels::MaskKind kind);
 
 /// Null for a mask that is not stored.
-inline uint8_t* mask_pointer(const Tensor& mask) {
-    return mask.numel() > 0 ? static_cast<uint8_t*>(mask.mutable_data_ptr()) : nullptr;
-}
+inline uint8_t* mask_pointer(const Tensor& mask) { return pointer_if_any<uint8_t>(mask); }
 
 /// "byte", "bit" or "philox", as in recipes.
 kernels::MaskKind parse_mask_kind(std::string_view name);

@@ -45,26 +45,25 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& ad
     Tensor probs = at::empty_like(source);
     Tensor keep_mask = drops ? empty_mask(source, spec.mask_kind)
                              : at::empty({0}, source.options().dtype(at::kByte));
-    Tensor dropped = drops ? at::empty_like(source) : at::empty({0}, source.options());
+    Tensor dropped = empty_like_if(drops, source);
     if constexpr (Device::kComputes) {
         const int64_t num_queries = source.size(1), num_keys = source.size(2);
         if (source.numel() == 0) return {probs, dropped, keep_mask};
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(
-                kernels::SoftmaxDropoutForwardArgs<T>{
-                    .scores = const_pointer<T>(source),
-                    .additive_mask = mask.defined() ? const_pointer<T>(mask) : nullptr,
-                    .probs = pointer<T>(probs),
-                    .dropped = drops ? pointer<T>(dropped) : nullptr,
-                    .mask = mask_pointer(keep_mask),
-                    .mask_kind = spec.mask_kind,
-                    .dropout_p = spec.p,
-                    .key = spec.key,
-                    .scale = scale,
-                    .num_keys = num_keys,
-                    .num_queries = num_queries,
-                    .rows_per_mask = num_heads * num_queries,
-                    .causal = causal},
+                kernels::SoftmaxDropoutForwardArgs<T>{.scores = const_pointer<T>(source),
+                                                      .additive_mask = pointer_or_null<T>(mask),
+                                                      .probs = pointer<T>(probs),
+                                                      .dropped = pointer_if_any<T>(dropped),
+                                                      .mask = mask_pointer(keep_mask),
+                                                      .mask_kind = spec.mask_kind,
+                                                      .dropout_p = spec.p,
+                                                      .key = spec.key,
+                                                      .scale = scale,
+                                                      .num_keys = num_keys,
+                                                      .num_queries = num_queries,
+                                                      .rows_per_mask = num_heads * num_queries,
+                                                      .causal = causal},
                 source.size(0) * num_queries);
         });
     }

@@ -17,25 +17,35 @@ using torch::autograd::variable_list;
 
 const char* approximation(bool tanh) { return tanh ? "tanh" : "none"; }
 
+/// What both forms keep. The call returns y.
+Tensor keep_output(AutogradContext* ctx, const TwoTensors& result, bool tanh,
+                   std::string_view masks) {
+    const auto& [y, branch_mask] = result;
+    name_tensor(branch_mask, "branch_mask");
+    ctx->save_for_backward({y, branch_mask});
+    ctx->saved_data["tanh"] = tanh;
+    ctx->saved_data["masks"] = std::string(masks);
+    return y;
+}
+
+/// dy gelu'(x), or of x + bias, from what keep_output kept.
+Tensor dx_from_output(AutogradContext* ctx, const Tensor& dy) {
+    static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
+    const auto saved = ctx->get_saved_variables();
+    return op.call(dy, saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
+                   ctx->saved_data["masks"].toStringRef());
+}
+
 struct InplaceGeluFunction : torch::autograd::Function<InplaceGeluFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, bool tanh,
                           std::string_view masks) {
         static const auto op = tempo_op<decltype(gelu_forward<Cpu>)>("tempo::gelu_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, branch_mask] = op.call(x, tanh, masks);
-        name_tensor(branch_mask, "branch_mask");
-        ctx->save_for_backward({y, branch_mask});
-        ctx->saved_data["tanh"] = tanh;
-        ctx->saved_data["masks"] = std::string(masks);
-        return y;
+        return keep_output(ctx, op.call(x, tanh, masks), tanh, masks);
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
-        const auto saved = ctx->get_saved_variables();
-        return {op.call(grads[0], saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
-                        ctx->saved_data["masks"].toStringRef()),
-                Tensor(), Tensor()};
+        return {dx_from_output(ctx, grads[0]), Tensor(), Tensor()};
     }
 };
 
@@ -47,19 +57,11 @@ struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
         static const auto op =
             tempo_op<decltype(bias_gelu_forward<Cpu>)>("tempo::bias_gelu_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, branch_mask] = op.call(x, bias, tanh, masks);
-        name_tensor(branch_mask, "branch_mask");
-        ctx->save_for_backward({y, branch_mask});
-        ctx->saved_data["tanh"] = tanh;
-        ctx->saved_data["masks"] = std::string(masks);
-        return y;
+        return keep_output(ctx, op.call(x, bias, tanh, masks), tanh, masks);
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
-        const auto saved = ctx->get_saved_variables();
-        const Tensor dx = op.call(grads[0], saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
-                                  ctx->saved_data["masks"].toStringRef());
+        const Tensor dx = dx_from_output(ctx, grads[0]);
         const Tensor dbias = ctx->needs_input_grad(1)
                                  ? at::sum(dx.reshape_symint({-1, dx.sym_size(-1)}), 0)
                                  : Tensor();
