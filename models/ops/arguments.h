@@ -77,6 +77,7 @@ inline at::ScalarType stat_type(const Tensor& tensor) {
 
 /// float, double, half or bfloat16.
 void check_floating(const Tensor& tensor, const char* argument);
+void check_device(const Tensor& tensor, const char* argument, const Tensor& like);
 /// `tensor` has the shape, dtype and device of `like`.
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument);

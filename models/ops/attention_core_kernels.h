@@ -22,6 +22,8 @@ inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& score
                     mask->sym_size(1) == scores.sym_size(2),
                 "tempo: additive_mask has shape ", mask->sym_sizes(), "; expected [",
                 scores.sym_size(0) / num_heads, ", ", scores.sym_size(2), "]");
+    check_floating(*mask, "additive_mask");
+    check_device(*mask, "additive_mask", scores);
     return mask->to(scores.scalar_type()).contiguous();
 }
 

@@ -108,6 +108,10 @@ Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias,
     TORCH_CHECK(weight.scalar_type() == x.scalar_type() && bias.scalar_type() == x.scalar_type(),
                 "tempo: weight and bias have dtypes ", weight.scalar_type(), " and ",
                 bias.scalar_type(), "; expected that of x, ", x.scalar_type());
+    TORCH_CHECK(bias.dim() == 1 && bias.sym_size(0) == weight.sym_size(0), "tempo: bias has shape ",
+                bias.sym_sizes(), "; expected [", weight.sym_size(0), "]");
+    check_device(weight, "weight", x);
+    check_device(bias, "bias", x);
     return GeluLinearFunction::apply(x, weight, bias, tanh);
 }
 

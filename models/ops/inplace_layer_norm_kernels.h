@@ -21,6 +21,7 @@ inline void check_rstd(const Tensor& rstd, const Tensor& saved) {
                     rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
                 "tempo: rstd has ", rstd.sym_numel(), " elements of ", rstd.scalar_type(),
                 "; expected one contiguous ", stat_type(saved), " per row of saved");
+    check_device(rstd, "rstd", saved);
 }
 
 /// One statistic per row of x.

@@ -377,6 +377,9 @@ class Ops(unittest.TestCase):
             "key has 1 values": lambda: residual(x, x, key=[1]),
             "save is 'inputs'": lambda: residual(x, x, save="inputs"),
             "dsum has shape": lambda: residual_backward(dsum=x[:2]),
+            "rstd is on meta": lambda: residual_backward(rstd=torch.ones(4).double().to("meta")),
+            "keep_mask is on meta": lambda: residual_backward(keep=keep.to("meta")),
+            "gamma is on meta": lambda: tempo.layer_norm(x, x[0].to("meta"), None),
             "rstd has 3 elements": lambda: residual_backward(rstd=torch.ones(3).double()),
             "keep_mask has 2 elements": lambda: residual_backward(keep=keep.flatten()[:2]),
             "scores has shape": lambda: attention(scores[0], value),
@@ -384,11 +387,27 @@ class Ops(unittest.TestCase):
             "num_heads is 0": lambda: attention(scores, value, num_heads=0),
             "num_heads is 3": lambda: attention(scores, value, num_heads=3),
             "additive_mask has shape": lambda: attention(scores, value, mask=torch.zeros(2, 4)),
+            "additive_mask has dtype Bool": lambda: attention(
+                scores, value, mask=torch.zeros(2, 5).bool()
+            ),
+            "additive_mask is on meta": lambda: attention(
+                scores, value, mask=torch.zeros(2, 5, device="meta")
+            ),
+            "value has shape .* on meta": lambda: attention(scores, value.to("meta")),
             "ddropped is not contiguous": lambda: tempo.softmax_dropout_backward_(
                 scores.transpose(1, 2), scores, keep, 1.0, 0.0, "byte", KEY
             ),
             "weight has shape": lambda: tempo.gelu_linear(
                 x, torch.ones(3, 4).double(), torch.ones(3).double()
+            ),
+            r"bias has shape \[2\]; expected \[3\]": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16).double(), torch.ones(2).double()
+            ),
+            "weight is on meta": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16, device="meta").double(), torch.ones(3).double()
+            ),
+            "weight and bias have dtypes": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16), torch.ones(3)
             ),
         }
         for message, call in wrong.items():
