@@ -101,6 +101,16 @@ class Ops(unittest.TestCase):
 
     def test_opcheck_of_the_pairs_without_autograd(self):
         x = randn(4, 16, grad=False)
+        scores = randn(4, 5, 5, grad=False)
+        for masks in ("byte", "bit", "philox"):
+            torch.library.opcheck(tempo.dropout_forward.default, (x, 0.5, masks, KEY))
+            torch.library.opcheck(tempo.gelu_forward.default, (x, False, masks))
+            torch.library.opcheck(
+                tempo.softmax_dropout_forward.default,
+                (scores, None, 0.5, True, 2, 0.5, masks, KEY),
+            )
+        for save in ("output", "normalized"):
+            torch.library.opcheck(tempo.layer_norm_forward.default, (x, x[0], None, 1e-5, save))
         y, keep = tempo.dropout_forward(x, 0.5, "byte", KEY)
         torch.library.opcheck(tempo.dropout_backward.default, (y, keep, 0.5, "byte", KEY))
         y, branch = tempo.gelu_forward(x, False, "bit")
@@ -117,7 +127,6 @@ class Ops(unittest.TestCase):
                 tempo.residual_layer_norm_backward.default,
                 (x, dsum, y, None, None, rstd, keep, 0.5, "byte", KEY, "output"),
             )
-        scores = randn(4, 5, 5, grad=False)
         probs, dropped, keep = tempo.softmax_dropout_forward(
             scores, None, 0.5, False, 2, 0.5, "bit", KEY
         )
