@@ -31,8 +31,8 @@ HWY_INLINE hn::Vec<D> lookup_8(D d, const float* row, VI index) {
 }
 
 /// Each lane's own polynomial of the table at t: pairs of terms by Horner's rule in u^2, half as
-/// long a chain as in u; but the last two terms one by one, since what is added to the constant term
-/// last decides the error.
+/// long a chain as in u; but the last two terms one by one, since what is added to the constant
+/// term last decides the error.
 template <class D, class VI, int kDegree>
 HWY_INLINE hn::Vec<D> evaluate_lanes(D d, const gelu_fit::LaneTable<kDegree>& table, VI index,
                                      hn::Vec<D> t) {

@@ -56,8 +56,8 @@ HWY_INLINE uint64_t forward_64(const T* x, const T* bias, T* y) {
     return bits;
 }
 
-/// dx = dy * gelu'(x) of 64 elements, from y and the branch bits. Two loops: in one, the square root
-/// and the polynomial after it would be a longer chain than a core looks ahead.
+/// dx = dy * gelu'(x) of 64 elements, from y and the branch bits. Two loops: in one, the square
+/// root and the polynomial after it would be a longer chain than a core looks ahead.
 template <class Fit, typename T>
 HWY_INLINE void backward_64(const T* dy, const T* y, uint64_t bits, T* dx) {
     if constexpr (std::is_same_v<T, double>) {

@@ -212,7 +212,7 @@ def backward_lanes(gelu):
         a, b = mp.sqrt(-high - gelu.o_min), mp.sqrt(-low - gelu.o_min)
         centre = to_float((a + b) / 2)
         pieces[4 - i] = (fit(left, a, b, 7, centre), centre)
-    what = "gelu' in s - centre, lane (int(2 s) + 5) % 8 right of x*; 4, 3, 2 left, by binade of o"
+    what = "gelu' in s - centre; lane int(2 s) + 5 right, the exponent of o left, mod 8"
     text = declare("float", "kBackwardEnd", number(BACKWARD_END))
     return text + emit_lanes(gelu, "kBackward", what, 7, [pieces[i] for i in range(8)])
 
@@ -228,7 +228,7 @@ def left_binades(gelu):
         centre = mp.mpf(3) / 2
         c, error = fit(ratio, mp.mpf(1), mp.mpf(2), LEFT_DEGREE, centre)
         pieces[(e + 127) % 8] = ((c, error * 2 * mp.mpf(2)**e), centre)
-    what = "gelu' / o in |o| / 2^e - 1.5, lane (e + 127) % 8, e from -13 to -6 (error times o)"
+    what = "gelu' / o in |o| / 2^e - 1.5; lane e + 127 mod 8, e = -13..-6 (error times o)"
     return emit_lanes(gelu, "kLeftBinades", what, LEFT_DEGREE, [pieces[i] for i in range(8)])
 
 

@@ -72,7 +72,7 @@ struct Cpu {
     }
     template <typename T>
     static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
             kernels::layer_norm_backward(args, num_rows, b, e);
         });
     }
@@ -96,7 +96,7 @@ struct Cpu {
     }
     template <typename T>
     static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
             kernels::residual_layer_norm_backward(args, num_rows, b, e);
         });
     }
@@ -119,6 +119,10 @@ struct Cpu {
 private:
     static void over_elements(int64_t count, Range run) {
         parallel_ranges(count, kernels::kElementGranularity, kGrainElements, run);
+    }
+    static void over_partials(int64_t num_rows, int64_t row_size, Range run) {
+        const int64_t count = layer_norm_num_partials(num_rows);
+        parallel_rows(count, num_rows / count * row_size, 1, run);
     }
     static void over_rows(int64_t num_rows, int64_t row_size, Range run) {
         parallel_rows(num_rows, row_size, kernels::row_granularity(row_size), run);

@@ -193,8 +193,8 @@ OPS_BENCHMARK(residual_layer_norm, {{1024, 4096}, {768, 1024, 1600}, {0, 1}});
 }  // namespace models::ops
 
 int main(int argc, char** argv) {
-    // Freed memory stays with the process: else page faults of fresh results, which neither side can
-    // help, would be most of the time from a few MiB on.
+    // Freed memory stays with the process: else page faults of fresh results, which neither side
+    // can help, would be most of the time from a few MiB on.
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
     benchmark::Initialize(&argc, argv);
