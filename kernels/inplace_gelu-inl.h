@@ -17,26 +17,34 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// row[index] per lane, index in 0..7: one permute where a register holds the eight values.
+/// row[index % 8] per lane: one permute where a register holds the eight values. They are loaded
+/// apart, since a permute that reads its values from memory takes twice the time (Zen 3).
 template <class D, class VI>
 HWY_INLINE hn::Vec<D> lookup_8(D d, const float* row, VI index) {
 #if HWY_TARGET == HWY_AVX2 || (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86)
-    return hn::TableLookupLanes(hn::LoadU(d, row), hn::IndicesFromVec(d, index));
+    auto values = hn::LoadU(d, row);
+    __asm__("" : "+x"(values.raw));
+    return hn::TableLookupLanes(values, hn::IndicesFromVec(d, index));
 #else
     return hn::GatherIndex(d, row, index);
 #endif
 }
 
-/// Each lane's own polynomial of the table at t.
+/// Each lane's own polynomial of the table at t: pairs of terms by Horner's rule in u^2, half as
+/// long a chain as in u; but the last two terms one by one, since what is added to the constant
+/// term last decides the error.
 template <class D, class VI, int kDegree>
 HWY_INLINE hn::Vec<D> evaluate_lanes(D d, const gelu_fit::LaneTable<kDegree>& table, VI index,
                                      hn::Vec<D> t) {
-    const auto offset = hn::Sub(t, lookup_8(d, table.centre, index));
-    auto value = lookup_8(d, table.c[kDegree], index);
-    for (int k = kDegree - 1; k >= 0; --k) {
-        value = hn::MulAdd(value, offset, lookup_8(d, table.c[k], index));
+    static_assert(kDegree % 2 == 1);
+    const auto u = hn::Sub(t, lookup_8(d, table.centre, index));
+    const auto u2 = hn::Mul(u, u);
+    const auto c = [&](int k) HWY_ATTR { return lookup_8(d, table.c[k], index); };
+    auto value = hn::MulAdd(c(kDegree), u, c(kDegree - 1));
+    for (int k = kDegree - 3; k >= 2; k -= 2) {
+        value = hn::MulAdd(value, u2, hn::MulAdd(c(k + 1), u, c(k)));
     }
-    return value;
+    return hn::MulAdd(hn::MulAdd(value, u, c(1)), u, c(0));
 }
 
 template <class D, int kDegree>
@@ -67,13 +75,23 @@ HWY_INLINE hn::Vec<D> negative_tail(D d, hn::Vec<D> a) {
     }
 }
 
+/// int(2 t) + first for small t >= 0, modulo 8. A sum with 1.5 2^22 is rounded to halves, so the
+/// last bits of its mantissa are the number of them; t is lowered first, to round down. (At the end
+/// of a piece it may be the next: both polynomials fit there.) Conversion to integers costs more,
+/// since it also handles overflow.
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> count_halves(D d, hn::Vec<D> t, int first) {
+    const hn::RebindToSigned<D> di;
+    const auto lowered = hn::Sub(t, hn::Set(d, 0.25f - 0x1p-12f));
+    const auto sum = hn::Add(lowered, hn::Set(d, 0x1.8p22f + 0.5f * static_cast<float>(first)));
+    return hn::And(hn::BitCast(di, sum), hn::Set(di, 7));
+}
+
 /// gelu(x) = max(x, 0) - g(|x|), g from eight polynomials on [0, 4) and the tail beyond.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> gelu_vector(D d, hn::Vec<D> x) {
-    const hn::RebindToSigned<D> di;
     const auto a = hn::Abs(x);
-    const auto piece = hn::ConvertTo(di, hn::Add(a, a));
-    auto g = evaluate_lanes(d, Fit::kForward, hn::And(piece, hn::Set(di, 7)), a);
+    auto g = evaluate_lanes(d, Fit::kForward, count_halves(d, a, 0), a);
     const auto tail = hn::Ge(a, hn::Set(d, 4.0f));
     if (HWY_UNLIKELY(!hn::AllFalse(d, tail))) {
         g = hn::IfThenElse(tail, negative_tail<Fit>(d, a), g);
@@ -83,33 +101,50 @@ HWY_INLINE hn::Vec<D> gelu_vector(D d, hn::Vec<D> x) {
 
 /// gelu'(x) / o in v = sqrt(log(o_min / o)), for lanes of the left branch near 0.
 template <class Fit, class D>
-HWY_INLINE hn::Vec<D> left_tail_derivative(D d, hn::Vec<D> o) {
+HWY_INLINE hn::Vec<D> far_left_derivative(D d, hn::Vec<D> o) {
     const auto size = hn::Max(hn::Abs(o), hn::Set(d, 1e-30f));
     const auto ratio = hn::Mul(size, hn::Set(d, 1.0f / -Fit::kOMinHigh));
     const auto v = hn::Sqrt(hn::Neg(hn::Log(d, hn::Min(ratio, hn::Set(d, 1.0f)))));
     return hn::Mul(o, evaluate_poly(d, Fit::kLeft, hn::Min(v, hn::Set(d, kLeftEnd))));
 }
 
-/// gelu'(x) from o = gelu(x) and the branch. Lane of the table: right of x* int(2 s); left of it by
-/// the binade of o, (1/8, 1/4) -> 5, (1/16, 1/8) -> 6, (1/32, 1/16) -> 7; smaller |o| take the
-/// tail.
+/// gelu'(x) on the left branch where |o| < 1/32: a polynomial for each binade, down to 2^-13.
 template <class Fit, class D>
-HWY_INLINE hn::Vec<D> gelu_derivative_vector(D d, hn::Vec<D> o, hn::Mask<D> right) {
+HWY_INLINE hn::Vec<D> left_derivative(D d, hn::Vec<D> o) {
+    const hn::RebindToSigned<D> di;
+    const auto size = hn::Abs(o);
+    const auto bits = hn::BitCast(di, size);
+    const auto binade = hn::And(hn::ShiftRight<23>(bits), hn::Set(di, 7));
+    const auto mantissa = hn::Or(hn::And(bits, hn::Set(di, 0x7FFFFF)), hn::Set(di, 0x3F800000));
+    auto value = hn::Mul(o, evaluate_lanes(d, Fit::kLeftBinades, binade, hn::BitCast(d, mantissa)));
+    const auto far = hn::Lt(size, hn::Set(d, 0x1p-13f));
+    if (HWY_UNLIKELY(!hn::AllFalse(d, far))) {
+        value = hn::IfThenElse(far, far_left_derivative<Fit>(d, o), value);
+    }
+    return value;
+}
+
+/// Which polynomial gives gelu'(x), and where.
+template <class D>
+struct BackwardPlace {
+    hn::Vec<D> s;
+    hn::Vec<hn::RebindToSigned<D>> lane;
+    hn::Mask<D> tail;  // left_derivative() instead
+};
+
+/// From o = gelu(x) and the branch. Lane of the table: right of x* int(2 s) + 5, modulo 8; left of
+/// it the exponent of o, modulo 8, which is 4, 3 or 2 down to |o| = 1/32.
+template <class Fit, class D>
+HWY_INLINE BackwardPlace<D> place_output(D d, hn::Vec<D> o, hn::Mask<D> right) {
     const hn::RebindToSigned<D> di;
     const auto rise = hn::Sub(hn::Sub(o, hn::Set(d, Fit::kOMinHigh)), hn::Set(d, Fit::kOMinLow));
     const auto s = hn::Sqrt(hn::Max(hn::Zero(d), rise));  // a stored o may be rounded below o_min
-    const auto right_lane = hn::Min(hn::ConvertTo(di, hn::Add(s, s)), hn::Set(di, 4));
-    const auto exponent = hn::ShiftRight<23>(hn::BitCast(di, hn::Abs(o)));
-    const auto left_lane = hn::Min(hn::Sub(hn::Set(di, 129), exponent), hn::Set(di, 7));
-    const auto lane = hn::IfThenElse(hn::RebindMask(di, right), right_lane, left_lane);
-    auto value = evaluate_lanes(d, Fit::kBackward, hn::And(lane, hn::Set(di, 7)), s);
-    const auto beyond = hn::And(right, hn::Ge(s, hn::Set(d, kRightEnd)));
-    value = hn::IfThenElse(beyond, hn::Set(d, 1.0f), value);
-    const auto tail = hn::AndNot(right, hn::Lt(hn::Abs(o), hn::Set(d, 1.0f / 32)));
-    if (HWY_UNLIKELY(!hn::AllFalse(d, tail))) {
-        value = hn::IfThenElse(tail, left_tail_derivative<Fit>(d, o), value);
-    }
-    return value;
+    const auto held = hn::Min(hn::Set(d, Fit::kBackwardEnd), s);
+    const auto size = hn::Abs(o);
+    const auto exponent = hn::And(hn::ShiftRight<23>(hn::BitCast(di, size)), hn::Set(di, 7));
+    return {.s = held,
+            .lane = hn::IfThenElse(hn::RebindMask(di, right), count_halves(d, held, 5), exponent),
+            .tail = hn::AndNot(right, hn::Lt(size, hn::Set(d, 1.0f / 32)))};
 }
 
 }  // namespace HWY_NAMESPACE

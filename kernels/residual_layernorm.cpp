@@ -1,5 +1,8 @@
 // Dropout, residual and LayerNorm on the CPU: the three steps on a few rows at a time, which stay
-// in L1 (forward) or L2 (backward) between them, so memory sees each tensor once.
+// in L1 (forward) or L2 (backward) between them, so memory sees each tensor once. Bytes per element
+// (e = size of T, m = mask): forward 2e read, e + m written (2e + m with the sum); backward 2e + m
+// read (3e + m with dsum), 2e written. Bounds: those bytes over the bandwidth, and Philox as in
+// dropout.cpp.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/residual_layernorm.cpp"

@@ -1,6 +1,7 @@
 // Softmax and dropout of attention on the CPU. Bytes per element (e = size of T, m = mask): forward
 // e read, 2e + m written; D' e + m read, e written; backward 2e + m read, e written. A row stays in
-// cache between its passes.
+// cache between its passes. Bounds: those bytes over the bandwidth; in forward one exponential per
+// element; Philox as in dropout.cpp.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax_dropout.cpp"

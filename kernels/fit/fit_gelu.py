@@ -23,6 +23,10 @@ import mpmath as mp
 
 mp.mp.dps = 30
 
+# s from where gelu' is 1: o = 6.07, where it differs from 1 by less than 3e-8.
+BACKWARD_END = mp.mpf("2.4990234375")
+LEFT_DEGREE = 5
+
 
 class Erf:
     """gelu(x) = x Phi(x)."""
@@ -194,17 +198,38 @@ def backward_lanes(gelu):
         return gelu.df(invert_left(gelu, gelu.o_min + s * s))
 
     half = mp.mpf(1) / 2
-    pieces = []
-    for i in range(5):
+    pieces = {}
+    for i in range(4):
         centre = to_float(i * half + half / 2)
-        pieces.append((fit(right, i * half, (i + 1) * half, 7, centre), centre))
+        pieces[(i + 5) % 8] = (fit(right, i * half, (i + 1) * half, 7, centre), centre)
+    # The last one is exactly 1 at its end, where s is held: gelu' is 1 from there on.
+    c, error = fit(lambda s: (right(s) - 1) / (s - BACKWARD_END), 4 * half,
+                   BACKWARD_END - mp.mpf("1e-6"), 6, BACKWARD_END,
+                   weight=lambda s: BACKWARD_END - s)
+    pieces[1] = (([mp.mpf(1)] + c, error), BACKWARD_END)
     limits = [-gelu.o_min, mp.mpf(1) / 8, mp.mpf(1) / 16, mp.mpf(1) / 32]
-    for high, low in zip(limits, limits[1:]):
+    for i, (high, low) in enumerate(zip(limits, limits[1:])):
         a, b = mp.sqrt(-high - gelu.o_min), mp.sqrt(-low - gelu.o_min)
         centre = to_float((a + b) / 2)
-        pieces.append((fit(left, a, b, 7, centre), centre))
-    what = "gelu' in s - centre; lanes 0-4 right, int(2 s); 5-7 left, by binade of o"
-    return emit_lanes(gelu, "kBackward", what, 7, pieces)
+        pieces[4 - i] = (fit(left, a, b, 7, centre), centre)
+    what = "gelu' in s - centre; lane int(2 s) + 5 right, the exponent of o left, mod 8"
+    text = declare("float", "kBackwardEnd", number(BACKWARD_END))
+    return text + emit_lanes(gelu, "kBackward", what, 7, [pieces[i] for i in range(8)])
+
+
+def left_binades(gelu):
+    """gelu' / o in |o| / 2^e on [1, 2): no logarithm until o is too small to matter often."""
+    pieces = {}
+    for e in range(-13, -5):
+        def ratio(m, scale=mp.mpf(2)**e):
+            o = -m * scale
+            return gelu.df(invert_left(gelu, o)) / o
+
+        centre = mp.mpf(3) / 2
+        c, error = fit(ratio, mp.mpf(1), mp.mpf(2), LEFT_DEGREE, centre)
+        pieces[(e + 127) % 8] = ((c, error * 2 * mp.mpf(2)**e), centre)
+    what = "gelu' / o in |o| / 2^e - 1.5; lane e + 127 mod 8, e = -13..-6 (error times o)"
+    return emit_lanes(gelu, "kLeftBinades", what, LEFT_DEGREE, [pieces[i] for i in range(8)])
 
 
 def wide_pieces(gelu):
@@ -294,7 +319,7 @@ def emit_kind(gelu):
     text += declare("float", "kOMinLow", number(gelu.o_min - o_hi))
     text += "    // Smallest float >= x*: the branch is right from here on.\n"
     text += declare("float", "kBranch", number(float_at_least(gelu.x_min)))
-    text += forward_lanes(gelu) + backward_lanes(gelu) + wide_pieces(gelu)
+    text += forward_lanes(gelu) + backward_lanes(gelu) + left_binades(gelu) + wide_pieces(gelu)
     text += forward_near_minimum(gelu) + near_minimum_double(gelu)
     if gelu.name == "Erf":
         text += erf_tail()

@@ -14,6 +14,11 @@ void check_floating(const Tensor& tensor, const char* argument) {
         "tempo: ", argument, " has dtype ", type, "; expected float, double, half or bfloat16");
 }
 
+void check_device(const Tensor& tensor, const char* argument, const Tensor& like) {
+    TORCH_CHECK(tensor.device() == like.device(), "tempo: ", argument, " is on ", tensor.device(),
+                "; expected it on ", like.device());
+}
+
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument) {
     TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
@@ -21,8 +26,7 @@ void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
     TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "tempo: ", argument, " has dtype ",
                 tensor.scalar_type(), "; expected that of ", like_argument, ", ",
                 like.scalar_type());
-    TORCH_CHECK(tensor.device() == like.device(), "tempo: ", argument, " is on ", tensor.device(),
-                "; expected it on ", like.device(), ", with ", like_argument);
+    check_device(tensor, argument, like);
 }
 
 void check_rows(const Tensor& x, const char* argument) {
@@ -31,15 +35,13 @@ void check_rows(const Tensor& x, const char* argument) {
                 x.sym_sizes(), "; expected a last dimension of at least 1");
 }
 
-Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
-                         const Tensor& x) {
+Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x) {
     if (!parameter || !parameter->defined()) return {};
     TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
                     parameter->scalar_type() == x.scalar_type(),
                 "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
                 parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
-    TORCH_CHECK(parameter->device() == x.device(), "tempo: ", argument, " is on ",
-                parameter->device(), "; expected it on ", x.device());
+    check_device(*parameter, argument, x);
     return parameter->contiguous();
 }
 
@@ -59,8 +61,7 @@ void check_mask(const Tensor& mask, const char* argument, const Tensor& like, Ma
                 "tempo: ", argument, " has ", mask.sym_numel(), " elements of ", mask.scalar_type(),
                 "; expected ", size, " contiguous ones of ", type, " for masks='", name_of(kind),
                 "'");
-    TORCH_CHECK(mask.device() == like.device(), "tempo: ", argument, " is on ", mask.device(),
-                "; expected it on ", like.device());
+    check_device(mask, argument, like);
 }
 
 MaskKind parse_mask_kind(std::string_view name) {

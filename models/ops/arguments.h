@@ -5,12 +5,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 /// From torch tensors and schema arguments to raw kernel pointers and typed options, and back.
 /// Checks name the argument. Sizes are symbolic where they may be (torch.compile), so a check asks
@@ -18,6 +21,15 @@
 namespace models::ops {
 
 // ---- tensors ---------------------------------------------------------------------------------
+
+using MaybeTensor = std::optional<Tensor>;
+using TwoTensors = std::tuple<Tensor, Tensor>;
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
+
+/// An argument of a schema's type `Tensor?`: none for an undefined tensor.
+inline MaybeTensor given(const Tensor& tensor) {
+    return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
+}
 
 /// Calls `run` with a value of the kernels' storage type of `tensor`.
 template <typename Run>
@@ -49,6 +61,15 @@ T* pointer(const Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
+/// A result that not every call wants: empty [0], and null for the kernel, where it does not.
+inline Tensor empty_like_if(bool wanted, const Tensor& like) {
+    return wanted ? at::empty_like(like) : at::empty({0}, like.options());
+}
+template <typename T>
+T* pointer_if_any(const Tensor& result) {
+    return result.numel() > 0 ? pointer<T>(result) : nullptr;
+}
+
 /// Statistics are kept in float, for double in double.
 inline at::ScalarType stat_type(const Tensor& tensor) {
     return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -56,6 +77,7 @@ inline at::ScalarType stat_type(const Tensor& tensor) {
 
 /// float, double, half or bfloat16.
 void check_floating(const Tensor& tensor, const char* argument);
+void check_device(const Tensor& tensor, const char* argument, const Tensor& like);
 /// `tensor` has the shape, dtype and device of `like`.
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument);
@@ -63,8 +85,7 @@ void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
 void check_rows(const Tensor& x, const char* argument);
 /// gamma, beta or bias: [H], the last dimension of x, of x's dtype and device, or none. Returns it
 /// contiguous, or undefined.
-Tensor checked_parameter(const std::optional<Tensor>& parameter, const char* argument,
-                         const Tensor& x);
+Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x);
 
 // ---- masks -----------------------------------------------------------------------------------
 
@@ -76,9 +97,7 @@ void check_mask(const Tensor& mask, const char* argument, const Tensor& like,
                 kernels::MaskKind kind);
 
 /// Null for a mask that is not stored.
-inline uint8_t* mask_pointer(const Tensor& mask) {
-    return mask.numel() > 0 ? static_cast<uint8_t*>(mask.mutable_data_ptr()) : nullptr;
-}
+inline uint8_t* mask_pointer(const Tensor& mask) { return pointer_if_any<uint8_t>(mask); }
 
 /// "byte", "bit" or "philox", as in recipes.
 kernels::MaskKind parse_mask_kind(std::string_view name);

@@ -2,7 +2,6 @@
 #include "models/ops/attention_core_kernels.h"
 #include "models/ops/tempo_ops.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/bmm.h>
 #include <torch/library.h>
 
@@ -11,7 +10,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using MaybeTensor = std::optional<Tensor>;
 
 /// `Tensor::to` would dispatch an op that returns its input, which below autograd no op may.
 Tensor as_type(const Tensor& tensor, at::ScalarType type) {
@@ -87,21 +85,6 @@ Tensor attention_core_op(const Tensor& scores, const Tensor& value,
                                                           .dropout = dropout_spec(p, masks, key)});
 }
 
-/// Autocast runs softmax in float and matrix products in its own dtype.
-template <c10::DeviceType device>
-Tensor attention_core_autocast(const Tensor& scores, const Tensor& value,
-                               const MaybeTensor& additive_mask, double scale, bool causal,
-                               int64_t num_heads, double p, std::string_view masks,
-                               at::IntArrayRef key) {
-    static const auto op = tempo_op<decltype(attention_core_op)>("tempo::attention_core");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    return op.call(
-        at::autocast::cached_cast(at::kFloat, scores, device),
-        at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), value, device),
-        additive_mask, scale, causal, num_heads, p, masks, key);
-}
-
 }  // namespace
 
 Tensor attention_core(const Tensor& scores, const Tensor& value, const MaybeTensor& additive_mask,
@@ -113,12 +96,6 @@ Tensor attention_core(const Tensor& scores, const Tensor& value, const MaybeTens
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("attention_core", attention_core_op);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
-    m.impl("attention_core", attention_core_autocast<at::kCPU>);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
-    m.impl("attention_core", attention_core_autocast<at::kCUDA>);
 }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("softmax_dropout_forward", softmax_dropout_forward<Cpu>);

@@ -6,17 +6,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// Softmax and dropout of attention, and what its backward needs of them, on tensors, without
 /// autograd.
 namespace models::ops {
 
-using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
-
 /// [B, S] of any floating dtype, B sequences of `num_heads` heads each; returned in the dtype of
 /// scores, or undefined.
-inline Tensor checked_additive_mask(const std::optional<Tensor>& mask, const Tensor& scores,
+inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& scores,
                                     int64_t num_heads) {
     TORCH_CHECK(num_heads > 0 && scores.sym_size(0) % num_heads == 0, "tempo: num_heads is ",
                 num_heads, "; expected a divisor of the first dimension of scores, ",
@@ -26,6 +22,8 @@ inline Tensor checked_additive_mask(const std::optional<Tensor>& mask, const Ten
                     mask->sym_size(1) == scores.sym_size(2),
                 "tempo: additive_mask has shape ", mask->sym_sizes(), "; expected [",
                 scores.sym_size(0) / num_heads, ", ", scores.sym_size(2), "]");
+    check_floating(*mask, "additive_mask");
+    check_device(*mask, "additive_mask", scores);
     return mask->to(scores.scalar_type()).contiguous();
 }
 
@@ -38,9 +36,8 @@ inline void check_scores(const Tensor& scores, const char* argument) {
 /// Probabilities, dropped probabilities (empty without dropout) and keep mask (empty without
 /// dropout).
 template <typename Device>
-ThreeTensors softmax_dropout_forward(const Tensor& scores,
-                                     const std::optional<Tensor>& additive_mask, double scale,
-                                     bool causal, int64_t num_heads, double p,
+ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& additive_mask,
+                                     double scale, bool causal, int64_t num_heads, double p,
                                      std::string_view masks, at::IntArrayRef key) {
     check_scores(scores, "scores");
     const DropoutSpec spec = dropout_spec(p, masks, key);
@@ -50,26 +47,25 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores,
     Tensor probs = at::empty_like(source);
     Tensor keep_mask = drops ? empty_mask(source, spec.mask_kind)
                              : at::empty({0}, source.options().dtype(at::kByte));
-    Tensor dropped = drops ? at::empty_like(source) : at::empty({0}, source.options());
+    Tensor dropped = empty_like_if(drops, source);
     if constexpr (Device::kComputes) {
         const int64_t num_queries = source.size(1), num_keys = source.size(2);
         if (source.numel() == 0) return {probs, dropped, keep_mask};
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(
-                kernels::SoftmaxDropoutForwardArgs<T>{
-                    .scores = const_pointer<T>(source),
-                    .additive_mask = mask.defined() ? const_pointer<T>(mask) : nullptr,
-                    .probs = pointer<T>(probs),
-                    .dropped = drops ? pointer<T>(dropped) : nullptr,
-                    .mask = mask_pointer(keep_mask),
-                    .mask_kind = spec.mask_kind,
-                    .dropout_p = spec.p,
-                    .key = spec.key,
-                    .scale = scale,
-                    .num_keys = num_keys,
-                    .num_queries = num_queries,
-                    .rows_per_mask = num_heads * num_queries,
-                    .causal = causal},
+                kernels::SoftmaxDropoutForwardArgs<T>{.scores = const_pointer<T>(source),
+                                                      .additive_mask = pointer_or_null<T>(mask),
+                                                      .probs = pointer<T>(probs),
+                                                      .dropped = pointer_if_any<T>(dropped),
+                                                      .mask = mask_pointer(keep_mask),
+                                                      .mask_kind = spec.mask_kind,
+                                                      .dropout_p = spec.p,
+                                                      .key = spec.key,
+                                                      .scale = scale,
+                                                      .num_keys = num_keys,
+                                                      .num_queries = num_queries,
+                                                      .rows_per_mask = num_heads * num_queries,
+                                                      .causal = causal},
                 source.size(0) * num_queries);
         });
     }

@@ -6,7 +6,7 @@
 #include "kernels/residual_layernorm.h"
 #include "kernels/softmax_dropout.h"
 
-#include <ATen/Parallel.h>
+#include <c10/util/FunctionRef.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,22 +22,15 @@ namespace models::ops {
 /// Elements per task below which a thread costs more than it saves.
 inline constexpr int64_t kGrainElements = 1 << 14;
 
-/// Calls `run(begin, end)` on several threads for ranges of [0, count) that start at multiples of
+using Range = c10::function_ref<void(int64_t begin, int64_t end)>;
+
+/// Calls `run(begin, end)` on torch's threads for ranges of [0, count) that start at multiples of
 /// `granularity`; `grain` is the smallest range worth a thread.
-template <typename Run>
-void parallel_ranges(int64_t count, int64_t granularity, int64_t grain, Run&& run) {
-    const int64_t units = (count + granularity - 1) / granularity;
-    const int64_t grain_units = std::max<int64_t>(1, grain / granularity);
-    at::parallel_for(0, units, grain_units, [&](int64_t begin, int64_t end) {
-        run(begin * granularity, std::min(end * granularity, count));
-    });
-}
+void parallel_ranges(int64_t count, int64_t granularity, int64_t grain, Range run);
 
 /// As above for rows of `row_size` elements.
-template <typename Run>
-void parallel_rows(int64_t num_rows, int64_t row_size, int64_t granularity, Run&& run) {
-    parallel_ranges(num_rows, granularity, kGrainElements / std::max<int64_t>(1, row_size),
-                    std::forward<Run>(run));
+inline void parallel_rows(int64_t num_rows, int64_t row_size, int64_t granularity, Range run) {
+    parallel_ranges(num_rows, granularity, kGrainElements / std::max<int64_t>(1, row_size), run);
 }
 
 struct Meta {
@@ -79,7 +72,7 @@ struct Cpu {
     }
     template <typename T>
     static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
             kernels::layer_norm_backward(args, num_rows, b, e);
         });
     }
@@ -103,7 +96,7 @@ struct Cpu {
     }
     template <typename T>
     static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        parallel_ranges(layer_norm_num_partials(num_rows), 1, 1, [&](int64_t b, int64_t e) {
+        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
             kernels::residual_layer_norm_backward(args, num_rows, b, e);
         });
     }
@@ -124,15 +117,15 @@ struct Cpu {
     }
 
 private:
-    template <typename Run>
-    static void over_elements(int64_t count, Run&& run) {
-        parallel_ranges(count, kernels::kElementGranularity, kGrainElements,
-                        std::forward<Run>(run));
+    static void over_elements(int64_t count, Range run) {
+        parallel_ranges(count, kernels::kElementGranularity, kGrainElements, run);
     }
-    template <typename Run>
-    static void over_rows(int64_t num_rows, int64_t row_size, Run&& run) {
-        parallel_rows(num_rows, row_size, kernels::row_granularity(row_size),
-                      std::forward<Run>(run));
+    static void over_partials(int64_t num_rows, int64_t row_size, Range run) {
+        const int64_t count = layer_norm_num_partials(num_rows);
+        parallel_rows(count, num_rows / count * row_size, 1, run);
+    }
+    static void over_rows(int64_t num_rows, int64_t row_size, Range run) {
+        parallel_rows(num_rows, row_size, kernels::row_granularity(row_size), run);
     }
 };
 

@@ -5,12 +5,8 @@
 
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// Dropout on tensors, without autograd.
 namespace models::ops {
-
-using TwoTensors = std::tuple<Tensor, Tensor>;
 
 /// x * keep / q and the mask.
 template <typename Device>

@@ -2,7 +2,6 @@
 #include "models/ops/inplace_gelu_kernels.h"
 #include "models/ops/tempo_ops.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
@@ -18,25 +17,35 @@ using torch::autograd::variable_list;
 
 const char* approximation(bool tanh) { return tanh ? "tanh" : "none"; }
 
+/// What both forms keep. The call returns y.
+Tensor keep_output(AutogradContext* ctx, const TwoTensors& result, bool tanh,
+                   std::string_view masks) {
+    const auto& [y, branch_mask] = result;
+    name_tensor(branch_mask, "branch_mask");
+    ctx->save_for_backward({y, branch_mask});
+    ctx->saved_data["tanh"] = tanh;
+    ctx->saved_data["masks"] = std::string(masks);
+    return y;
+}
+
+/// dy gelu'(x), or of x + bias, from what keep_output kept.
+Tensor dx_from_output(AutogradContext* ctx, const Tensor& dy) {
+    static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
+    const auto saved = ctx->get_saved_variables();
+    return op.call(dy, saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
+                   ctx->saved_data["masks"].toStringRef());
+}
+
 struct InplaceGeluFunction : torch::autograd::Function<InplaceGeluFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, bool tanh,
                           std::string_view masks) {
         static const auto op = tempo_op<decltype(gelu_forward<Cpu>)>("tempo::gelu_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, branch_mask] = op.call(x, tanh, masks);
-        name_tensor(branch_mask, "branch_mask");
-        ctx->save_for_backward({y, branch_mask});
-        ctx->saved_data["tanh"] = tanh;
-        ctx->saved_data["masks"] = std::string(masks);
-        return y;
+        return keep_output(ctx, op.call(x, tanh, masks), tanh, masks);
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
-        const auto saved = ctx->get_saved_variables();
-        return {op.call(grads[0], saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
-                        ctx->saved_data["masks"].toStringRef()),
-                Tensor(), Tensor()};
+        return {dx_from_output(ctx, grads[0]), Tensor(), Tensor()};
     }
 };
 
@@ -48,19 +57,11 @@ struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
         static const auto op =
             tempo_op<decltype(bias_gelu_forward<Cpu>)>("tempo::bias_gelu_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, branch_mask] = op.call(x, bias, tanh, masks);
-        name_tensor(branch_mask, "branch_mask");
-        ctx->save_for_backward({y, branch_mask});
-        ctx->saved_data["tanh"] = tanh;
-        ctx->saved_data["masks"] = std::string(masks);
-        return y;
+        return keep_output(ctx, op.call(x, bias, tanh, masks), tanh, masks);
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
-        const auto saved = ctx->get_saved_variables();
-        const Tensor dx = op.call(grads[0], saved[0], saved[1], ctx->saved_data["tanh"].toBool(),
-                                  ctx->saved_data["masks"].toStringRef());
+        const Tensor dx = dx_from_output(ctx, grads[0]);
         const Tensor dbias = ctx->needs_input_grad(1)
                                  ? at::sum(dx.reshape_symint({-1, dx.sym_size(-1)}), 0)
                                  : Tensor();
@@ -107,32 +108,11 @@ Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias,
     TORCH_CHECK(weight.scalar_type() == x.scalar_type() && bias.scalar_type() == x.scalar_type(),
                 "tempo: weight and bias have dtypes ", weight.scalar_type(), " and ",
                 bias.scalar_type(), "; expected that of x, ", x.scalar_type());
+    TORCH_CHECK(bias.dim() == 1 && bias.sym_size(0) == weight.sym_size(0), "tempo: bias has shape ",
+                bias.sym_sizes(), "; expected [", weight.sym_size(0), "]");
+    check_device(weight, "weight", x);
+    check_device(bias, "bias", x);
     return GeluLinearFunction::apply(x, weight, bias, tanh);
-}
-
-/// As a linear layer with this bias: both in autocast's dtype. The casts are ops that autograd
-/// knows.
-template <c10::DeviceType device>
-Tensor bias_gelu_autocast(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
-    static const auto op = tempo_op<decltype(bias_gelu_op)>("tempo::bias_gelu");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    const auto cast = [](const Tensor& tensor) {
-        return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
-    };
-    return op.call(cast(x), cast(bias), tanh, masks);
-}
-
-/// As torch's own linear: all three in autocast's dtype.
-template <c10::DeviceType device>
-Tensor gelu_linear_autocast(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
-    static const auto op = tempo_op<decltype(gelu_linear_op)>("tempo::gelu_linear");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    const auto cast = [](const Tensor& tensor) {
-        return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
-    };
-    return op.call(cast(x), cast(weight), cast(bias), tanh);
 }
 
 }  // namespace
@@ -151,14 +131,6 @@ TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("gelu", gelu_op);
     m.impl("bias_gelu", bias_gelu_op);
     m.impl("gelu_linear", gelu_linear_op);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
-    m.impl("bias_gelu", bias_gelu_autocast<at::kCPU>);
-    m.impl("gelu_linear", gelu_linear_autocast<at::kCPU>);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
-    m.impl("bias_gelu", bias_gelu_autocast<at::kCUDA>);
-    m.impl("gelu_linear", gelu_linear_autocast<at::kCUDA>);
 }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("gelu_forward", gelu_forward<Cpu>);

@@ -5,12 +5,8 @@
 
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// GELU whose backward needs the output and a branch mask, on tensors, without autograd.
 namespace models::ops {
-
-using TwoTensors = std::tuple<Tensor, Tensor>;
 
 inline kernels::GeluKind gelu_kind(bool tanh) {
     return tanh ? kernels::GeluKind::kTanh : kernels::GeluKind::kErf;

@@ -2,7 +2,6 @@
 #include "models/ops/inplace_layer_norm_kernels.h"
 #include "models/ops/tempo_ops.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 namespace models::ops {
@@ -11,11 +10,6 @@ namespace {
 using kernels::LayerNormSave;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using MaybeTensor = std::optional<Tensor>;
-
-MaybeTensor given(const Tensor& tensor) {
-    return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
-}
 
 struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const MaybeTensor& gamma,
@@ -49,20 +43,6 @@ Tensor layer_norm_op(const Tensor& x, const MaybeTensor& gamma, const MaybeTenso
     return InplaceLayerNormFunction::apply(x, gamma, beta, eps, save);
 }
 
-/// As torch's own layer_norm, which autocast runs in float.
-template <c10::DeviceType device>
-Tensor layer_norm_autocast(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
-                           double eps, std::string_view save) {
-    static const auto op = tempo_op<decltype(layer_norm_op)>("tempo::layer_norm");
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        at::autocast::get_autocast_dispatch_key_from_device_type(device));
-    const auto cast = [](const MaybeTensor& tensor) -> MaybeTensor {
-        if (!tensor) return std::nullopt;
-        return at::autocast::cached_cast(at::kFloat, *tensor, device);
-    };
-    return op.call(*cast(x), cast(gamma), cast(beta), eps, save);
-}
-
 }  // namespace
 
 Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
@@ -73,8 +53,6 @@ Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& be
 }
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) { m.impl("layer_norm", layer_norm_op); }
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) { m.impl("layer_norm", layer_norm_autocast<at::kCPU>); }
-TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) { m.impl("layer_norm", layer_norm_autocast<at::kCUDA>); }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("layer_norm_forward", layer_norm_forward<Cpu>);
     m.impl("layer_norm_backward", layer_norm_backward<Cpu>);

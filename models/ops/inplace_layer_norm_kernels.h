@@ -6,12 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include <tuple>
-
 /// LayerNorm whose backward needs the output (or x̂) and rstd, on tensors, without autograd.
 namespace models::ops {
-
-using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
 inline kernels::LayerNormSave parse_save(std::string_view save) {
     if (save == "output") return kernels::LayerNormSave::kOutput;
@@ -25,39 +21,67 @@ inline void check_rstd(const Tensor& rstd, const Tensor& saved) {
                     rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
                 "tempo: rstd has ", rstd.sym_numel(), " elements of ", rstd.scalar_type(),
                 "; expected one contiguous ", stat_type(saved), " per row of saved");
+    check_device(rstd, "rstd", saved);
 }
 
-/// Where the gradient of gamma or beta goes: empty [0] without the parameter.
-inline Tensor parameter_gradient(const Tensor& parameter, const Tensor& like) {
+/// One statistic per row of x.
+inline Tensor empty_rstd(const Tensor& x) {
+    return at::empty_symint({x.sym_numel() / x.sym_size(-1)}, x.options().dtype(stat_type(x)));
+}
+
+/// dgamma or dbeta: empty [0] without the parameter.
+inline Tensor empty_gradient(const Tensor& parameter, const Tensor& like) {
     return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, like.options());
+}
+
+/// A backward over all rows of `kept` that leaves partial sums of dgamma and dbeta, and their
+/// reduction. `make_args(T{})` returns the kernel's arguments for tensors of T.
+template <typename Device, typename MakeArgs>
+void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor& dgamma,
+                           const Tensor& dbeta, const MakeArgs& make_args) {
+    if (rstd.sym_numel().is_symbolic()) return;  // scratch needs a number
+    const int64_t hidden_size = kept.size(-1);
+    const int64_t num_rows = rstd.numel();
+    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
+    const Tensor partials = at::empty({num_partials, 2, hidden_size}, rstd.options());
+    if constexpr (Device::kComputes) {
+        with_kernel_type(kept, [&]<typename T>(T type) {
+            using Stat = kernels::StatOf<T>;
+            auto args = make_args(type);
+            args.rstd = const_pointer<Stat>(rstd);
+            args.partials = pointer<Stat>(partials);
+            args.hidden_size = hidden_size;
+            Device::run(args, num_rows);
+            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
+                                                hidden_size, pointer_if_any<T>(dgamma),
+                                                pointer_if_any<T>(dbeta));
+        });
+    }
 }
 
 /// y, x̂ (empty unless it is what backward keeps) and rstd [rows].
 template <typename Device>
-ThreeTensors layer_norm_forward(const Tensor& x, const std::optional<Tensor>& gamma,
-                                const std::optional<Tensor>& beta, double eps,
-                                std::string_view save) {
+ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
+                                double eps, std::string_view save) {
     check_rows(x, "x");
     const Tensor scale = checked_parameter(gamma, "gamma", x);
     const Tensor shift = checked_parameter(beta, "beta", x);
     const Tensor source = x.contiguous();
     const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
     Tensor y = at::empty_like(source);
-    Tensor normalized = keep_normalized ? at::empty_like(source) : at::empty({0}, source.options());
-    Tensor rstd = at::empty_symint({source.sym_numel() / source.sym_size(-1)},
-                                   source.options().dtype(stat_type(source)));
+    Tensor normalized = empty_like_if(keep_normalized, source);
+    Tensor rstd = empty_rstd(source);
     if constexpr (Device::kComputes) {
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(
-                kernels::LayerNormForwardArgs<T>{
-                    .x = const_pointer<T>(source),
-                    .gamma = pointer_or_null<T>(scale),
-                    .beta = pointer_or_null<T>(shift),
-                    .y = pointer<T>(y),
-                    .normalized = keep_normalized ? pointer<T>(normalized) : nullptr,
-                    .rstd = pointer<kernels::StatOf<T>>(rstd),
-                    .hidden_size = source.size(-1),
-                    .eps = eps},
+                kernels::LayerNormForwardArgs<T>{.x = const_pointer<T>(source),
+                                                 .gamma = pointer_or_null<T>(scale),
+                                                 .beta = pointer_or_null<T>(shift),
+                                                 .y = pointer<T>(y),
+                                                 .normalized = pointer_if_any<T>(normalized),
+                                                 .rstd = pointer<kernels::StatOf<T>>(rstd),
+                                                 .hidden_size = source.size(-1),
+                                                 .eps = eps},
                 rstd.numel());
         });
     }
@@ -66,9 +90,8 @@ ThreeTensors layer_norm_forward(const Tensor& x, const std::optional<Tensor>& ga
 
 /// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
 template <typename Device>
-ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved,
-                                 const std::optional<Tensor>& gamma,
-                                 const std::optional<Tensor>& beta, const Tensor& rstd,
+ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
+                                 const MaybeTensor& beta, const Tensor& rstd,
                                  std::string_view save) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");
@@ -78,33 +101,16 @@ ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved,
     const Tensor kept = saved.contiguous();
     const Tensor upstream = dy.contiguous();
     Tensor dx = at::empty_like(upstream);
-    Tensor dgamma = parameter_gradient(scale, kept);
-    Tensor dbeta = parameter_gradient(shift, kept);
-    if (rstd.sym_numel().is_symbolic()) return {dx, dgamma, dbeta};  // scratch needs a number
-    const int64_t hidden_size = kept.size(-1);
-    const int64_t num_rows = rstd.numel();
-    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
-    const Tensor partials =
-        at::empty({num_partials, 2, hidden_size}, kept.options().dtype(stat_type(kept)));
-    if constexpr (Device::kComputes) {
-        with_kernel_type(upstream, [&]<typename T>(T) {
-            using Stat = kernels::StatOf<T>;
-            Device::run(kernels::LayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
-                                                          .saved = const_pointer<T>(kept),
-                                                          .gamma = pointer_or_null<T>(scale),
-                                                          .beta = pointer_or_null<T>(shift),
-                                                          .rstd = const_pointer<Stat>(rstd),
-                                                          .dx = pointer<T>(dx),
-                                                          .partials = pointer<Stat>(partials),
-                                                          .save = parse_save(save),
-                                                          .hidden_size = hidden_size},
-                        num_rows);
-            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
-                                                hidden_size,
-                                                scale.defined() ? pointer<T>(dgamma) : nullptr,
-                                                shift.defined() ? pointer<T>(dbeta) : nullptr);
-        });
-    }
+    Tensor dgamma = empty_gradient(scale, kept);
+    Tensor dbeta = empty_gradient(shift, kept);
+    run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
+        return kernels::LayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                 .saved = const_pointer<T>(kept),
+                                                 .gamma = pointer_or_null<T>(scale),
+                                                 .beta = pointer_or_null<T>(shift),
+                                                 .dx = pointer<T>(dx),
+                                                 .save = parse_save(save)};
+    });
     return {dx, dgamma, dbeta};
 }
 

@@ -3,7 +3,6 @@
 #include "models/observer.h"
 #include "models/ops/tempo_ops.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
@@ -14,11 +13,6 @@ namespace {
 using kernels::LayerNormSave;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using MaybeTensor = std::optional<Tensor>;
-
-MaybeTensor given(const Tensor& tensor) {
-    return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
-}
 
 /// What is computed besides the tensors: as kernels::ResidualLayerNormForwardArgs.
 struct ResidualLayerNormSpec {
@@ -116,38 +110,11 @@ std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(const Tensor& x, const Ten
     return {both[0], both[1]};
 }
 
-/// As torch's own layer_norm, which autocast runs in float. `function` is one of the two ops above.
-template <auto function, c10::DeviceType device>
-struct InFloat;
-template <typename Result, typename... Rest, c10::DeviceType device,
-          Result (*function)(const Tensor&, const Tensor&, const MaybeTensor&, const MaybeTensor&,
-                             Rest...)>
-struct InFloat<function, device> {
-    static Result call(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
-                       const MaybeTensor& beta, Rest... rest) {
-        const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-            at::autocast::get_autocast_dispatch_key_from_device_type(device));
-        const auto cast = [](const MaybeTensor& tensor) -> MaybeTensor {
-            if (!tensor) return std::nullopt;
-            return at::autocast::cached_cast(at::kFloat, *tensor, device);
-        };
-        return function(*cast(x), *cast(residual), cast(gamma), cast(beta), rest...);
-    }
-};
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("residual_layer_norm", residual_layer_norm_op);
     m.impl("residual_layer_norm_sum", residual_layer_norm_sum_op);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) {
-    m.impl("residual_layer_norm", InFloat<&residual_layer_norm_op, at::kCPU>::call);
-    m.impl("residual_layer_norm_sum", InFloat<&residual_layer_norm_sum_op, at::kCPU>::call);
-}
-TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) {
-    m.impl("residual_layer_norm", InFloat<&residual_layer_norm_op, at::kCUDA>::call);
-    m.impl("residual_layer_norm_sum", InFloat<&residual_layer_norm_sum_op, at::kCUDA>::call);
 }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("residual_layer_norm_forward", residual_layer_norm_forward<Cpu>);

@@ -33,8 +33,7 @@ Tensor dense(const Tensor& tensor) {
 /// keep mask.
 template <typename Device>
 FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
-                                        const std::optional<Tensor>& gamma,
-                                        const std::optional<Tensor>& beta, double p,
+                                        const MaybeTensor& gamma, const MaybeTensor& beta, double p,
                                         std::string_view masks, at::IntArrayRef key, double eps,
                                         std::string_view save, bool with_sum) {
     check_rows(x, "x");
@@ -45,15 +44,11 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
     const Tensor source = dense<Device>(x);
     const Tensor stream = dense<Device>(residual);
     const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
-    const auto like_source = [&](bool wanted) {
-        return wanted ? at::empty_like(source) : at::empty({0}, source.options());
-    };
     Tensor keep_mask = empty_mask(source, spec.mask_kind);
     Tensor y = at::empty_like(source);
-    Tensor sum = like_source(with_sum);
-    Tensor normalized = like_source(keep_normalized);
-    Tensor rstd = at::empty_symint({source.sym_numel() / source.sym_size(-1)},
-                                   source.options().dtype(stat_type(source)));
+    Tensor sum = empty_like_if(with_sum, source);
+    Tensor normalized = empty_like_if(keep_normalized, source);
+    Tensor rstd = empty_rstd(source);
     if constexpr (Device::kComputes) {
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(
@@ -63,8 +58,8 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                     .gamma = pointer_or_null<T>(scale),
                     .beta = pointer_or_null<T>(shift),
                     .y = pointer<T>(y),
-                    .sum = with_sum ? pointer<T>(sum) : nullptr,
-                    .normalized = keep_normalized ? pointer<T>(normalized) : nullptr,
+                    .sum = pointer_if_any<T>(sum),
+                    .normalized = pointer_if_any<T>(normalized),
                     .rstd = pointer<kernels::StatOf<T>>(rstd),
                     .mask = mask_pointer(keep_mask),
                     .mask_kind = spec.mask_kind,
@@ -81,9 +76,9 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
 /// dx, dresidual, dgamma and dbeta; the latter two empty [0] without the parameter. dsum is the
 /// gradient of the sum, or none.
 template <typename Device>
-FourTensors residual_layer_norm_backward(const Tensor& dy, const std::optional<Tensor>& dsum,
-                                         const Tensor& saved, const std::optional<Tensor>& gamma,
-                                         const std::optional<Tensor>& beta, const Tensor& rstd,
+FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& dsum,
+                                         const Tensor& saved, const MaybeTensor& gamma,
+                                         const MaybeTensor& beta, const Tensor& rstd,
                                          const Tensor& keep_mask, double p, std::string_view masks,
                                          at::IntArrayRef key, std::string_view save) {
     check_rows(saved, "saved");
@@ -99,40 +94,22 @@ FourTensors residual_layer_norm_backward(const Tensor& dy, const std::optional<T
     const Tensor stream = dense<Device>(dsum.value_or(Tensor()));
     Tensor dx = at::empty_like(upstream);
     Tensor dresidual = at::empty_like(upstream);
-    Tensor dgamma = parameter_gradient(scale, kept);
-    Tensor dbeta = parameter_gradient(shift, kept);
-    if (rstd.sym_numel().is_symbolic()) return {dx, dresidual, dgamma, dbeta};
-    const int64_t hidden_size = kept.size(-1);
-    const int64_t num_rows = rstd.numel();
-    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
-    const Tensor partials =
-        at::empty({num_partials, 2, hidden_size}, kept.options().dtype(stat_type(kept)));
-    if constexpr (Device::kComputes) {
-        with_kernel_type(upstream, [&]<typename T>(T) {
-            using Stat = kernels::StatOf<T>;
-            Device::run(
-                kernels::ResidualLayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
-                                                          .dsum = pointer_or_null<T>(stream),
-                                                          .saved = const_pointer<T>(kept),
-                                                          .gamma = pointer_or_null<T>(scale),
-                                                          .beta = pointer_or_null<T>(shift),
-                                                          .rstd = const_pointer<Stat>(rstd),
-                                                          .mask = mask_pointer(keep_mask),
-                                                          .dx = pointer<T>(dx),
-                                                          .dresidual = pointer<T>(dresidual),
-                                                          .partials = pointer<Stat>(partials),
-                                                          .save = parse_save(save),
-                                                          .mask_kind = spec.mask_kind,
-                                                          .dropout_p = spec.p,
-                                                          .key = spec.key,
-                                                          .hidden_size = hidden_size},
-                num_rows);
-            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
-                                                hidden_size,
-                                                scale.defined() ? pointer<T>(dgamma) : nullptr,
-                                                shift.defined() ? pointer<T>(dbeta) : nullptr);
-        });
-    }
+    Tensor dgamma = empty_gradient(scale, kept);
+    Tensor dbeta = empty_gradient(shift, kept);
+    run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
+        return kernels::ResidualLayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                         .dsum = pointer_or_null<T>(stream),
+                                                         .saved = const_pointer<T>(kept),
+                                                         .gamma = pointer_or_null<T>(scale),
+                                                         .beta = pointer_or_null<T>(shift),
+                                                         .mask = mask_pointer(keep_mask),
+                                                         .dx = pointer<T>(dx),
+                                                         .dresidual = pointer<T>(dresidual),
+                                                         .save = parse_save(save),
+                                                         .mask_kind = spec.mask_kind,
+                                                         .dropout_p = spec.p,
+                                                         .key = spec.key};
+    });
     return {dx, dresidual, dgamma, dbeta};
 }
 

@@ -3,59 +3,27 @@
 // (without one every test says so and is skipped), cuda_on_cpu_test runs the same kernels as
 // fibers.
 
+#include "tests/kernels/cuda_kernels.h"
 #include "kernels/dropout.h"
 #include "kernels/inplace_gelu.h"
 #include "kernels/inplace_layernorm.h"
 #include "kernels/residual_layernorm.h"
 #include "kernels/softmax_dropout.h"
-#include "tests/kernels/cuda_device_tensor.h"
 #include "tests/kernels/gelu_error.h"
 #include "tests/kernels/kernel_test_support.h"
 
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 namespace kernels {
 namespace {
 
+using test::CudaKernels;
+using test::CudaTypes;
 using test::DeviceTensor;
+using test::expect_near;
+using test::kKey;
 
-const DropoutKey kKey = {.seed = 0x123456789ull, .rank = 1, .step = 9, .layer = 3, .site = 1};
-
-template <typename T>
-class CudaKernels : public testing::Test {
-protected:
-    void SetUp() override {
-        int count = 0;
-        const cudaError_t error = cudaGetDeviceCount(&count);
-        if (error != cudaSuccess || count == 0)
-            GTEST_SKIP() << "no CUDA device: " << cudaGetErrorString(error);
-    }
-    /// A stream that the default stream does not wait for.
-    cudaStream_t stream() {
-        static cudaStream_t side = [] {
-            cudaStream_t s = nullptr;
-            cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
-            return s;
-        }();
-        return side;
-    }
-    void wait() { ASSERT_EQ(cudaStreamSynchronize(stream()), cudaSuccess); }
-};
-using Types = testing::Types<float, double, Half, BFloat16>;
-TYPED_TEST_SUITE(CudaKernels, Types);
-
-template <typename T>
-void expect_near(const std::vector<T>& got, const std::vector<T>& expected, double relative,
-                 double absolute, const std::string& what) {
-    ASSERT_EQ(got.size(), expected.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-        const double e = to_double(expected[i]);
-        ASSERT_NEAR(to_double(got[i]), e,
-                    std::abs(e) * (relative + 2 * test::kRoundoff<T>)+absolute)
-            << what << " element " << i;
-    }
-}
+TYPED_TEST_SUITE(CudaKernels, CudaTypes);
 
 const std::vector<int64_t> kCounts = {1, 7, 8, 9, 255, 256, 257, 2047, 2048, 2049, 100003};
 

@@ -1,6 +1,7 @@
 // Goal: tensors of more than 2^31 elements are indexed right, and the emulation that runs the CUDA
 // kernels here refuses what would hang on a card. Such tensors need not exist: only the last blocks
-// of the grid run, on pointers shifted so that their elements are a small window.
+// of the grid run, on pointers shifted so that their elements are a small window, or, where a block
+// walks over the whole tensor, in address space of which only what is touched becomes memory.
 
 #include "tests/kernels/cuda_on_cpu.h"
 
@@ -12,6 +13,8 @@
 #include "tests/kernels/kernel_test_support.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <new>
 
 namespace kernels {
 namespace {
@@ -32,10 +35,14 @@ private:
     std::vector<T> values_;
 };
 
+/// While it lives, only the last block of a grid runs.
+struct LastBlockOnly {
+    LastBlockOnly() { cuda_on_cpu::run_last_blocks_only(1); }
+    ~LastBlockOnly() { cuda_on_cpu::run_last_blocks_only(0); }
+};
+
 class BeyondTwoToThe31 : public testing::TestWithParam<MaskKind> {
-protected:
-    void SetUp() override { cuda_on_cpu::run_last_blocks_only(1); }
-    void TearDown() override { cuda_on_cpu::run_last_blocks_only(0); }
+    LastBlockOnly last_block_only_;
 };
 
 void expect_near(const std::vector<float>& got, const std::vector<float>& expected) {
@@ -137,7 +144,6 @@ TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
     expect_near(probs.values(), expected_dropped.values());
 }
 
-/// Forward only: backward's blocks walk over all rows, with the index arithmetic of forward.
 TEST_P(BeyondTwoToThe31, LayerNorm) {
     const int64_t size = 256, first_row = int64_t{1} << 25, num_rows = first_row + 4;
     const int64_t begin = first_row * size, rest = 4 * size;
@@ -168,6 +174,167 @@ TEST_P(BeyondTwoToThe31, LayerNorm) {
     residual_layer_norm_forward(residual, first_row, num_rows);
     expect_near(y.values(), expected.values());
     EXPECT_EQ(mask.values(), expected_mask.values());
+}
+
+/// All zeros until written.
+template <typename T>
+class SparseTensor {
+public:
+    explicit SparseTensor(int64_t count)
+        : bytes_(static_cast<size_t>(count) * sizeof(T)),
+          base_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+        if (base_ == MAP_FAILED) throw std::bad_alloc();
+        madvise(base_, bytes_, MADV_NOHUGEPAGE);
+    }
+    SparseTensor(const SparseTensor&) = delete;
+    SparseTensor& operator=(const SparseTensor&) = delete;
+    ~SparseTensor() { munmap(base_, bytes_); }
+    T* data() { return static_cast<T*>(base_); }
+
+private:
+    size_t bytes_;
+    void* base_;
+};
+
+/// A backward of more than 2^31 elements. Its last block walks over every P-th row up to the last
+/// one; two of those, the first and the last, hold numbers, the others zeros, which add nothing.
+struct LargeBackward {
+    explicit LargeBackward(int64_t row_size)
+        : size(row_size),
+          first_row(layer_norm_cuda_num_partials(int64_t{1} << 31) - 1),
+          num_rows((first_row + 1) * ((int64_t{1} << 31) / ((first_row + 1) * size) + 2)),
+          dy(num_rows * size),
+          saved(num_rows * size),
+          dx(num_rows * size),
+          rstd(num_rows),
+          dy_rows(test::normal<float>(2 * size, 1)),
+          saved_rows(test::normal<float>(2 * size, 2)),
+          gamma(test::normal<float>(size, 3, 1, 0.1)),
+          beta(test::normal<float>(size, 4, 0, 0.3)),
+          partials(static_cast<size_t>((first_row + 1) * 2 * size)) {
+        for (int r = 0; r < 2; ++r) {
+            std::copy_n(dy_rows.data() + r * size, size, dy.data() + begin(r));
+            std::copy_n(saved_rows.data() + r * size, size, saved.data() + begin(r));
+            rstd.data()[row(r)] = rstd_rows[r];
+        }
+    }
+    int64_t row(int r) const { return r == 0 ? first_row : num_rows - 1; }
+    int64_t begin(int r) const { return row(r) * size; }
+    /// The two rows of a tensor.
+    std::vector<float> rows_of(SparseTensor<float>& tensor) const {
+        std::vector<float> rows;
+        for (int r = 0; r < 2; ++r) {
+            rows.insert(rows.end(), tensor.data() + begin(r), tensor.data() + begin(r) + size);
+        }
+        return rows;
+    }
+    /// dgamma and dbeta [2, H] of the last block.
+    std::vector<float> sums_of_last_block() const {
+        return {partials.end() - 2 * size, partials.end()};
+    }
+
+    int64_t size, first_row, num_rows;
+    SparseTensor<float> dy, saved, dx, rstd;
+    std::vector<float> dy_rows, saved_rows, gamma, beta, partials;
+    float rstd_rows[2] = {0.7f, 1.3f};
+};
+
+/// The last block's dgamma and dbeta from those of the two rows, as the CPU leaves them.
+std::vector<float> reduced(const std::vector<float>& partials, int64_t size) {
+    std::vector<float> sums(static_cast<size_t>(2 * size));
+    layer_norm_reduce_partials<float>(partials.data(), layer_norm_num_partials(2), size,
+                                      sums.data(), sums.data() + size, 0, size);
+    return sums;
+}
+
+/// Rows in registers, and rows of any length.
+TEST(LayerNormBeyondTwoToThe31, Backward) {
+    const LastBlockOnly last_block_only;
+    for (const int64_t size : {4096, 4100}) {
+        LargeBackward large(size);
+        LayerNormBackwardArgs<float> args = {.dy = large.dy.data(),
+                                             .saved = large.saved.data(),
+                                             .gamma = large.gamma.data(),
+                                             .beta = large.beta.data(),
+                                             .rstd = large.rstd.data(),
+                                             .dx = large.dx.data(),
+                                             .partials = large.partials.data(),
+                                             .hidden_size = size};
+        launch_layer_norm_backward(args, large.num_rows, nullptr);
+        std::vector<float> dx(static_cast<size_t>(2 * size)),
+            partials(static_cast<size_t>(layer_norm_num_partials(2) * 2 * size));
+        args.dy = large.dy_rows.data();
+        args.saved = large.saved_rows.data();
+        args.rstd = large.rstd_rows;
+        args.dx = dx.data();
+        args.partials = partials.data();
+        layer_norm_backward(args, 2, 0, layer_norm_num_partials(2));
+        expect_near(large.rows_of(large.dx), dx);
+        expect_near(large.sums_of_last_block(), reduced(partials, size));
+    }
+}
+
+TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
+    LargeBackward large(4096);
+    const int64_t size = large.size, count = large.num_rows * size;
+    SparseTensor<float> dresidual(count);
+    SparseTensor<uint8_t> mask(std::max<int64_t>(1, mask_bytes(GetParam(), count)));
+    // The mask of both rows: where the kernel reads it, and as bytes for the CPU.
+    std::vector<uint8_t> byte_mask;
+    for (int r = 0; r < 2; ++r) {
+        const int64_t begin = large.begin(r), end = begin + size;
+        Window<float> x(begin, size);
+        Window<uint8_t> bytes(begin, size);
+        DropoutForwardArgs<float> drop = {.x = x.data(),
+                                          .y = x.data(),
+                                          .mask = mask.data(),
+                                          .mask_kind = GetParam(),
+                                          .dropout_p = 0.3,
+                                          .key = kKey};
+        dropout_forward(drop, begin, end);
+        drop.mask = bytes.data();
+        drop.mask_kind = MaskKind::kByte;
+        dropout_forward(drop, begin, end);
+        byte_mask.insert(byte_mask.end(), bytes.values().begin(), bytes.values().end());
+    }
+    ResidualLayerNormBackwardArgs<float> args = {.dy = large.dy.data(),
+                                                 .saved = large.saved.data(),
+                                                 .gamma = large.gamma.data(),
+                                                 .beta = large.beta.data(),
+                                                 .rstd = large.rstd.data(),
+                                                 .mask = mask.data(),
+                                                 .dx = large.dx.data(),
+                                                 .dresidual = dresidual.data(),
+                                                 .partials = large.partials.data(),
+                                                 .mask_kind = GetParam(),
+                                                 .dropout_p = 0.3,
+                                                 .key = kKey,
+                                                 .hidden_size = size};
+    launch_residual_layer_norm_backward(args, large.num_rows, nullptr);
+    std::vector<float> dx(static_cast<size_t>(2 * size)), dresidual_rows(dx.size()),
+        partials(static_cast<size_t>(layer_norm_num_partials(2) * 2 * size));
+    args.dy = large.dy_rows.data();
+    args.saved = large.saved_rows.data();
+    args.rstd = large.rstd_rows;
+    args.mask = byte_mask.data();
+    args.mask_kind = MaskKind::kByte;
+    args.dx = dx.data();
+    args.dresidual = dresidual_rows.data();
+    args.partials = partials.data();
+    residual_layer_norm_backward(args, 2, 0, layer_norm_num_partials(2));
+    expect_near(large.rows_of(large.dx), dx);
+    expect_near(large.rows_of(dresidual), dresidual_rows);
+    expect_near(large.sums_of_last_block(), reduced(partials, size));
+}
+
+/// A row is counted in 32 bits, so more of them are refused rather than left out.
+TEST(LayerNormBeyondTwoToThe31, BackwardRefusesSoManyRows) {
+    const int64_t num_rows = int64_t{1} << 31;
+    EXPECT_THROW(launch_layer_norm_backward<float>({.hidden_size = 8}, num_rows, nullptr),
+                 std::runtime_error);
+    EXPECT_THROW(launch_residual_layer_norm_backward<float>({.hidden_size = 8}, num_rows, nullptr),
+                 std::runtime_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, BeyondTwoToThe31,

@@ -101,6 +101,16 @@ class Ops(unittest.TestCase):
 
     def test_opcheck_of_the_pairs_without_autograd(self):
         x = randn(4, 16, grad=False)
+        scores = randn(4, 5, 5, grad=False)
+        for masks in ("byte", "bit", "philox"):
+            torch.library.opcheck(tempo.dropout_forward.default, (x, 0.5, masks, KEY))
+            torch.library.opcheck(tempo.gelu_forward.default, (x, False, masks))
+            torch.library.opcheck(
+                tempo.softmax_dropout_forward.default,
+                (scores, None, 0.5, True, 2, 0.5, masks, KEY),
+            )
+        for save in ("output", "normalized"):
+            torch.library.opcheck(tempo.layer_norm_forward.default, (x, x[0], None, 1e-5, save))
         y, keep = tempo.dropout_forward(x, 0.5, "byte", KEY)
         torch.library.opcheck(tempo.dropout_backward.default, (y, keep, 0.5, "byte", KEY))
         y, branch = tempo.gelu_forward(x, False, "bit")
@@ -117,7 +127,6 @@ class Ops(unittest.TestCase):
                 tempo.residual_layer_norm_backward.default,
                 (x, dsum, y, None, None, rstd, keep, 0.5, "byte", KEY, "output"),
             )
-        scores = randn(4, 5, 5, grad=False)
         probs, dropped, keep = tempo.softmax_dropout_forward(
             scores, None, 0.5, False, 2, 0.5, "bit", KEY
         )
@@ -377,6 +386,9 @@ class Ops(unittest.TestCase):
             "key has 1 values": lambda: residual(x, x, key=[1]),
             "save is 'inputs'": lambda: residual(x, x, save="inputs"),
             "dsum has shape": lambda: residual_backward(dsum=x[:2]),
+            "rstd is on meta": lambda: residual_backward(rstd=torch.ones(4).double().to("meta")),
+            "keep_mask is on meta": lambda: residual_backward(keep=keep.to("meta")),
+            "gamma is on meta": lambda: tempo.layer_norm(x, x[0].to("meta"), None),
             "rstd has 3 elements": lambda: residual_backward(rstd=torch.ones(3).double()),
             "keep_mask has 2 elements": lambda: residual_backward(keep=keep.flatten()[:2]),
             "scores has shape": lambda: attention(scores[0], value),
@@ -384,11 +396,27 @@ class Ops(unittest.TestCase):
             "num_heads is 0": lambda: attention(scores, value, num_heads=0),
             "num_heads is 3": lambda: attention(scores, value, num_heads=3),
             "additive_mask has shape": lambda: attention(scores, value, mask=torch.zeros(2, 4)),
+            "additive_mask has dtype Bool": lambda: attention(
+                scores, value, mask=torch.zeros(2, 5).bool()
+            ),
+            "additive_mask is on meta": lambda: attention(
+                scores, value, mask=torch.zeros(2, 5, device="meta")
+            ),
+            "value has shape .* on meta": lambda: attention(scores, value.to("meta")),
             "ddropped is not contiguous": lambda: tempo.softmax_dropout_backward_(
                 scores.transpose(1, 2), scores, keep, 1.0, 0.0, "byte", KEY
             ),
             "weight has shape": lambda: tempo.gelu_linear(
                 x, torch.ones(3, 4).double(), torch.ones(3).double()
+            ),
+            r"bias has shape \[2\]; expected \[3\]": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16).double(), torch.ones(2).double()
+            ),
+            "weight is on meta": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16, device="meta").double(), torch.ones(3).double()
+            ),
+            "weight and bias have dtypes": lambda: tempo.gelu_linear(
+                x, torch.ones(3, 16), torch.ones(3)
             ),
         }
         for message, call in wrong.items():

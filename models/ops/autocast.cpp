@@ -1,0 +1,62 @@
+#include <ATen/autocast_mode.h>
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <torch/library.h>
+
+// torch.ops.tempo under autocast, as torch's own ops of the same kind: LayerNorm and softmax in
+// float, what belongs to a linear layer in autocast's dtype. gelu and dropout take what they get.
+
+namespace models::ops {
+namespace {
+
+using at::autocast::get_autocast_dtype;
+
+/// The dtype that tensor argument `index` of an op is cast to.
+using TypeOfArgument = at::ScalarType (*)(std::size_t index, c10::DeviceType device);
+
+at::ScalarType in_float(std::size_t, c10::DeviceType) { return at::kFloat; }
+at::ScalarType in_autocast_type(std::size_t, c10::DeviceType device) {
+    return get_autocast_dtype(device);
+}
+/// scores, value, additive_mask: the product with `value` is a matrix product.
+at::ScalarType of_attention_core(std::size_t index, c10::DeviceType device) {
+    return index == 1 ? get_autocast_dtype(device) : at::kFloat;
+}
+
+/// Calls the op again, with cast tensors and without autocast. The casts are ops that autograd
+/// knows.
+template <c10::DeviceType device, TypeOfArgument type_of>
+void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+        at::autocast::get_autocast_dispatch_key_from_device_type(device));
+    const std::size_t first = stack->size() - op.schema().arguments().size();
+    for (std::size_t i = first; i < stack->size(); ++i) {
+        c10::IValue& value = (*stack)[i];
+        if (!value.isTensor()) continue;
+        value = at::autocast::cached_cast(type_of(i - first, device), value.toTensor(), device);
+    }
+    op.callBoxed(stack);
+}
+
+template <c10::DeviceType device, TypeOfArgument type_of>
+torch::CppFunction casting() {
+    return torch::CppFunction::makeFromBoxedFunction<&call_with_casts<device, type_of>>();
+}
+
+template <c10::DeviceType device>
+void add_kernels(torch::Library& library) {
+    library.impl("layer_norm", casting<device, in_float>());
+    library.impl("residual_layer_norm", casting<device, in_float>());
+    library.impl("residual_layer_norm_sum", casting<device, in_float>());
+    library.impl("bias_gelu", casting<device, in_autocast_type>());
+    library.impl("gelu_linear", casting<device, in_autocast_type>());
+    library.impl("attention_core", casting<device, of_attention_core>());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(tempo, AutocastCPU, m) { add_kernels<at::kCPU>(m); }
+TORCH_LIBRARY_IMPL(tempo, AutocastCUDA, m) { add_kernels<at::kCUDA>(m); }
+
+}  // namespace models::ops
