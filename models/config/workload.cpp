@@ -263,6 +263,14 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
     }
 }
 
+Result<Workload> with_recipe(Workload workload, std::string_view recipe) {
+    const auto parsed = parse_recipe(recipe);
+    if (!parsed) return tl::unexpected(parsed.error());
+    workload.recipe_name = recipe;
+    workload.recipe = *parsed;
+    return workload;
+}
+
 bool comparable(const Workload& a, const Workload& b) {
     Workload other = b;
     other.recipe = a.recipe;

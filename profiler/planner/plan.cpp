@@ -17,14 +17,6 @@ namespace {
 /// Recipes that save most, tried when none of the plan's own fits.
 constexpr std::array<std::string_view, 2> kSavingRecipes{"checkpoint", "tempo-philox"};
 
-bool differ_in_recipe_only(const models::Workload& a, const models::Workload& b) {
-    models::Workload other = b;
-    other.recipe = a.recipe;
-    other.recipe_name = a.recipe_name;
-    other.batch_size = a.batch_size;
-    return a == other;
-}
-
 class Planner {
 public:
     Planner(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source)
@@ -92,7 +84,7 @@ private:
         const int64_t wanted = row.batch_size.value_or(1);
         for (const PlanRow& other : plan_.rows) {
             if (other.gpu != row.gpu || other.max_batch_size.value_or(0) < wanted) continue;
-            if (!differ_in_recipe_only(row.workload, other.workload)) continue;
+            if (!models::comparable(row.workload, other.workload)) continue;
             row.reason += fmt::format(" The recipe {} would fit.", other.workload.recipe_name);
             return;
         }
@@ -114,14 +106,11 @@ private:
 
     /// None: it cannot be known, or the card refuses the recipe.
     std::optional<bool> would_fit(const PlanRow& row, std::string_view recipe) {
-        models::Workload workload = row.workload;
-        workload.recipe_name = recipe;
-        const auto parsed = models::parse_recipe(recipe);
-        if (!parsed) return std::nullopt;
-        workload.recipe = *parsed;
-        PlanRow other = start_row(request_, data_, workload, *row.gpu);
+        const auto workload = models::with_recipe(row.workload, recipe);
+        if (!workload) return std::nullopt;
+        PlanRow other = start_row(request_, data_, *workload, *row.gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
-        StepFamily* family = saving_family(workload);
+        StepFamily* family = saving_family(*workload);
         if (family == nullptr) return std::nullopt;
         fill_row(other, request_, data_, *family);
         if (!other.max_batch_size) return std::nullopt;

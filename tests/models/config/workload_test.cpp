@@ -81,10 +81,11 @@ TEST(Validate, AcceptsEveryPresetWithAModelThatHasItsOps) {
 }
 
 TEST(Workload, IsComparableWhenOnlyTheRecipeDiffers) {
-    Workload tempo = bert_large();
-    tempo.recipe = *parse_recipe("tempo");
-    tempo.recipe_name = "tempo";
+    Workload tempo = *with_recipe(bert_large(), "tempo");
+    EXPECT_EQ(tempo.recipe_name, "tempo");
+    EXPECT_EQ(tempo.recipe, *parse_recipe("tempo"));
     EXPECT_TRUE(comparable(bert_large(), tempo));
+    EXPECT_FALSE(with_recipe(bert_large(), "temp"));
     tempo.batch_size = 9;
     EXPECT_FALSE(comparable(bert_large(), tempo));
 }
