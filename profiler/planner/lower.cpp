@@ -111,8 +111,9 @@ public:
             trace_.allocations.set<&Allocation::block_bytes>(rows[i],
                                                              simulation.placements[i].block_bytes);
         }
-        add_segments(simulation.segment_events);
-        number_events(EventNumbers(simulation.segment_events, origins_));
+        const EventNumbers numbers(simulation.segment_events, origins_);
+        add_segments(simulation.segment_events, numbers);
+        number_events(numbers);
     }
 
     void add_times(const StepWork& work, const TimeModel& model) {
@@ -141,15 +142,15 @@ public:
 private:
     void resize_workspaces() {
         if (!gpu_.compute_capability) return;
-        const int64_t bytes = cublas_workspace_bytes(*gpu_.compute_capability);
+        const int64_t bytes = models::cublas_workspace_bytes(*gpu_.compute_capability);
         for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
             const Id<Allocation> row(i);
             const Id<Storage> storage = trace_.allocations.get<&Allocation::storage>(row);
             if (!storage.valid()) continue;
-            const StepAllocation allocation{
-                .size_bytes = trace_.allocations.get<&Allocation::requested_bytes>(row),
-                .role = trace_.storages.get<&Storage::role>(storage)};
-            if (!is_cublas_workspace(allocation)) continue;
+            if (!is_cublas_workspace(trace_.storages.get<&Storage::role>(storage),
+                                     trace_.allocations.get<&Allocation::requested_bytes>(row))) {
+                continue;
+            }
             trace_.allocations.set<&Allocation::requested_bytes>(row, bytes);
             trace_.storages.set<&Storage::size_bytes>(storage, bytes);
         }
@@ -167,7 +168,7 @@ private:
     }
 
     /// Rows of the segment events; each allocation learns in which segment it lies.
-    void add_segments(const std::vector<SegmentEvent>& segments) {
+    void add_segments(const std::vector<SegmentEvent>& segments, const EventNumbers& numbers) {
         std::map<int64_t, std::pair<int64_t, Id<AllocatorEvent>>> live;  // address -> end, row
         std::size_t next = 0;
         for (std::size_t i = 0; i < origins_.size(); ++i) {
@@ -175,7 +176,7 @@ private:
                 const RecordedEvent& event = segments[next].event;
                 const Id<AllocatorEvent> row = trace_.allocator_events.append(
                     {.action = action_of(event.action),
-                     .event = origins_[i].event + static_cast<int64_t>(next),
+                     .event = numbers.of_segment(next),
                      .device = profiled_device(trace_),
                      .stream = trace_.allocations.get<&Allocation::stream>(origins_[i].allocation),
                      .pool = std::max<int64_t>(event.pool, 0),

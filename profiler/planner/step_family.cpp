@@ -27,14 +27,10 @@ int64_t find_largest_valid_batch(const models::Workload& workload) {
 /// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds").
 std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     std::vector<int64_t> tokens;
-    // Our LayerNorm backward: one partial sum a row until each block of the grid has one.
-    constexpr int64_t kPartialSumRows = 216;
     if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput) {
-        tokens.push_back(kPartialSumRows);
+        tokens.push_back(models::kLayerNormPartialRows);
     }
-    // embedding_dense_backward sorts the tokens above this many (Embedding.cu).
-    constexpr int64_t kUnsortedTokens = 3072;
-    if (workload.head != models::Head::kLayers) tokens.push_back(kUnsortedTokens);
+    if (workload.head != models::Head::kLayers) tokens.push_back(models::kMostUnsortedTokens);
     return tokens;
 }
 

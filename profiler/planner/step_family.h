@@ -27,7 +27,7 @@ using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace
 
 /// The class for which all plans are traced. What differs between cards in a step that all of them
 /// run is the size of cuBLAS workspaces, which `MemoryOptions` sets.
-inline constexpr ComputeCapability kTracedCapability{8, 0};
+inline constexpr ComputeCapability kTracedCapability = models::kAmpere;
 
 /// Not safe to use from several threads at once. `source` must outlive it.
 ///

@@ -5,9 +5,6 @@
 namespace profiler {
 namespace {
 
-constexpr int64_t kDefaultWorkspaceBytes = (4096 * 2 + 16 * 8) * int64_t{1024};
-constexpr int64_t kHopperWorkspaceBytes = 32 * kMiB;
-
 /// Builds the stream and remembers whose each of its allocations is.
 class StreamBuilder {
 public:
@@ -30,7 +27,8 @@ private:
     bool zeroed() const { return options_.gradients == Gradients::kZeroed; }
 
     int64_t size_of(const StepAllocation& allocation) const {
-        if (options_.cublas_workspace_bytes > 0 && is_cublas_workspace(allocation)) {
+        if (options_.cublas_workspace_bytes > 0 &&
+            is_cublas_workspace(allocation.role, allocation.size_bytes)) {
             return options_.cublas_workspace_bytes;
         }
         return options_.parallel.size_on_one(allocation);
@@ -130,14 +128,8 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     return contents;
 }
 
-int64_t cublas_workspace_bytes(ComputeCapability capability) {
-    return capability == ComputeCapability{9, 0} ? kHopperWorkspaceBytes : kDefaultWorkspaceBytes;
-}
-
-bool is_cublas_workspace(const StepAllocation& allocation) {
-    return allocation.role == Role::kWorkspace &&
-           (allocation.size_bytes == kDefaultWorkspaceBytes ||
-            allocation.size_bytes == kHopperWorkspaceBytes);
+bool is_cublas_workspace(Role role, int64_t size_bytes) {
+    return role == Role::kWorkspace && models::is_cublas_workspace_bytes(size_bytes);
 }
 
 }  // namespace profiler

@@ -46,9 +46,6 @@ struct PeakContents {
 PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes);
 
-/// torch's default workspace of a cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB
-/// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp).
-int64_t cublas_workspace_bytes(ComputeCapability capability);
-bool is_cublas_workspace(const StepAllocation& allocation);
+bool is_cublas_workspace(Role role, int64_t size_bytes);
 
 }  // namespace profiler

@@ -1,5 +1,6 @@
 // Every op that the models use runs on Meta, and none as another composite than CUDA's.
 
+#include "kernels/inplace_layernorm.h"
 #include "models/config/cuda_support.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/ledger.h"
@@ -48,6 +49,11 @@ void expect_runs(const Workload& workload) {
 bool is_fused(const Workload& workload) {
     const Attention attention = workload.recipe.attention;
     return attention != Attention::kMaterialized && attention != Attention::kRecomputeDropout;
+}
+
+TEST(MetaKernels, PlansKnowWhereOurLayerNormsPartialSumsStopGrowing) {
+    EXPECT_EQ(kernels::layer_norm_cuda_num_partials(int64_t{1} << 20),
+              models::kLayerNormPartialRows);
 }
 
 TEST(MetaKernels, CoverEveryPresetHeadAndPrecision) {

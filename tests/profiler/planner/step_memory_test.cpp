@@ -42,9 +42,9 @@ TEST(PeakContents, AddUpToThePeak) {
 }
 
 TEST(StepMemory, TakesTheWorkspaceOfTheCard) {
-    EXPECT_EQ(cublas_workspace_bytes({8, 0}), 8519680);
-    EXPECT_EQ(cublas_workspace_bytes({9, 0}), 33554432);
-    EXPECT_EQ(cublas_workspace_bytes({10, 0}), 8519680);
+    EXPECT_EQ(models::cublas_workspace_bytes({8, 0}), 8519680);
+    EXPECT_EQ(models::cublas_workspace_bytes({9, 0}), 33554432);
+    EXPECT_EQ(models::cublas_workspace_bytes({10, 0}), 8519680);
     EXPECT_EQ(peak({.cublas_workspace_bytes = 33554432}) - peak({}), 33554432 - 8519680);
 }
 
