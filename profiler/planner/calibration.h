@@ -48,9 +48,6 @@ constexpr bool is_attention(KernelKind k) {
     return k == KernelKind::kFlashAttention || k == KernelKind::kEfficientAttention;
 }
 
-/// Cards that a row is about; empty: any.
-using GpuIds = std::vector<std::string>;
-
 struct MatmulRow {  // rate of a large product, measured
     GpuIds gpus;
     MatmulType type = MatmulType::kFp32;

@@ -1,7 +1,5 @@
 #include "profiler/planner/figures.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 namespace profiler {
@@ -10,6 +8,8 @@ FieldReader::FieldReader(const nlohmann::json& object, std::string place,
                          const std::map<std::string, std::string>& sources)
     : object_(object), place_(std::move(place)), sources_(sources) {
     if (!object.is_object()) fail("an object {...} is expected here");
+    const auto id = object.find("id");
+    if (id != object.end() && id->is_string()) place_ += ", " + id->get<std::string>();
 }
 
 void FieldReader::fail(const std::string& problem) const {
@@ -72,16 +72,27 @@ double FieldReader::number(const char* key) {
     return number;
 }
 
-Figure FieldReader::figure(const char* key) {
-    FieldReader reader(take(key), fmt::format("{}, {}", place_, key), sources_);
-    Figure figure{reader.number("value"), reader.source()};
-    reader.finish();
+double FieldReader::positive(const char* key) {
+    const double value = number(key);
+    if (value <= 0) fail(fmt::format("'{}' must be above 0", key));
+    return value;
+}
+
+Figure FieldReader::figure(const char* key, double unit) {
+    Figure figure;
+    group(key,
+          [&](FieldReader& reader) { figure = {reader.number("value") * unit, reader.source()}; });
     return figure;
 }
 
-std::optional<Figure> FieldReader::optional_figure(const char* key) {
+std::optional<Figure> FieldReader::optional_figure(const char* key, double unit) {
     if (!has(key)) return std::nullopt;
-    return figure(key);
+    return figure(key, unit);
+}
+
+Figure FieldReader::row_figure(const char* key, double unit) {
+    const double value = positive(key) * unit;
+    return {value, source()};
 }
 
 std::string FieldReader::source() {

@@ -109,7 +109,8 @@ private:
                     .gradients = row_.setup->gradients,
                     .parallel = request_.parallel};
         if (row_.gpu->compute_capability) {
-            options_.cublas_workspace_bytes = cublas_workspace_bytes(*row_.gpu->compute_capability);
+            options_.cublas_workspace_bytes =
+                models::cublas_workspace_bytes(*row_.gpu->compute_capability);
         }
         for (const MemoryTerm& term : memory_.terms) {
             if (term.is_tensor) {
@@ -125,6 +126,10 @@ private:
     void add_notes(const StepWork& step) {
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
+        if (!row_.gpu->compute_capability) {
+            row_.notes.push_back(fmt::format(
+                "{}: the requests are those of CUDA's kernels, not of ROCm's", row_.gpu->id));
+        }
         if (!family_.why_not_affine().empty()) {
             row_.notes.push_back(
                 fmt::format("each batch was traced itself: {}", family_.why_not_affine()));
@@ -174,7 +179,6 @@ private:
         if (request_.bus_bytes_per_s) return *request_.bus_bytes_per_s;
         const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
         if (link == nullptr) return 0;
-        constexpr double kGiga = 1e9;
         row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
                                          link->bus_bytes_per_s.value / kGiga));
         return link->bus_bytes_per_s.value;
@@ -221,7 +225,6 @@ private:
     }
 
     double sequences_per_s(int64_t batch_size, double step_ns) const {
-        constexpr double kNsPerS = 1e9;
         return static_cast<double>(batch_size * request_.parallel.num_gpus) * kNsPerS / step_ns;
     }
 
@@ -236,8 +239,6 @@ private:
     void add_times(const TimeModel& model, int64_t batch_size) {
         const auto step = family_.ops_at(batch_size);
         if (!step) return refuse(step.error().message);
-        constexpr double kTera = 1e12;
-        constexpr double kNsPerS = 1e9;
         row_.time = time_of(*step, model);
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
         row_.model_tflops =
@@ -271,9 +272,6 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                                         request.setup->torch, gpu.id, row.setup->id));
     }
     if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
-    models::Workload one = workload;
-    one.batch_size = 1;
-    if (const auto ok = models::validate(one); !ok) return refuse(ok.error().message);
     return row;
 }
 

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 2> kDdpBucketsNames{"none", "copy"
 
 /// Device memory of a process before its first tensor.
 struct ContextRow {
-    std::vector<std::string> gpus;  // empty: any
+    GpuIds gpus;
     Figure bytes;
 };
 

@@ -1,11 +1,11 @@
 #include "profiler/planner/step_time.h"
 
+#include "profiler/trace/units.h"
+
 #include <algorithm>
 
 namespace profiler {
 namespace {
-
-constexpr double kNsPerS = 1e9;
 
 /// max(bytes moved, launches), each GPU its share of the parameters under ZeRO.
 double optimizer_ns(const StepWork& step, const TimeModel& model) {
@@ -96,14 +96,10 @@ models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibratio
         implementation, kOptimizerStateNames[static_cast<std::size_t>(state)]);
 }
 
-const LinkRow* find_link(const Calibration& calibration, const std::string& gpu) {
-    const LinkRow* any = nullptr;
-    const LinkRow* own = nullptr;
-    for (const LinkRow& row : calibration.links) {
-        if (row.gpus.empty()) any = &row;
-        if (std::find(row.gpus.begin(), row.gpus.end(), gpu) != row.gpus.end()) own = &row;
-    }
-    return own != nullptr ? own : any;
+const LinkRow* find_link(const Calibration& calibration, std::string_view gpu) {
+    const LinkRow* own = last_row_about(calibration.links, gpu,
+                                        [](const LinkRow& row) { return !row.gpus.empty(); });
+    return own != nullptr ? own : last_row_about(calibration.links, gpu);
 }
 
 }  // namespace profiler

@@ -70,6 +70,6 @@ models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibratio
                                                    OptimizerState state);
 
 /// The link of a card, unless given: the last row that names it, else the one for any.
-const LinkRow* find_link(const Calibration& calibration, const std::string& gpu);
+const LinkRow* find_link(const Calibration& calibration, std::string_view gpu);
 
 }  // namespace profiler

@@ -19,10 +19,7 @@ const Gpu* gpu(std::string_view id) { return *find_gpu(data().gpus, id); }
 const profiler::Setup* setup_named(std::string_view id) { return *find_setup(data().setups, id); }
 
 models::Workload with_recipe(const std::string& recipe) {
-    models::Workload workload = tests::toy_workload();
-    workload.recipe_name = recipe;
-    workload.recipe = models::parse_recipe(recipe).value();
-    return workload;
+    return models::with_recipe(tests::toy_workload(), recipe).value();
 }
 
 PlanRequest request_for(std::vector<std::string> recipes, std::vector<std::string> cards) {
@@ -202,6 +199,30 @@ TEST(Plan, RefusesWhatPyTorchRefuses) {
     EXPECT_THAT(reason("original", Precision::kTf32, "t4"), HasSubstr("no tf32"));
     EXPECT_THAT(reason("original", Precision::kFp64, "a100-80gb"), HasSubstr("reference"));
     EXPECT_THAT(reason("original", Precision::kFp16, "v100-16gb"), IsEmpty());
+}
+
+TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
+    const auto row = [](const std::string& recipe, models::Precision precision) {
+        PlanRequest request = request_for({recipe}, {"mi300x"});
+        request.workloads[0].precision = precision;
+        return plan(request).rows.front();
+    };
+    using models::Precision;
+    EXPECT_THAT(row("attention=cudnn", Precision::kBf16).reason, HasSubstr("no cuDNN"));
+    EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
+    EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
+    EXPECT_THAT(row("original", Precision::kFp32).notes, Contains(HasSubstr("not of ROCm's")));
+}
+
+TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
+    Gpu card = *gpu("a100-80gb");
+    card.id = "mine";
+    card.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
+    PlanRequest request = request_for({"original"}, {});
+    request.workloads[0].precision = models::Precision::kBf16;
+    request.gpus = {&card};
+    EXPECT_THAT(plan(request).rows.front().notes,
+                Contains(HasSubstr("no bf16 rate is known, that of fp32 is taken")));
 }
 
 TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
