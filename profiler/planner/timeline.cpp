@@ -19,6 +19,7 @@ Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, I
       model_(model),
       stream_(stream),
       time_(time_of(work, model)),
+      defaults_(defaults_of(*workload_of(trace))),
       ops_(trace.phases.size()),
       start_ns_(trace.ops.size(), -1),
       end_ns_(trace.ops.size(), -1) {
@@ -36,7 +37,7 @@ void Timeline::add_times() {
 
 void Timeline::add_step(Id<Step> step) {
     trace_.steps.set<&Step::start_ns>(step, whole(now_ns_));
-    const StepOps ops = ops_of_step(trace_, step, defaults_of(*workload_of(trace_)));
+    const StepOps ops = ops_of_step(trace_, step, defaults_);
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
         works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);

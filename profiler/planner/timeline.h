@@ -33,6 +33,7 @@ private:
     const TimeModel& model_;
     Id<Stream> stream_;
     StepTime time_;
+    OpWorkDefaults defaults_;
     std::vector<std::vector<Id<Op>>> ops_;  // by phase
     std::vector<int64_t> start_ns_;         // by op; -1: not yet known
     std::vector<int64_t> end_ns_;
