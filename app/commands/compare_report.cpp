@@ -1,9 +1,8 @@
 #include "app/commands/compare_report.h"
 
+#include "app/commands/json_values.h"
 #include "app/commands/reports.h"
 #include "profiler/trace/units.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -138,11 +137,6 @@ nlohmann::json curve_json(const std::vector<ThroughputPoint>& curve) {
                           {"throughput_sequences_per_s", point.sequences_per_s}});
     }
     return points;
-}
-
-template <typename T>
-nlohmann::json or_null(const std::optional<T>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn& column) {

@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <memory>
 
 namespace app {
@@ -48,21 +47,17 @@ std::vector<std::string> split(std::string_view list) {
     }
 }
 
-Result<int64_t> parse_length(const std::string& text) {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return value;
-    return models::fail("'{}' is not a sequence length: write whole numbers, as 128,512.", text);
-}
-
 /// Model x precision x length x recipe, in the order in which people read a table.
 Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options) {
     std::vector<models::Workload> workloads;
     for (const std::string& model : split(options.workload.model)) {
         for (const std::string& precision : split(options.workload.precision)) {
             for (const std::string& length : split(options.seq)) {
-                const auto seq_len = parse_length(length);
-                if (!seq_len) return tl::unexpected(seq_len.error());
+                const auto seq_len = parse_whole_number(length);
+                if (!seq_len) {
+                    return models::fail(
+                        "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
+                }
                 for (const std::string& recipe : split_recipes(options.workload.recipes)) {
                     WorkloadOptions one = options.workload;
                     one.model = model;
@@ -70,10 +65,8 @@ Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options)
                     one.seq_len = *seq_len;
                     auto workload = make_workload(one);
                     if (!workload) return tl::unexpected(workload.error());
-                    const auto parsed = models::parse_recipe(recipe);
-                    if (!parsed) return tl::unexpected(parsed.error());
-                    workload->recipe_name = recipe;
-                    workload->recipe = *parsed;
+                    workload = models::with_recipe(std::move(*workload), recipe);
+                    if (!workload) return tl::unexpected(workload.error());
                     workloads.push_back(std::move(*workload));
                 }
             }
@@ -262,8 +255,6 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->type_name("FILE");
 }
 
-}  // namespace
-
 /// Ours; cards and setups of the user's own stand in files.
 std::string list_planner_data() {
     std::vector<std::string_view> gpus;
@@ -275,6 +266,8 @@ std::string list_planner_data() {
     }
     return text;
 }
+
+}  // namespace
 
 void add_plan_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(

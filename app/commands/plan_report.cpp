@@ -1,12 +1,12 @@
 #include "app/commands/plan_report.h"
 
 #include "app/commands/csv_writer.h"
+#include "app/commands/json_values.h"
 #include "app/commands/reports.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -18,11 +18,6 @@ using namespace profiler;
 using Json = nlohmann::json;
 
 int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-    return value ? Json(*value) : Json();
-}
 
 Json terms_json(const PlanMemory& memory) {
     Json json{{"context_bytes", memory.context_bytes},
