@@ -37,16 +37,15 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, at::kMeta);
-    CancellableListener unrecorded(nullptr, callbacks);
+    RecordedStep recorded(recorder, training, callbacks);
+    CancellableListener listener(&recorded, callbacks);
     for (int64_t i = 0; i < target.warmup_steps; ++i) {
         report(callbacks, "warm-up", i, target.warmup_steps);
-        training.step(&unrecorded);
+        training.step(&listener);
     }
     recorder.start_ops();
     describe_storages(recorder, training);
     describe_workspaces(recorder, kernels);
-    RecordedStep recorded(recorder, training, callbacks);
-    CancellableListener listener(&recorded, callbacks);
     for (int64_t i = 0; i < target.steps; ++i) {
         report(callbacks, "step", i, target.steps);
         recorder.begin_step();

@@ -23,9 +23,8 @@ struct MemoryOptions {
     friend bool operator==(const MemoryOptions& a, const MemoryOptions& b);
 };
 
-/// The caching allocator's requests of a step under the options.
-RequestStream requests_of(const StepWork& step, const MemoryOptions& options);
-
+/// Peaks are those of the last step; the warm-up before it shapes the memory that it finds, and has
+/// to fit, too.
 struct StepMemory {
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;

@@ -30,6 +30,10 @@ Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, I
 }
 
 void Timeline::add_times() {
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // those of the warm-up keep this
+        trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
+        trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
+    }
     for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i));
     close_ops();
     time_events();

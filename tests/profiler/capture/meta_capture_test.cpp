@@ -112,7 +112,10 @@ TEST(MetaTrace, SaysWhatItIs) {
     EXPECT_EQ(trace.text(trace.run().device_name), "compute capability 9.0");
     EXPECT_EQ(trace.text(trace.devices.get<&Device::name>(Id<Device>(0))), "cuda:0");
     ASSERT_EQ(trace.steps.size(), 1U);
-    EXPECT_EQ(trace.phases.size(), 4U);
+    ASSERT_EQ(trace.phases.size(), 8U);  // those of the warm-up have no step
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        EXPECT_EQ(trace.phases.get<&Phase::step>(Id<Phase>(i)).valid(), i >= 4);
+    }
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
         EXPECT_EQ(a.alloc_ns, a.alloc_event);
@@ -120,6 +123,19 @@ TEST(MetaTrace, SaysWhatItIs) {
         EXPECT_EQ(a.address, 0);
         EXPECT_GT(a.requested_bytes, 0);
     }
+}
+
+TEST(MetaTrace, KnowsTheGradientsOfTheWarmUpToo) {
+    const Trace trace = meta_trace(small_workload("bert-base", "tempo", Head::kMlm));
+    const int64_t step = trace.steps.get<&Step::first_event>(Id<Step>(std::size_t{0}));
+    std::vector<int64_t> before, in_step;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        if (trace.storages.get<&Storage::role>(a.storage) != Role::kGradient) continue;
+        (a.alloc_event < step ? before : in_step).push_back(a.requested_bytes);
+    }
+    EXPECT_FALSE(in_step.empty());
+    EXPECT_EQ(before, in_step);
 }
 
 TEST(MetaTrace, LeavesNothingBehindAndRestoresTorch) {

@@ -75,6 +75,23 @@ TEST(StepMemory, ZeroedGradientsLiveThroughTheStep) {
     EXPECT_LE(of(zeroed, Role::kGradient), 5 * kMatrixBytes);
 }
 
+TEST(StepMemory, IsThatOfTheLastStepAndNotOfTheWarmUp) {
+    const auto with_warm_up = [](int64_t bytes) {
+        return step_work_of(tests::make_toy_step(tests::toy_workload(64), {.warm_up_bytes = bytes}))
+            .value();
+    };
+    constexpr int64_t kLarge = 100 << 20;
+    const StepWork warm = with_warm_up(kLarge);
+    EXPECT_GT(warm.first_request, 0U);
+    for (const Gradients gradients : {Gradients::kNone, Gradients::kZeroed}) {
+        const MemoryOptions options{.gradients = gradients};
+        EXPECT_EQ(peak(options, warm), peak(options, toy(64)));
+    }
+    EXPECT_GT(simulate_step(warm, {}, std::nullopt).peak_reserved_bytes, kLarge);  // kept cached
+    EXPECT_TRUE(simulate_step(warm, {}, kLarge).out_of_memory);  // it has to fit all the same
+    EXPECT_FALSE(simulate_step(with_warm_up(0), {}, kLarge).out_of_memory);
+}
+
 TEST(StepMemory, SaysWhereMemoryRunsOut) {
     const StepMemory memory = simulate_step(toy(64), {}, 20 << 20);
     EXPECT_TRUE(memory.out_of_memory);
