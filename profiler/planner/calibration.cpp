@@ -48,6 +48,9 @@ EfficiencyRow read_efficiency(FieldReader& reader) {
 OptimizerRow read_optimizer(FieldReader& reader) {
     OptimizerRow row{.implementation = reader.text("implementation"),
                      .state = reader.name<OptimizerState>("state", kOptimizerStateNames)};
+    // One of ours is itself.
+    const char* const ours = reader.has("allocates_as") ? "allocates_as" : "implementation";
+    row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerNames);
     row.bytes_per_parameter = reader.positive("bytes_per_parameter");
     row.launches_per_tensor = reader.number("launches_per_tensor");
     row.source = reader.source();

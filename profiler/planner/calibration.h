@@ -100,6 +100,7 @@ OptimizerState optimizer_state_of(models::Precision precision);
 struct OptimizerRow {
     std::string implementation;  // "adamw_fused", "bert_adam"
     OptimizerState state = OptimizerState::kFp32;
+    models::Optimizer allocates_as = models::Optimizer::kAdamW;  // ours with the same temporaries
     double bytes_per_parameter = 0;
     double launches_per_tensor = 0;
     std::string source;

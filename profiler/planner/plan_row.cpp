@@ -75,6 +75,10 @@ public:
         if (!max_batch) return refuse(max_batch.error().message);
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
+        if (*max_batch == StepFamily::kLargestBatch) {
+            row_.notes.push_back(
+                fmt::format("no batch above {} was looked for", StepFamily::kLargestBatch));
+        }
         const auto model = time_model();
         if (model) add_curve(*model, *max_batch);
         const int64_t batch_size = request_.batch_size.value_or(*max_batch);
@@ -130,10 +134,6 @@ private:
             row_.notes.push_back(fmt::format(
                 "{}: the requests are those of CUDA's kernels, not of ROCm's", row_.gpu->id));
         }
-        if (!family_.why_not_affine().empty()) {
-            row_.notes.push_back(
-                fmt::format("each batch was traced itself: {}", family_.why_not_affine()));
-        }
         if (step.source != Source::kPredicted) {
             row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",
                                              describe(step.source)));
@@ -143,14 +143,7 @@ private:
         }
         if (request_.parallel.zero_stage > 0) {
             row_.notes.push_back(
-                fmt::format("ZeRO {} shards tensors evenly; what the first step allocates before "
-                            "its update is not sharded yet: memory is an upper bound",
-                            request_.parallel.zero_stage));
-        }
-        if (row_.setup->gradients == Gradients::kZeroed) {
-            row_.notes.push_back(
-                "gradients zeroed: those of the first step are counted beside them, memory is an "
-                "upper bound");
+                fmt::format("ZeRO {} shards tensors evenly", request_.parallel.zero_stage));
         }
     }
 
@@ -208,8 +201,7 @@ private:
     }
 
     void add_curve(const TimeModel& model, int64_t max_batch) {
-        for (const int64_t batch_size :
-             batches_up_to(max_batch, family_.why_not_affine().empty())) {
+        for (const int64_t batch_size : batches_up_to(max_batch, family_.has_line_of_ops())) {
             const auto step = family_.ops_at(batch_size);
             if (!step) return refuse(step.error().message);
             const double step_ns = time_of(*step, model).total_ns();
@@ -232,6 +224,9 @@ private:
         row_.batch_size = batch_size;
         const auto step = family_.at(batch_size);
         if (!step) return refuse(step.error().message);
+        if (std::string why = family_.why_not_affine(batch_size); !why.empty()) {
+            row_.notes.push_back(std::move(why));
+        }
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
     }
@@ -284,7 +279,7 @@ models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& 
                                        int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
     int64_t good = 0;
-    int64_t bad = family.last_range_begin();
+    int64_t bad = family.home_begin();
     while (bad <= family.largest_valid_batch()) {
         const auto ok = fits(family, options, capacity_bytes, bad);
         if (!ok) return tl::unexpected(ok.error());

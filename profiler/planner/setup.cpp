@@ -20,7 +20,8 @@ void read_software(FieldReader& reader, Setup& setup) {
     setup.kernel_set = reader.text("kernel_set");
     setup.gradients = reader.name<Gradients>("gradients", kGradientsNames);
     setup.optimizer = reader.text("optimizer");
-    setup.optimizer_16bit = reader.optional_text("optimizer_16bit").value_or("");
+    setup.optimizer_master = reader.optional_text("optimizer_master").value_or("");
+    setup.optimizer_half = reader.optional_text("optimizer_half").value_or("");
     setup.clips_gradients = reader.boolean("clips_gradients");
 }
 

@@ -74,12 +74,23 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
 }
 
 std::string optimizer_of(const Setup& setup, const models::Workload& workload) {
-    const bool is_16_bit = models::weight_bytes(workload.precision) == 2;
-    const std::string& name =
-        is_16_bit && !setup.optimizer_16bit.empty() ? setup.optimizer_16bit : setup.optimizer;
-    if (name != "recipe") return name;
-    return std::string(
-        models::kOptimizerNames[static_cast<std::size_t>(workload.recipe.optimizer)]);
+    const models::Optimizer chosen = workload.recipe.optimizer;
+    const std::string ours(models::kOptimizerNames[static_cast<std::size_t>(chosen)]);
+    if (chosen == models::Optimizer::kSgd) return ours;
+    const OptimizerState state = optimizer_state_of(workload.precision);
+    const std::string& special = state == OptimizerState::kMaster ? setup.optimizer_master
+                                 : state == OptimizerState::kHalf ? setup.optimizer_half
+                                                                  : setup.optimizer;
+    const std::string& name = special.empty() ? setup.optimizer : special;
+    return name == "recipe" ? ours : name;
+}
+
+models::Workload traced_workload(models::Workload workload, const Setup& setup,
+                                 const Calibration& calibration) {
+    const auto row = find_optimizer(calibration, optimizer_of(setup, workload),
+                                    optimizer_state_of(workload.precision));
+    if (row) workload.recipe.optimizer = (*row)->allocates_as;
+    return workload;
 }
 
 models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,

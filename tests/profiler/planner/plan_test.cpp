@@ -91,6 +91,7 @@ TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     };
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
+    workload.model.vocab_size = 1000;
     auto family = StepFamily::trace(workload, source);
     ASSERT_TRUE(family);
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
@@ -101,12 +102,58 @@ TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
 }
 
+TEST(StepFamily, HasALineOfItsOwnBeyondTheVocabulary) {
+    std::vector<int64_t> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(w.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;
+    workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_EQ(family->home_begin(), 97);
+    EXPECT_TRUE(family->at(200));
+    EXPECT_TRUE(family->ops_at(1000));
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_EQ(family->at(1000)->batch_size, 1000);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 201, 402));
+}
+
+TEST(StepFamily, SaysOfWhichRangeBatchesAreTracedOneByOne) {
+    const auto source = tests::toy_source({.extra_from_batch = 300});  // beyond the vocabulary
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;
+    workload.model.vocab_size = 6400;
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_TRUE(family->at(250));
+    EXPECT_THAT(family->why_not_affine(150), IsEmpty());
+    EXPECT_THAT(family->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
+    EXPECT_TRUE(family->has_line_of_ops());
+}
+
+TEST(Plan, SaysWhereTheSearchForABatchEnds) {
+    PlanRequest request = request_for({"original"}, {});
+    Gpu card = *gpu("b200");
+    card.usable_memory_bytes.value = 1e15;
+    request.gpus = {&card};
+    request.workloads[0].seq_len = 1;
+    request.workloads[0].model.intermediate_size = 64;
+    const PlanRow row = plan(request).rows.front();
+    EXPECT_EQ(row.max_batch_size, StepFamily::kLargestBatch);
+    EXPECT_THAT(row.notes, Contains(HasSubstr("no batch above 1048576 was looked for")));
+}
+
 TEST(StepFamily, TracesEachBatchWhereSequencesDiffer) {
     int calls = 0;
     const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
     auto family = StepFamily::trace(tests::toy_workload(), source);
     ASSERT_TRUE(family);
-    EXPECT_THAT(family->why_not_affine(), HasSubstr("different sequences"));
+    EXPECT_THAT(family->why_not_affine(7), HasSubstr("different sequences"));
     EXPECT_EQ(family->at(7)->batch_size, 7);
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
@@ -303,13 +350,40 @@ TEST(StepTime, TheSetupChoosesTheOptimizer) {
     EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "bert_adam");
     workload.precision = models::Precision::kFp16;
     EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o2_adam");
+    workload.precision = models::Precision::kPureFp16;
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o3_adam");
+    workload.recipe.optimizer = models::Optimizer::kSgd;  // another algorithm, not another AdamW
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "sgd");
     EXPECT_FALSE(find_optimizer(data().calibration, "lion", OptimizerState::kFp32));
+}
+
+TEST(Plan, TracesTheOptimizerOfTheSetup) {
+    std::vector<std::string> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(models::to_text(w.recipe));
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    PlanRequest request = request_for({"original"}, {"t4", "v100-16gb", "a100-80gb"});
+    request.workloads[0].precision = models::Precision::kFp32;
+    std::vector<std::size_t> totals;
+    const Plan result = make_plan(
+        request, data(), source,
+        [&](std::size_t, std::size_t total, const models::Workload&) { totals.push_back(total); });
+    // foreach AdamW for two of the cards, BertAdam, a loop over tensors, for the older one.
+    EXPECT_THAT(traced,
+                testing::UnorderedElementsAre("original", "original", "optimizer=adamw_loop",
+                                              "optimizer=adamw_loop"));
+    EXPECT_THAT(totals, testing::ElementsAre(2, 2));
+    for (const PlanRow& row : result.rows) EXPECT_EQ(row.workload.recipe, models::Recipe());
 }
 
 TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
     for (const auto& setup : data().setups) {
         for (const models::Precision precision :
-             {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16}) {
+             {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16,
+              models::Precision::kPureFp16}) {
             for (const char* recipe :
                  {"optimizer=sgd", "original", "optimizer=adamw_loop", "optimizer=adamw_fused"}) {
                 models::Workload workload = with_recipe(recipe);
