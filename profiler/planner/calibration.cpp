@@ -14,7 +14,7 @@ MatmulRow read_matmul(FieldReader& reader) {
 MatmulRule read_matmul_rule(FieldReader& reader) {
     MatmulRule rule{.tier = reader.name<Tier>("tier", kTierNames)};
     rule.min_compute_capability = reader.optional_capability("min_compute_capability");
-    rule.ratio = reader.row_figure("ratio");
+    rule.ratio = reader.row_figure("ratio", 1, kRatioLimits);
     return rule;
 }
 
@@ -24,14 +24,14 @@ BandwidthRow read_bandwidth(FieldReader& reader) {
 }
 
 GemmScaleRow read_gemm_scale(FieldReader& reader) {
-    return {.gpus = reader.optional_texts("gpus"), .ratio = reader.row_figure("ratio")};
+    return {.gpus = reader.optional_texts("gpus"),
+            .ratio = reader.row_figure("ratio", 1, kRatioLimits)};
 }
 
 TileRow read_tile(FieldReader& reader) {
-    const auto m = static_cast<int64_t>(reader.positive("m"));
-    const auto n = static_cast<int64_t>(reader.positive("n"));
-    if (m < 1 || n < 1) reader.fail("'m' and 'n' must be at least 1");
-    return {m, n, reader.row_figure("efficiency")};
+    const auto m = static_cast<int64_t>(reader.number("m", kCountLimits));
+    const auto n = static_cast<int64_t>(reader.number("n", kCountLimits));
+    return {m, n, reader.row_figure("efficiency", 1, kRatioLimits)};
 }
 
 EfficiencyRow read_efficiency(FieldReader& reader) {
@@ -41,7 +41,7 @@ EfficiencyRow read_efficiency(FieldReader& reader) {
     if (reader.has("type")) row.type = reader.name<MatmulType>("type", kMatmulTypeNames);
     if (reader.has("min_bytes")) row.min_bytes = static_cast<int64_t>(reader.number("min_bytes"));
     if (reader.has("max_bytes")) row.max_bytes = static_cast<int64_t>(reader.number("max_bytes"));
-    row.efficiency = reader.row_figure("efficiency");
+    row.efficiency = reader.row_figure("efficiency", 1, kRatioLimits);
     return row;
 }
 
@@ -51,8 +51,8 @@ OptimizerRow read_optimizer(FieldReader& reader) {
     // One of ours is itself.
     const char* const ours = reader.has("allocates_as") ? "allocates_as" : "implementation";
     row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerNames);
-    row.bytes_per_parameter = reader.positive("bytes_per_parameter");
-    row.launches_per_tensor = reader.number("launches_per_tensor");
+    row.bytes_per_parameter = reader.number("bytes_per_parameter", kCountLimits);
+    row.launches_per_tensor = reader.number("launches_per_tensor", {.most = kCountLimits.most});
     row.source = reader.source();
     return row;
 }
@@ -75,12 +75,12 @@ void read_lists(FieldReader& document, Calibration& calibration) {
 }
 
 void read_gemm(FieldReader& group, GemmModel& gemm) {
-    gemm.scale = group.figure("scale");
+    gemm.scale = group.figure("scale", 1, kRatioLimits);
     gemm.half_k = group.figure("half_k");
     gemm.wave_exponent = group.figure("wave_exponent");
-    gemm.batched = group.figure("batched");
-    gemm.bandwidth_share = group.figure("bandwidth_share");
-    gemm.split_k = group.figure("split_k");
+    gemm.batched = group.figure("batched", 1, kRatioLimits);
+    gemm.bandwidth_share = group.figure("bandwidth_share", 1, kRatioLimits);
+    gemm.split_k = group.figure("split_k", 1, kRatioLimits);
     gemm.min_split_k = group.figure("min_split_k");
 }
 
@@ -88,7 +88,7 @@ Calibration read_calibration(const DataFile& data, const std::string& file) {
     FieldReader document(data.document, file, data.sources);
     Calibration calibration;
     read_lists(document, calibration);
-    calibration.bandwidth_ratio = document.figure("bandwidth_ratio");
+    calibration.bandwidth_ratio = document.figure("bandwidth_ratio", 1, kRatioLimits);
     calibration.launch_ns = document.figure("launch_ns");
     calibration.clipping_bytes_per_parameter = document.figure("clipping_bytes_per_parameter");
     document.group("gemm", [&](FieldReader& group) { read_gemm(group, calibration.gemm); });

@@ -1,7 +1,5 @@
 #include "profiler/planner/figures.h"
 
-#include <cmath>
-
 namespace profiler {
 
 FieldReader::FieldReader(const nlohmann::json& object, std::string place,
@@ -62,36 +60,32 @@ bool FieldReader::boolean(const char* key) {
     return value.get<bool>();
 }
 
-double FieldReader::number(const char* key) {
+double FieldReader::number(const char* key, const Limits& limits) {
     const nlohmann::json& value = take(key);
-    const double number = value.is_number() ? value.get<double>() : std::nan("");
-    // 1e15: no figure of a card is larger in its unit, and products stay finite.
-    if (!(number >= 0 && number <= 1e15)) {
-        fail(fmt::format("'{}' must be a number that is not negative", key));
-    }
-    return number;
+    if (!value.is_number()) fail(fmt::format("'{}' must be a number", key));
+    const auto number = value.get<double>();
+    if (number >= limits.least && number <= limits.most) return number;
+    if (limits.least == 0) fail(fmt::format("'{}' must be a number that is not negative", key));
+    fail(fmt::format("'{}' must be above 0, a number from {} to {}", key, limits.least,
+                     limits.most));
 }
 
-double FieldReader::positive(const char* key) {
-    const double value = number(key);
-    if (value <= 0) fail(fmt::format("'{}' must be above 0", key));
-    return value;
-}
-
-Figure FieldReader::figure(const char* key, double unit) {
+Figure FieldReader::figure(const char* key, double unit, const Limits& limits) {
     Figure figure;
-    group(key,
-          [&](FieldReader& reader) { figure = {reader.number("value") * unit, reader.source()}; });
+    group(key, [&](FieldReader& reader) {
+        figure = {reader.number("value", limits) * unit, reader.source()};
+    });
     return figure;
 }
 
-std::optional<Figure> FieldReader::optional_figure(const char* key, double unit) {
+std::optional<Figure> FieldReader::optional_figure(const char* key, double unit,
+                                                   const Limits& limits) {
     if (!has(key)) return std::nullopt;
-    return figure(key, unit);
+    return figure(key, unit, limits);
 }
 
-Figure FieldReader::row_figure(const char* key, double unit) {
-    const double value = positive(key) * unit;
+Figure FieldReader::row_figure(const char* key, double unit, const Limits& limits) {
+    const double value = number(key, limits) * unit;
     return {value, source()};
 }
 

@@ -30,6 +30,15 @@ struct Figure {
     std::string source;
 };
 
+/// What a figure may be, in its field's unit: times that follow stay between a nanosecond and years.
+struct Limits {
+    double least = 0;
+    double most = 1e15;
+};
+inline constexpr Limits kCardLimits{0.01, 1e6};  // GiB, GB/s, TFLOPS
+inline constexpr Limits kCountLimits{1, 1e6};    // of parts, bytes or launches
+inline constexpr Limits kRatioLimits{0.01, 10};  // efficiencies and shares of a specification
+
 /// Ends a reading; the message names the place. Never leaves the `parse_…` functions.
 struct FieldError {
     std::string message;
@@ -55,14 +64,13 @@ public:
         if (!value) fail(fmt::format("'{}' must be one of {}", key, fmt::join(names, ", ")));
         return *value;
     }
-    /// A finite number that is not negative.
-    double number(const char* key);
-    double positive(const char* key);
+    double number(const char* key, const Limits& limits = {});
     /// {"value": 24, "source": "datasheet"}, in the field's unit.
-    Figure figure(const char* key, double unit = 1);
-    std::optional<Figure> optional_figure(const char* key, double unit = 1);
+    Figure figure(const char* key, double unit = 1, const Limits& limits = {});
+    std::optional<Figure> optional_figure(const char* key, double unit = 1,
+                                          const Limits& limits = {});
     /// The same in a row that has one figure and one source: "mib": 500, "source": "datasheet".
-    Figure row_figure(const char* key, double unit = 1);
+    Figure row_figure(const char* key, double unit = 1, const Limits& limits = kCardLimits);
     /// The words that the object's own "source" stands for.
     std::string source();
     const nlohmann::json& array(const char* key);

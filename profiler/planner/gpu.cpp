@@ -17,19 +17,9 @@ bool is_id(std::string_view id) {
     });
 }
 
-/// Values that would make a plan divide by zero or contradict itself.
+/// Values that contradict one another.
 void check(const Gpu& gpu, const FieldReader& reader) {
     if (!is_id(gpu.id)) reader.fail("'id' must be lower case letters, digits and dashes");
-    const auto positive = [&](const char* what, const Figure& figure) {
-        if (figure.value <= 0) reader.fail(fmt::format("'{}' must be above 0", what));
-    };
-    positive("memory_gib", gpu.memory_bytes);
-    positive("usable_memory_gib", gpu.usable_memory_bytes);
-    positive("bandwidth_gb_per_s", gpu.bandwidth_bytes_per_s);
-    positive("sm_count", gpu.sm_count);
-    for (const auto& peak : gpu.peak_flop_per_s) {
-        if (peak) positive("..._tflops", *peak);
-    }
     if (gpu.usable_memory_bytes.value > gpu.memory_bytes.value) {
         reader.fail("'usable_memory_gib' is over 'memory_gib'");
     }
@@ -43,14 +33,14 @@ Gpu read_gpu(FieldReader& reader) {
             .name = reader.text("name"),
             .tier = reader.name<Tier>("tier", kTierNames)};
     gpu.compute_capability = reader.optional_capability("compute_capability");
-    gpu.memory_bytes = reader.figure("memory_gib", kGiBBytes);
-    gpu.usable_memory_bytes = reader.figure("usable_memory_gib", kGiBBytes);
-    gpu.bandwidth_bytes_per_s = reader.figure("bandwidth_gb_per_s", kGiga);
+    gpu.memory_bytes = reader.figure("memory_gib", kGiBBytes, kCardLimits);
+    gpu.usable_memory_bytes = reader.figure("usable_memory_gib", kGiBBytes, kCardLimits);
+    gpu.bandwidth_bytes_per_s = reader.figure("bandwidth_gb_per_s", kGiga, kCardLimits);
     for (std::size_t i = 0; i < kMatmulTypeNames.size(); ++i) {
         const std::string key = fmt::format("{}_tflops", kMatmulTypeNames[i]);
-        gpu.peak_flop_per_s[i] = reader.optional_figure(key.c_str(), kTera);
+        gpu.peak_flop_per_s[i] = reader.optional_figure(key.c_str(), kTera, kCardLimits);
     }
-    gpu.sm_count = reader.figure("sm_count");
+    gpu.sm_count = reader.figure("sm_count", 1, kCountLimits);
     gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes);
     gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
     check(gpu, reader);

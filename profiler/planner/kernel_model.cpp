@@ -86,7 +86,6 @@ double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel&
 
 KernelModel::KernelModel(const Gpu& gpu, const Setup& setup, const Calibration& calibration)
     : calibration_(&calibration),
-      gpu_(gpu.id),
       sm_count_(gpu.sm_count.value),
       bytes_per_s_(gpu.bandwidth_bytes_per_s.value * calibration.bandwidth_ratio.value),
       gemm_scale_(calibration.gemm.scale.value) {
@@ -145,16 +144,14 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     std::vector<std::string> notes;
     const auto i = static_cast<std::size_t>(type);
     if (ratios_[i] > 0) {
-        notes.push_back(
-            fmt::format("{}: products extrapolated, at {} of the specification's {} rate", gpu_,
-                        ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
+        notes.push_back(fmt::format("products extrapolated, at {} of the specification's {} rate",
+                                    ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
     }
     if (!has_rate_[i]) {
-        notes.push_back(
-            fmt::format("{}: no {} rate is known, that of fp32 is taken", gpu_, name_of(type)));
+        notes.push_back(fmt::format("no {} rate is known, that of fp32 is taken", name_of(type)));
     }
     if (!bandwidth_is_measured_) {
-        notes.push_back(fmt::format("{}: bandwidth taken as {} of the specification", gpu_,
+        notes.push_back(fmt::format("bandwidth taken as {} of the specification",
                                     calibration_->bandwidth_ratio.value));
     }
     return notes;

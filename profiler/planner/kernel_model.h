@@ -62,7 +62,6 @@ private:
     double efficiency(const KernelWork& work) const;
 
     const Calibration* calibration_;
-    std::string gpu_;
     double sm_count_ = 0;
     double bytes_per_s_ = 0;
     double gemm_scale_ = 1;

@@ -131,8 +131,7 @@ private:
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
         if (!row_.gpu->compute_capability) {
-            row_.notes.push_back(fmt::format(
-                "{}: the requests are those of CUDA's kernels, not of ROCm's", row_.gpu->id));
+            row_.notes.push_back("the requests are those of CUDA's kernels, not of ROCm's");
         }
         if (step.source != Source::kPredicted) {
             row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",
@@ -211,7 +210,7 @@ private:
                 row_.best_batch_size = batch_size;
             }
             if (is_power_of_two(batch_size) || batch_size == max_batch) {
-                row_.curve.push_back({batch_size, static_cast<int64_t>(step_ns), rate});
+                row_.curve.push_back({batch_size, whole_ns(step_ns), rate});
             }
         }
     }

@@ -9,7 +9,8 @@ namespace profiler {
 namespace {
 
 ContextRow read_context(FieldReader& reader) {
-    return {.gpus = reader.optional_texts("gpus"), .bytes = reader.row_figure("mib", kMiBBytes)};
+    return {.gpus = reader.optional_texts("gpus"),
+            .bytes = reader.row_figure("mib", kMiBBytes, {.most = 1e9})};
 }
 
 void read_software(FieldReader& reader, Setup& setup) {
@@ -33,12 +34,11 @@ Setup read_setup(FieldReader& reader) {
         reader.fail("the first row of 'context' must hold for any card");
     }
     setup.ddp_buckets = reader.name<DdpBuckets>("ddp_buckets", kDdpBucketsNames);
-    setup.num_gpus = static_cast<int64_t>(reader.number("gpus"));
-    if (setup.num_gpus < 1) reader.fail("'gpus' must be at least 1");
-    setup.nccl_bytes = reader.figure("nccl_mib", kMiBBytes);
-    setup.host_forward_ns = reader.figure("host_forward_ns");
-    setup.host_backward_ns = reader.figure("host_backward_ns");
-    setup.matmul_scale = reader.figure("matmul_scale");
+    setup.num_gpus = static_cast<int64_t>(reader.number("gpus", kCountLimits));
+    setup.nccl_bytes = reader.figure("nccl_mib", kMiBBytes, {.most = 1e9});
+    setup.host_forward_ns = reader.figure("host_forward_ns", 1, {.most = 1e9});
+    setup.host_backward_ns = reader.figure("host_backward_ns", 1, {.most = 1e9});
+    setup.matmul_scale = reader.figure("matmul_scale", 1, kRatioLimits);
     return setup;
 }
 

@@ -3,6 +3,7 @@
 #include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace profiler {
 namespace {
@@ -53,6 +54,11 @@ models::Result<TimeModel> make_time_model(const Gpu& gpu, const Setup& setup,
     const auto row = find_optimizer(calibration, model.optimizer, model.optimizer_state);
     if (!row) return tl::unexpected(row.error());
     return model;
+}
+
+int64_t whole_ns(double ns) {
+    constexpr double kMost = 0x1p62;
+    return static_cast<int64_t>(std::llround(std::min(ns, kMost)));
 }
 
 StepTime time_of(const StepWork& step, const TimeModel& model) {

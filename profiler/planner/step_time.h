@@ -60,6 +60,9 @@ struct StepTime {
     }
 };
 
+/// Rounded, and held where an int64_t ends: data files of the user's may say anything.
+int64_t whole_ns(double ns);
+
 StepTime time_of(const StepWork& step, const TimeModel& model);
 
 /// The implementation of the parameter update: the setup's of AdamW, or the recipe's where it says
