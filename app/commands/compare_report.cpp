@@ -155,7 +155,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"kept_bytes", column.kept_bytes},
         {"step_time_ns", column.step_time_ns},
         {"throughput_sequences_per_s", column.sequences_per_s},
-        {"loss", column.loss},
+        {"loss", or_null(column.loss)},
         {"best_batch_size", or_null(column.best_batch_size)},
         {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
         {"memory_limit_bytes", column.memory_limit_bytes},
