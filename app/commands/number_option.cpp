@@ -43,4 +43,11 @@ CLI::Validator decimal_number() {
             ""};
 }
 
+CLI::Validator not_empty() {
+    return {[](std::string& text) {
+                return text.empty() ? std::string("is empty: leave it out or give a value") : "";
+            },
+            ""};
+}
+
 }  // namespace app

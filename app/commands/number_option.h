@@ -15,5 +15,7 @@ std::optional<int64_t> parse_whole_number(std::string_view text);
 CLI::Validator whole_number();
 /// "0.1", "1e-4".
 CLI::Validator decimal_number();
+/// Any text but none: an empty variable of a script is no wish to leave an option out.
+CLI::Validator not_empty();
 
 }  // namespace app
