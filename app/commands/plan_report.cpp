@@ -9,15 +9,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace app {
 namespace {
 
 using namespace profiler;
 using Json = nlohmann::json;
-
-int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
 
 Json terms_json(const PlanMemory& memory) {
     Json json{{"context_bytes", memory.context_bytes},
@@ -32,11 +29,11 @@ Json terms_json(const PlanMemory& memory) {
 }
 
 Json times_json(const StepTime& time) {
-    Json json{{"optimizer_ns", whole(time.optimizer_ns)},
-              {"all_reduce_ns", whole(time.all_reduce_ns)},
-              {"waiting_ns", whole(time.waiting_ns())}};
+    Json json{{"optimizer_ns", whole_ns(time.optimizer_ns)},
+              {"all_reduce_ns", whole_ns(time.all_reduce_ns)},
+              {"waiting_ns", whole_ns(time.waiting_ns())}};
     for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
-        json[fmt::format("{}_ns", kOpClassNames[i])] = whole(time.by_class_ns[i]);
+        json[fmt::format("{}_ns", kOpClassNames[i])] = whole_ns(time.by_class_ns[i]);
     }
     return json;
 }
@@ -73,7 +70,7 @@ Json row_json(const PlanRow& row) {
         {"peak_reserved_bytes", memory ? Json(memory->contents.peaks.peak_reserved_bytes) : Json()},
         {"peak_by_class", memory ? by_class_json(memory->contents.by_role) : Json()},
         {"terms", memory ? terms_json(*memory) : Json()},
-        {"step_time_ns", time ? Json(whole(time->total_ns())) : Json()},
+        {"step_time_ns", time ? Json(whole_ns(time->total_ns())) : Json()},
         {"time_by_class", time ? times_json(*time) : Json()},
         {"throughput_sequences_per_s", time ? Json(row.sequences_per_s) : Json()},
         {"best_throughput_sequences_per_s",
@@ -117,10 +114,12 @@ std::vector<std::string> figures_of(const PlanRow& row) {
             text_or_dash(row.batch_size),
             memory ? format_bytes(memory->contents.peaks.peak_allocated_bytes) : "–",
             memory ? format_bytes(memory->contents.peaks.peak_reserved_bytes) : "–",
-            time ? format_duration(whole(time->total_ns())) : "–",
+            time ? format_duration(whole_ns(time->total_ns())) : "–",
             time ? fmt::format("{:.1f}", row.sequences_per_s) : "–",
             time ? fmt::format("{:.1f}", row.model_tflops) : "–",
-            row.status == PlanStatus::kOk ? "–" : row.reason};
+            row.status == PlanStatus::kOk           ? "–"
+            : row.status == PlanStatus::kDoesNotFit ? "does not fit"
+                                                    : "not supported"};
 }
 
 TextTable table_of(const Plan& plan) {
@@ -157,6 +156,66 @@ std::string common_texts(const Plan& plan) {
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+/// A row by what sets it apart: "tempo, fp16, t4"; empty in a plan of one row.
+std::string name_of_row(const Plan& plan, const PlanRow& row) {
+    std::vector<std::string> texts;
+    for (const RowText& column : kRowTexts) {
+        if (!is_equal_everywhere(plan, column)) texts.push_back(column.text(row));
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Which rows a sentence is about, by a column that tells them from the others ("fp16", "t4, a10"),
+/// else by their names; empty: all.
+std::string name_of_rows(const Plan& plan, const std::vector<const PlanRow*>& rows) {
+    if (rows.size() == plan.rows.size()) return {};
+    for (const RowText& column : kRowTexts) {
+        std::vector<std::string> texts;
+        for (const PlanRow* row : rows) {
+            std::string text = column.text(*row);
+            if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+                texts.push_back(std::move(text));
+            }
+        }
+        const auto count = std::count_if(plan.rows.begin(), plan.rows.end(), [&](const PlanRow& r) {
+            return std::find(texts.begin(), texts.end(), column.text(r)) != texts.end();
+        });
+        if (static_cast<std::size_t>(count) == rows.size()) {
+            return fmt::format("{}", fmt::join(texts, ", "));
+        }
+    }
+    constexpr std::size_t kMostNames = 3;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(rows.size(), kMostNames); ++i) {
+        names.push_back(name_of_row(plan, *rows[i]));
+    }
+    if (rows.size() > kMostNames) names.push_back(fmt::format("{} more", rows.size() - kMostNames));
+    return fmt::format("{}", fmt::join(names, "; "));
+}
+
+/// Sentences with the rows that each is about, in the order in which they first occur.
+template <typename SentencesOf>
+void print_sentences(Output& output, const Plan& plan, std::string_view heading,
+                     const SentencesOf& sentences_of) {
+    std::vector<std::pair<std::string, std::vector<const PlanRow*>>> sentences;
+    for (const PlanRow& row : plan.rows) {
+        for (const std::string& sentence : sentences_of(row)) {
+            const auto same = std::find_if(sentences.begin(), sentences.end(),
+                                           [&](const auto& one) { return one.first == sentence; });
+            if (same == sentences.end()) {
+                sentences.push_back({sentence, {&row}});
+            } else {
+                same->second.push_back(&row);
+            }
+        }
+    }
+    if (!sentences.empty()) output.heading(heading);
+    for (const auto& [sentence, rows] : sentences) {
+        const std::string names = name_of_rows(plan, rows);
+        output.line(fmt::format("  {}{}{}", names, names.empty() ? "" : ": ", sentence));
+    }
+}
+
 /// What one row's memory and step are made of.
 void print_contents(Output& output, const PlanRow& row) {
     if (row.memory) {
@@ -180,7 +239,8 @@ void print_contents(Output& output, const PlanRow& row) {
         output.heading("Time of a step");
         TextTable table{.columns = {{"class", Align::kLeft, {}}, {"time", Align::kRight, {}}}};
         const auto add = [&](std::string name, double ns) {
-            if (whole(ns) > 0) table.rows.push_back({std::move(name), format_duration(whole(ns))});
+            if (whole_ns(ns) > 0)
+                table.rows.push_back({std::move(name), format_duration(whole_ns(ns))});
         };
         for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
             add(std::string(kOpClassNames[i]), row.time->by_class_ns[i]);
@@ -202,14 +262,10 @@ void print_plan(Output& output, const Plan& plan) {
     output.line();
     output.table(table_of(plan));
     if (plan.rows.size() == 1) print_contents(output, plan.rows.front());
-    std::vector<std::string> notes;
-    for (const PlanRow& row : plan.rows) {
-        for (const std::string& note : row.notes) {
-            if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
-        }
-    }
-    if (!notes.empty()) output.heading("Assumptions");
-    for (const std::string& note : notes) output.line("  " + note);
+    print_sentences(output, plan, "Why not", [](const PlanRow& row) {
+        return row.reason.empty() ? std::vector<std::string>() : std::vector{row.reason};
+    });
+    print_sentences(output, plan, "Assumptions", [](const PlanRow& row) { return row.notes; });
 }
 
 nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {
