@@ -28,16 +28,26 @@ enum class KernelKind : uint8_t {
     kLayerNorm,
     kColumnReduction,  // sums over rows: gradients of biases
     kTransposingCopy,
-    kFusedNorm,     // hand-fused normalization kernels
-    kGeluBackward,  // of Tempo's in-place GELU: a long polynomial
-    kGather,        // embedding lookups and their gradients
+    kFusedNorm,              // hand-fused normalization kernels
+    kGeluBackward,           // of Tempo's in-place GELU: a long polynomial
+    kPublishedGeluBackward,  // that of its 2022 release
+    kGather,                 // embedding lookups and their gradients
     kFlashAttention,
     kEfficientAttention
 };
-inline constexpr std::array<std::string_view, 12> kKernelKindNames{
-    "gemm",          "batched_gemm",     "element_wise",     "softmax",
-    "layer_norm",    "column_reduction", "transposing_copy", "fused_norm",
-    "gelu_backward", "gather",           "flash_attention",  "efficient_attention"};
+inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
+                                                                   "batched_gemm",
+                                                                   "element_wise",
+                                                                   "softmax",
+                                                                   "layer_norm",
+                                                                   "column_reduction",
+                                                                   "transposing_copy",
+                                                                   "fused_norm",
+                                                                   "gelu_backward",
+                                                                   "published_gelu_backward",
+                                                                   "gather",
+                                                                   "flash_attention",
+                                                                   "efficient_attention"};
 constexpr std::string_view name_of(KernelKind k) {
     return kKernelKindNames[static_cast<std::size_t>(k)];
 }

@@ -31,7 +31,8 @@ bool has_embedding(const models::Workload& workload) {
 /// of an ordinary batch.
 std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     std::vector<int64_t> tokens;
-    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput) {
+    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput &&
+        workload.recipe.kernels == models::Kernels::kOurs) {
         tokens.push_back(models::kLayerNormPartialRows);
     }
     if (has_embedding(workload)) tokens.push_back(models::kMostUnsortedTokens);

@@ -138,6 +138,30 @@ TEST(MetaTrace, KnowsTheGradientsOfTheWarmUpToo) {
     EXPECT_EQ(before, in_step);
 }
 
+/// What Tempo's release keeps is what ours keeps; its scratch comes on top.
+TEST(MetaTrace, OfTheReleaseHasItsScratch) {
+    const Workload ours = small_workload("bert-base", "tempo", Head::kMlm);
+    Workload release = *models::with_recipe(ours, "tempo-published");
+    const Trace trace = meta_trace(release);
+    EXPECT_EQ(ledger_rows(trace), ledger_rows(meta_trace(ours)));
+    const auto bytes_of = [](const Trace& of, std::string_view op) {
+        int64_t bytes = 0;
+        for (const auto& [size, name] : requests(of, 0)) bytes += name == op ? size : 0;
+        return bytes;
+    };
+    const int64_t n = release.batch_size * release.seq_len * release.model.hidden_size;
+    const int64_t rows = release.batch_size * release.seq_len;
+    const int64_t t =
+        release.batch_size * release.model.num_heads * release.seq_len * release.seq_len;
+    const int64_t layers = release.model.num_layers;
+    // Of each of a layer's two norms, and of those of the embeddings and of the head: dx, x̂ in
+    // fp32, gradients of gamma and beta, two sums a row.
+    const int64_t norm = 2 * 4 * n + 2 * 4 * release.model.hidden_size + 2 * 4 * rows;
+    EXPECT_EQ(bytes_of(trace, "tempo::layer_norm_backward"), (2 * layers + 2) * norm);
+    EXPECT_EQ(bytes_of(trace, "tempo::softmax_dropout_backward_"), layers * 4 * 4 * t);
+    EXPECT_EQ(bytes_of(meta_trace(ours), "tempo::softmax_dropout_backward_"), 0);
+}
+
 TEST(MetaTrace, LeavesNothingBehindAndRestoresTorch) {
     meta_trace(small_workload("bert-base", "tempo", Head::kMlm, Precision::kAmpBf16));
     EXPECT_EQ(MetaAllocator::instance().allocated_bytes(), 0);
