@@ -1,6 +1,7 @@
 #include "app/commands/compare_report.h"
 
 #include "app/commands/json_values.h"
+#include "app/commands/reconciliation_report.h"
 #include "app/commands/reports.h"
 #include "profiler/trace/units.h"
 
@@ -182,6 +183,7 @@ void print_comparison(Output& output, const Comparison& comparison, std::optiona
         output.line();
         output.line(comparison.sentence);
     }
+    print_reconciliations(output, comparison);
     if (!comparison.notes.empty()) output.line();
     for (const std::string& note : comparison.notes) {
         output.line(output.styled("note: ", Style::kWarning) + note);
@@ -197,6 +199,7 @@ nlohmann::json comparison_json(const Comparison& comparison, std::optional<Group
                         {"sentence", comparison.sentence},
                         {"notes", comparison.notes},
                         {"charts", charts},
+                        {"reconciliations", reconciliations_json(comparison)},
                         {"rows", nlohmann::json::array()}};
     for (const ComparisonColumn& column : comparison.columns) {
         nlohmann::json row = column_json(comparison, column);

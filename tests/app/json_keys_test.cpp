@@ -1,3 +1,4 @@
+#include "profiler/trace/trace_file.h"
 #include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
 
@@ -91,6 +92,23 @@ TEST_F(JsonKeys, OfCompare) {
     EXPECT_EQ(keys_of(comparison["rows"][0]["curve"][0]), documented("curve point"));
     const auto by = run({"compare", sample_, "--by", "op", "--json"}).json();
     EXPECT_EQ(keys_of(by["rows"][0]["groups"][0]), documented("info row"));
+}
+
+TEST_F(JsonKeys, OfReconciliations) {
+    const std::string measured = write_sample(folder_, "measured.tscope");
+    profiler::Trace predicted = make_sample({.scale = 2});
+    predicted.runs.set<&profiler::Run::source>(profiler::Id<profiler::Run>(std::size_t{0}),
+                                               profiler::Source::kPredicted);
+    const std::string file = folder_ / "predicted.tscope";
+    ASSERT_TRUE(profiler::write_trace(predicted, file));
+    const auto rows = run({"compare", measured, file, "--json"}).json()["reconciliations"];
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(keys_of(rows[0]), documented("reconciliation"));
+    EXPECT_EQ(keys_of(rows[0]["gaps"]), documented("gaps"));
+    EXPECT_EQ(keys_of(rows[0]["tensors"][0]), documented("unmatched tensor"));
+    EXPECT_EQ(rows[0]["measured_file"], measured);
+    const Ran table = run({"compare", measured, file});
+    EXPECT_NE(table.out.find("held by one only"), std::string::npos) << table.out;
 }
 
 TEST_F(JsonKeys, OfReplay) {
