@@ -41,7 +41,7 @@ Gpu read_gpu(FieldReader& reader) {
         gpu.peak_flop_per_s[i] = reader.optional_figure(key.c_str(), kTera, kCardLimits);
     }
     gpu.sm_count = reader.figure("sm_count", 1, kCountLimits);
-    gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes);
+    gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes, kCardLimits);
     gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
     check(gpu, reader);
     return gpu;

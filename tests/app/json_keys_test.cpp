@@ -1,4 +1,3 @@
-#include "profiler/trace/trace_file.h"
 #include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
 
@@ -96,11 +95,8 @@ TEST_F(JsonKeys, OfCompare) {
 
 TEST_F(JsonKeys, OfReconciliations) {
     const std::string measured = write_sample(folder_, "measured.tscope");
-    profiler::Trace predicted = make_sample({.scale = 2});
-    predicted.runs.set<&profiler::Run::source>(profiler::Id<profiler::Run>(std::size_t{0}),
-                                               profiler::Source::kPredicted);
-    const std::string file = folder_ / "predicted.tscope";
-    ASSERT_TRUE(profiler::write_trace(predicted, file));
+    const std::string file =
+        write_sample(folder_, "predicted.tscope", {.scale = 2, .is_predicted = true});
     const auto rows = run({"compare", measured, file, "--json"}).json()["reconciliations"];
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(keys_of(rows[0]), documented("reconciliation"));

@@ -131,7 +131,7 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--seq", "32,x"}, 2, "'x'");
     expect_failure({"--head", "lm"}, 2, "does not belong to");
     expect_failure({"--link", "44GB"}, 2, "--gpus");
-    for (const char* option : {"--budget", "--link", "--alloc-conf", "--traces", "-o"}) {
+    for (const char* option : {"--budget", "--link", "--alloc-conf", "-o"}) {
         expect_failure({option, ""}, 2, "empty");
     }
 }
