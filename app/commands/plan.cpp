@@ -275,7 +275,7 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->transform(whole_number());
     command.add_option("--budget", options.budget, "of each card's memory, such as 14GiB")
         ->type_name("SIZE")
-        .check(not_empty());
+        ->check(not_empty());
     command.add_option("--gpus", options.num_gpus, "data-parallel GPUs")
         ->type_name("N")
         ->transform(whole_number());
@@ -285,16 +285,16 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->capture_default_str();
     command.add_option("--link", options.link, "between the GPUs, a second, such as 44GB")
         ->type_name("SIZE")
-        .check(not_empty());
+        ->check(not_empty());
     command.add_option("--alloc-conf", options.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF takes it")
         ->type_name("SETTINGS")
-        .check(not_empty());
+        ->check(not_empty());
     command.add_option("--traces", options.traces, "a folder with captures to plan from")
         ->type_name("DIR")
-        .check(not_empty());
+        ->check(not_empty());
     command.add_option("-o,--output", options.output, "a file that ends in .csv or .json")
         ->type_name("FILE")
-        .check(not_empty());
+        ->check(not_empty());
 }
 
 /// Ours; cards and setups of the user's own stand in files.
