@@ -144,9 +144,16 @@ TEST(MetaTrace, OfTheReleaseHasItsScratch) {
     Workload release = *models::with_recipe(ours, "tempo-published");
     const Trace trace = meta_trace(release);
     EXPECT_EQ(ledger_rows(trace), ledger_rows(meta_trace(ours)));
-    const auto bytes_of = [](const Trace& of, std::string_view op) {
+    const auto bytes_of = [](const Trace& of, std::string_view name) {
         int64_t bytes = 0;
-        for (const auto& [size, name] : requests(of, 0)) bytes += name == op ? size : 0;
+        for (std::size_t i = 0; i < of.allocations.size(); ++i) {
+            Id<Op> op = of.allocations.get<&Allocation::op>(Id<Allocation>(i));
+            while (op.valid() && of.text(of.ops.get<&Op::name>(op)) != name) {
+                op = of.ops.get<&Op::parent>(op);
+            }
+            if (op.valid())
+                bytes += of.allocations.get<&Allocation::requested_bytes>(Id<Allocation>(i));
+        }
         return bytes;
     };
     const int64_t n = release.batch_size * release.seq_len * release.model.hidden_size;
