@@ -9,6 +9,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace app {
 namespace {
@@ -156,63 +160,68 @@ std::string common_texts(const Plan& plan) {
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// A row by what sets it apart: "tempo, fp16, t4"; empty in a plan of one row.
-std::string name_of_row(const Plan& plan, const PlanRow& row) {
+using RowSet = std::vector<const PlanRow*>;
+
+/// What the rows say in a column, each text once.
+std::vector<std::string> texts_of(const RowSet& rows, const RowText& column) {
     std::vector<std::string> texts;
-    for (const RowText& column : kRowTexts) {
-        if (!is_equal_everywhere(plan, column)) texts.push_back(column.text(row));
+    for (const PlanRow* row : rows) {
+        std::string text = column.text(*row);
+        if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+            texts.push_back(std::move(text));
+        }
     }
-    return fmt::format("{}", fmt::join(texts, ", "));
+    return texts;
 }
 
-/// Which rows a sentence is about, by a column that tells them from the others ("fp16", "t4, a10"),
-/// else by their names; empty: all.
-std::string name_of_rows(const Plan& plan, const std::vector<const PlanRow*>& rows) {
-    if (rows.size() == plan.rows.size()) return {};
-    for (const RowText& column : kRowTexts) {
-        std::vector<std::string> texts;
-        for (const PlanRow* row : rows) {
-            std::string text = column.text(*row);
-            if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
-                texts.push_back(std::move(text));
-            }
+/// Which of `all` a sentence is about: the fewest columns that tell its rows from the others, as
+/// "fp16/pure-fp16, t4"; empty: all of them.
+std::string name_of_rows(const RowSet& all, const RowSet& rows) {
+    std::array<std::vector<std::string>, kRowTexts.size()> texts;
+    for (std::size_t i = 0; i < kRowTexts.size(); ++i) texts[i] = texts_of(rows, kRowTexts[i]);
+    const auto selects = [&](uint32_t columns, const PlanRow& row) {
+        for (std::size_t i = 0; i < kRowTexts.size(); ++i) {
+            if ((columns >> i & 1) == 0) continue;
+            const std::string text = kRowTexts[i].text(row);
+            if (std::find(texts[i].begin(), texts[i].end(), text) == texts[i].end()) return false;
         }
-        const auto count = std::count_if(plan.rows.begin(), plan.rows.end(), [&](const PlanRow& r) {
-            return std::find(texts.begin(), texts.end(), column.text(r)) != texts.end();
-        });
-        if (static_cast<std::size_t>(count) == rows.size()) {
-            return fmt::format("{}", fmt::join(texts, ", "));
-        }
+        return true;
+    };
+    std::optional<uint32_t> best;
+    for (uint32_t columns = 0; columns < 1U << kRowTexts.size(); ++columns) {
+        if (best && std::popcount(columns) >= std::popcount(*best)) continue;
+        const auto count = std::count_if(
+            all.begin(), all.end(), [&](const PlanRow* row) { return selects(columns, *row); });
+        if (static_cast<std::size_t>(count) == rows.size()) best = columns;
     }
-    constexpr std::size_t kMostNames = 3;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(rows.size(), kMostNames); ++i) {
-        names.push_back(name_of_row(plan, *rows[i]));
+    if (!best) return fmt::format("{} of {} rows", rows.size(), all.size());
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < kRowTexts.size(); ++i) {
+        if ((*best >> i & 1) != 0) parts.push_back(fmt::format("{}", fmt::join(texts[i], "/")));
     }
-    if (rows.size() > kMostNames) names.push_back(fmt::format("{} more", rows.size() - kMostNames));
-    return fmt::format("{}", fmt::join(names, "; "));
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// Sentences with the rows that each is about, in the order in which they first occur.
 template <typename SentencesOf>
-void print_sentences(Output& output, const Plan& plan, std::string_view heading,
+void print_sentences(Output& output, const RowSet& rows, std::string_view heading,
                      const SentencesOf& sentences_of) {
-    std::vector<std::pair<std::string, std::vector<const PlanRow*>>> sentences;
-    for (const PlanRow& row : plan.rows) {
-        for (const std::string& sentence : sentences_of(row)) {
+    std::vector<std::pair<std::string, RowSet>> sentences;
+    for (const PlanRow* row : rows) {
+        for (const std::string& sentence : sentences_of(*row)) {
             const auto same = std::find_if(sentences.begin(), sentences.end(),
                                            [&](const auto& one) { return one.first == sentence; });
             if (same == sentences.end()) {
-                sentences.push_back({sentence, {&row}});
+                sentences.push_back({sentence, {row}});
             } else {
-                same->second.push_back(&row);
+                same->second.push_back(row);
             }
         }
     }
     if (!sentences.empty()) output.heading(heading);
-    for (const auto& [sentence, rows] : sentences) {
-        const std::string names = name_of_rows(plan, rows);
-        output.line(fmt::format("  {}{}{}", names, names.empty() ? "" : ": ", sentence));
+    for (const auto& [sentence, about] : sentences) {
+        const std::string name = name_of_rows(rows, about);
+        output.line(fmt::format("  {}{}{}", name, name.empty() ? "" : ": ", sentence));
     }
 }
 
@@ -262,10 +271,15 @@ void print_plan(Output& output, const Plan& plan) {
     output.line();
     output.table(table_of(plan));
     if (plan.rows.size() == 1) print_contents(output, plan.rows.front());
-    print_sentences(output, plan, "Why not", [](const PlanRow& row) {
+    RowSet all, possible;
+    for (const PlanRow& row : plan.rows) {
+        all.push_back(&row);
+        if (row.status == PlanStatus::kOk) possible.push_back(&row);
+    }
+    print_sentences(output, all, "Why not", [](const PlanRow& row) {
         return row.reason.empty() ? std::vector<std::string>() : std::vector{row.reason};
     });
-    print_sentences(output, plan, "Assumptions", [](const PlanRow& row) { return row.notes; });
+    print_sentences(output, possible, "Assumptions", [](const PlanRow& row) { return row.notes; });
 }
 
 nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {

@@ -32,7 +32,7 @@ Result<ComputeCapability> parse_compute_capability(std::string_view text);
 Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capability);
 
 /// torch's default workspace of a cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB
-/// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp; read from the libraries of 2.11).
+/// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp; as in 2.11).
 int64_t cublas_workspace_bytes(ComputeCapability capability);
 /// Whether that is the size of some card's.
 bool is_cublas_workspace_bytes(int64_t bytes);

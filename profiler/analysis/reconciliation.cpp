@@ -52,15 +52,19 @@ Side side_of(const Trace& trace, bool is_predicted) {
     return side;
 }
 
+/// What makes two tensors equal. Temporaries are called after the op that made them, which differs
+/// between devices (sqrt, _foreach_sqrt): among them the size decides.
+std::pair<std::string, int64_t> key_of(const UnmatchedTensor& tensor) {
+    return {tensor.role == Role::kTemporary ? std::string() : tensor.name, tensor.size_bytes};
+}
+
 /// Takes away what both hold.
 void match(Side& predicted, Side& measured, Reconciliation& result) {
     std::map<std::pair<std::string, int64_t>, int64_t> held;  // by the measured step, how often
-    for (const UnmatchedTensor& tensor : measured.tensors) {
-        ++held[{tensor.name, tensor.size_bytes}];
-    }
+    for (const UnmatchedTensor& tensor : measured.tensors) ++held[key_of(tensor)];
     std::map<std::pair<std::string, int64_t>, int64_t> matched;
     std::erase_if(predicted.tensors, [&](const UnmatchedTensor& tensor) {
-        const auto found = held.find({tensor.name, tensor.size_bytes});
+        const auto found = held.find(key_of(tensor));
         if (found == held.end() || found->second == 0) return false;
         --found->second;
         ++matched[found->first];
@@ -69,7 +73,7 @@ void match(Side& predicted, Side& measured, Reconciliation& result) {
         return true;
     });
     std::erase_if(measured.tensors, [&](const UnmatchedTensor& tensor) {
-        const auto found = matched.find({tensor.name, tensor.size_bytes});
+        const auto found = matched.find(key_of(tensor));
         return found != matched.end() && found->second-- > 0;
     });
 }

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// A predicted step beside the measured one: what of the peak both hold, tensor by tensor, and where
-/// the rest of the difference lies.
+/// A predicted step beside the measured one: what of the peak both hold, tensor by tensor, and
+/// where the rest of the difference lies.
 namespace profiler {
 
 enum class GapCause : uint8_t {
@@ -50,7 +50,8 @@ struct Reconciliation {
     const Gap& gap(GapCause cause) const { return gaps[static_cast<std::size_t>(cause)]; }
 };
 
-/// Tensors are equal when name (or op and module) and size are. O(tensors live at the peaks).
+/// Tensors are equal when name (or op and module) and size are, temporaries when their size is.
+/// O(tensors live at the peaks).
 /// Errors: a trace without a recorded step; steps that differ in more than the optimizer's form.
 models::Result<Reconciliation> reconcile(const Trace& predicted, const Trace& measured);
 

@@ -30,7 +30,7 @@ struct Figure {
     std::string source;
 };
 
-/// What a figure may be, in its field's unit: times that follow stay between a nanosecond and years.
+/// What a figure may be, in its field's unit: times that follow lie between nanoseconds and years.
 struct Limits {
     double least = 0;
     double most = 1e15;

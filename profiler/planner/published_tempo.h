@@ -20,7 +20,7 @@
 ///     its backward         dropout          n(2e+1)     element-wise, beside the recomputation
 ///                          softmax          3en         softmax
 ///                          scale            2en         element-wise
-///     GELU backward        one kernel, an element a thread, blocks of 64, Horner chains of 12 to 13
+///     GELU backward        one kernel, an element a thread, blocks of 64, Horner chains of 12-13
 ///                          terms in branches that a warp runs one after the other
 namespace profiler {
 

@@ -33,8 +33,8 @@ inline constexpr ComputeCapability kTracedCapability = models::kAmpere;
 ///
 /// Batches lie in ranges within which the sequence of requests does not change:
 ///
-///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest     BERT, S = 512: above 3072 tokens torch sorts them,
-///           small   home       beyond             above the vocabulary's 30522 rows do not repeat
+///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest    BERT, S = 512: torch sorts more than 3072 tokens;
+///                   home                         more than the vocabulary's 30522 are not all new
 ///
 /// A range gets its line from two traces when it is first asked for; batch 1, whose sequence may
 /// be its own, is always traced itself.

@@ -81,7 +81,7 @@ private:
 /// Turns the requests of a program that frees its gradients into those of one that zeroes them:
 ///
 ///     first step    gradients stay                      (of a trace without one: made beforehand)
-///     later steps   a gradient is added to the one that is there, and freed before the next request
+///     later steps   a gradient is added to the one that is there and freed before the next request
 ///
 /// Source: torch/csrc/autograd/functions/accumulate_grad.h.
 void zero_gradients(StepWork& step);

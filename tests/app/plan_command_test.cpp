@@ -107,11 +107,11 @@ TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out,
                 AllOf(HasSubstr("\nWhy not\n  flash: The attention 'flash' has no fp32 kernel"),
-                      HasSubstr("  original, mi300x: memory only"), HasSubstr("not supported\n"),
+                      HasSubstr("\n  mi300x: memory only"), HasSubstr("not supported\n"),
                       HasSubstr("  v100-16gb: PyTorch 2.11.0 does not run on v100-16gb")));
     std::istringstream lines(ran.out);
     for (std::string line; std::getline(lines, line) && line != "Why not";) {
-        EXPECT_LT(line.size(), 140U) << line;  // reasons are no column
+        EXPECT_LT(line.size(), 180U) << line;  // reasons are no column
     }
 }
 

@@ -136,6 +136,7 @@ profiler::Trace make_sample(const SampleSpec& spec) {
     }
     if (spec.is_predicted) {
         b.trace().runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kPredicted);
+        b.trace().runs.set<&profiler::Run::num_threads>(Id<profiler::Run>(0), 0);
     }
     if (!spec.complete) {
         b.trace().runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
