@@ -141,11 +141,9 @@ Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std:
 
     JobList list{.gpu = *gpu};
     for (const std::string& name : recipes) {
-        Job job{*base, path_of(options, name)};
-        const auto recipe = models::parse_recipe(name);
-        if (!recipe) return tl::unexpected(recipe.error());
-        job.workload.recipe_name = name;
-        job.workload.recipe = *recipe;
+        auto workload = models::with_recipe(*base, name);
+        if (!workload) return tl::unexpected(workload.error());
+        Job job{std::move(*workload), path_of(options, name)};
         const auto ok = list.gpu.empty() ? models::validate_for_cpu(job.workload)
                                          : models::validate(job.workload);
         if (!ok) return tl::unexpected(ok.error());

@@ -25,8 +25,11 @@ void add_capture_command(CLI::App& program, Chosen& chosen) {
         "gpt2.tscope\n"
         "  temposcope capture --model bert-base --recipe gelu=in_place,masks=bit --steps 1 -o "
         "one.tscope\n");
-    command->callback([options, &chosen] {
-        chosen.run = [options](Output& output) {
+    command->callback([command, options, &chosen] {
+        chosen.run = [command, options](Output& output) -> Outcome {
+            if (const auto ok = check_prediction_options(*command, *options); !ok) {
+                return wrong_usage(ok.error());
+            }
             return run_jobs(*options, JobKind::kCapture, output);
         };
     });

@@ -1,9 +1,9 @@
 #include "app/commands/compare_report.h"
 
+#include "app/commands/json_values.h"
+#include "app/commands/reconciliation_report.h"
 #include "app/commands/reports.h"
 #include "profiler/trace/units.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -140,11 +140,6 @@ nlohmann::json curve_json(const std::vector<ThroughputPoint>& curve) {
     return points;
 }
 
-template <typename T>
-nlohmann::json or_null(const std::optional<T>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn& column) {
     nlohmann::json json{
         {"recipe", column.recipe},
@@ -161,7 +156,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"kept_bytes", column.kept_bytes},
         {"step_time_ns", column.step_time_ns},
         {"throughput_sequences_per_s", column.sequences_per_s},
-        {"loss", column.loss},
+        {"loss", or_null(column.loss)},
         {"best_batch_size", or_null(column.best_batch_size)},
         {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
         {"memory_limit_bytes", column.memory_limit_bytes},
@@ -188,6 +183,7 @@ void print_comparison(Output& output, const Comparison& comparison, std::optiona
         output.line();
         output.line(comparison.sentence);
     }
+    print_reconciliations(output, comparison);
     if (!comparison.notes.empty()) output.line();
     for (const std::string& note : comparison.notes) {
         output.line(output.styled("note: ", Style::kWarning) + note);
@@ -203,6 +199,7 @@ nlohmann::json comparison_json(const Comparison& comparison, std::optional<Group
                         {"sentence", comparison.sentence},
                         {"notes", comparison.notes},
                         {"charts", charts},
+                        {"reconciliations", reconciliations_json(comparison)},
                         {"rows", nlohmann::json::array()}};
     for (const ComparisonColumn& column : comparison.columns) {
         nlohmann::json row = column_json(comparison, column);

@@ -68,9 +68,11 @@ std::string ops_csv(const Trace& trace) {
 std::string steps_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("step", "start_ns", "end_ns", "step_time_ns", "loss");
+    const bool has_loss = trace.run().source != Source::kPredicted;
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
-        csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns, step.loss);
+        csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns,
+                has_loss ? fmt::to_string(step.loss) : std::string());
     }
     return csv.take();
 }

@@ -5,6 +5,7 @@
 #include "profiler/analysis/run_text.h"
 #include "profiler/protocol/meta_trace_client.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,13 @@ namespace {
 using namespace profiler;
 using TracePointer = std::shared_ptr<const Trace>;
 
+/// A trace takes a second, that of a model of a thousand layers a minute.
+constexpr std::chrono::minutes kWorkerPatience{5};
+
 /// What decides which trace stands for a step: not the recipe's name, nor seed and learning rate.
-bool is_same_step(models::Workload a, const models::Workload& b) {
+/// `a` has the optimizer that a set-up asks for, which no capture of the folder need have run.
+bool is_same_step(models::Workload a, const models::Workload& b, bool with_optimizer) {
+    if (!with_optimizer) a.recipe.optimizer = b.recipe.optimizer;
     a.recipe_name = b.recipe_name;
     a.seed = b.seed;
     a.learning_rate = b.learning_rate;
@@ -39,7 +45,8 @@ MetaTraceSource meta_trace_source(bool& cancelled) {
             *worker = std::move(*started);
         }
         const CancelOnInterrupt cancel(**worker);
-        auto trace = request_meta_trace(**worker, workload, capability);
+        auto trace =
+            request_meta_trace(**worker, workload, capability, {.patience = kWorkerPatience});
         if (!trace) {
             cancelled |= trace.error().cancelled;
             return models::fail("{}", trace.error().message);
@@ -60,8 +67,10 @@ models::Result<MetaTraceSource> trace_folder_source(const std::string& folder) {
     }
     return [folder, traces = std::move(traces)](const models::Workload& workload,
                                                 ComputeCapability) -> models::Result<TracePointer> {
-        for (const auto& [traced, trace] : traces) {
-            if (is_same_step(traced, workload)) return trace;
+        for (const bool with_optimizer : {true, false}) {
+            for (const auto& [traced, trace] : traces) {
+                if (is_same_step(workload, traced, with_optimizer)) return trace;
+            }
         }
         return models::fail(
             "{} holds no step of {}, {}, {}: capture one into it with temposcope capture.", folder,

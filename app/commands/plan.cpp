@@ -4,6 +4,7 @@
 #include "app/commands/meta_traces.h"
 #include "app/commands/number_option.h"
 #include "app/commands/plan_report.h"
+#include "app/commands/progress.h"
 #include "app/commands/workload_options.h"
 #include "app/window/settings.h"
 #include "profiler/trace/units.h"
@@ -13,8 +14,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <charconv>
+#include <chrono>
 #include <memory>
+#include <optional>
 
 namespace app {
 namespace {
@@ -48,21 +50,17 @@ std::vector<std::string> split(std::string_view list) {
     }
 }
 
-Result<int64_t> parse_length(const std::string& text) {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return value;
-    return models::fail("'{}' is not a sequence length: write whole numbers, as 128,512.", text);
-}
-
 /// Model x precision x length x recipe, in the order in which people read a table.
 Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options) {
     std::vector<models::Workload> workloads;
     for (const std::string& model : split(options.workload.model)) {
         for (const std::string& precision : split(options.workload.precision)) {
             for (const std::string& length : split(options.seq)) {
-                const auto seq_len = parse_length(length);
-                if (!seq_len) return tl::unexpected(seq_len.error());
+                const auto seq_len = parse_whole_number(length);
+                if (!seq_len) {
+                    return models::fail(
+                        "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
+                }
                 for (const std::string& recipe : split_recipes(options.workload.recipes)) {
                     WorkloadOptions one = options.workload;
                     one.model = model;
@@ -70,16 +68,26 @@ Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options)
                     one.seq_len = *seq_len;
                     auto workload = make_workload(one);
                     if (!workload) return tl::unexpected(workload.error());
-                    const auto parsed = models::parse_recipe(recipe);
-                    if (!parsed) return tl::unexpected(parsed.error());
-                    workload->recipe_name = recipe;
-                    workload->recipe = *parsed;
+                    workload = models::with_recipe(std::move(*workload), recipe);
+                    if (!workload) return tl::unexpected(workload.error());
                     workloads.push_back(std::move(*workload));
                 }
             }
         }
     }
     return workloads;
+}
+
+/// One impossible workload is a row of the plan, nothing but such ones are wrong usage.
+Result<void> check_workloads(const std::vector<models::Workload>& workloads) {
+    std::optional<models::Error> first;
+    for (models::Workload workload : workloads) {
+        workload.batch_size = 1;  // how large it may be is the plan's
+        const auto ok = models::validate(workload);
+        if (ok) return {};
+        if (!first) first = ok.error();
+    }
+    return tl::unexpected(*first);
 }
 
 Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
@@ -128,6 +136,9 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
         return models::fail("--zero spreads a step over several GPUs: say how many with --gpus.");
     }
     if (!options.link.empty()) {
+        if (request.parallel.num_gpus == 1) {
+            return models::fail("--link is between several GPUs: say how many with --gpus.");
+        }
         const auto link = parse_size("--link", options.link);
         if (!link) return tl::unexpected(link.error());
         request.bus_bytes_per_s = static_cast<double>(*link);
@@ -146,6 +157,7 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     PlanRequest request;
     auto workloads = make_workloads(options);
     if (!workloads) return tl::unexpected(workloads.error());
+    if (const auto ok = check_workloads(*workloads); !ok) return tl::unexpected(ok.error());
     request.workloads = std::move(*workloads);
     auto gpus = find_gpus(data.gpus, options.gpu);
     if (!gpus) return tl::unexpected(gpus.error());
@@ -174,6 +186,24 @@ std::string no_row_sentence(const Plan& plan) {
                                                  others == 1 ? "row has" : "rows have"));
 }
 
+/// Says how far it is once it takes long.
+Plan plan_with_progress(const PlanRequest& request, const PlannerData& data,
+                        const MetaTraceSource& source) {
+    using namespace std::chrono_literals;
+    constexpr auto kPatience = 2s;
+    const auto start = std::chrono::steady_clock::now();
+    Progress progress;
+    return make_plan(request, data, source,
+                     [&](std::size_t done, std::size_t total, const models::Workload& next) {
+                         if (std::chrono::steady_clock::now() - start < kPatience) return;
+                         progress.update(
+                             static_cast<double>(done) / static_cast<double>(total),
+                             fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,
+                                         total, next.model.name, next.recipe_name,
+                                         models::name_of(next.precision), next.seq_len));
+                     });
+}
+
 Outcome run_plan(const PlanOptions& options, Output& output) {
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
@@ -186,16 +216,16 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
-    const Plan plan = make_plan(*request, *data, source);
+    const Plan plan = plan_with_progress(*request, *data, source);
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    if (!plan.has_ok_row()) {
-        return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
-    }
     const nlohmann::json json = plan_json(plan, *request);
     if (!options.output.empty()) {
         const std::string text =
             options.output.ends_with(".csv") ? plan_csv(plan) : json.dump(2) + "\n";
         if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
+    }
+    if (!plan.has_ok_row()) {
+        return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
     }
     if (options.json) {
         output.document(json);
@@ -244,7 +274,8 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->type_name("N")
         ->transform(whole_number());
     command.add_option("--budget", options.budget, "of each card's memory, such as 14GiB")
-        ->type_name("SIZE");
+        ->type_name("SIZE")
+        ->check(not_empty());
     command.add_option("--gpus", options.num_gpus, "data-parallel GPUs")
         ->type_name("N")
         ->transform(whole_number());
@@ -253,16 +284,18 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->transform(whole_number())
         ->capture_default_str();
     command.add_option("--link", options.link, "between the GPUs, a second, such as 44GB")
-        ->type_name("SIZE");
+        ->type_name("SIZE")
+        ->check(not_empty());
     command.add_option("--alloc-conf", options.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF takes it")
-        ->type_name("SETTINGS");
+        ->type_name("SETTINGS")
+        ->check(not_empty());
     command.add_option("--traces", options.traces, "a folder with captures to plan from")
-        ->type_name("DIR");
+        ->type_name("DIR")
+        ->check(not_empty());
     command.add_option("-o,--output", options.output, "a file that ends in .csv or .json")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(not_empty());
 }
-
-}  // namespace
 
 /// Ours; cards and setups of the user's own stand in files.
 std::string list_planner_data() {
@@ -275,6 +308,8 @@ std::string list_planner_data() {
     }
     return text;
 }
+
+}  // namespace
 
 void add_plan_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(

@@ -1,28 +1,24 @@
 #include "app/commands/plan_report.h"
 
 #include "app/commands/csv_writer.h"
+#include "app/commands/json_values.h"
 #include "app/commands/reports.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace app {
 namespace {
 
 using namespace profiler;
 using Json = nlohmann::json;
-
-int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-    return value ? Json(*value) : Json();
-}
 
 Json terms_json(const PlanMemory& memory) {
     Json json{{"context_bytes", memory.context_bytes},
@@ -37,11 +33,11 @@ Json terms_json(const PlanMemory& memory) {
 }
 
 Json times_json(const StepTime& time) {
-    Json json{{"optimizer_ns", whole(time.optimizer_ns)},
-              {"all_reduce_ns", whole(time.all_reduce_ns)},
-              {"waiting_ns", whole(time.waiting_ns())}};
+    Json json{{"optimizer_ns", whole_ns(time.optimizer_ns)},
+              {"all_reduce_ns", whole_ns(time.all_reduce_ns)},
+              {"waiting_ns", whole_ns(time.waiting_ns())}};
     for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
-        json[fmt::format("{}_ns", kOpClassNames[i])] = whole(time.by_class_ns[i]);
+        json[fmt::format("{}_ns", kOpClassNames[i])] = whole_ns(time.by_class_ns[i]);
     }
     return json;
 }
@@ -78,7 +74,7 @@ Json row_json(const PlanRow& row) {
         {"peak_reserved_bytes", memory ? Json(memory->contents.peaks.peak_reserved_bytes) : Json()},
         {"peak_by_class", memory ? by_class_json(memory->contents.by_role) : Json()},
         {"terms", memory ? terms_json(*memory) : Json()},
-        {"step_time_ns", time ? Json(whole(time->total_ns())) : Json()},
+        {"step_time_ns", time ? Json(whole_ns(time->total_ns())) : Json()},
         {"time_by_class", time ? times_json(*time) : Json()},
         {"throughput_sequences_per_s", time ? Json(row.sequences_per_s) : Json()},
         {"best_throughput_sequences_per_s",
@@ -122,10 +118,12 @@ std::vector<std::string> figures_of(const PlanRow& row) {
             text_or_dash(row.batch_size),
             memory ? format_bytes(memory->contents.peaks.peak_allocated_bytes) : "–",
             memory ? format_bytes(memory->contents.peaks.peak_reserved_bytes) : "–",
-            time ? format_duration(whole(time->total_ns())) : "–",
+            time ? format_duration(whole_ns(time->total_ns())) : "–",
             time ? fmt::format("{:.1f}", row.sequences_per_s) : "–",
             time ? fmt::format("{:.1f}", row.model_tflops) : "–",
-            row.status == PlanStatus::kOk ? "–" : row.reason};
+            row.status == PlanStatus::kOk           ? "–"
+            : row.status == PlanStatus::kDoesNotFit ? "does not fit"
+                                                    : "not supported"};
 }
 
 TextTable table_of(const Plan& plan) {
@@ -162,6 +160,71 @@ std::string common_texts(const Plan& plan) {
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+using RowSet = std::vector<const PlanRow*>;
+
+/// What the rows say in a column, each text once.
+std::vector<std::string> texts_of(const RowSet& rows, const RowText& column) {
+    std::vector<std::string> texts;
+    for (const PlanRow* row : rows) {
+        std::string text = column.text(*row);
+        if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+            texts.push_back(std::move(text));
+        }
+    }
+    return texts;
+}
+
+/// Which of `all` a sentence is about: the fewest columns that tell its rows from the others, as
+/// "fp16/pure-fp16, t4"; empty: all of them.
+std::string name_of_rows(const RowSet& all, const RowSet& rows) {
+    std::array<std::vector<std::string>, kRowTexts.size()> texts;
+    for (std::size_t i = 0; i < kRowTexts.size(); ++i) texts[i] = texts_of(rows, kRowTexts[i]);
+    const auto selects = [&](uint32_t columns, const PlanRow& row) {
+        for (std::size_t i = 0; i < kRowTexts.size(); ++i) {
+            if ((columns >> i & 1) == 0) continue;
+            const std::string text = kRowTexts[i].text(row);
+            if (std::find(texts[i].begin(), texts[i].end(), text) == texts[i].end()) return false;
+        }
+        return true;
+    };
+    std::optional<uint32_t> best;
+    for (uint32_t columns = 0; columns < 1U << kRowTexts.size(); ++columns) {
+        if (best && std::popcount(columns) >= std::popcount(*best)) continue;
+        const auto count = std::count_if(
+            all.begin(), all.end(), [&](const PlanRow* row) { return selects(columns, *row); });
+        if (static_cast<std::size_t>(count) == rows.size()) best = columns;
+    }
+    if (!best) return fmt::format("{} of {} rows", rows.size(), all.size());
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < kRowTexts.size(); ++i) {
+        if ((*best >> i & 1) != 0) parts.push_back(fmt::format("{}", fmt::join(texts[i], "/")));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Sentences with the rows that each is about, in the order in which they first occur.
+template <typename SentencesOf>
+void print_sentences(Output& output, const RowSet& rows, std::string_view heading,
+                     const SentencesOf& sentences_of) {
+    std::vector<std::pair<std::string, RowSet>> sentences;
+    for (const PlanRow* row : rows) {
+        for (const std::string& sentence : sentences_of(*row)) {
+            const auto same = std::find_if(sentences.begin(), sentences.end(),
+                                           [&](const auto& one) { return one.first == sentence; });
+            if (same == sentences.end()) {
+                sentences.push_back({sentence, {row}});
+            } else {
+                same->second.push_back(row);
+            }
+        }
+    }
+    if (!sentences.empty()) output.heading(heading);
+    for (const auto& [sentence, about] : sentences) {
+        const std::string name = name_of_rows(rows, about);
+        output.line(fmt::format("  {}{}{}", name, name.empty() ? "" : ": ", sentence));
+    }
+}
+
 /// What one row's memory and step are made of.
 void print_contents(Output& output, const PlanRow& row) {
     if (row.memory) {
@@ -185,7 +248,8 @@ void print_contents(Output& output, const PlanRow& row) {
         output.heading("Time of a step");
         TextTable table{.columns = {{"class", Align::kLeft, {}}, {"time", Align::kRight, {}}}};
         const auto add = [&](std::string name, double ns) {
-            if (whole(ns) > 0) table.rows.push_back({std::move(name), format_duration(whole(ns))});
+            if (whole_ns(ns) > 0)
+                table.rows.push_back({std::move(name), format_duration(whole_ns(ns))});
         };
         for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
             add(std::string(kOpClassNames[i]), row.time->by_class_ns[i]);
@@ -207,14 +271,15 @@ void print_plan(Output& output, const Plan& plan) {
     output.line();
     output.table(table_of(plan));
     if (plan.rows.size() == 1) print_contents(output, plan.rows.front());
-    std::vector<std::string> notes;
+    RowSet all, possible;
     for (const PlanRow& row : plan.rows) {
-        for (const std::string& note : row.notes) {
-            if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
-        }
+        all.push_back(&row);
+        if (row.status == PlanStatus::kOk) possible.push_back(&row);
     }
-    if (!notes.empty()) output.heading("Assumptions");
-    for (const std::string& note : notes) output.line("  " + note);
+    print_sentences(output, all, "Why not", [](const PlanRow& row) {
+        return row.reason.empty() ? std::vector<std::string>() : std::vector{row.reason};
+    });
+    print_sentences(output, possible, "Assumptions", [](const PlanRow& row) { return row.notes; });
 }
 
 nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {

@@ -4,6 +4,7 @@
 #include "app/window/settings.h"
 #include "profiler/planner/lower.h"
 #include "profiler/planner/planner_data.h"
+#include "profiler/planner/step_time.h"
 #include "profiler/planner/support.h"
 #include "profiler/trace/trace_file.h"
 
@@ -40,8 +41,8 @@ std::string why_too_large(const Trace& trace) {
 
 tl::expected<void, Failure> predict(const Job& job, const Target& target, const PlannerData& data,
                                     const MetaTraceSource& source) {
-    const auto meta =
-        source(job.workload, target.gpu->compute_capability.value_or(kTracedCapability));
+    const auto meta = source(traced_workload(job.workload, *target.setup, data.calibration),
+                             target.gpu->compute_capability.value_or(kTracedCapability));
     if (!meta) return failed(meta.error());
     const auto trace =
         lower(**meta, *target.gpu, AllocatorSettings(), data.calibration, *target.setup);

@@ -1,3 +1,4 @@
+#include "app/commands/json_values.h"
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
 #include "profiler/analysis/health.h"
@@ -50,9 +51,7 @@ void print_step(Output& output, const Trace& trace, const ComparisonColumn& colu
             is_predicted ? "modelled" : fmt::format("median of {}", column.steps));
         add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
     }
-    if (column.steps > 0 && !is_predicted) {
-        add("loss", fmt::format("{:.6g}", column.loss), "of the last step");
-    }
+    if (column.loss) add("loss", fmt::format("{:.6g}", *column.loss), "of the last step");
     output.table(figures);
     if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
 
@@ -126,7 +125,8 @@ nlohmann::json overview_json(const NamedTrace& named) {
     const Trace& trace = *named.trace;
     const ComparisonColumn column = column_of(named);
     nlohmann::json json = describe_trace(named);
-    json["num_threads"] = trace.run().num_threads;
+    const int64_t num_threads = trace.run().num_threads;  // 0: no processor was measured
+    json["num_threads"] = num_threads > 0 ? nlohmann::json(num_threads) : nlohmann::json();
     json["seed"] = trace.run().seed;
     json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
@@ -134,7 +134,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["kept_bytes"] = column.kept_bytes;
     json["step_time_ns"] = column.step_time_ns;
     json["throughput_sequences_per_s"] = column.sequences_per_s;
-    json["loss"] = column.loss;
+    json["loss"] = or_null(column.loss);
     json.update(max_batch_json(column));
     json["closed_form"] = closed_form_json(trace);
     json["health_notes"] = report_health(trace).size();

@@ -1,9 +1,9 @@
+#include "app/commands/json_values.h"
 #include "app/commands/reports.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace app {
 
@@ -54,9 +54,6 @@ TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_vie
 }
 
 nlohmann::json max_batch_json(const ComparisonColumn& column) {
-    const auto or_null = [](const std::optional<int64_t>& value) {
-        return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-    };
     return {{"max_batch_size", or_null(column.max_batch.exact())},
             {"max_batch_size_at_least", or_null(column.max_batch.at_least)},
             {"max_batch_size_below", or_null(column.max_batch.below)}};

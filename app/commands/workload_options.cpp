@@ -85,6 +85,7 @@ void add_run_options(CLI::App& command, WorkloadOptions& options) {
         .add_option("--memory-limit", options.memory_limit,
                     "fail as a card of this size would, such as 16GiB")
         ->type_name("SIZE")
+        ->check(not_empty())
         ->group(run);
     command
         .add_option("-o,--output", options.output,
@@ -145,6 +146,25 @@ void add_prediction_options(CLI::App& command, WorkloadOptions& options) {
         ->type_name("NAME")
         ->group("Run")
         ->capture_default_str();
+}
+
+models::Result<void> check_prediction_options(const CLI::App& command,
+                                              const WorkloadOptions& options) {
+    const auto is_given = [&](const char* name) { return command.get_option(name)->count() > 0; };
+    if (!options.device.starts_with("predict:")) {
+        if (!is_given("--setup")) return {};
+        return models::fail(
+            "--setup is what a prediction assumes: a measurement has the software that is here, so "
+            "leave it out or add --device predict:GPU.");
+    }
+    for (const char* name : {"--steps", "--warmup"}) {
+        if (!is_given(name)) continue;
+        return models::fail(
+            "{} is for measurements: a prediction is of one step after a warm-up, and the next "
+            "ones equal it.",
+            name);
+    }
+    return {};
 }
 
 void add_workload_options(CLI::App& command, WorkloadOptions& options) {

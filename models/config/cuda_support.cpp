@@ -5,11 +5,23 @@
 namespace models {
 namespace {
 
-constexpr ComputeCapability kAmpere{8, 0};
+constexpr int64_t kDefaultWorkspaceBytes = (4096 * 2 + 16 * 8) * int64_t{1024};
+constexpr int64_t kHopperWorkspaceBytes = int64_t{32} << 20;
 
 /// The dtype in which attention runs: autocast gives it 16 bits.
 int64_t attention_bytes(Precision precision) {
     return is_autocast(precision) ? 2 : weight_bytes(precision);
+}
+
+Result<void> validate_precision(Precision precision, ComputeCapability capability) {
+    const bool is_tf32 = precision == Precision::kTf32;
+    const bool is_bf16 = precision == Precision::kBf16 || precision == Precision::kAmpBf16 ||
+                         precision == Precision::kPureBf16;
+    if (capability >= kAmpere || !(is_tf32 || is_bf16)) return {};
+    return fail(
+        "The precision {} needs compute capability 8.0, and this card has {}, which multiplies no "
+        "{} matrices: choose fp32 or fp16.",
+        name_of(precision), to_text(capability), is_tf32 ? "tf32" : "bf16");
 }
 
 /// sdp_utils.cpp in torch: what each backend of scaled_dot_product_attention asks for.
@@ -77,12 +89,7 @@ Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capab
         return fail("The fusion '{}' is not available on CUDA: choose fusion=none.",
                     kFusionNames[static_cast<std::size_t>(workload.recipe.fusion)]);
     }
-    if (workload.precision == Precision::kTf32 && capability < kAmpere) {
-        return fail(
-            "The precision tf32 needs compute capability 8.0, and this card has {}.{}: choose "
-            "fp32.",
-            capability.major, capability.minor);
-    }
+    if (auto ok = validate_precision(workload.precision, capability); !ok) return ok;
     switch (workload.recipe.attention) {
         case Attention::kMaterialized:
         case Attention::kRecomputeDropout:
@@ -93,6 +100,14 @@ Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capab
             return validate_fused_attention(workload, capability);
     }
     return {};
+}
+
+int64_t cublas_workspace_bytes(ComputeCapability capability) {
+    return capability == ComputeCapability{9, 0} ? kHopperWorkspaceBytes : kDefaultWorkspaceBytes;
+}
+
+bool is_cublas_workspace_bytes(int64_t bytes) {
+    return bytes == kDefaultWorkspaceBytes || bytes == kHopperWorkspaceBytes;
 }
 
 }  // namespace models

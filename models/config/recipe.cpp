@@ -24,6 +24,7 @@ void for_each_switch(Visit&& visit) {
     visit("fusion", kFusionNames, &Recipe::fusion);
     visit("dropout", kDropoutNames, &Recipe::dropout);
     visit("optimizer", kOptimizerNames, &Recipe::optimizer);
+    visit("kernels", kKernelsNames, &Recipe::kernels);
 }
 
 Recipe with(Recipe recipe, auto Recipe::*member, auto value) {
@@ -82,6 +83,8 @@ std::vector<RecipePreset> make_presets() {
          with(original, &Recipe::layer_norm, LayerNorm::kFromOutput)},
         {"tempo-dropout", "only the dropout recomputation",
          with(original, &Recipe::attention, Attention::kRecomputeDropout)},
+        {"tempo-published", "predicted only: Tempo's 2022 release with its scratch and its passes",
+         with(tempo, &Recipe::kernels, Kernels::kPublished), /*runs_on_cpu=*/false},
         {"deepspeed-none", "DeepSpeed's layer without memory flags", original},
         {"deepspeed-normalize-invertible", "DeepSpeed's normalize_invertible",
          with(original, &Recipe::layer_norm, LayerNorm::kFromOutput)},

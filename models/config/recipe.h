@@ -32,6 +32,10 @@ enum class Attention : uint8_t {
 enum class Masks : uint8_t { kByte, kBit, kPhilox };
 enum class Checkpoint : uint8_t { kNone, kPerLayer, kSqrt, kAttentionCore };
 enum class Fusion : uint8_t { kNone, kSubstation, kDeepSpeed };
+enum class Kernels : uint8_t {
+    kOurs,
+    kPublished  // Tempo's 2022 release: its launches, passes and scratch tensors; predicted only
+};
 enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
 enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
 
@@ -43,6 +47,7 @@ inline constexpr std::array<std::string_view, 3> kMasksNames{"byte", "bit", "phi
 inline constexpr std::array<std::string_view, 4> kCheckpointNames{"none", "per_layer", "sqrt",
                                                                   "attention_core"};
 inline constexpr std::array<std::string_view, 3> kFusionNames{"none", "substation", "deepspeed"};
+inline constexpr std::array<std::string_view, 2> kKernelsNames{"ours", "published"};
 inline constexpr std::array<std::string_view, 2> kDropoutNames{"tempo", "stock"};
 inline constexpr std::array<std::string_view, 4> kOptimizerNames{"sgd", "adamw", "adamw_loop",
                                                                  "adamw_fused"};
@@ -56,6 +61,7 @@ struct Recipe {
     Fusion fusion = Fusion::kNone;
     Dropout dropout = Dropout::kTempo;
     Optimizer optimizer = Optimizer::kAdamW;
+    Kernels kernels = Kernels::kOurs;  // of Tempo's techniques
 
     friend bool operator==(const Recipe&, const Recipe&) = default;
 };

@@ -110,6 +110,20 @@ Result<void> validate_recipe(const Workload& w) {
         return fail("The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original.",
                     w.recipe_name, kGeluNames[static_cast<std::size_t>(recipe.gelu)], w.model.name);
     }
+    if (recipe.kernels == Kernels::kPublished) {
+        if (recipe.masks != Masks::kByte) {
+            return fail(
+                "The recipe '{}' asks for kernels=published, whose masks are bytes: choose "
+                "masks=byte.",
+                w.recipe_name);
+        }
+        if (is_decoder(w.model) && recipe.gelu == Gelu::kInPlace) {
+            return fail(
+                "The recipe '{}' asks for kernels=published, whose GELU is the exact one and not "
+                "GPT-2's: choose kernels=ours.",
+                w.recipe_name);
+        }
+    }
     if (recipe.dropout != Dropout::kStock) return {};
     // torch's own dropout draws other masks each time it runs, and keeps them as bytes.
     if (recipe.checkpoint != Checkpoint::kNone) {
@@ -216,6 +230,12 @@ Result<void> validate_for_cpu(const Workload& workload) {
             "'{}'.",
             workload.recipe_name);
     }
+    if (recipe.kernels == Kernels::kPublished) {
+        return fail(
+            "The recipe '{}' is that of Tempo's 2022 release, which is predicted and never run: "
+            "choose tempo, or --device predict:GPU.",
+            workload.recipe_name);
+    }
     if (recipe.fusion != Fusion::kNone) {
         return fail("The fusion '{}' is not available on the CPU: choose fusion=none.",
                     kFusionNames[static_cast<std::size_t>(recipe.fusion)]);
@@ -261,6 +281,14 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
             "version.",
             error.what());
     }
+}
+
+Result<Workload> with_recipe(Workload workload, std::string_view recipe) {
+    const auto parsed = parse_recipe(recipe);
+    if (!parsed) return tl::unexpected(parsed.error());
+    workload.recipe_name = recipe;
+    workload.recipe = *parsed;
+    return workload;
 }
 
 bool comparable(const Workload& a, const Workload& b) {

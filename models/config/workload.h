@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 /// Everything that defines a training step: model, head, recipe, batch, precision, data.
 /// Two traces are comparable when their workloads differ in the recipe only.
@@ -47,6 +48,9 @@ Result<void> validate_for_cpu(const Workload& workload);
 nlohmann::json to_json(const Workload& workload);
 /// As written: what comes from a file or from another process still goes through `validate`.
 Result<Workload> workload_from_json(const nlohmann::json& json);
+
+/// The same step with another recipe. Errors: as parse_recipe.
+Result<Workload> with_recipe(Workload workload, std::string_view recipe);
 
 /// The same step but for the recipe: what comparisons group by.
 bool comparable(const Workload& a, const Workload& b);

@@ -28,6 +28,7 @@ public:
 
     Simulation finish() {
         for (std::size_t i = 0; i < stream_.requests.size(); ++i) {
+            if (i == options_.first_measured) simulator_.reset_peak();
             if (!step(i)) {
                 result_.out_of_memory = {i, simulator_.out_of_memory()};
                 collect_events(i);
@@ -85,7 +86,8 @@ private:
             result_.placements[request.allocation] = {simulator_.block(*block).address,
                                                       simulator_.block(*block).size_bytes};
         }
-        if (simulator_.use().allocated_bytes > result_.at_peak.allocated_bytes) {
+        if (index >= options_.first_measured &&
+            simulator_.use().allocated_bytes > result_.at_peak.allocated_bytes) {
             result_.at_peak = simulator_.use();
             result_.peak_request = index;
             result_.num_segments_at_peak = simulator_.num_segments();

@@ -14,6 +14,7 @@ namespace profiler {
 struct SimulationOptions {
     AllocatorSettings settings;
     std::optional<int64_t> memory_limit_bytes;  // on reserved memory; also the device's size
+    std::size_t first_measured = 0;             // the request from which on peaks count
     bool keep_placements = false;
     bool keep_curve = false;
 };

@@ -104,6 +104,7 @@ public:
     std::size_t num_blocks() const { return blocks_.size(); }  // handles below it; some unused
     const MemoryUse& use() const { return use_; }
     const MemoryUse& peak() const { return peak_; }  // each counter's own maximum
+    void reset_peak() { peak_ = use_; }              // torch's reset_peak_memory_stats
     const OutOfMemory& out_of_memory() const { return out_of_memory_; }
     int64_t num_segments() const { return num_segments_; }  // expandable ones count as one each
     int64_t num_retries() const { return num_retries_; }

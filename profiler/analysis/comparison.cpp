@@ -40,7 +40,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
-        column.loss = step.loss;
+        if (trace.run().source != Source::kPredicted) column.loss = step.loss;
     }
     if (!times_ns.empty()) {
         const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());

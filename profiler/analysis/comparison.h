@@ -33,7 +33,7 @@ struct ComparisonColumn {
     int64_t steps = 0;
     bool was_busy = false;  // something else took the processor during the steps (kMachineBusy)
     double sequences_per_s = 0;
-    double loss = 0;                             // of the last recorded step
+    std::optional<double> loss;                  // of the last recorded step; none: predicted
     BatchBounds max_batch;                       // what the sweep found of the maximum batch
     int64_t memory_limit_bytes = -1;             // of the sweep
     std::optional<double> best_sequences_per_s;  // over the sweep

@@ -43,6 +43,14 @@ std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace) {
     return events;
 }
 
+/// Whether phases stand before the first recorded step.
+bool has_warm_up(const Trace& trace) {
+    if (trace.steps.empty() || trace.phases.empty()) return false;
+    const Phase first = trace.phases[Id<Phase>(std::size_t{0})];
+    return !first.step.valid() &&
+           first.last_event <= trace.steps.get<&Step::first_event>(Id<Step>(std::size_t{0}));
+}
+
 }  // namespace
 
 void MemoryCurve::State::apply(const Change& change) {
@@ -107,6 +115,8 @@ void MemoryCurve::find_range(const Trace& trace) {
     } else if (!trace.steps.empty()) {
         start_ns_ = end_ns_ = trace.steps.get<&Step::start_ns>(Id<Step>(0));
     }
+    // A warm-up that is in the trace is only what the first step finds.
+    if (has_warm_up(trace)) start_ns_ = trace.steps.get<&Step::start_ns>(Id<Step>(0));
     for (const int64_t ns : trace.steps.column<&Step::start_ns>())
         start_ns_ = std::min(start_ns_, ns);
     for (const int64_t ns : trace.steps.column<&Step::end_ns>()) end_ns_ = std::max(end_ns_, ns);
@@ -126,14 +136,18 @@ void MemoryCurve::build_levels() {
     std::vector<CurveBin> finest(static_cast<std::size_t>(kFinestBins));
     State state;
     std::size_t next = 0;
+    const auto apply_next = [&] {
+        if (next % kCheckpointInterval == 0) checkpoints_.push_back(state);
+        state.apply(changes_[next++]);
+    };
+    while (next < changes_.size() && changes_[next].time_ns < start_ns_) apply_next();
     for (std::size_t bin = 0; bin < finest.size(); ++bin) {
         CurveBin highest = make_bin(state, finest_bin_start(bin));
         const int64_t bin_end_ns = finest_bin_start(bin + 1);
-        for (; next < changes_.size() && changes_[next].time_ns < bin_end_ns; ++next) {
-            if (next % kCheckpointInterval == 0) checkpoints_.push_back(state);
-            state.apply(changes_[next]);
+        while (next < changes_.size() && changes_[next].time_ns < bin_end_ns) {
+            apply_next();
             if (state.allocated_bytes > highest.allocated_bytes) {
-                highest = make_bin(state, changes_[next].time_ns);
+                highest = make_bin(state, changes_[next - 1].time_ns);
             }
         }
         finest[bin] = highest;

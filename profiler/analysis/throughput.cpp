@@ -1,5 +1,7 @@
 #include "profiler/analysis/throughput.h"
 
+#include "profiler/trace/units.h"
+
 #include <algorithm>
 
 namespace profiler {
@@ -31,7 +33,7 @@ int64_t median(std::vector<int64_t> values) {
 
 double sequences_per_s(int64_t batch_size, int64_t step_time_ns) {
     return step_time_ns > 0
-               ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(step_time_ns)
+               ? static_cast<double>(batch_size) * kNsPerS / static_cast<double>(step_time_ns)
                : 0.0;
 }
 

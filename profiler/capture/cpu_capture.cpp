@@ -162,7 +162,7 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
     describe_run(workload, this_machine(options), trace);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload);
-    warm_up(training, options.warmup_steps, callbacks);
+    warm_up(training, options.warmup_steps, nullptr, callbacks);
     record_steps(training, options, callbacks, trace);
 }
 

@@ -3,9 +3,12 @@
 #include "models/training.h"
 #include "profiler/capture/meta_allocator.h"
 #include "profiler/capture/meta_kernels.h"
+#include "profiler/capture/meta_published.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
+
+#include <optional>
 
 namespace profiler {
 namespace {
@@ -28,6 +31,8 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     // Before the kernels: workspaces, too, are dropped when nobody listens any more.
     MetaAllocator& allocator = MetaAllocator::instance();
     MetaKernels kernels(target.capability);
+    std::optional<PublishedTempo> published;
+    if (workload.recipe.kernels == models::Kernels::kPublished) published.emplace();
     Recorder recorder(trace, {.allocator = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,
@@ -37,12 +42,11 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, at::kMeta);
-    warm_up(training, target.warmup_steps, callbacks);
+    RecordedStep recorded(recorder, training, callbacks);
+    warm_up(training, target.warmup_steps, &recorded, callbacks);
     recorder.start_ops();
     describe_storages(recorder, training);
     describe_workspaces(recorder, kernels);
-    RecordedStep recorded(recorder, training, callbacks);
-    CancellableListener listener(&recorded, callbacks);
     for (int64_t i = 0; i < target.steps; ++i) {
         report(callbacks, "step", i, target.steps);
         recorder.begin_step();

@@ -91,9 +91,8 @@ Tensor sum_by_token(const Tensor& dy, const Tensor& indices, int64_t num_tokens)
 /// sorted first, by cub, whose radix sort takes a second pair of arrays.
 Tensor embedding_backward(const Tensor& dy, const Tensor& indices, SymInt num_weights, SymInt,
                           bool scale_by_frequency) {
-    constexpr int64_t kMostUnsorted = 3072;
     const int64_t num_tokens = num_weights.expect_int();
-    if (indices.numel() <= kMostUnsorted && !scale_by_frequency) {
+    if (indices.numel() <= models::kMostUnsortedTokens && !scale_by_frequency) {
         return at::empty({num_tokens, dy.size(-1)}, dy.options());
     }
     const Tensor sorted = dense_like(indices);

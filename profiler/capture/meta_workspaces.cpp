@@ -14,13 +14,6 @@ namespace {
 
 using at::Tensor;
 
-constexpr models::ComputeCapability kHopper{9, 0};
-
-int64_t cublas_bytes(models::ComputeCapability capability) {
-    return capability == kHopper ? 8 * (4 << 20) : 2 * (4096 << 10) + 8 * (16 << 10);
-}
-constexpr int64_t kCublasLtBytes = 1 << 20;
-
 Tensor bytes(int64_t count) { return at::empty({count}, at::device(at::kMeta).dtype(at::kByte)); }
 
 /// Rows or columns of the last two dimensions lie densely, at a distance that BLAS can step over.
@@ -47,13 +40,14 @@ BlasWorkspaces::OfThread& BlasWorkspaces::of_this_thread() {
 
 void BlasWorkspaces::use_cublas() {
     OfThread& thread = of_this_thread();
-    if (!thread.cublas.defined()) thread.cublas = bytes(cublas_bytes(capability_));
+    if (!thread.cublas.defined())
+        thread.cublas = bytes(models::cublas_workspace_bytes(capability_));
 }
 
 void BlasWorkspaces::use_cublas_lt() {
     use_cublas();
     OfThread& thread = of_this_thread();
-    if (!thread.cublas_lt.defined()) thread.cublas_lt = bytes(kCublasLtBytes);
+    if (!thread.cublas_lt.defined()) thread.cublas_lt = bytes(models::kCublasLtWorkspaceBytes);
 }
 
 std::vector<std::pair<std::string, Tensor>> BlasWorkspaces::named() const {

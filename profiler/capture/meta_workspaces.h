@@ -15,9 +15,8 @@ namespace profiler {
 ///
 /// One per (handle, stream), and handles belong to threads: the thread that runs forward and the
 /// autograd engine's thread take one each at their first matrix product, and keep it.
-/// Source   CublasHandlePool.cpp of PyTorch; the sizes were read from the libraries of torch 2.11:
-///          cuBLAS 8320 KiB (:4096:2:16:8), on compute capability 9.0 32 MiB; cuBLASLt 1 MiB, a
-///          block of its own unless TORCH_CUBLASLT_UNIFIED_WORKSPACE is set.
+/// Their sizes stand in models/config/cuda_support.h; cuBLASLt's is a block of its own unless
+/// TORCH_CUBLASLT_UNIFIED_WORKSPACE is set.
 class BlasWorkspaces {
 public:
     explicit BlasWorkspaces(models::ComputeCapability capability) : capability_(capability) {}

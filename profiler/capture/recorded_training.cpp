@@ -20,16 +20,17 @@ void describe_storages(Recorder& recorder, const models::Training& training) {
     }
 }
 
-void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks) {
+void warm_up(models::Training& training, int64_t steps, models::StepListener* listener,
+             const CaptureCallbacks& callbacks) {
     constexpr int64_t kMostSearchSteps = 16;  // from 2^16 to 1
-    CancellableListener listener(nullptr, callbacks);
+    CancellableListener cancellable(listener, callbacks);
     for (int64_t i = 0; i < steps; ++i) {
         report(callbacks, "warm-up", i, steps);
-        training.step(&listener);
+        training.step(&cancellable);
     }
     for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
         report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
-        training.step(&listener);
+        training.step(&cancellable);
     }
 }
 

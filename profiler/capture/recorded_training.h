@@ -16,9 +16,11 @@ void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t d
 /// Tells the recorder which storages are parameters, optimizer state and inputs.
 void describe_storages(Recorder& recorder, const models::Training& training);
 
-/// Steps that are not recorded, so that optimizer state exists. Where the loss scale of fp16 is
+/// Steps before those that are recorded, so that optimizer state exists; their phases go to
+/// `listener` (null: to nobody). Where the loss scale of fp16 is
 /// still searching for its value, the optimizer has not run: more steps, until it has.
-void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks);
+void warm_up(models::Training& training, int64_t steps, models::StepListener* listener,
+             const CaptureCallbacks& callbacks);
 
 /// Passes phases on to `next` (null: to nobody), and ends the step when the user has cancelled.
 class CancellableListener final : public models::StepListener {

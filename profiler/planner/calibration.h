@@ -28,16 +28,26 @@ enum class KernelKind : uint8_t {
     kLayerNorm,
     kColumnReduction,  // sums over rows: gradients of biases
     kTransposingCopy,
-    kFusedNorm,     // hand-fused normalization kernels
-    kGeluBackward,  // of Tempo's in-place GELU: a long polynomial
-    kGather,        // embedding lookups and their gradients
+    kFusedNorm,              // hand-fused normalization kernels
+    kGeluBackward,           // of Tempo's in-place GELU: a long polynomial
+    kPublishedGeluBackward,  // that of its 2022 release
+    kGather,                 // embedding lookups and their gradients
     kFlashAttention,
     kEfficientAttention
 };
-inline constexpr std::array<std::string_view, 12> kKernelKindNames{
-    "gemm",          "batched_gemm",     "element_wise",     "softmax",
-    "layer_norm",    "column_reduction", "transposing_copy", "fused_norm",
-    "gelu_backward", "gather",           "flash_attention",  "efficient_attention"};
+inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
+                                                                   "batched_gemm",
+                                                                   "element_wise",
+                                                                   "softmax",
+                                                                   "layer_norm",
+                                                                   "column_reduction",
+                                                                   "transposing_copy",
+                                                                   "fused_norm",
+                                                                   "gelu_backward",
+                                                                   "published_gelu_backward",
+                                                                   "gather",
+                                                                   "flash_attention",
+                                                                   "efficient_attention"};
 constexpr std::string_view name_of(KernelKind k) {
     return kKernelKindNames[static_cast<std::size_t>(k)];
 }
@@ -47,9 +57,6 @@ constexpr bool is_product(KernelKind k) {
 constexpr bool is_attention(KernelKind k) {
     return k == KernelKind::kFlashAttention || k == KernelKind::kEfficientAttention;
 }
-
-/// Cards that a row is about; empty: any.
-using GpuIds = std::vector<std::string>;
 
 struct MatmulRow {  // rate of a large product, measured
     GpuIds gpus;
@@ -103,6 +110,7 @@ OptimizerState optimizer_state_of(models::Precision precision);
 struct OptimizerRow {
     std::string implementation;  // "adamw_fused", "bert_adam"
     OptimizerState state = OptimizerState::kFp32;
+    models::Optimizer allocates_as = models::Optimizer::kAdamW;  // ours with the same temporaries
     double bytes_per_parameter = 0;
     double launches_per_tensor = 0;
     std::string source;

@@ -1,15 +1,13 @@
 #include "profiler/planner/figures.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
 namespace profiler {
 
 FieldReader::FieldReader(const nlohmann::json& object, std::string place,
                          const std::map<std::string, std::string>& sources)
     : object_(object), place_(std::move(place)), sources_(sources) {
     if (!object.is_object()) fail("an object {...} is expected here");
+    const auto id = object.find("id");
+    if (id != object.end() && id->is_string()) place_ += ", " + id->get<std::string>();
 }
 
 void FieldReader::fail(const std::string& problem) const {
@@ -62,26 +60,33 @@ bool FieldReader::boolean(const char* key) {
     return value.get<bool>();
 }
 
-double FieldReader::number(const char* key) {
+double FieldReader::number(const char* key, const Limits& limits) {
     const nlohmann::json& value = take(key);
-    const double number = value.is_number() ? value.get<double>() : std::nan("");
-    // 1e15: no figure of a card is larger in its unit, and products stay finite.
-    if (!(number >= 0 && number <= 1e15)) {
-        fail(fmt::format("'{}' must be a number that is not negative", key));
-    }
-    return number;
+    if (!value.is_number()) fail(fmt::format("'{}' must be a number", key));
+    const auto number = value.get<double>();
+    if (number >= limits.least && number <= limits.most) return number;
+    if (limits.least == 0) fail(fmt::format("'{}' must be a number that is not negative", key));
+    fail(fmt::format("'{}' must be above 0, a number from {} to {}", key, limits.least,
+                     limits.most));
 }
 
-Figure FieldReader::figure(const char* key) {
-    FieldReader reader(take(key), fmt::format("{}, {}", place_, key), sources_);
-    Figure figure{reader.number("value"), reader.source()};
-    reader.finish();
+Figure FieldReader::figure(const char* key, double unit, const Limits& limits) {
+    Figure figure;
+    group(key, [&](FieldReader& reader) {
+        figure = {reader.number("value", limits) * unit, reader.source()};
+    });
     return figure;
 }
 
-std::optional<Figure> FieldReader::optional_figure(const char* key) {
+std::optional<Figure> FieldReader::optional_figure(const char* key, double unit,
+                                                   const Limits& limits) {
     if (!has(key)) return std::nullopt;
-    return figure(key);
+    return figure(key, unit, limits);
+}
+
+Figure FieldReader::row_figure(const char* key, double unit, const Limits& limits) {
+    const double value = number(key, limits) * unit;
+    return {value, source()};
 }
 
 std::string FieldReader::source() {

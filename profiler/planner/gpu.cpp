@@ -1,6 +1,7 @@
 #include "profiler/planner/gpu.h"
 
 #include "models/config/names.h"
+#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,35 +11,15 @@
 namespace profiler {
 namespace {
 
-constexpr double kGiBBytes = 0x1p30;
-constexpr double kMiBBytes = 0x1p20;
-constexpr double kGiga = 1e9;
-constexpr double kTera = 1e12;
-
-Figure scaled(Figure figure, double unit) {
-    figure.value *= unit;
-    return figure;
-}
-
 bool is_id(std::string_view id) {
     return std::all_of(id.begin(), id.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
     });
 }
 
-/// Values that would make a plan divide by zero or contradict itself.
+/// Values that contradict one another.
 void check(const Gpu& gpu, const FieldReader& reader) {
     if (!is_id(gpu.id)) reader.fail("'id' must be lower case letters, digits and dashes");
-    const auto positive = [&](const char* what, const Figure& figure) {
-        if (figure.value <= 0) reader.fail(fmt::format("'{}' must be above 0", what));
-    };
-    positive("memory_gib", gpu.memory_bytes);
-    positive("usable_memory_gib", gpu.usable_memory_bytes);
-    positive("bandwidth_gb_per_s", gpu.bandwidth_bytes_per_s);
-    positive("sm_count", gpu.sm_count);
-    for (const auto& peak : gpu.peak_flop_per_s) {
-        if (peak) positive("..._tflops", *peak);
-    }
     if (gpu.usable_memory_bytes.value > gpu.memory_bytes.value) {
         reader.fail("'usable_memory_gib' is over 'memory_gib'");
     }
@@ -47,30 +28,21 @@ void check(const Gpu& gpu, const FieldReader& reader) {
     }
 }
 
-Gpu read_gpu(const nlohmann::json& object, const std::string& file,
-             const std::map<std::string, std::string>& sources) {
-    const bool has_id = object.is_object() && object.contains("id") && object["id"].is_string();
-    const std::string place =
-        has_id ? fmt::format("{}, {}", file, object["id"].get<std::string>()) : file;
-    FieldReader reader(object, place, sources);
-    Gpu gpu{.id = reader.text("id"), .name = reader.text("name")};
-    const auto tier = models::find_name<Tier>(kTierNames, reader.text("tier"));
-    if (!tier) reader.fail(fmt::format("'tier' must be one of {}", fmt::join(kTierNames, ", ")));
-    gpu.tier = *tier;
+Gpu read_gpu(FieldReader& reader) {
+    Gpu gpu{.id = reader.text("id"),
+            .name = reader.text("name"),
+            .tier = reader.name<Tier>("tier", kTierNames)};
     gpu.compute_capability = reader.optional_capability("compute_capability");
-    gpu.memory_bytes = scaled(reader.figure("memory_gib"), kGiBBytes);
-    gpu.usable_memory_bytes = scaled(reader.figure("usable_memory_gib"), kGiBBytes);
-    gpu.bandwidth_bytes_per_s = scaled(reader.figure("bandwidth_gb_per_s"), kGiga);
+    gpu.memory_bytes = reader.figure("memory_gib", kGiBBytes, kCardLimits);
+    gpu.usable_memory_bytes = reader.figure("usable_memory_gib", kGiBBytes, kCardLimits);
+    gpu.bandwidth_bytes_per_s = reader.figure("bandwidth_gb_per_s", kGiga, kCardLimits);
     for (std::size_t i = 0; i < kMatmulTypeNames.size(); ++i) {
         const std::string key = fmt::format("{}_tflops", kMatmulTypeNames[i]);
-        if (auto peak = reader.optional_figure(key.c_str())) {
-            gpu.peak_flop_per_s[i] = scaled(*peak, kTera);
-        }
+        gpu.peak_flop_per_s[i] = reader.optional_figure(key.c_str(), kTera, kCardLimits);
     }
-    gpu.sm_count = reader.figure("sm_count");
-    gpu.l2_bytes = scaled(reader.figure("l2_mib"), kMiBBytes);
+    gpu.sm_count = reader.figure("sm_count", 1, kCountLimits);
+    gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes, kCardLimits);
     gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
-    reader.finish();
     check(gpu, reader);
     return gpu;
 }
@@ -99,22 +71,7 @@ std::optional<MatmulType> matmul_type_of(models::Precision precision) {
 }
 
 models::Result<std::vector<Gpu>> parse_gpus(std::string_view text, const std::string& file) {
-    try {
-        const DataFile data = parse_data_file(text, file);
-        FieldReader document(data.document, file, data.sources);
-        std::vector<Gpu> gpus;
-        for (const nlohmann::json& object : document.array("gpus")) {
-            Gpu gpu = read_gpu(object, file, data.sources);
-            if (find_gpu(gpus, gpu.id)) {
-                throw FieldError{fmt::format("{}: the card '{}' is there twice.", file, gpu.id)};
-            }
-            gpus.push_back(std::move(gpu));
-        }
-        document.finish();
-        return gpus;
-    } catch (const FieldError& error) {
-        return models::fail("{}", error.message);
-    }
+    return parse_rows<Gpu>(text, file, "gpus", "card", read_gpu);
 }
 
 models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_view id) {

@@ -1,5 +1,7 @@
 #include "profiler/planner/kernel_model.h"
 
+#include "profiler/trace/units.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +10,6 @@
 
 namespace profiler {
 namespace {
-
-bool is_about(const GpuIds& ids, const std::string& gpu) {
-    return ids.empty() || std::find(ids.begin(), ids.end(), gpu) != ids.end();
-}
 
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
@@ -58,11 +56,9 @@ bool is_16_bit(MatmulType type) { return type == MatmulType::kFp16 || type == Ma
 /// Measured rate of a large product; none where nothing was measured.
 std::optional<double> measured_rate(const Calibration& calibration, const Gpu& gpu,
                                     MatmulType type) {
-    std::optional<double> rate;
-    for (const MatmulRow& row : calibration.matmul) {
-        if (row.type == type && is_about(row.gpus, gpu.id)) rate = row.flop_per_s.value;
-    }
-    return rate;
+    const MatmulRow* row = last_row_about(calibration.matmul, gpu.id,
+                                          [&](const MatmulRow& one) { return one.type == type; });
+    return row != nullptr ? std::optional(row->flop_per_s.value) : std::nullopt;
 }
 
 /// Share of the specification for cards of this kind.
@@ -78,11 +74,6 @@ double rule_ratio(const Calibration& calibration, const Gpu& gpu) {
     return ratio;
 }
 
-/// Types that the card has no units for run at the next one's rate.
-MatmulType type_on(const Gpu& gpu, MatmulType type) {
-    return gpu.peak(type) ? type : MatmulType::kFp32;
-}
-
 }  // namespace
 
 double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel& model,
@@ -95,25 +86,23 @@ double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel&
 
 KernelModel::KernelModel(const Gpu& gpu, const Setup& setup, const Calibration& calibration)
     : calibration_(&calibration),
-      gpu_(gpu.id),
       sm_count_(gpu.sm_count.value),
       bytes_per_s_(gpu.bandwidth_bytes_per_s.value * calibration.bandwidth_ratio.value),
       gemm_scale_(calibration.gemm.scale.value) {
     if (!gpu.no_kernel_model.empty() || !gpu.peak(MatmulType::kFp32)) {
         throw std::logic_error("a kernel model of a card that has none");
     }
-    for (const BandwidthRow& row : calibration.bandwidth) {
-        if (!is_about(row.gpus, gpu.id)) continue;
-        bytes_per_s_ = row.bytes_per_s.value;
+    if (const BandwidthRow* row = last_row_about(calibration.bandwidth, gpu.id)) {
+        bytes_per_s_ = row->bytes_per_s.value;
         bandwidth_is_measured_ = true;
     }
-    double card_scale = 1;
-    for (const GemmScaleRow& row : calibration.gemm_scale) {
-        if (is_about(row.gpus, gpu.id)) card_scale = row.ratio.value;
+    if (const GemmScaleRow* row = last_row_about(calibration.gemm_scale, gpu.id)) {
+        gemm_scale_ *= row->ratio.value;
     }
-    gemm_scale_ *= card_scale;
     for (std::size_t i = 0; i < rates_.size(); ++i) {
-        const MatmulType type = type_on(gpu, static_cast<MatmulType>(i));
+        auto type = static_cast<MatmulType>(i);
+        has_rate_[i] = gpu.peak(type).has_value();
+        if (!has_rate_[i]) type = MatmulType::kFp32;
         const auto measured = measured_rate(calibration, gpu, type);
         const double ratio = rule_ratio(calibration, gpu);
         ratios_[i] = measured ? 0 : ratio;
@@ -138,7 +127,6 @@ double KernelModel::efficiency(const KernelWork& work) const {
 }
 
 double KernelModel::time_ns(const KernelWork& work) const {
-    constexpr double kNsPerS = 1e9;
     const double bytes = as_double(work.moved_bytes);
     if (!is_product(work.kernel) && !is_attention(work.kernel)) {
         return bytes / (bytes_per_s_ * efficiency(work)) * kNsPerS + launch_ns();
@@ -154,13 +142,16 @@ double KernelModel::time_ns(const KernelWork& work) const {
 
 std::vector<std::string> KernelModel::notes(MatmulType type) const {
     std::vector<std::string> notes;
-    if (const double ratio = ratios_[static_cast<std::size_t>(type)]; ratio > 0) {
-        notes.push_back(
-            fmt::format("{}: products extrapolated, at {} of the specification's {} rate", gpu_,
-                        ratio, name_of(type)));
+    const auto i = static_cast<std::size_t>(type);
+    if (ratios_[i] > 0) {
+        notes.push_back(fmt::format("products extrapolated, at {} of the specification's {} rate",
+                                    ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
+    }
+    if (!has_rate_[i]) {
+        notes.push_back(fmt::format("no {} rate is known, that of fp32 is taken", name_of(type)));
     }
     if (!bandwidth_is_measured_) {
-        notes.push_back(fmt::format("{}: bandwidth taken as {} of the specification", gpu_,
+        notes.push_back(fmt::format("bandwidth taken as {} of the specification",
                                     calibration_->bandwidth_ratio.value));
     }
     return notes;

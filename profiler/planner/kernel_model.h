@@ -62,12 +62,12 @@ private:
     double efficiency(const KernelWork& work) const;
 
     const Calibration* calibration_;
-    std::string gpu_;
     double sm_count_ = 0;
     double bytes_per_s_ = 0;
     double gemm_scale_ = 1;
     std::array<double, kMatmulTypeNames.size()> rates_{};   // flop/s
     std::array<double, kMatmulTypeNames.size()> ratios_{};  // of the specification; 0 = measured
+    std::array<bool, kMatmulTypeNames.size()> has_rate_{};  // of its own; else that of fp32
     bool bandwidth_is_measured_ = false;
     std::array<std::vector<const EfficiencyRow*>, kKernelKindNames.size()> efficiencies_;
 };

@@ -20,54 +20,53 @@ namespace {
 /// Where in the trace a request is from.
 struct RequestOrigin {
     Id<Allocation> allocation;
-    int64_t event = 0;  // its number in the meta trace
+    AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
+    int64_t event = 0;  // its number in the meta trace; of one that was moved, of that before it
+    bool is_moved = false;  // the free of a gradient that is added to another one
 };
 
-std::vector<RequestOrigin> origins_of(const Trace& trace, const RequestStream& stream,
-                                      const std::vector<Id<Allocation>>& rows) {
-    std::vector<RequestOrigin> origins;
-    origins.reserve(stream.requests.size());
-    for (const AllocatorRequest& request : stream.requests) {
-        const Id<Allocation> row = rows[request.allocation];
-        const auto& table = trace.allocations;
-        const int64_t event = request.kind == AllocatorRequestKind::kAlloc
-                                  ? table.get<&Allocation::alloc_event>(row)
-                              : request.kind == AllocatorRequestKind::kFreeCompleted
-                                  ? table.get<&Allocation::free_completed_event>(row)
-                                  : table.get<&Allocation::free_requested_event>(row);
-        origins.push_back({row, event});
+int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind kind) {
+    switch (kind) {
+        case AllocatorRequestKind::kAlloc:
+            return trace.allocations.get<&Allocation::alloc_event>(row);
+        case AllocatorRequestKind::kFreeCompleted:
+            return trace.allocations.get<&Allocation::free_completed_event>(row);
+        default:
+            return trace.allocations.get<&Allocation::free_requested_event>(row);
     }
-    return origins;
 }
 
-/// New numbers of the events once segment events stand between them.
+/// New numbers of the events: requests in their order, segment events before the request that
+/// needs them.
 class EventNumbers {
 public:
     EventNumbers(const std::vector<SegmentEvent>& segments,
-                 const std::vector<RequestOrigin>& origins) {
-        for (const SegmentEvent& segment : segments) {
-            inserted_.push_back(origins[segment.request].event);
-        }
+                 const std::vector<RequestOrigin>& origins)
+        : origins_(&origins) {
+        for (const SegmentEvent& segment : segments) requests_.push_back(segment.request);
     }
 
-    /// Of an allocation or a free.
-    int64_t of_event(int64_t event) const {
-        return event < 0 ? event : event + count(std::upper_bound(begin(), end(), event));
-    }
-    /// Of a limit between events: "those before this number".
-    int64_t of_limit(int64_t event) const {
-        return event < 0 ? event : event + count(std::lower_bound(begin(), end(), event));
+    int64_t of_request(std::size_t request) const {
+        const auto end = std::upper_bound(requests_.begin(), requests_.end(), request);
+        return static_cast<int64_t>(request) + (end - requests_.begin());
     }
     int64_t of_segment(std::size_t index) const {
-        return inserted_[index] + static_cast<int64_t>(index);
+        return static_cast<int64_t>(requests_[index] + index);
+    }
+    /// Of a limit between events of the meta trace: "those before this number".
+    int64_t of_limit(int64_t event) const {
+        if (event < 0) return event;
+        const auto request = std::lower_bound(
+            origins_->begin(), origins_->end(), event,
+            [](const RequestOrigin& origin, int64_t limit) { return origin.event < limit; });
+        const auto index = static_cast<std::size_t>(request - origins_->begin());
+        const auto end = std::lower_bound(requests_.begin(), requests_.end(), index);
+        return static_cast<int64_t>(index) + (end - requests_.begin());
     }
 
 private:
-    std::vector<int64_t>::const_iterator begin() const { return inserted_.begin(); }
-    std::vector<int64_t>::const_iterator end() const { return inserted_.end(); }
-    int64_t count(std::vector<int64_t>::const_iterator it) const { return it - begin(); }
-
-    std::vector<int64_t> inserted_;  // the event that each is put before, rising
+    const std::vector<RequestOrigin>* origins_;
+    std::vector<std::size_t> requests_;  // that each segment event is put before, rising
 };
 
 AllocatorAction action_of(RecordedAction action) {
@@ -92,11 +91,12 @@ public:
         : trace_(meta), gpu_(gpu), settings_(settings), setup_(setup) {}
 
     /// Blocks, segments and new event numbers.
-    void place() {
+    void place(StepWork work) {
         resize_workspaces();
+        if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
         std::vector<Id<Allocation>> rows;
-        const RequestStream stream = request_stream_of(trace_, profiled_device(trace_), &rows);
-        origins_ = origins_of(trace_, stream, rows);
+        request_stream_of(trace_, profiled_device(trace_), &rows);
+        const RequestStream stream = order_requests(work, rows);
         SimulationOptions options{.settings = settings_,
                                   .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),
                                   .keep_placements = true};
@@ -107,12 +107,13 @@ public:
             simulation = simulate(stream, options);
         }
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            trace_.allocations.set<&Allocation::address>(rows[i], simulation.placements[i].address);
-            trace_.allocations.set<&Allocation::block_bytes>(rows[i],
-                                                             simulation.placements[i].block_bytes);
+            const Placement& placement = simulation.placements[i];
+            trace_.allocations.set<&Allocation::address>(rows[i], placement.address);
+            trace_.allocations.set<&Allocation::block_bytes>(rows[i], placement.block_bytes);
         }
-        add_segments(simulation.segment_events);
-        number_events(EventNumbers(simulation.segment_events, origins_));
+        const EventNumbers numbers(simulation.segment_events, origins_);
+        add_segments(simulation.segment_events, numbers);
+        number_events(rows, numbers);
     }
 
     void add_times(const StepWork& work, const TimeModel& model) {
@@ -139,17 +140,41 @@ public:
     Trace take() { return std::move(trace_); }
 
 private:
+    /// The step's requests with the sizes that the trace has now; allocations are numbered as its
+    /// `rows`. Gradients of a step before the trace are not in it.
+    RequestStream order_requests(const StepWork& work, const std::vector<Id<Allocation>>& rows) {
+        RequestStream stream;
+        for (const StepRequest& request : work.requests) {
+            if (request.allocation >= rows.size()) continue;
+            const Id<Allocation> row = rows[request.allocation];
+            const StepAllocation& allocation = work.allocations[request.allocation];
+            if (request.kind == AllocatorRequestKind::kAlloc) {
+                stream.allocate(trace_.allocations.get<&Allocation::requested_bytes>(row),
+                                allocation.stream, allocation.pool);
+            } else {
+                stream.requests.push_back({request.kind, request.allocation});
+            }
+            const int64_t event = event_of(trace_, row, request.kind);
+            const int64_t last = origins_.empty() ? event : origins_.back().event;
+            const bool is_moved = setup_.gradients == Gradients::kZeroed &&
+                                  allocation.role == Role::kGradient &&
+                                  request.kind == AllocatorRequestKind::kFree;
+            origins_.push_back({row, request.kind, is_moved ? last : event, is_moved});
+        }
+        return stream;
+    }
+
     void resize_workspaces() {
         if (!gpu_.compute_capability) return;
-        const int64_t bytes = cublas_workspace_bytes(*gpu_.compute_capability);
+        const int64_t bytes = models::cublas_workspace_bytes(*gpu_.compute_capability);
         for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
             const Id<Allocation> row(i);
             const Id<Storage> storage = trace_.allocations.get<&Allocation::storage>(row);
             if (!storage.valid()) continue;
-            const StepAllocation allocation{
-                .size_bytes = trace_.allocations.get<&Allocation::requested_bytes>(row),
-                .role = trace_.storages.get<&Storage::role>(storage)};
-            if (!is_cublas_workspace(allocation)) continue;
+            if (!is_cublas_workspace(trace_.storages.get<&Storage::role>(storage),
+                                     trace_.allocations.get<&Allocation::requested_bytes>(row))) {
+                continue;
+            }
             trace_.allocations.set<&Allocation::requested_bytes>(row, bytes);
             trace_.storages.set<&Storage::size_bytes>(storage, bytes);
         }
@@ -167,7 +192,7 @@ private:
     }
 
     /// Rows of the segment events; each allocation learns in which segment it lies.
-    void add_segments(const std::vector<SegmentEvent>& segments) {
+    void add_segments(const std::vector<SegmentEvent>& segments, const EventNumbers& numbers) {
         std::map<int64_t, std::pair<int64_t, Id<AllocatorEvent>>> live;  // address -> end, row
         std::size_t next = 0;
         for (std::size_t i = 0; i < origins_.size(); ++i) {
@@ -175,7 +200,7 @@ private:
                 const RecordedEvent& event = segments[next].event;
                 const Id<AllocatorEvent> row = trace_.allocator_events.append(
                     {.action = action_of(event.action),
-                     .event = origins_[i].event + static_cast<int64_t>(next),
+                     .event = numbers.of_segment(next),
                      .device = profiled_device(trace_),
                      .stream = trace_.allocations.get<&Allocation::stream>(origins_[i].allocation),
                      .pool = std::max<int64_t>(event.pool, 0),
@@ -188,10 +213,8 @@ private:
                     live[event.address] = {event.address + event.size_bytes, row};
                 }
             }
+            if (origins_[i].kind != AllocatorRequestKind::kAlloc) continue;
             const Id<Allocation> allocation = origins_[i].allocation;
-            if (trace_.allocations.get<&Allocation::alloc_event>(allocation) != origins_[i].event) {
-                continue;
-            }
             const int64_t address = trace_.allocations.get<&Allocation::address>(allocation);
             const auto after = live.upper_bound(address);
             if (after == live.begin()) continue;
@@ -200,26 +223,49 @@ private:
         }
     }
 
-    void number_events(const EventNumbers& numbers) {
-        renumber<&Allocation::alloc_event>(trace_.allocations, numbers, &EventNumbers::of_event);
-        renumber<&Allocation::free_requested_event>(trace_.allocations, numbers,
-                                                    &EventNumbers::of_event);
-        renumber<&Allocation::free_completed_event>(trace_.allocations, numbers,
-                                                    &EventNumbers::of_event);
-        renumber<&Save::saved_event>(trace_.saves, numbers, &EventNumbers::of_limit);
-        renumber<&Save::released_event>(trace_.saves, numbers, &EventNumbers::of_limit);
-        renumber<&Step::first_event>(trace_.steps, numbers, &EventNumbers::of_limit);
-        renumber<&Step::last_event>(trace_.steps, numbers, &EventNumbers::of_limit);
-        renumber<&Phase::first_event>(trace_.phases, numbers, &EventNumbers::of_limit);
-        renumber<&Phase::last_event>(trace_.phases, numbers, &EventNumbers::of_limit);
+    void number_events(const std::vector<Id<Allocation>>& rows, const EventNumbers& numbers) {
+        auto& table = trace_.allocations;
+        for (const Id<Allocation> row : rows) {
+            table.set<&Allocation::free_requested_event>(row, -1);
+            table.set<&Allocation::free_completed_event>(row, -1);
+        }
+        for (std::size_t i = 0; i < origins_.size(); ++i) {
+            const auto& [row, kind, event, is_moved] = origins_[i];
+            const int64_t number = numbers.of_request(i);
+            const bool is_free = kind == AllocatorRequestKind::kFree;
+            if (kind == AllocatorRequestKind::kAlloc) {
+                table.set<&Allocation::alloc_event>(row, number);
+            }
+            if (is_free || kind == AllocatorRequestKind::kFreeRequested) {
+                table.set<&Allocation::free_requested_event>(row, number);
+            }
+            if (is_free || kind == AllocatorRequestKind::kFreeCompleted) {
+                table.set<&Allocation::free_completed_event>(row, number);
+            }
+            if (!is_moved) continue;
+            table.set<&Allocation::freeing_op>(row, table.get<&Allocation::op>(row));
+            table.set<&Allocation::free_requested_ns>(row, table.get<&Allocation::alloc_ns>(row));
+            table.set<&Allocation::free_completed_ns>(row, table.get<&Allocation::alloc_ns>(row));
+        }
+        for (const Id<Allocation> row : rows) {  // zeroed gradients are not freed any more
+            if (table.get<&Allocation::free_requested_event>(row) >= 0) continue;
+            table.set<&Allocation::free_requested_ns>(row, -1);
+            table.set<&Allocation::free_completed_ns>(row, -1);
+            table.set<&Allocation::freeing_op>(row, {});
+        }
+        number_limits<&Save::saved_event>(trace_.saves, numbers);
+        number_limits<&Save::released_event>(trace_.saves, numbers);
+        number_limits<&Step::first_event>(trace_.steps, numbers);
+        number_limits<&Step::last_event>(trace_.steps, numbers);
+        number_limits<&Phase::first_event>(trace_.phases, numbers);
+        number_limits<&Phase::last_event>(trace_.phases, numbers);
     }
 
     template <auto Member, typename Row>
-    static void renumber(Table<Row>& table, const EventNumbers& numbers,
-                         int64_t (EventNumbers::*number)(int64_t) const) {
+    static void number_limits(Table<Row>& table, const EventNumbers& numbers) {
         for (std::size_t i = 0; i < table.size(); ++i) {
             const Id<Row> row(i);
-            table.template set<Member>(row, (numbers.*number)(table.template get<Member>(row)));
+            table.template set<Member>(row, numbers.of_limit(table.template get<Member>(row)));
         }
     }
 
@@ -243,7 +289,7 @@ models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSe
     if (!work) return tl::unexpected(work.error());
     const auto workload = workload_of(meta);
     Lowering lowering(meta, gpu, settings, setup);
-    lowering.place();
+    lowering.place(*work);
     if (gpu.no_kernel_model.empty()) {
         const auto model = make_time_model(gpu, setup, calibration, *workload);
         if (!model) return tl::unexpected(model.error());

@@ -1,5 +1,7 @@
 #include "profiler/planner/op_work.h"
 
+#include "profiler/planner/published_tempo.h"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -61,6 +63,15 @@ public:
         if (is_product(work.kernel)) work.shape = shape_of(op, work.flop);
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
+    }
+
+    /// Elements of what the op works on, and their bytes: its first tensor's.
+    PublishedOp published_op(Id<Op> op) const {
+        if (edges(op).empty()) return {.words = 0, .word_bytes = defaults_.word_bytes};
+        const Edge& first = edges(op).front();
+        return {.words = first.words,
+                .word_bytes = bytes_of(dtype(first)),
+                .has_mask = edges(op).size() > 1 && edges(op)[1].access == Access::kRead};
     }
 
     bool has_shapes() const { return has_shapes_; }
@@ -165,7 +176,8 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
 
 OpWorkDefaults defaults_of(const models::Workload& workload) {
     return {.type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
-            .word_bytes = models::weight_bytes(workload.precision)};
+            .word_bytes = models::weight_bytes(workload.precision),
+            .kernels = workload.recipe.kernels};
 }
 
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
@@ -184,7 +196,13 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
         if (trace.phases.get<&Phase::step>(phases[i]) != step || kind == PhaseKind::kOptimizer) {
             continue;
         }
-        result.ops.push_back({op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)});
+        const OpWork work{op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)};
+        if (defaults.kernels == models::Kernels::kPublished) {
+            append_published(trace.text(trace.ops.get<&Op::name>(op)), work,
+                             reader.published_op(op), result.ops);
+        } else {
+            result.ops.push_back(work);
+        }
     }
     result.has_shapes = reader.has_shapes();
     return result;

@@ -22,14 +22,15 @@ struct OpWork {
 KernelKind kernel_of(std::string_view op_name, OpClass op_class);
 
 struct StepOps {
-    std::vector<OpWork> ops;  // in the order in which they began
+    std::vector<OpWork> ops;  // in the order in which they began; several of one op run in turn
     bool has_shapes = true;   // false: some product's shape is not in the trace
 };
 
-/// What stands for ops whose tensors the trace does not hold, and how fp32 products are computed.
+/// What a trace's ops do not say themselves.
 struct OpWorkDefaults {
-    MatmulType type;
-    int64_t word_bytes;
+    MatmulType type;     // how fp32 products are computed
+    int64_t word_bytes;  // of ops whose tensors the trace does not hold
+    models::Kernels kernels = models::Kernels::kOurs;  // that run Tempo's ops
 };
 OpWorkDefaults defaults_of(const models::Workload& workload);
 

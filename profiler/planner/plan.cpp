@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <future>
 #include <mutex>
-#include <span>
 #include <thread>
 
 namespace profiler {
@@ -17,18 +16,14 @@ namespace {
 /// Recipes that save most, tried when none of the plan's own fits.
 constexpr std::array<std::string_view, 2> kSavingRecipes{"checkpoint", "tempo-philox"};
 
-bool differ_in_recipe_only(const models::Workload& a, const models::Workload& b) {
-    models::Workload other = b;
-    other.recipe = a.recipe;
-    other.recipe_name = a.recipe_name;
-    other.batch_size = a.batch_size;
-    return a == other;
-}
-
 class Planner {
 public:
-    Planner(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source)
-        : request_(request), data_(data), source_([this, &source](const auto&... arguments) {
+    Planner(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+            const PlanProgress& progress)
+        : request_(request),
+          data_(data),
+          progress_(progress),
+          source_([this, &source](const auto&... arguments) {
               const std::lock_guard lock(source_mutex_);
               return source(arguments...);
           }) {}
@@ -47,22 +42,45 @@ public:
     }
 
 private:
-    std::span<PlanRow> rows_of(std::size_t workload) {
-        return std::span(plan_.rows).subspan(workload * request_.gpus.size(), request_.gpus.size());
+    /// Rows that one traced workload stands for: those of a workload under setups whose optimizer
+    /// allocates the same.
+    struct Group {
+        models::Workload traced;
+        std::vector<PlanRow*> rows;
+    };
+
+    std::vector<Group> open_groups() {
+        std::vector<Group> groups;
+        for (PlanRow& row : plan_.rows) {
+            if (row.status != PlanStatus::kOk) continue;
+            models::Workload traced = traced_workload(row.workload, *row.setup, data_.calibration);
+            const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+                return group.traced == traced;
+            });
+            if (same == groups.end()) {
+                groups.push_back({std::move(traced), {&row}});
+            } else {
+                same->rows.push_back(&row);
+            }
+        }
+        return groups;
     }
 
-    /// Workloads are traced one after the other; the rows of each are then computed beside the
-    /// next one's traces, at most one task a core at a time.
+    /// Groups are traced one after the other; the rows of each are then computed beside the next
+    /// one's traces, at most one task a core at a time.
     void fill_rows() {
         const std::size_t limit = std::max(1U, std::thread::hardware_concurrency());
         std::vector<std::future<void>> running;
-        for (std::size_t i = 0; i < request_.workloads.size(); ++i) {
-            const std::span<PlanRow> rows = rows_of(i);
-            const auto is_open = [](const PlanRow& row) { return row.status == PlanStatus::kOk; };
-            if (std::none_of(rows.begin(), rows.end(), is_open)) continue;
-            auto family = StepFamily::trace(request_.workloads[i], source_);
+        const std::vector<Group> groups = open_groups();
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+            const std::vector<PlanRow*>& rows = groups[i].rows;
+            if (progress_) progress_(i, groups.size(), rows.front()->workload);
+            auto family = StepFamily::trace(groups[i].traced, source_);
             if (!family) {
-                refuse(rows, family.error().message);
+                for (PlanRow* row : rows) {
+                    row->status = PlanStatus::kNotSupported;
+                    row->reason = family.error().message;
+                }
                 continue;
             }
             if (running.size() == limit) {
@@ -71,20 +89,10 @@ private:
             }
             running.push_back(
                 std::async(std::launch::async, [this, rows, one = std::move(*family)]() mutable {
-                    for (PlanRow& row : rows) {
-                        if (row.status == PlanStatus::kOk) fill_row(row, request_, data_, one);
-                    }
+                    for (PlanRow* row : rows) fill_row(*row, request_, data_, one);
                 }));
         }
         for (std::future<void>& task : running) task.get();
-    }
-
-    static void refuse(std::span<PlanRow> rows, const std::string& reason) {
-        for (PlanRow& row : rows) {
-            if (row.status != PlanStatus::kOk) continue;
-            row.status = PlanStatus::kNotSupported;
-            row.reason = reason;
-        }
     }
 
     /// Names a recipe that does fit: of the plan, or else one that saves a lot.
@@ -92,7 +100,7 @@ private:
         const int64_t wanted = row.batch_size.value_or(1);
         for (const PlanRow& other : plan_.rows) {
             if (other.gpu != row.gpu || other.max_batch_size.value_or(0) < wanted) continue;
-            if (!differ_in_recipe_only(row.workload, other.workload)) continue;
+            if (!models::comparable(row.workload, other.workload)) continue;
             row.reason += fmt::format(" The recipe {} would fit.", other.workload.recipe_name);
             return;
         }
@@ -114,14 +122,12 @@ private:
 
     /// None: it cannot be known, or the card refuses the recipe.
     std::optional<bool> would_fit(const PlanRow& row, std::string_view recipe) {
-        models::Workload workload = row.workload;
-        workload.recipe_name = recipe;
-        const auto parsed = models::parse_recipe(recipe);
-        if (!parsed) return std::nullopt;
-        workload.recipe = *parsed;
-        PlanRow other = start_row(request_, data_, workload, *row.gpu);
+        const auto workload = models::with_recipe(row.workload, recipe);
+        if (!workload) return std::nullopt;
+        PlanRow other = start_row(request_, data_, *workload, *row.gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
-        StepFamily* family = saving_family(workload);
+        StepFamily* family =
+            saving_family(traced_workload(*workload, *other.setup, data_.calibration));
         if (family == nullptr) return std::nullopt;
         fill_row(other, request_, data_, *family);
         if (!other.max_batch_size) return std::nullopt;
@@ -142,6 +148,7 @@ private:
 
     const PlanRequest& request_;
     const PlannerData& data_;
+    const PlanProgress& progress_;
     std::mutex source_mutex_;
     MetaTraceSource source_;  // the caller's, one call at a time
     Plan plan_;
@@ -155,8 +162,9 @@ bool Plan::has_ok_row() const {
                        [](const PlanRow& row) { return row.status == PlanStatus::kOk; });
 }
 
-Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source) {
-    return Planner(request, data, source).run();
+Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+               const PlanProgress& progress) {
+    return Planner(request, data, source, progress).run();
 }
 
 }  // namespace profiler

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,7 +75,12 @@ struct Plan {
     bool has_ok_row() const;
 };
 
+/// Called before each workload that is traced: `done` of `total` have been.
+using PlanProgress =
+    std::function<void(std::size_t done, std::size_t total, const models::Workload& next)>;
+
 /// `data` and what `request` points to must outlive the plan.
-Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source);
+Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+               const PlanProgress& progress = {});
 
 }  // namespace profiler

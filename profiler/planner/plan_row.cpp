@@ -75,6 +75,10 @@ public:
         if (!max_batch) return refuse(max_batch.error().message);
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
+        if (*max_batch == StepFamily::kLargestBatch) {
+            row_.notes.push_back(
+                fmt::format("no batch above {} was looked for", StepFamily::kLargestBatch));
+        }
         const auto model = time_model();
         if (model) add_curve(*model, *max_batch);
         const int64_t batch_size = request_.batch_size.value_or(*max_batch);
@@ -109,7 +113,8 @@ private:
                     .gradients = row_.setup->gradients,
                     .parallel = request_.parallel};
         if (row_.gpu->compute_capability) {
-            options_.cublas_workspace_bytes = cublas_workspace_bytes(*row_.gpu->compute_capability);
+            options_.cublas_workspace_bytes =
+                models::cublas_workspace_bytes(*row_.gpu->compute_capability);
         }
         for (const MemoryTerm& term : memory_.terms) {
             if (term.is_tensor) {
@@ -125,9 +130,8 @@ private:
     void add_notes(const StepWork& step) {
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
-        if (!family_.why_not_affine().empty()) {
-            row_.notes.push_back(
-                fmt::format("each batch was traced itself: {}", family_.why_not_affine()));
+        if (!row_.gpu->compute_capability) {
+            row_.notes.push_back("the requests are those of CUDA's kernels, not of ROCm's");
         }
         if (step.source != Source::kPredicted) {
             row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",
@@ -138,14 +142,7 @@ private:
         }
         if (request_.parallel.zero_stage > 0) {
             row_.notes.push_back(
-                fmt::format("ZeRO {} shards tensors evenly; what the first step allocates before "
-                            "its update is not sharded yet: memory is an upper bound",
-                            request_.parallel.zero_stage));
-        }
-        if (row_.setup->gradients == Gradients::kZeroed) {
-            row_.notes.push_back(
-                "gradients zeroed: those of the first step are counted beside them, memory is an "
-                "upper bound");
+                fmt::format("ZeRO {} shards tensors evenly", request_.parallel.zero_stage));
         }
     }
 
@@ -174,7 +171,6 @@ private:
         if (request_.bus_bytes_per_s) return *request_.bus_bytes_per_s;
         const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
         if (link == nullptr) return 0;
-        constexpr double kGiga = 1e9;
         row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
                                          link->bus_bytes_per_s.value / kGiga));
         return link->bus_bytes_per_s.value;
@@ -204,8 +200,7 @@ private:
     }
 
     void add_curve(const TimeModel& model, int64_t max_batch) {
-        for (const int64_t batch_size :
-             batches_up_to(max_batch, family_.why_not_affine().empty())) {
+        for (const int64_t batch_size : batches_up_to(max_batch, family_.has_line_of_ops())) {
             const auto step = family_.ops_at(batch_size);
             if (!step) return refuse(step.error().message);
             const double step_ns = time_of(*step, model).total_ns();
@@ -215,13 +210,12 @@ private:
                 row_.best_batch_size = batch_size;
             }
             if (is_power_of_two(batch_size) || batch_size == max_batch) {
-                row_.curve.push_back({batch_size, static_cast<int64_t>(step_ns), rate});
+                row_.curve.push_back({batch_size, whole_ns(step_ns), rate});
             }
         }
     }
 
     double sequences_per_s(int64_t batch_size, double step_ns) const {
-        constexpr double kNsPerS = 1e9;
         return static_cast<double>(batch_size * request_.parallel.num_gpus) * kNsPerS / step_ns;
     }
 
@@ -229,6 +223,9 @@ private:
         row_.batch_size = batch_size;
         const auto step = family_.at(batch_size);
         if (!step) return refuse(step.error().message);
+        if (std::string why = family_.why_not_affine(batch_size); !why.empty()) {
+            row_.notes.push_back(std::move(why));
+        }
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
     }
@@ -236,8 +233,6 @@ private:
     void add_times(const TimeModel& model, int64_t batch_size) {
         const auto step = family_.ops_at(batch_size);
         if (!step) return refuse(step.error().message);
-        constexpr double kTera = 1e12;
-        constexpr double kNsPerS = 1e9;
         row_.time = time_of(*step, model);
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
         row_.model_tflops =
@@ -271,9 +266,6 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                                         request.setup->torch, gpu.id, row.setup->id));
     }
     if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
-    models::Workload one = workload;
-    one.batch_size = 1;
-    if (const auto ok = models::validate(one); !ok) return refuse(ok.error().message);
     return row;
 }
 
@@ -286,7 +278,7 @@ models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& 
                                        int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
     int64_t good = 0;
-    int64_t bad = family.last_range_begin();
+    int64_t bad = family.home_begin();
     while (bad <= family.largest_valid_batch()) {
         const auto ok = fits(family, options, capacity_bytes, bad);
         if (!ok) return tl::unexpected(ok.error());

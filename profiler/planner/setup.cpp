@@ -1,37 +1,16 @@
 #include "profiler/planner/setup.h"
 
-#include "models/config/names.h"
+#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 namespace profiler {
 namespace {
 
-constexpr double kMiBBytes = 0x1p20;
-
-Figure bytes_of_mib(Figure figure) {
-    figure.value *= kMiBBytes;
-    return figure;
-}
-
-template <typename Enum, std::size_t N>
-Enum read_name(FieldReader& reader, const char* key, const std::array<std::string_view, N>& names) {
-    const auto value = models::find_name<Enum>(names, reader.text(key));
-    if (!value) reader.fail(fmt::format("'{}' must be one of {}", key, fmt::join(names, ", ")));
-    return *value;
-}
-
-ContextRow read_context(const nlohmann::json& object, const std::string& place,
-                        const std::map<std::string, std::string>& sources) {
-    FieldReader reader(object, place + ", context", sources);
-    ContextRow row{.gpus = reader.optional_texts("gpus")};
-    row.bytes.value = reader.number("mib") * kMiBBytes;
-    row.bytes.source = reader.source();
-    reader.finish();
-    return row;
+ContextRow read_context(FieldReader& reader) {
+    return {.gpus = reader.optional_texts("gpus"),
+            .bytes = reader.row_figure("mib", kMiBBytes, {.most = 1e9})};
 }
 
 void read_software(FieldReader& reader, Setup& setup) {
@@ -40,64 +19,37 @@ void read_software(FieldReader& reader, Setup& setup) {
     setup.min_compute_capability = reader.capability("min_compute_capability");
     setup.older_cards = reader.optional_text("older_cards").value_or("");
     setup.kernel_set = reader.text("kernel_set");
-    setup.gradients = read_name<Gradients>(reader, "gradients", kGradientsNames);
+    setup.gradients = reader.name<Gradients>("gradients", kGradientsNames);
     setup.optimizer = reader.text("optimizer");
-    setup.optimizer_16bit = reader.optional_text("optimizer_16bit").value_or("");
+    setup.optimizer_master = reader.optional_text("optimizer_master").value_or("");
+    setup.optimizer_half = reader.optional_text("optimizer_half").value_or("");
     setup.clips_gradients = reader.boolean("clips_gradients");
 }
 
-Setup read_setup(const nlohmann::json& object, const std::string& file,
-                 const std::map<std::string, std::string>& sources) {
-    const bool has_id = object.is_object() && object.contains("id") && object["id"].is_string();
-    const std::string place =
-        has_id ? fmt::format("{}, {}", file, object["id"].get<std::string>()) : file;
-    FieldReader reader(object, place, sources);
+Setup read_setup(FieldReader& reader) {
     Setup setup{.id = reader.text("id"), .name = reader.text("name")};
     read_software(reader, setup);
-    for (const nlohmann::json& row : reader.array("context")) {
-        setup.context.push_back(read_context(row, place, sources));
-    }
+    reader.add_rows("context", setup.context, read_context);
     if (setup.context.empty() || !setup.context.front().gpus.empty()) {
         reader.fail("the first row of 'context' must hold for any card");
     }
-    setup.ddp_buckets = read_name<DdpBuckets>(reader, "ddp_buckets", kDdpBucketsNames);
-    setup.num_gpus = static_cast<int64_t>(reader.number("gpus"));
-    if (setup.num_gpus < 1) reader.fail("'gpus' must be at least 1");
-    setup.nccl_bytes = bytes_of_mib(reader.figure("nccl_mib"));
-    setup.host_forward_ns = reader.figure("host_forward_ns");
-    setup.host_backward_ns = reader.figure("host_backward_ns");
-    setup.matmul_scale = reader.figure("matmul_scale");
-    reader.finish();
+    setup.ddp_buckets = reader.name<DdpBuckets>("ddp_buckets", kDdpBucketsNames);
+    setup.num_gpus = static_cast<int64_t>(reader.number("gpus", kCountLimits));
+    setup.nccl_bytes = reader.figure("nccl_mib", kMiBBytes, {.most = 1e9});
+    setup.host_forward_ns = reader.figure("host_forward_ns", 1, {.most = 1e9});
+    setup.host_backward_ns = reader.figure("host_backward_ns", 1, {.most = 1e9});
+    setup.matmul_scale = reader.figure("matmul_scale", 1, kRatioLimits);
     return setup;
 }
 
 }  // namespace
 
 const Figure& Setup::context_bytes(std::string_view gpu) const {
-    const auto holds = [&](const ContextRow& row) {
-        return row.gpus.empty() ||
-               std::find(row.gpus.begin(), row.gpus.end(), gpu) != row.gpus.end();
-    };
-    return std::find_if(context.rbegin(), context.rend(), holds)->bytes;
+    return last_row_about(context, gpu)->bytes;
 }
 
 models::Result<std::vector<Setup>> parse_setups(std::string_view text, const std::string& file) {
-    try {
-        const DataFile data = parse_data_file(text, file);
-        FieldReader document(data.document, file, data.sources);
-        std::vector<Setup> setups;
-        for (const nlohmann::json& object : document.array("setups")) {
-            Setup setup = read_setup(object, file, data.sources);
-            if (find_setup(setups, setup.id)) {
-                throw FieldError{fmt::format("{}: the setup '{}' is there twice.", file, setup.id)};
-            }
-            setups.push_back(std::move(setup));
-        }
-        document.finish();
-        return setups;
-    } catch (const FieldError& error) {
-        return models::fail("{}", error.message);
-    }
+    return parse_rows<Setup>(text, file, "setups", "setup", read_setup);
 }
 
 models::Result<const Setup*> find_setup(const std::vector<Setup>& setups, std::string_view id) {

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 2> kDdpBucketsNames{"none", "copy"
 
 /// Device memory of a process before its first tensor.
 struct ContextRow {
-    std::vector<std::string> gpus;  // empty: any
+    GpuIds gpus;
     Figure bytes;
 };
 
@@ -36,8 +36,9 @@ struct Setup {
     std::vector<ContextRow> context;  // the last row that matches holds
     std::string kernel_set;           // which efficiencies of the calibration
     Gradients gradients = Gradients::kNone;
-    std::string optimizer;        // an implementation of the calibration, or "recipe"
-    std::string optimizer_16bit;  // the same for 16-bit weights; empty: `optimizer`
+    std::string optimizer;         // an implementation of the calibration, or "recipe"
+    std::string optimizer_master;  // for 16-bit weights with fp32 masters; empty: `optimizer`
+    std::string optimizer_half;    // for 16 bits throughout; empty: `optimizer`
     bool clips_gradients = false;
     DdpBuckets ddp_buckets = DdpBuckets::kCopy;
     int64_t num_gpus = 1;

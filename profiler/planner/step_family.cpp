@@ -1,12 +1,11 @@
 #include "profiler/planner/step_family.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace profiler {
 namespace {
-
-/// Larger batches than this are not looked for.
-constexpr int64_t kLargestBatch = int64_t{1} << 20;
 
 bool is_valid_at(models::Workload workload, int64_t batch_size) {
     workload.batch_size = batch_size;
@@ -16,7 +15,7 @@ bool is_valid_at(models::Workload workload, int64_t batch_size) {
 /// 0: not even one sequence.
 int64_t find_largest_valid_batch(const models::Workload& workload) {
     int64_t valid = 0;
-    int64_t invalid = kLargestBatch + 1;
+    int64_t invalid = StepFamily::kLargestBatch + 1;
     while (invalid - valid > 1) {
         const int64_t middle = valid + (invalid - valid) / 2;
         (is_valid_at(workload, middle) ? valid : invalid) = middle;
@@ -24,17 +23,19 @@ int64_t find_largest_valid_batch(const models::Workload& workload) {
     return valid;
 }
 
-/// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds").
+bool has_embedding(const models::Workload& workload) {
+    return workload.head != models::Head::kLayers;
+}
+
+/// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds"), up to those
+/// of an ordinary batch.
 std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     std::vector<int64_t> tokens;
-    // Our LayerNorm backward: one partial sum a row until each block of the grid has one.
-    constexpr int64_t kPartialSumRows = 216;
-    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput) {
-        tokens.push_back(kPartialSumRows);
+    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput &&
+        workload.recipe.kernels == models::Kernels::kOurs) {
+        tokens.push_back(models::kLayerNormPartialRows);
     }
-    // embedding_dense_backward sorts the tokens above this many (Embedding.cu).
-    constexpr int64_t kUnsortedTokens = 3072;
-    if (workload.head != models::Head::kLayers) tokens.push_back(kUnsortedTokens);
+    if (has_embedding(workload)) tokens.push_back(models::kMostUnsortedTokens);
     return tokens;
 }
 
@@ -46,24 +47,27 @@ models::Result<StepFamily> StepFamily::trace(const models::Workload& workload,
     family.workload_.batch_size = 1;
     if (const auto ok = models::validate(family.workload_); !ok) return tl::unexpected(ok.error());
     family.make_ranges(find_largest_valid_batch(family.workload_));
-    if (const auto ok = family.trace_range(family.ranges_.back()); !ok) {
+    if (const auto ok = family.trace_range(family.ranges_[family.home_]); !ok) {
         return tl::unexpected(ok.error());
     }
     return family;
 }
 
 void StepFamily::make_ranges(int64_t largest_valid_batch) {
-    int64_t last = 1;
-    ranges_.push_back({.first = 1, .last = 1});
+    const auto add_range_to = [&](int64_t last) {
+        const int64_t first = ranges_.empty() ? 1 : ranges_.back().last + 1;
+        last = std::min(last, largest_valid_batch);
+        if (last >= first) ranges_.push_back({.first = first, .last = last});
+    };
+    add_range_to(1);
     for (const int64_t tokens : token_thresholds(workload_)) {
-        const int64_t end = std::min(tokens / workload_.seq_len, largest_valid_batch);
-        if (end <= last) continue;
-        ranges_.push_back({.first = last + 1, .last = end});
-        last = end;
+        add_range_to(tokens / workload_.seq_len);
     }
-    if (largest_valid_batch > last) {
-        ranges_.push_back({.first = last + 1, .last = largest_valid_batch});
-    }
+    home_ = ranges_.size();
+    // The embedding's backward makes a segment a token until each row of the table has one.
+    if (has_embedding(workload_)) add_range_to(workload_.model.vocab_size / workload_.seq_len);
+    add_range_to(largest_valid_batch);
+    home_ = std::min(home_, ranges_.size() - 1);
 }
 
 StepFamily::Range& StepFamily::range_of(int64_t batch_size) {
@@ -83,7 +87,7 @@ models::Result<void> StepFamily::trace_range(Range& range) {
     if (auto line = AffineStep::fit(**small, **large)) {
         range.line = std::move(*line);
     } else {
-        why_not_affine_ = line.error().message;
+        range.why_no_line = line.error().message;
     }
     return {};
 }
@@ -112,9 +116,16 @@ models::Result<StepWork> StepFamily::at(int64_t batch_size) {
     return **work;
 }
 
+std::string StepFamily::why_not_affine(int64_t batch_size) {
+    const Range& range = range_of(batch_size);
+    if (range.why_no_line.empty()) return {};
+    return fmt::format("each batch from {} to {} was traced itself: {}", range.first, range.last,
+                       range.why_no_line);
+}
+
 models::Result<StepWork> StepFamily::ops_at(int64_t batch_size) {
-    // The ops are the same in all ranges, and the last one has been traced.
-    if (ranges_.back().line) return ranges_.back().line->ops_at(batch_size);
+    // The ops are the same in all ranges, and this one has been traced.
+    if (has_line_of_ops()) return ranges_[home_].line->ops_at(batch_size);
     auto work = at(batch_size);
     if (work) merge_equal_ops(*work);
     return work;

@@ -27,19 +27,23 @@ using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace
 
 /// The class for which all plans are traced. What differs between cards in a step that all of them
 /// run is the size of cuBLAS workspaces, which `MemoryOptions` sets.
-inline constexpr ComputeCapability kTracedCapability{8, 0};
+inline constexpr ComputeCapability kTracedCapability = models::kAmpere;
 
 /// Not safe to use from several threads at once. `source` must outlive it.
 ///
 /// Batches lie in ranges within which the sequence of requests does not change:
 ///
-///     1 | 2 ... 6 | 7 ... largest          BERT, S = 512: torch sorts above 3072 tokens
+///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest    BERT, S = 512: torch sorts more than 3072 tokens;
+///                   home                         more than the vocabulary's 30522 are not all new
 ///
 /// A range gets its line from two traces when it is first asked for; batch 1, whose sequence may
 /// be its own, is always traced itself.
 class StepFamily {
 public:
-    /// Traces the two batches at the begin of the last range.
+    /// Larger batches than this are not looked for.
+    static constexpr int64_t kLargestBatch = int64_t{1} << 20;
+
+    /// Traces the two batches at the begin of the home range, where most maximum batches lie.
     /// Errors: a workload that cannot be at batch 1; what the source says.
     static models::Result<StepFamily> trace(const models::Workload& workload,
                                             const MetaTraceSource& source);
@@ -47,8 +51,8 @@ public:
     const models::Workload& workload() const { return workload_; }
     /// The largest batch that the model accepts (no tensor over 2^31 elements).
     int64_t largest_valid_batch() const { return ranges_.back().last; }
-    /// Where the last range begins: a search for a batch best begins there.
-    int64_t last_range_begin() const { return ranges_.back().first; }
+    /// Where the home range begins: a search for a batch best begins there.
+    int64_t home_begin() const { return ranges_[home_].first; }
 
     models::Result<StepWork> at(int64_t batch_size);
     /// What the ops have to do; without requests.
@@ -59,8 +63,11 @@ public:
     models::Result<StepMemory> limited_memory(int64_t batch_size, const MemoryOptions& options,
                                               int64_t limit_bytes);
 
-    /// Why batches were traced one by one; a clause for a note, empty when they were not.
-    const std::string& why_not_affine() const { return why_not_affine_; }
+    /// Why the batches of this one's range were traced one by one; a clause for a note, empty when
+    /// they were not.
+    std::string why_not_affine(int64_t batch_size);
+    /// Whether `ops_at` needs no trace of each batch.
+    bool has_line_of_ops() const { return ranges_[home_].line.has_value(); }
 
 private:
     struct Range {
@@ -68,6 +75,7 @@ private:
         int64_t last = 1;
         bool is_traced = false;
         std::optional<AffineStep> line;
+        std::string why_no_line;
     };
 
     StepFamily(models::Workload workload, const MetaTraceSource& source)
@@ -81,7 +89,7 @@ private:
     models::Workload workload_;
     const MetaTraceSource* source_;
     std::vector<Range> ranges_;  // rising, without gaps
-    std::string why_not_affine_;
+    std::size_t home_ = 0;
     std::map<int64_t, StepWork> traced_;  // by batch size
     struct Peaks {
         MemoryOptions options;

@@ -5,76 +5,47 @@
 namespace profiler {
 namespace {
 
-constexpr int64_t kDefaultWorkspaceBytes = (4096 * 2 + 16 * 8) * int64_t{1024};
-constexpr int64_t kHopperWorkspaceBytes = 32 * kMiB;
-
-/// Builds the stream and remembers whose each of its allocations is.
-class StreamBuilder {
-public:
-    StreamBuilder(const StepWork& step, const MemoryOptions& options)
-        : step_(step), options_(options), number_(step.allocations.size()) {}
-
-    RequestStream build() {
-        stream_.requests.reserve(step_.requests.size() + step_.requests.size() / 8);
-        for (const int64_t bytes : options_.persistent_bytes) stream_.allocate(bytes);
-        roles_.assign(stream_.num_allocations, Role::kUnknown);
-        if (zeroed()) add_gradients();
-        for (const StepRequest& request : step_.requests) add(request);
-        free_added_gradient();
-        return std::move(stream_);
-    }
-
-    const std::vector<Role>& roles() const { return roles_; }
-
-private:
-    bool zeroed() const { return options_.gradients == Gradients::kZeroed; }
-
-    int64_t size_of(const StepAllocation& allocation) const {
-        if (options_.cublas_workspace_bytes > 0 && is_cublas_workspace(allocation)) {
-            return options_.cublas_workspace_bytes;
-        }
-        return options_.parallel.size_on_one(allocation);
-    }
-
-    uint32_t allocate(const StepAllocation& allocation) {
-        roles_.push_back(allocation.role);
-        return stream_.allocate(size_of(allocation), allocation.stream, allocation.pool);
-    }
-
-    /// Gradients that are zeroed and not freed live before and after each step.
-    void add_gradients() {
-        for (const StepAllocation& allocation : step_.allocations) {
-            if (allocation.role == Role::kGradient && allocation.in_last_step) {
-                allocate(allocation);
-            }
-        }
-    }
-
-    void add(const StepRequest& request) {
-        const StepAllocation& allocation = step_.allocations[request.allocation];
-        const bool is_gradient = zeroed() && allocation.role == Role::kGradient;
-        if (request.kind == AllocatorRequestKind::kAlloc) {
-            free_added_gradient();
-            number_[request.allocation] = allocate(allocation);
-            // It is added to the gradient that is there, and freed.
-            if (is_gradient) added_gradient_ = number_[request.allocation];
-        } else if (!is_gradient) {
-            stream_.requests.push_back({request.kind, number_[request.allocation]});
-        }
-    }
-
-    void free_added_gradient() {
-        if (added_gradient_) stream_.free(*added_gradient_);
-        added_gradient_.reset();
-    }
-
-    const StepWork& step_;
-    const MemoryOptions& options_;
-    RequestStream stream_;
-    std::vector<uint32_t> number_;  // in the stream, by the step's allocation
-    std::vector<Role> roles_;       // by the stream's allocation
-    std::optional<uint32_t> added_gradient_;
+/// The requests under the options, and whose each of their allocations is.
+struct StepStream {
+    RequestStream requests;
+    std::size_t first_measured = 0;  // where the last step begins
+    std::vector<Role> roles;         // by allocation
 };
+
+int64_t size_of(const StepAllocation& allocation, const MemoryOptions& options) {
+    const bool is_workspace = is_cublas_workspace(allocation.role, allocation.size_bytes);
+    if (options.cublas_workspace_bytes > 0 && is_workspace) return options.cublas_workspace_bytes;
+    return options.parallel.size_on_one(allocation);
+}
+
+StepStream make_stream(StepWork step, const MemoryOptions& options) {
+    if (options.gradients == Gradients::kZeroed) zero_gradients(step);
+    StepStream result;
+    RequestStream& stream = result.requests;
+    stream.requests.reserve(step.requests.size() + options.persistent_bytes.size());
+    for (const int64_t bytes : options.persistent_bytes) stream.allocate(bytes);
+    result.first_measured = stream.requests.size() + step.first_request;
+    result.roles.assign(stream.num_allocations, Role::kUnknown);
+    std::vector<uint32_t> numbers(step.allocations.size());
+    for (const StepRequest& request : step.requests) {
+        const StepAllocation& allocation = step.allocations[request.allocation];
+        uint32_t& number = numbers[request.allocation];
+        if (request.kind != AllocatorRequestKind::kAlloc) {
+            stream.requests.push_back({request.kind, number});
+            continue;
+        }
+        number = stream.allocate(size_of(allocation, options), allocation.stream, allocation.pool);
+        result.roles.push_back(allocation.role);
+    }
+    return result;
+}
+
+Simulation simulate(const StepStream& stream, const MemoryOptions& options,
+                    std::optional<int64_t> limit_bytes) {
+    return simulate(stream.requests, {.settings = options.settings,
+                                      .memory_limit_bytes = limit_bytes,
+                                      .first_measured = stream.first_measured});
+}
 
 }  // namespace
 
@@ -86,25 +57,18 @@ bool operator==(const MemoryOptions& a, const MemoryOptions& b) {
            a.persistent_bytes == b.persistent_bytes;
 }
 
-RequestStream requests_of(const StepWork& step, const MemoryOptions& options) {
-    return StreamBuilder(step, options).build();
-}
-
 StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes) {
-    const Simulation simulation =
-        simulate(requests_of(step, options),
-                 {.settings = options.settings, .memory_limit_bytes = limit_bytes});
+    const Simulation simulation = simulate(make_stream(step, options), options, limit_bytes);
     return {simulation.peak.allocated_bytes, simulation.peak.reserved_bytes,
             simulation.out_of_memory};
 }
 
 PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes) {
-    StreamBuilder builder(step, options);
-    const RequestStream stream = builder.build();
-    const Simulation simulation =
-        simulate(stream, {.settings = options.settings, .memory_limit_bytes = limit_bytes});
+    const StepStream step_stream = make_stream(step, options);
+    const RequestStream& stream = step_stream.requests;
+    const Simulation simulation = simulate(step_stream, options, limit_bytes);
     PeakContents contents;
     contents.peaks = {simulation.peak.allocated_bytes, simulation.peak.reserved_bytes,
                       simulation.out_of_memory};
@@ -122,7 +86,7 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
         int64_t& part =
             is_persistent
                 ? contents.persistent_bytes
-                : contents.by_role[static_cast<std::size_t>(builder.roles()[request.allocation])];
+                : contents.by_role[static_cast<std::size_t>(step_stream.roles[request.allocation])];
         part += change;
     }
     contents.rounding_bytes = simulation.at_peak.allocated_bytes - sum;
@@ -130,14 +94,8 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     return contents;
 }
 
-int64_t cublas_workspace_bytes(ComputeCapability capability) {
-    return capability == ComputeCapability{9, 0} ? kHopperWorkspaceBytes : kDefaultWorkspaceBytes;
-}
-
-bool is_cublas_workspace(const StepAllocation& allocation) {
-    return allocation.role == Role::kWorkspace &&
-           (allocation.size_bytes == kDefaultWorkspaceBytes ||
-            allocation.size_bytes == kHopperWorkspaceBytes);
+bool is_cublas_workspace(Role role, int64_t size_bytes) {
+    return role == Role::kWorkspace && models::is_cublas_workspace_bytes(size_bytes);
 }
 
 }  // namespace profiler

@@ -23,9 +23,8 @@ struct MemoryOptions {
     friend bool operator==(const MemoryOptions& a, const MemoryOptions& b);
 };
 
-/// The caching allocator's requests of a step under the options.
-RequestStream requests_of(const StepWork& step, const MemoryOptions& options);
-
+/// Peaks are those of the last step; the warm-up before it shapes the memory that it finds, and has
+/// to fit, too.
 struct StepMemory {
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
@@ -46,9 +45,6 @@ struct PeakContents {
 PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes);
 
-/// torch's default workspace of a cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB
-/// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp).
-int64_t cublas_workspace_bytes(ComputeCapability capability);
-bool is_cublas_workspace(const StepAllocation& allocation);
+bool is_cublas_workspace(Role role, int64_t size_bytes);
 
 }  // namespace profiler

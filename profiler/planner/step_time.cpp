@@ -1,11 +1,12 @@
 #include "profiler/planner/step_time.h"
 
+#include "profiler/trace/units.h"
+
 #include <algorithm>
+#include <cmath>
 
 namespace profiler {
 namespace {
-
-constexpr double kNsPerS = 1e9;
 
 /// max(bytes moved, launches), each GPU its share of the parameters under ZeRO.
 double optimizer_ns(const StepWork& step, const TimeModel& model) {
@@ -55,6 +56,11 @@ models::Result<TimeModel> make_time_model(const Gpu& gpu, const Setup& setup,
     return model;
 }
 
+int64_t whole_ns(double ns) {
+    constexpr double kMost = 0x1p62;
+    return static_cast<int64_t>(std::llround(std::min(ns, kMost)));
+}
+
 StepTime time_of(const StepWork& step, const TimeModel& model) {
     StepTime time;
     for (const StepOp& op : step.ops) {
@@ -74,12 +80,23 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
 }
 
 std::string optimizer_of(const Setup& setup, const models::Workload& workload) {
-    const bool is_16_bit = models::weight_bytes(workload.precision) == 2;
-    const std::string& name =
-        is_16_bit && !setup.optimizer_16bit.empty() ? setup.optimizer_16bit : setup.optimizer;
-    if (name != "recipe") return name;
-    return std::string(
-        models::kOptimizerNames[static_cast<std::size_t>(workload.recipe.optimizer)]);
+    const models::Optimizer chosen = workload.recipe.optimizer;
+    const std::string ours(models::kOptimizerNames[static_cast<std::size_t>(chosen)]);
+    if (chosen == models::Optimizer::kSgd) return ours;
+    const OptimizerState state = optimizer_state_of(workload.precision);
+    const std::string& special = state == OptimizerState::kMaster ? setup.optimizer_master
+                                 : state == OptimizerState::kHalf ? setup.optimizer_half
+                                                                  : setup.optimizer;
+    const std::string& name = special.empty() ? setup.optimizer : special;
+    return name == "recipe" ? ours : name;
+}
+
+models::Workload traced_workload(models::Workload workload, const Setup& setup,
+                                 const Calibration& calibration) {
+    const auto row = find_optimizer(calibration, optimizer_of(setup, workload),
+                                    optimizer_state_of(workload.precision));
+    if (row) workload.recipe.optimizer = (*row)->allocates_as;
+    return workload;
 }
 
 models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,
@@ -96,14 +113,10 @@ models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibratio
         implementation, kOptimizerStateNames[static_cast<std::size_t>(state)]);
 }
 
-const LinkRow* find_link(const Calibration& calibration, const std::string& gpu) {
-    const LinkRow* any = nullptr;
-    const LinkRow* own = nullptr;
-    for (const LinkRow& row : calibration.links) {
-        if (row.gpus.empty()) any = &row;
-        if (std::find(row.gpus.begin(), row.gpus.end(), gpu) != row.gpus.end()) own = &row;
-    }
-    return own != nullptr ? own : any;
+const LinkRow* find_link(const Calibration& calibration, std::string_view gpu) {
+    const LinkRow* own = last_row_about(calibration.links, gpu,
+                                        [](const LinkRow& row) { return !row.gpus.empty(); });
+    return own != nullptr ? own : last_row_about(calibration.links, gpu);
 }
 
 }  // namespace profiler

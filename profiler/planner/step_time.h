@@ -60,16 +60,24 @@ struct StepTime {
     }
 };
 
+/// Rounded, and held where an int64_t ends: data files of the user's may say anything.
+int64_t whole_ns(double ns);
+
 StepTime time_of(const StepWork& step, const TimeModel& model);
 
-/// The implementation of the parameter update: the setup's, or the recipe's where it says so.
+/// The implementation of the parameter update: the setup's of AdamW, or the recipe's where it says
+/// so; SGD is the recipe's alone.
 std::string optimizer_of(const Setup& setup, const models::Workload& workload);
+/// The workload whose step allocates what one under the setup does: the recipe's optimizer gives
+/// way to the one that has the temporaries of the setup's.
+models::Workload traced_workload(models::Workload workload, const Setup& setup,
+                                 const Calibration& calibration);
 /// Errors: an implementation and a state that the calibration has no row for.
 models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,
                                                    const std::string& implementation,
                                                    OptimizerState state);
 
 /// The link of a card, unless given: the last row that names it, else the one for any.
-const LinkRow* find_link(const Calibration& calibration, const std::string& gpu);
+const LinkRow* find_link(const Calibration& calibration, std::string_view gpu);
 
 }  // namespace profiler

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,7 @@ void read_requests(const Trace& trace, StepWork& work) {
     const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
     const EventRange last_step{last.first_event, last.last_event};
     work.requests.reserve(stream.requests.size());
+    bool is_in_last_step = false;
     work.allocations.resize(stream.num_allocations);
     for (const AllocatorRequest& request : stream.requests) {
         work.requests.push_back({request.kind, request.allocation});
@@ -41,6 +43,10 @@ void read_requests(const Trace& trace, StepWork& work) {
         const Id<Allocation> row = rows[request.allocation];
         const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(row);
         const int64_t event = trace.allocations.get<&Allocation::alloc_event>(row);
+        if (!is_in_last_step && event >= last_step.first) {
+            is_in_last_step = true;
+            work.first_request = work.requests.size() - 1;
+        }
         const auto holds_event = [&](const EventRange& range) { return range.contains(event); };
         work.allocations[request.allocation] = {
             .size_bytes = request.size_bytes,
@@ -143,6 +149,32 @@ void merge_pairs(std::vector<StepOp>& a, std::vector<StepOp>& b) {
     b.resize(kept);
 }
 
+/// Of an allocation when gradients are zeroed and not freed.
+enum class GradientFate : uint8_t { kAsTraced, kStays, kIsAdded };
+
+/// By allocation. Gradients of an earlier step, where the trace has none, are made by `before`.
+std::vector<GradientFate> gradient_fates(StepWork& step, std::vector<StepRequest>& before) {
+    std::vector<GradientFate> fates(step.allocations.size(), GradientFate::kAsTraced);
+    std::vector<uint32_t> gradients;
+    std::size_t per_step = 0;
+    for (uint32_t i = 0; i < fates.size(); ++i) {
+        if (step.allocations[i].role != Role::kGradient) continue;
+        gradients.push_back(i);
+        per_step += step.allocations[i].in_last_step ? 1 : 0;
+    }
+    const bool has_first_step = gradients.size() >= 2 * per_step;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        const bool is_first = has_first_step && i < per_step;
+        fates[gradients[i]] = is_first ? GradientFate::kStays : GradientFate::kIsAdded;
+        if (has_first_step) continue;
+        const StepAllocation copy = step.allocations[gradients[i]];
+        before.push_back(
+            {AllocatorRequestKind::kAlloc, static_cast<uint32_t>(step.allocations.size())});
+        step.allocations.push_back(copy);
+    }
+    return fates;
+}
+
 }  // namespace
 
 models::Result<StepWork> step_work_of(const Trace& trace) {
@@ -214,6 +246,7 @@ StepWork AffineStep::ops_at(int64_t batch_size) const {
 StepWork AffineStep::at(int64_t batch_size) const {
     StepWork step = ops_at(batch_size);
     step.requests = small_.requests;
+    step.first_request = small_.first_request;
     step.allocations = small_.allocations;
     for (std::size_t i = 0; i < step.allocations.size(); ++i) {
         step.allocations[i].size_bytes =
@@ -222,6 +255,27 @@ StepWork AffineStep::at(int64_t batch_size) const {
                               1);
     }
     return step;
+}
+
+void zero_gradients(StepWork& step) {
+    std::vector<StepRequest> requests;
+    const std::vector<GradientFate> fates = gradient_fates(step, requests);
+    std::optional<uint32_t> added;
+    std::size_t first_request = 0;
+    for (std::size_t i = 0; i < step.requests.size(); ++i) {
+        const StepRequest& request = step.requests[i];
+        if (i == step.first_request) first_request = requests.size();
+        const bool is_alloc = request.kind == AllocatorRequestKind::kAlloc;
+        const GradientFate fate = fates[request.allocation];
+        if (is_alloc && added) requests.push_back({AllocatorRequestKind::kFree, *added});
+        if (is_alloc) added.reset();
+        if (!is_alloc && fate != GradientFate::kAsTraced) continue;
+        requests.push_back(request);
+        if (fate == GradientFate::kIsAdded) added = request.allocation;
+    }
+    if (added) requests.push_back({AllocatorRequestKind::kFree, *added});
+    step.requests = std::move(requests);
+    step.first_request = first_request;
 }
 
 void merge_equal_ops(StepWork& step) {

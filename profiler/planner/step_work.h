@@ -46,6 +46,7 @@ struct StepWork {
     int64_t batch_size = 0;
     Source source = Source::kPredicted;  // of the trace
     std::vector<StepRequest> requests;
+    std::size_t first_request = 0;            // of the last step; before it the warm-up
     std::vector<StepAllocation> allocations;  // by the requests' numbers
     std::vector<StepOp> ops;                  // forward, loss and backward of the last step
     Parameters parameters;
@@ -76,6 +77,14 @@ private:
     StepWork small_;
     StepWork large_;
 };
+
+/// Turns the requests of a program that frees its gradients into those of one that zeroes them:
+///
+///     first step    gradients stay                      (of a trace without one: made beforehand)
+///     later steps   a gradient is added to the one that is there and freed before the next request
+///
+/// Source: torch/csrc/autograd/functions/accumulate_grad.h.
+void zero_gradients(StepWork& step);
 
 /// Merges ops that do the same work in the same phase; their counts add up.
 void merge_equal_ops(StepWork& step);

@@ -3,22 +3,16 @@
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 namespace profiler {
-namespace {
-
-int64_t whole(double ns) { return static_cast<int64_t>(std::llround(ns)); }
-
-}  // namespace
-
 Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream)
     : trace_(trace),
       work_(work),
       model_(model),
       stream_(stream),
       time_(time_of(work, model)),
+      defaults_(defaults_of(*workload_of(trace))),
       ops_(trace.phases.size()),
       start_ns_(trace.ops.size(), -1),
       end_ns_(trace.ops.size(), -1) {
@@ -29,14 +23,18 @@ Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, I
 }
 
 void Timeline::add_times() {
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // those of the warm-up keep this
+        trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
+        trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
+    }
     for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i));
     close_ops();
     time_events();
 }
 
 void Timeline::add_step(Id<Step> step) {
-    trace_.steps.set<&Step::start_ns>(step, whole(now_ns_));
-    const StepOps ops = ops_of_step(trace_, step, defaults_of(*workload_of(trace_)));
+    trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
+    const StepOps ops = ops_of_step(trace_, step, defaults_);
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
         works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);
@@ -44,15 +42,15 @@ void Timeline::add_step(Id<Step> step) {
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
         const Id<Phase> phase(i);
         if (trace_.phases.get<&Phase::step>(phase) != step) continue;
-        trace_.phases.set<&Phase::start_ns>(phase, whole(now_ns_));
+        trace_.phases.set<&Phase::start_ns>(phase, whole_ns(now_ns_));
         if (trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer) {
             add_update(phase);
         } else {
             add_phase(phase, works[i]);
         }
-        trace_.phases.set<&Phase::end_ns>(phase, whole(now_ns_));
+        trace_.phases.set<&Phase::end_ns>(phase, whole_ns(now_ns_));
     }
-    trace_.steps.set<&Step::end_ns>(step, whole(now_ns_));
+    trace_.steps.set<&Step::end_ns>(step, whole_ns(now_ns_));
 }
 
 void Timeline::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works) {
@@ -63,23 +61,24 @@ void Timeline::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& work
         const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
         // Inside an op that is counted as a whole: begins with it.
         const bool is_inside = parent.valid() && end_ns_[parent.index()] >= 0;
-        start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole(now_ns_);
+        start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
         if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
-        if (next == works.end() || (*next)->op != op) continue;
-        add_kernel(**next++, stretch);
-        end_ns_[op.index()] = whole(now_ns_);
+        for (; next != works.end() && (*next)->op == op; ++next) {
+            add_kernel(**next, stretch);
+            end_ns_[op.index()] = whole_ns(now_ns_);
+        }
     }
 }
 
 void Timeline::add_kernel(const OpWork& work, double stretch) {
     const double kernel_ns = model_.kernels.time_ns(work.work);
-    const int64_t start_ns = whole(now_ns_);
+    const int64_t start_ns = whole_ns(now_ns_);
     now_ns_ += kernel_ns * stretch;
     trace_.kernels.append({.name = trace_.strings.intern(name_of(work.work.kernel)),
                            .stream = stream_,
                            .op = work.op,
                            .start_ns = start_ns,
-                           .end_ns = std::min(start_ns + whole(kernel_ns), whole(now_ns_))});
+                           .end_ns = std::min(start_ns + whole_ns(kernel_ns), whole_ns(now_ns_))});
 }
 
 /// The parameter update is modelled as a whole; its outermost ops share the time evenly.
@@ -93,14 +92,14 @@ void Timeline::add_update(Id<Phase> phase) {
     const double start_ns = now_ns_;
     const double share_ns = count == 0 ? 0 : time_.optimizer_ns / static_cast<double>(count);
     for (const Id<Op> op : ops_[phase.index()]) {
-        start_ns_[op.index()] = whole(now_ns_);
+        start_ns_[op.index()] = whole_ns(now_ns_);
         if (!is_outermost(op)) {
             start_ns_[op.index()] = start_ns_[trace_.ops.get<&Op::parent>(op).index()];
             end_ns_[op.index()] = start_ns_[op.index()];
             continue;
         }
         now_ns_ += share_ns;
-        end_ns_[op.index()] = whole(now_ns_);
+        end_ns_[op.index()] = whole_ns(now_ns_);
         trace_.kernels.append({.name = trace_.strings.intern("parameter_update"),
                                .stream = stream_,
                                .op = op,

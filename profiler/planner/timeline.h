@@ -33,10 +33,11 @@ private:
     const TimeModel& model_;
     Id<Stream> stream_;
     StepTime time_;
+    OpWorkDefaults defaults_;
     std::vector<std::vector<Id<Op>>> ops_;  // by phase
     std::vector<int64_t> start_ns_;         // by op; -1: not yet known
     std::vector<int64_t> end_ns_;
-    double now_ns_ = 0;
+    double now_ns_ = 1;  // what came before the first step is at 0
 };
 
 }  // namespace profiler

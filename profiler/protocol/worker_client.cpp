@@ -77,8 +77,11 @@ struct WorkerClient::Impl {
     Clock::time_point asked_at;
     Clock::time_point started_at = Clock::now();
     std::string output_path;  // of the request that runs
+    milliseconds patience{0};
+    Clock::time_point heard_at = Clock::now();
 
     void wait_for_something();
+    bool is_silent() const { return patience.count() > 0 && Clock::now() >= heard_at + patience; }
     void press();
     std::optional<WorkerOutcome> handle_messages(int64_t id, const WorkerEvents& events);
     std::optional<WorkerOutcome> handle(const Message& message, const WorkerEvents& events);
@@ -120,17 +123,26 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
             fmt::format("{} is no UTF-8 text; choose another name.", request.output_path)});
     }
     impl.output_path = request.output_path;
+    impl.patience = events.patience;
+    impl.heard_at = Clock::now();
     impl.socket.send(to_header(request, id));  // a worker that is gone shows as the end below
     for (;;) {
         impl.wait_for_something();
         impl.press();
         const auto received = impl.socket.receive(impl.decoder, false);
+        if (received == FrameSocket::Received::kBytes) impl.heard_at = Clock::now();
         if (auto outcome = impl.handle_messages(id, events)) return *outcome;
         if (received == FrameSocket::Received::kEnd) return impl.ended();
         if (!impl.greeted && Clock::now() >= impl.started_at + kGreetingPatience) {
             return impl.broken(fmt::format(
                 "The worker {} does not answer; build again, or correct TEMPOSCOPE_WORKER.",
                 impl.process.program().string()));
+        }
+        if (impl.is_silent()) {
+            return impl.broken(fmt::format(
+                "The worker has said nothing for {} s and was ended; try again, or a smaller "
+                "model.",
+                std::chrono::duration_cast<std::chrono::seconds>(impl.patience).count()));
         }
     }
 }
@@ -142,6 +154,11 @@ void WorkerClient::Impl::wait_for_something() {
         const auto due = asked_at + (pressure == Pressure::kAsked ? kTermAfter : kKillAfter);
         const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
         timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
+    }
+    if (patience.count() > 0) {
+        const auto left = std::chrono::ceil<milliseconds>(heard_at + patience - Clock::now());
+        const auto left_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
+        timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
     }
     std::array<pollfd, 3> waiting{{{socket.descriptor(), POLLIN, 0},
                                    {wakeup, POLLIN, 0},

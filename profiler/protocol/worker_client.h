@@ -2,6 +2,7 @@
 
 #include "profiler/protocol/messages.h"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@ namespace profiler {
 struct WorkerEvents {
     std::function<void(const Progress&)> progress;
     std::function<void(const Sample&)> sample;
+    std::chrono::milliseconds patience{0};  // with a worker that says nothing; 0: endless
 };
 
 class WorkerClient {

@@ -25,6 +25,13 @@ inline constexpr std::array<UnitScale, 7> kByteUnits{{{"B", 1},
 inline constexpr std::array<UnitScale, 4> kTimeUnits{
     {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
+// What data sheets and data files count in.
+inline constexpr double kMiBBytes = 0x1p20;
+inline constexpr double kGiBBytes = 0x1p30;
+inline constexpr double kGiga = 1e9;
+inline constexpr double kTera = 1e12;
+inline constexpr double kNsPerS = 1e9;
+
 std::string format_bytes(int64_t bytes);           // "24.5 GiB", "14.0 MiB", "512 B"; 3 digits
 std::string format_exact_bytes(int64_t bytes);     // "14,769,152 B"
 std::string format_duration(int64_t duration_ns);  // "7.62 s", "2.03 ms", "850 ns"

@@ -38,9 +38,9 @@ TextTable empty_table() {
 }
 
 std::string loss_text(const ComparisonColumn& column) {
-    if (column.steps == 0 || column.source == Source::kPredicted) return kNothing;
-    if (!std::isfinite(column.loss)) return "not finite";
-    return fmt::format("{:.6g}", column.loss);
+    if (!column.loss) return kNothing;
+    if (!std::isfinite(*column.loss)) return "not finite";
+    return fmt::format("{:.6g}", *column.loss);
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineR
     const auto to_shared = [&](int64_t ns) { return map.to_shared(static_cast<double>(ns)); };
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
+        if (phase.start_ns == phase.end_ns) continue;  // of a predicted warm-up
         PhaseBand band{phase.kind, to_shared(phase.start_ns), to_shared(phase.end_ns), {}};
         if (!is_seen(band.start_ns, band.end_ns)) continue;
         band.text = fmt::format("{} {}", name_of(phase.kind),

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace {
 
 using namespace tests;
@@ -37,6 +39,23 @@ TEST(Info, JsonHasTheNumbersOfTheAnalysis) {
     int64_t total = 0;
     for (const auto& row : peak["rows"]) total += row["size_bytes"].get<int64_t>();
     EXPECT_EQ(total, overview["peak_allocated_bytes"]);
+}
+
+TEST(Info, APredictionHasNoLossAndNoThreads) {
+    const TemporaryFolder folder;
+    const std::string path = write_sample(folder, "predicted.tscope", {.is_predicted = true});
+    const auto overview = run({"info", path, "--json"}).json();
+    EXPECT_TRUE(overview["loss"].is_null());
+    EXPECT_TRUE(overview["num_threads"].is_null());
+    EXPECT_THAT(run({"info", path}).out, Not(HasSubstr("loss")));
+    EXPECT_TRUE(run({"compare", path, "--json"}).json()["rows"][0]["loss"].is_null());
+    const std::string csv = folder / "steps.csv";
+    EXPECT_EQ(run({"export", path, "--to", "csv", "--table", "steps", "-o", csv}).exit_code, 0);
+    std::ifstream file(csv);
+    std::string line;
+    std::getline(file, line);
+    std::getline(file, line);
+    EXPECT_TRUE(line.ends_with(",")) << line;
 }
 
 TEST(Info, LedgerListsEachKeptTensorWithItsClosedForm) {

@@ -93,6 +93,20 @@ TEST_F(JsonKeys, OfCompare) {
     EXPECT_EQ(keys_of(by["rows"][0]["groups"][0]), documented("info row"));
 }
 
+TEST_F(JsonKeys, OfReconciliations) {
+    const std::string measured = write_sample(folder_, "measured.tscope");
+    const std::string file =
+        write_sample(folder_, "predicted.tscope", {.scale = 2, .is_predicted = true});
+    const auto rows = run({"compare", measured, file, "--json"}).json()["reconciliations"];
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(keys_of(rows[0]), documented("reconciliation"));
+    EXPECT_EQ(keys_of(rows[0]["gaps"]), documented("gaps"));
+    EXPECT_EQ(keys_of(rows[0]["tensors"][0]), documented("unmatched tensor"));
+    EXPECT_EQ(rows[0]["measured_file"], measured);
+    const Ran table = run({"compare", measured, file});
+    EXPECT_NE(table.out.find("held by one only"), std::string::npos) << table.out;
+}
+
 TEST_F(JsonKeys, OfReplay) {
     const auto json =
         run({"replay", sample_, "--alloc-conf", "", "--memory-limit", "1MiB", "--json"}).json();

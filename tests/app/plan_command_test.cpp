@@ -88,6 +88,33 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }
 
+TEST_F(PlanCommand, WritesItsRowsWhereNoneIsPossible) {
+    expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.json"}, 1,
+                   "no fp32 kernel");
+    std::ifstream file(folder_ / "plan.json");
+    const auto row = nlohmann::json::parse(file)["rows"].at(0);
+    EXPECT_EQ(row["status"], "not_supported");
+    EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("no fp32 kernel"));
+    expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.csv"}, 1, "fp32");
+    std::stringstream csv;
+    csv << std::ifstream(folder_ / "plan.csv").rdbuf();
+    EXPECT_THAT(csv.str(), HasSubstr("not_supported"));
+}
+
+TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
+    const Ran ran =
+        plan({"--recipe", "original,flash", "--gpu", "t4,v100-16gb,mi300x", "--batch", "8"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out,
+                AllOf(HasSubstr("\nWhy not\n  flash: The attention 'flash' has no fp32 kernel"),
+                      HasSubstr("\n  mi300x: memory only"), HasSubstr("not supported\n"),
+                      HasSubstr("  v100-16gb: PyTorch 2.11.0 does not run on v100-16gb")));
+    std::istringstream lines(ran.out);
+    for (std::string line; std::getline(lines, line) && line != "Why not";) {
+        EXPECT_LT(line.size(), 180U) << line;  // reasons are no column
+    }
+}
+
 TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--gpu", "rtx3080ti"}, 2, "rtx3090ti");
     expect_failure({"--setup", "torch-9"}, 2, "torch-2.11");
@@ -102,6 +129,11 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--alloc-conf", "no_such:1"}, 2, "no_such");
     expect_failure({"-o", "plan.txt"}, 2, ".csv");
     expect_failure({"--seq", "32,x"}, 2, "'x'");
+    expect_failure({"--head", "lm"}, 2, "does not belong to");
+    expect_failure({"--link", "44GB"}, 2, "--gpus");
+    for (const char* option : {"--budget", "--link", "--alloc-conf", "-o"}) {
+        expect_failure({option, ""}, 2, "empty");
+    }
 }
 
 TEST_F(PlanCommand, ReadsTheUsersCards) {

@@ -134,6 +134,10 @@ profiler::Trace make_sample(const SampleSpec& spec) {
         for (const int64_t ns : times_ns)
             b.trace().sweep_samples.append({.point = point, .step_time_ns = ns});
     }
+    if (spec.is_predicted) {
+        b.trace().runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kPredicted);
+        b.trace().runs.set<&profiler::Run::num_threads>(Id<profiler::Run>(0), 0);
+    }
     if (!spec.complete) {
         b.trace().runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
     }

@@ -54,6 +54,7 @@ struct SampleSpec {
     bool complete = true;
     int steps = 2;
     int64_t batch_size = 2;
+    bool is_predicted = false;
 };
 profiler::Trace make_sample(const SampleSpec& spec = {});
 std::string write_sample(const TemporaryFolder& folder, const std::string& name,

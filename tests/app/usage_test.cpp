@@ -100,6 +100,10 @@ TEST(Usage, ImpossibleShapesAreRefusedBeforeAnythingRuns) {
     expect_usage_error(capture({"--head", "mlm", "--seq", "513"}), "512");
     expect_usage_error(capture({"--dropout", "1.5"}), "1.5");
     expect_usage_error(capture({"--steps", "0"}), "--steps");
+    expect_usage_error(capture({"--setup", "tempo-2022"}), "--setup");
+    expect_usage_error(capture({"--memory-limit", ""}), "empty");
+    expect_usage_error(capture({"--device", "predict:t4", "--steps", "2"}), "--steps");
+    expect_usage_error(capture({"--device", "predict:t4", "--warmup", "0"}), "--warmup");
     expect_usage_error(capture({"--warmup", "-1"}), "--warmup");
     expect_usage_error(capture({"--batch", "eight"}), "eight");
     expect_usage_error(capture({"--batch", "9999999999"}), "2^31");

@@ -47,6 +47,8 @@ TEST(ValidateForCuda, RefusesWhatNoKernelTakes) {
     EXPECT_THAT(problem(workload("flash", Precision::kFp16), {7, 5}),
                 HasSubstr("this card has 7.5"));
     EXPECT_THAT(problem(workload("original", Precision::kTf32), {7, 5}), HasSubstr("choose fp32"));
+    EXPECT_THAT(problem(workload("original", Precision::kAmpBf16), {7, 5}), HasSubstr("no bf16"));
+    EXPECT_EQ(problem(workload("original", Precision::kFp16), {7, 0}), "");
     Workload odd = workload("flash", Precision::kBf16);
     odd.model.num_heads = 64;  // heads of 12
     EXPECT_THAT(problem(odd), HasSubstr("multiple of 8"));

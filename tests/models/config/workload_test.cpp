@@ -80,11 +80,23 @@ TEST(Validate, AcceptsEveryPresetWithAModelThatHasItsOps) {
     }
 }
 
+TEST(Validate, ThePublishedKernelsAreNoneThatRuns) {
+    const Workload published = *with_recipe(bert_large(), "tempo-published");
+    EXPECT_TRUE(validate(published));
+    EXPECT_THAT(validate_for_cpu(published).error().message, HasSubstr("never run"));
+    EXPECT_THAT(validate(*with_recipe(published, "tempo-published,masks=bit")).error().message,
+                HasSubstr("masks=byte"));
+    Workload gpt2 = published;
+    gpt2.model = *find_model("gpt2");
+    EXPECT_THAT(validate(gpt2).error().message, HasSubstr("kernels=ours"));
+}
+
 TEST(Workload, IsComparableWhenOnlyTheRecipeDiffers) {
-    Workload tempo = bert_large();
-    tempo.recipe = *parse_recipe("tempo");
-    tempo.recipe_name = "tempo";
+    Workload tempo = *with_recipe(bert_large(), "tempo");
+    EXPECT_EQ(tempo.recipe_name, "tempo");
+    EXPECT_EQ(tempo.recipe, *parse_recipe("tempo"));
     EXPECT_TRUE(comparable(bert_large(), tempo));
+    EXPECT_FALSE(with_recipe(bert_large(), "temp"));
     tempo.batch_size = 9;
     EXPECT_FALSE(comparable(bert_large(), tempo));
 }

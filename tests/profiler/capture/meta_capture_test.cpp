@@ -112,7 +112,10 @@ TEST(MetaTrace, SaysWhatItIs) {
     EXPECT_EQ(trace.text(trace.run().device_name), "compute capability 9.0");
     EXPECT_EQ(trace.text(trace.devices.get<&Device::name>(Id<Device>(0))), "cuda:0");
     ASSERT_EQ(trace.steps.size(), 1U);
-    EXPECT_EQ(trace.phases.size(), 4U);
+    ASSERT_EQ(trace.phases.size(), 8U);  // those of the warm-up have no step
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        EXPECT_EQ(trace.phases.get<&Phase::step>(Id<Phase>(i)).valid(), i >= 4);
+    }
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
         EXPECT_EQ(a.alloc_ns, a.alloc_event);
@@ -120,6 +123,50 @@ TEST(MetaTrace, SaysWhatItIs) {
         EXPECT_EQ(a.address, 0);
         EXPECT_GT(a.requested_bytes, 0);
     }
+}
+
+TEST(MetaTrace, KnowsTheGradientsOfTheWarmUpToo) {
+    const Trace trace = meta_trace(small_workload("bert-base", "tempo", Head::kMlm));
+    const int64_t step = trace.steps.get<&Step::first_event>(Id<Step>(std::size_t{0}));
+    std::vector<int64_t> before, in_step;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        if (trace.storages.get<&Storage::role>(a.storage) != Role::kGradient) continue;
+        (a.alloc_event < step ? before : in_step).push_back(a.requested_bytes);
+    }
+    EXPECT_FALSE(in_step.empty());
+    EXPECT_EQ(before, in_step);
+}
+
+/// What Tempo's release keeps is what ours keeps; its scratch comes on top.
+TEST(MetaTrace, OfTheReleaseHasItsScratch) {
+    const Workload ours = small_workload("bert-base", "tempo", Head::kMlm);
+    Workload release = *models::with_recipe(ours, "tempo-published");
+    const Trace trace = meta_trace(release);
+    EXPECT_EQ(ledger_rows(trace), ledger_rows(meta_trace(ours)));
+    const auto bytes_of = [](const Trace& of, std::string_view name) {
+        int64_t bytes = 0;
+        for (std::size_t i = 0; i < of.allocations.size(); ++i) {
+            Id<Op> op = of.allocations.get<&Allocation::op>(Id<Allocation>(i));
+            while (op.valid() && of.text(of.ops.get<&Op::name>(op)) != name) {
+                op = of.ops.get<&Op::parent>(op);
+            }
+            if (op.valid())
+                bytes += of.allocations.get<&Allocation::requested_bytes>(Id<Allocation>(i));
+        }
+        return bytes;
+    };
+    const int64_t n = release.batch_size * release.seq_len * release.model.hidden_size;
+    const int64_t rows = release.batch_size * release.seq_len;
+    const int64_t t =
+        release.batch_size * release.model.num_heads * release.seq_len * release.seq_len;
+    const int64_t layers = release.model.num_layers;
+    // Of each of a layer's two norms, and of those of the embeddings and of the head: dx, x̂ in
+    // fp32, gradients of gamma and beta, two sums a row.
+    const int64_t norm = 2 * 4 * n + 2 * 4 * release.model.hidden_size + 2 * 4 * rows;
+    EXPECT_EQ(bytes_of(trace, "tempo::layer_norm_backward"), (2 * layers + 2) * norm);
+    EXPECT_EQ(bytes_of(trace, "tempo::softmax_dropout_backward_"), layers * 4 * 4 * t);
+    EXPECT_EQ(bytes_of(meta_trace(ours), "tempo::softmax_dropout_backward_"), 0);
 }
 
 TEST(MetaTrace, LeavesNothingBehindAndRestoresTorch) {

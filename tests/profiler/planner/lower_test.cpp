@@ -5,6 +5,7 @@
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/planner/planner_data.h"
+#include "profiler/planner/step_memory.h"
 #include "profiler/planner/step_time.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/profiler/planner/toy_step.h"
@@ -165,6 +166,43 @@ TEST(Lower, AStepTakesWhatThePlannerSays) {
         const Step step = trace.steps[Id<Step>(i)];
         EXPECT_NEAR(static_cast<double>(step.end_ns - step.start_ns), time.total_ns(), 2);
     }
+}
+
+TEST(Lower, TakesTheMemoryThatThePlannerSays) {
+    const auto workload = tests::toy_workload(64);
+    const Trace meta = tests::make_toy_step(workload, {.warm_up_bytes = 0});
+    const StepWork work = step_work_of(meta).value();
+    for (const char* id : {"torch-2.11", "tempo-2022"}) {  // gradients freed, zeroed
+        const auto& setup = **find_setup(data().setups, id);
+        const auto trace = lower(meta, gpu("a100-80gb"), {}, data().calibration, setup);
+        ASSERT_TRUE(trace) << trace.error().message;
+        const StepMemory planned =
+            simulate_step(work, {.gradients = setup.gradients}, std::nullopt);
+        EXPECT_EQ(find_peak(*trace).reserved_bytes, planned.peak_reserved_bytes) << id;
+        int64_t live_gradients = 0;
+        for (std::size_t i = 0; i < trace->allocations.size(); ++i) {
+            const Allocation row = trace->allocations[Id<Allocation>(i)];
+            const bool is_live = row.free_requested_event < 0;
+            const Role role = trace->storages.get<&Storage::role>(row.storage);
+            live_gradients += is_live && role == Role::kGradient ? 1 : 0;
+            if (!is_live) {
+                EXPECT_GT(row.free_requested_event, row.alloc_event);
+            }
+        }
+        EXPECT_EQ(live_gradients, setup.gradients == Gradients::kZeroed ? 4 : 0) << id;
+    }
+}
+
+TEST(Lower, TheCurveBeginsWithTheRecordedStep) {
+    const Trace meta = tests::make_toy_step(tests::toy_workload(64), {.warm_up_bytes = 1 << 30});
+    const auto trace = lower(meta, gpu("a100-80gb"), {}, data().calibration, today());
+    ASSERT_TRUE(trace) << trace.error().message;
+    const MemoryCurve curve(*trace);
+    EXPECT_EQ(curve.start_ns(), trace->steps.get<&Step::start_ns>(Id<Step>(std::size_t{0})));
+    const auto bins = curve.sample(curve.start_ns(), curve.end_ns(), 1);
+    EXPECT_EQ(bins.at(0).allocated_bytes, find_peak(*trace).allocated_bytes);
+    EXPECT_EQ(curve.at(curve.start_ns()).by_role[static_cast<std::size_t>(Role::kParameter)],
+              4 * 64 * 256 * 4);
 }
 
 TEST(Lower, TakesTheWorkspaceOfAHopper) {

@@ -19,10 +19,7 @@ const Gpu* gpu(std::string_view id) { return *find_gpu(data().gpus, id); }
 const profiler::Setup* setup_named(std::string_view id) { return *find_setup(data().setups, id); }
 
 models::Workload with_recipe(const std::string& recipe) {
-    models::Workload workload = tests::toy_workload();
-    workload.recipe_name = recipe;
-    workload.recipe = models::parse_recipe(recipe).value();
-    return workload;
+    return models::with_recipe(tests::toy_workload(), recipe).value();
 }
 
 PlanRequest request_for(std::vector<std::string> recipes, std::vector<std::string> cards) {
@@ -94,6 +91,7 @@ TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     };
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
+    workload.model.vocab_size = 1000;
     auto family = StepFamily::trace(workload, source);
     ASSERT_TRUE(family);
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
@@ -104,12 +102,58 @@ TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
 }
 
+TEST(StepFamily, HasALineOfItsOwnBeyondTheVocabulary) {
+    std::vector<int64_t> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(w.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;
+    workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_EQ(family->home_begin(), 97);
+    EXPECT_TRUE(family->at(200));
+    EXPECT_TRUE(family->ops_at(1000));
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
+    EXPECT_EQ(family->at(1000)->batch_size, 1000);
+    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 201, 402));
+}
+
+TEST(StepFamily, SaysOfWhichRangeBatchesAreTracedOneByOne) {
+    const auto source = tests::toy_source({.extra_from_batch = 300});  // beyond the vocabulary
+    models::Workload workload = tests::toy_workload();
+    workload.head = models::Head::kMlm;
+    workload.model.vocab_size = 6400;
+    auto family = StepFamily::trace(workload, source);
+    ASSERT_TRUE(family);
+    EXPECT_TRUE(family->at(250));
+    EXPECT_THAT(family->why_not_affine(150), IsEmpty());
+    EXPECT_THAT(family->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
+    EXPECT_TRUE(family->has_line_of_ops());
+}
+
+TEST(Plan, SaysWhereTheSearchForABatchEnds) {
+    PlanRequest request = request_for({"original"}, {});
+    Gpu card = *gpu("b200");
+    card.usable_memory_bytes.value = 1e15;
+    request.gpus = {&card};
+    request.workloads[0].seq_len = 1;
+    request.workloads[0].model.intermediate_size = 64;
+    const PlanRow row = plan(request).rows.front();
+    EXPECT_EQ(row.max_batch_size, StepFamily::kLargestBatch);
+    EXPECT_THAT(row.notes, Contains(HasSubstr("no batch above 1048576 was looked for")));
+}
+
 TEST(StepFamily, TracesEachBatchWhereSequencesDiffer) {
     int calls = 0;
     const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
     auto family = StepFamily::trace(tests::toy_workload(), source);
     ASSERT_TRUE(family);
-    EXPECT_THAT(family->why_not_affine(), HasSubstr("different sequences"));
+    EXPECT_THAT(family->why_not_affine(7), HasSubstr("different sequences"));
     EXPECT_EQ(family->at(7)->batch_size, 7);
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
@@ -204,6 +248,30 @@ TEST(Plan, RefusesWhatPyTorchRefuses) {
     EXPECT_THAT(reason("original", Precision::kFp16, "v100-16gb"), IsEmpty());
 }
 
+TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
+    const auto row = [](const std::string& recipe, models::Precision precision) {
+        PlanRequest request = request_for({recipe}, {"mi300x"});
+        request.workloads[0].precision = precision;
+        return plan(request).rows.front();
+    };
+    using models::Precision;
+    EXPECT_THAT(row("attention=cudnn", Precision::kBf16).reason, HasSubstr("no cuDNN"));
+    EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
+    EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
+    EXPECT_THAT(row("original", Precision::kFp32).notes, Contains(HasSubstr("not of ROCm's")));
+}
+
+TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
+    Gpu card = *gpu("a100-80gb");
+    card.id = "mine";
+    card.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
+    PlanRequest request = request_for({"original"}, {});
+    request.workloads[0].precision = models::Precision::kBf16;
+    request.gpus = {&card};
+    EXPECT_THAT(plan(request).rows.front().notes,
+                Contains(HasSubstr("no bf16 rate is known, that of fp32 is taken")));
+}
+
 TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
     const PlanRow row = plan(request_for({"original"}, {"v100-16gb"})).rows.front();
     EXPECT_EQ(row.setup->id, "tempo-2022");
@@ -282,13 +350,40 @@ TEST(StepTime, TheSetupChoosesTheOptimizer) {
     EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "bert_adam");
     workload.precision = models::Precision::kFp16;
     EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o2_adam");
+    workload.precision = models::Precision::kPureFp16;
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o3_adam");
+    workload.recipe.optimizer = models::Optimizer::kSgd;  // another algorithm, not another AdamW
+    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "sgd");
     EXPECT_FALSE(find_optimizer(data().calibration, "lion", OptimizerState::kFp32));
+}
+
+TEST(Plan, TracesTheOptimizerOfTheSetup) {
+    std::vector<std::string> traced;
+    const MetaTraceSource source =
+        [&](const models::Workload& w,
+            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(models::to_text(w.recipe));
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+    PlanRequest request = request_for({"original"}, {"t4", "v100-16gb", "a100-80gb"});
+    request.workloads[0].precision = models::Precision::kFp32;
+    std::vector<std::size_t> totals;
+    const Plan result = make_plan(
+        request, data(), source,
+        [&](std::size_t, std::size_t total, const models::Workload&) { totals.push_back(total); });
+    // foreach AdamW for two of the cards, BertAdam, a loop over tensors, for the older one.
+    EXPECT_THAT(traced,
+                testing::UnorderedElementsAre("original", "original", "optimizer=adamw_loop",
+                                              "optimizer=adamw_loop"));
+    EXPECT_THAT(totals, testing::ElementsAre(2, 2));
+    for (const PlanRow& row : result.rows) EXPECT_EQ(row.workload.recipe, models::Recipe());
 }
 
 TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
     for (const auto& setup : data().setups) {
         for (const models::Precision precision :
-             {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16}) {
+             {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16,
+              models::Precision::kPureFp16}) {
             for (const char* recipe :
                  {"optimizer=sgd", "original", "optimizer=adamw_loop", "optimizer=adamw_fused"}) {
                 models::Workload workload = with_recipe(recipe);

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace {
@@ -98,6 +100,12 @@ TEST(GpuFile, NamesThePlaceOfEveryMistake) {
     EXPECT_THAT(error_of(card_file("15.6", "17")), HasSubstr("is over 'memory_gib'"));
     EXPECT_THAT(error_of(card_file("\"mine\"", "\"My Card\"")), HasSubstr("lower case"));
     EXPECT_THAT(error_of(card_file("\"value\": 500", "\"value\": 0")), HasSubstr("above 0"));
+    EXPECT_THAT(error_of(card_file("\"value\": 500", "\"value\": 1e-9")),
+                HasSubstr("from 0.01 to"));
+    EXPECT_THAT(error_of(card_file("\"value\": 40", "\"value\": 1e-300")),
+                HasSubstr("from 0.01 to"));
+    EXPECT_THAT(error_of(card_file("\"value\": 66", "\"value\": 0.5")), HasSubstr("from 1 to"));
+    EXPECT_THAT(error_of(card_file("\"value\": 48", "\"value\": 1e12")), HasSubstr("to 1000000"));
     EXPECT_THAT(error_of(card_file("\"fp32_tflops\"", "\"fp16_tflops\"")),
                 HasSubstr("'fp32_tflops' is missing"));
     EXPECT_THAT(error_of("[1, 2"), HasSubstr("not a JSON object"));
@@ -125,6 +133,7 @@ TEST(PlannerData, AddsAndReplacesWhatTheUserGives) {
     EXPECT_TRUE(find_gpu(data->gpus, "mine"));
     EXPECT_TRUE(find_gpu(data->gpus, "t4"));
     EXPECT_EQ(data->calibration.efficiencies.back().efficiency.source, "measured here");
+    std::filesystem::remove(folder.path() / "calibration.json");  // nothing is "mine" any more
     std::ofstream(folder.path() / "gpus.json") << card_file("\"mine\"", "\"t4\"");
     const auto replaced = load_planner_data(folder.path());
     ASSERT_TRUE(replaced);
@@ -139,6 +148,56 @@ TEST(PlannerData, NamesTheUsersFileThatIsWrong) {
     ASSERT_FALSE(data);
     EXPECT_THAT(data.error().message,
                 AllOf(HasSubstr("calibration.json"), HasSubstr("'launch' is not known")));
+}
+
+TEST(PlannerData, RefusesWhatIsNoFile) {
+    const tests::TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "gpus.json";
+    const auto problem = [&] {
+        const auto data = load_planner_data(folder.path());
+        std::filesystem::remove(file);
+        return data ? "no error" : data.error().message;
+    };
+    std::filesystem::create_directory(file);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    std::filesystem::create_symlink(folder.path() / "gone.json", file);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_EQ(problem(), "no error");
+}
+
+TEST(PlannerData, RefusesNamesThatNothingExplains) {
+    const tests::TemporaryFolder folder;
+    const auto problem = [&](const std::string& from, const std::string& to) {
+        std::string text = R"({"sources": {"me": "measured here"}, "setups": [{
+            "id": "mine", "name": "Mine", "torch": "2.11.0", "cuda": "13.0",
+            "min_compute_capability": "7.5", "older_cards": "tempo-2022",
+            "context": [{"mib": 500, "source": "me"}, {"gpus": ["t4"], "mib": 1, "source": "me"}],
+            "kernel_set": "torch", "gradients": "none", "optimizer": "recipe",
+            "clips_gradients": false, "gpus": 1, "ddp_buckets": "copy",
+            "nccl_mib": {"value": 1, "source": "me"},
+            "host_forward_ns": {"value": 1, "source": "me"},
+            "host_backward_ns": {"value": 1, "source": "me"},
+            "matmul_scale": {"value": 1, "source": "me"}}]})";
+        text.replace(text.find(from), from.size(), to);
+        std::ofstream(folder.path() / "setups.json") << text;
+        const auto data = load_planner_data(folder.path());
+        return data ? "no error" : data.error().message;
+    };
+    EXPECT_EQ(problem("Mine", "Mine"), "no error");
+    EXPECT_THAT(
+        problem("\"recipe\"", "\"adamv\""),
+        AllOf(HasSubstr("setups.json, mine: 'adamv' is not an optimizer"), HasSubstr("adamw")));
+    EXPECT_THAT(problem("\"torch\",", "\"torch-2\","), HasSubstr("not a kernel set"));
+    EXPECT_THAT(problem("tempo-2022", "tempo-2021"), HasSubstr("did you mean tempo-2022"));
+    EXPECT_THAT(problem("\"t4\"", "\"t5\""), HasSubstr("'t5' is not a known GPU"));
+    std::filesystem::remove(folder.path() / "setups.json");
+    std::ofstream(folder.path() / "calibration.json")
+        << R"({"sources": {"me": "measured here"}, "bandwidth": [
+               {"gpus": ["myne"], "gb_per_s": 800, "source": "me"}]})";
+    EXPECT_THAT(load_planner_data(folder.path()).error().message,
+                HasSubstr("calibration.json, bandwidth: 'myne' is not a known GPU"));
 }
 
 TEST(PlannerData, WithoutAFolderIsWhatTheProgramBrings) {

@@ -42,9 +42,9 @@ TEST(PeakContents, AddUpToThePeak) {
 }
 
 TEST(StepMemory, TakesTheWorkspaceOfTheCard) {
-    EXPECT_EQ(cublas_workspace_bytes({8, 0}), 8519680);
-    EXPECT_EQ(cublas_workspace_bytes({9, 0}), 33554432);
-    EXPECT_EQ(cublas_workspace_bytes({10, 0}), 8519680);
+    EXPECT_EQ(models::cublas_workspace_bytes({8, 0}), 8519680);
+    EXPECT_EQ(models::cublas_workspace_bytes({9, 0}), 33554432);
+    EXPECT_EQ(models::cublas_workspace_bytes({10, 0}), 8519680);
     EXPECT_EQ(peak({.cublas_workspace_bytes = 33554432}) - peak({}), 33554432 - 8519680);
 }
 
@@ -73,6 +73,23 @@ TEST(StepMemory, ZeroedGradientsLiveThroughTheStep) {
     EXPECT_LE(of(freed, Role::kGradient), kMatrixBytes);
     EXPECT_GE(of(zeroed, Role::kGradient), 4 * kMatrixBytes);
     EXPECT_LE(of(zeroed, Role::kGradient), 5 * kMatrixBytes);
+}
+
+TEST(StepMemory, IsThatOfTheLastStepAndNotOfTheWarmUp) {
+    const auto with_warm_up = [](int64_t bytes) {
+        return step_work_of(tests::make_toy_step(tests::toy_workload(64), {.warm_up_bytes = bytes}))
+            .value();
+    };
+    constexpr int64_t kLarge = 100 << 20;
+    const StepWork warm = with_warm_up(kLarge);
+    EXPECT_GT(warm.first_request, 0U);
+    for (const Gradients gradients : {Gradients::kNone, Gradients::kZeroed}) {
+        const MemoryOptions options{.gradients = gradients};
+        EXPECT_EQ(peak(options, warm), peak(options, toy(64)));
+    }
+    EXPECT_GT(simulate_step(warm, {}, std::nullopt).peak_reserved_bytes, kLarge);  // kept cached
+    EXPECT_TRUE(simulate_step(warm, {}, kLarge).out_of_memory);  // it has to fit all the same
+    EXPECT_FALSE(simulate_step(with_warm_up(0), {}, kLarge).out_of_memory);
 }
 
 TEST(StepMemory, SaysWhereMemoryRunsOut) {

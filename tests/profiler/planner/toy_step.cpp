@@ -35,6 +35,12 @@ public:
     Trace make() {
         b_.allocate({.bytes = 8519680, .role = Role::kWorkspace, .name = "cublas"});
         for (int64_t i = 0; i < w_.model.num_layers; ++i) add_layer_state(i);
+        if (options_.warm_up_bytes >= 0) {
+            phases();
+            if (options_.warm_up_bytes > 0) {
+                b_.free(b_.allocate({.bytes = options_.warm_up_bytes}));
+            }
+        }
         for (int i = 0; i < options_.num_steps; ++i) step();
         return b_.finish();
     }
@@ -136,6 +142,11 @@ private:
 
     void step() {
         b_.begin_step();
+        phases();
+        b_.end_step(1.0);
+    }
+
+    void phases() {
         b_.begin_phase(PhaseKind::kForward);
         Matrix x = matrix(rows(), hidden(), Role::kInput, "hidden_states");
         std::vector<Kept> layers;
@@ -158,7 +169,6 @@ private:
         b_.end_phase();
         backward(x, layers);
         update();
-        b_.end_step(1.0);
     }
 
     void backward(Matrix x, std::vector<Kept>& layers) {

@@ -11,6 +11,7 @@ struct ToyOptions {
     bool has_op_tensors = true;
     int64_t extra_from_batch = 0;  // from this batch on one more allocation; 0 = never
     int num_steps = 1;
+    int64_t warm_up_bytes = -1;  // of a temporary that only an unrecorded first step has; -1: none
 };
 
 /// bert-base's sizes cut down: two layers of hidden 64, intermediate 256, sequence 32.

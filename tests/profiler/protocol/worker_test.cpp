@@ -133,6 +133,16 @@ TEST_F(Worker, CancelInsistsWithSigtermThenSigkill) {
     }
 }
 
+TEST_F(Worker, PatienceWithSilenceEnds) {
+    WorkerClient client = start();
+    const auto outcome = client.run(request("hang"), {.patience = 1s});
+    ASSERT_FALSE(outcome);
+    EXPECT_THAT(outcome.error().message, HasSubstr("said nothing for 1 s"));
+    EXPECT_FALSE(client.run(request("echo")));
+    WorkerClient next = start();
+    EXPECT_TRUE(next.run(request("progress"), {.patience = 10s}));
+}
+
 TEST_F(Worker, DeathIsOneSentence) {
     EXPECT_THAT(error_of("segv").message, HasSubstr("killed by signal 11 (Segmentation fault)"));
     EXPECT_THAT(error_of("kill").message, HasSubstr("killed by signal 9 (Killed)"));

@@ -1,0 +1,160 @@
+#include "profiler/analysis/reconciliation.h"
+
+#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/storage_names.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// What lives at a trace's peak.
+struct Side {
+    PeakReport peak;
+    std::vector<UnmatchedTensor> tensors;
+    int64_t requested_bytes = 0;
+    int64_t block_bytes = 0;
+};
+
+/// "aten::bmm in encoder.layer.3.attention" of what has no name.
+std::string name_of_op(const Trace& trace, Id<Op> op) {
+    if (!op.valid()) return "outside ops";
+    const Id<Scope> scope = trace.ops.get<&Op::scope>(op);
+    const std::string_view name = trace.text(trace.ops.get<&Op::name>(op));
+    if (!scope.valid()) return std::string(name);
+    return fmt::format("{} in {}", name, trace.text(trace.scopes.get<&Scope::path>(scope)));
+}
+
+Side side_of(const Trace& trace, bool is_predicted) {
+    Side side{.peak = find_peak(trace)};
+    const std::vector<StringId> names = names_of_storages(trace);
+    for (const Id<Allocation> id : side.peak.live) {
+        const Allocation row = trace.allocations[id];
+        UnmatchedTensor tensor{.is_predicted = is_predicted, .size_bytes = row.requested_bytes};
+        if (row.storage.valid()) {
+            tensor.role = trace.storages.get<&Storage::role>(row.storage);
+            tensor.name = trace.text(names[row.storage.index()]);
+        }
+        if (tensor.name.empty()) tensor.name = name_of_op(trace, row.op);
+        side.requested_bytes += row.requested_bytes;
+        side.block_bytes += row.block_bytes;
+        side.tensors.push_back(std::move(tensor));
+    }
+    return side;
+}
+
+/// What makes two tensors equal. Temporaries are called after the op that made them, which differs
+/// between devices (sqrt, _foreach_sqrt): among them the size decides.
+std::pair<std::string, int64_t> key_of(const UnmatchedTensor& tensor) {
+    return {tensor.role == Role::kTemporary ? std::string() : tensor.name, tensor.size_bytes};
+}
+
+/// Takes away what both hold.
+void match(Side& predicted, Side& measured, Reconciliation& result) {
+    std::map<std::pair<std::string, int64_t>, int64_t> held;  // by the measured step, how often
+    for (const UnmatchedTensor& tensor : measured.tensors) ++held[key_of(tensor)];
+    std::map<std::pair<std::string, int64_t>, int64_t> matched;
+    std::erase_if(predicted.tensors, [&](const UnmatchedTensor& tensor) {
+        const auto found = held.find(key_of(tensor));
+        if (found == held.end() || found->second == 0) return false;
+        --found->second;
+        ++matched[found->first];
+        result.matched_bytes += tensor.size_bytes;
+        ++result.matched_count;
+        return true;
+    });
+    std::erase_if(measured.tensors, [&](const UnmatchedTensor& tensor) {
+        const auto found = matched.find(key_of(tensor));
+        return found != matched.end() && found->second-- > 0;
+    });
+}
+
+GapCause cause_of(Role role) {
+    if (role == Role::kWorkspace) return GapCause::kWorkspace;
+    return role == Role::kTemporary ? GapCause::kTemporary : GapCause::kUnknown;
+}
+
+std::string make_sentence(const Reconciliation& result) {
+    const auto difference = static_cast<double>(result.predicted_bytes - result.measured_bytes);
+    const double error = difference / static_cast<double>(result.measured_bytes);
+    std::string text =
+        fmt::format("predicted {}, measured {}", format_bytes(result.predicted_bytes),
+                    format_bytes(result.measured_bytes));
+    if (result.predicted_bytes == result.measured_bytes) return text + ": equal.";
+    text += fmt::format(": {} too {}", format_percent(std::abs(error)),
+                        difference > 0 ? "much" : "little");
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < result.gaps.size(); ++i) {
+        const int64_t bytes = result.gaps[i].difference_bytes();
+        if (bytes == 0) continue;
+        parts.push_back(fmt::format("{} {}{}", kGapCauseNames[i], bytes > 0 ? "+" : "-",
+                                    format_bytes(std::abs(bytes))));
+    }
+    return fmt::format("{}; {}.", text, fmt::join(parts, ", "));
+}
+
+/// Why the two are not the same step; empty: they are.
+std::string why_not_equal(const Trace& predicted, const Trace& measured) {
+    const auto a = workload_of(predicted);
+    auto b = workload_of(measured);
+    if (!a || !b) return "one of them does not say what it ran";
+    if (const auto differing = differences(*a, *b); !differing.empty()) {
+        return fmt::format("they differ in {}", fmt::join(differing, ", "));
+    }
+    b->recipe.optimizer = a->recipe.optimizer;
+    return a->recipe == b->recipe ? "" : "their recipes differ";
+}
+
+}  // namespace
+
+models::Result<Reconciliation> reconcile(const Trace& predicted, const Trace& measured) {
+    if (predicted.steps.empty() || measured.steps.empty()) {
+        return models::fail("A prediction is held against a captured step: one has none.");
+    }
+    if (const std::string why = why_not_equal(predicted, measured); !why.empty()) {
+        return models::fail("The predicted and the measured step are not the same: {}.", why);
+    }
+    Side ours = side_of(predicted, true);
+    Side theirs = side_of(measured, false);
+    Reconciliation result;
+    result.of_reserved = !predicted.allocator_events.empty() && !measured.allocator_events.empty();
+    const auto gap = [&](GapCause cause) -> Gap& {
+        return result.gaps[static_cast<std::size_t>(cause)];
+    };
+    result.predicted_bytes = ours.peak.allocated_bytes;
+    result.measured_bytes = theirs.peak.allocated_bytes;
+    if (result.of_reserved) {
+        result.predicted_bytes = ours.peak.reserved_bytes;
+        result.measured_bytes = theirs.peak.reserved_bytes;
+        gap(GapCause::kRounding) = {ours.block_bytes - ours.requested_bytes,
+                                    theirs.block_bytes - theirs.requested_bytes};
+        gap(GapCause::kFragmentation) = {ours.peak.reserved_bytes - ours.block_bytes,
+                                         theirs.peak.reserved_bytes - theirs.block_bytes};
+    }
+    match(ours, theirs, result);
+    for (const UnmatchedTensor& tensor : ours.tensors) {
+        gap(cause_of(tensor.role)).predicted_bytes += tensor.size_bytes;
+    }
+    for (const UnmatchedTensor& tensor : theirs.tensors) {
+        gap(cause_of(tensor.role)).measured_bytes += tensor.size_bytes;
+    }
+    result.tensors = std::move(ours.tensors);
+    result.tensors.insert(result.tensors.end(), theirs.tensors.begin(), theirs.tensors.end());
+    std::stable_sort(result.tensors.begin(), result.tensors.end(),
+                     [](const UnmatchedTensor& a, const UnmatchedTensor& b) {
+                         return a.size_bytes > b.size_bytes;
+                     });
+    result.sentence = make_sentence(result);
+    return result;
+}
+
+}  // namespace profiler
