@@ -35,6 +35,8 @@ public:
     /// For an allocator that writes its own rows. Nothing that takes the allocator's lock may
     /// happen while the result lives.
     virtual LockedMoment next_action() = 0;
+    /// The same lock alone, for what is learned of an action afterwards.
+    virtual std::unique_lock<std::mutex> lock_rows() = 0;
 };
 
 /// Whose allocations a recorder turns into rows.

@@ -28,7 +28,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     // Before the kernels: workspaces, too, are dropped when nobody listens any more.
     MetaAllocator& allocator = MetaAllocator::instance();
     MetaKernels kernels(target.capability);
-    Recorder recorder(trace, {.allocator = &allocator,
+    Recorder recorder(trace, {.allocations = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,
                               .ops = OpSet::kCuda});

@@ -7,12 +7,14 @@
 namespace profiler {
 
 int64_t OutsideMemory::outside_bytes(const DeviceReading& reading) const {
-    if (reading.process_bytes >= 0) return reading.process_bytes - reading.reserved_bytes;
+    if (by_process_) return reading.process_bytes - reading.reserved_bytes;
     const int64_t others = used_before_bytes_ >= 0 ? used_before_bytes_ : 0;
     return reading.used_bytes - others - reading.reserved_bytes;
 }
 
 void OutsideMemory::add(const DeviceReading& reading) {
+    if (!last_) by_process_ = reading.process_bytes >= 0;
+    if (by_process_ && reading.process_bytes < 0) return;  // the driver did not tell this time
     const DeviceReading before = last_.value_or(DeviceReading{});
     const int64_t outside_before = last_ ? outside_bytes(before) : 0;
     // What is counted by itself is no growth that needs a cause.

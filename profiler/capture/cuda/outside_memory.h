@@ -63,6 +63,7 @@ private:
     int64_t outside_bytes(const DeviceReading& reading) const;
 
     int64_t used_before_bytes_;
+    bool by_process_ = false;  // as the first reading
     std::optional<DeviceReading> last_;
     OutsideParts parts_;
 };
