@@ -65,7 +65,9 @@ void ActivityCollector::read_buffers() {
         lock.unlock();
         {
             const std::lock_guard records_lock(records_mutex_);
-            parse_activity_buffer({filled.buffer, filled.valid_bytes}, next_, records_);
+            const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
+            if (options_.observe) options_.observe(bytes);
+            parse_activity_buffer(bytes, next_, records_);
         }
         lock.lock();
         reading_ = false;

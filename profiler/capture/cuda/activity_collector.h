@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +25,8 @@ namespace profiler {
 struct CollectorOptions {
     std::size_t buffer_bytes = 4 << 20;  // what Kineto takes as well
     std::size_t max_buffers = 128;       // 512 MiB
+    /// Sees each filled buffer before it is read, on the reading thread; may be empty.
+    std::function<void(std::span<uint8_t>)> observe = {};
 };
 
 class ActivityCollector {
