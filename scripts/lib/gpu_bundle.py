@@ -1,4 +1,4 @@
-"""The files that a machine with a GPU is handed: built elsewhere, found through LD_LIBRARY_PATH there."""
+"""The files that a machine with a GPU is handed: built elsewhere."""
 
 import pathlib
 import re
@@ -43,7 +43,7 @@ def find_library(name: str, user) -> pathlib.Path:
 
 
 def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> int:
-    """Fills `target`; returns its bytes. Exits with a sentence when a file is missing or needs more."""
+    """Fills `target`; returns its bytes. Exits with a sentence when a file is missing."""
     (target / "lib").mkdir(parents=True, exist_ok=True)
     for source, name in FILES.items():
         path = build / "bin" / source

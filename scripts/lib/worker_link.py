@@ -1,5 +1,4 @@
-"""Talks to temposcope-worker as the program does (profiler/protocol): for scripts that must run where
-the program's window libraries are not."""
+"""Talks to temposcope-worker as the program does (profiler/protocol), where its window is not."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""scripts/gpu-check: its files need only the libraries of its lists, and its judgements tell good from
-bad. It is run on a GPU elsewhere."""
+"""scripts/gpu-check: libraries of its files, its judgements, its client of the worker."""
 
 import os
 import pathlib

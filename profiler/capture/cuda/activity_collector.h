@@ -42,7 +42,7 @@ public:
     /// Takes a buffer of request() back, with `valid_bytes` of records in it.
     void complete(uint8_t* buffer, std::size_t valid_bytes) noexcept;
 
-    /// Waits until all completed buffers are read, and returns what was in them since the last call.
+    /// Waits until all completed buffers are read; returns what was in them since the last call.
     ActivityRecords take();
 
     /// Host memory of the buffers and of the records that wait for take().

@@ -14,9 +14,9 @@
 
 /// From activity records to rows of `kernel`, `memcpy`, `api` and `annotation`, each with its op.
 ///
-///     kernel ──correlation──► API call ──external id──► op      the id was pushed when the op began
-///                                      ──thread, time─► op      else: the innermost op that ran on
-///                                                               the call's thread when it began
+///     kernel ──correlation──► API call ──external id──► op     the id was pushed when the op began
+///                                      ──thread, time─► op     else: the innermost op that ran on
+///                                                              the call's thread when it began
 ///
 /// A pure function of its records and of the trace's ops: no torch, no CUPTI.
 namespace profiler {

@@ -18,7 +18,7 @@
 /// torch's CUDA caching allocator as a source of allocations: the only file that calls it.
 ///
 ///     trace tracker        every action, with the bytes asked for: rows
-///     memory reporter      right after it, on the same thread: the block's size, torch's own totals
+///     memory reporter      after it, on the same thread: the block's size, torch's own totals
 ///     snapshot             what there is when recording starts
 ///
 /// The tracker runs under the allocator's lock, on the thread that allocates: it takes the
