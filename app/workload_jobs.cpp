@@ -39,14 +39,9 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
 Result<std::string> predicted_gpu(const WorkloadOptions& options) {
     constexpr std::string_view kPredict = "predict:";
     const std::string& device = options.device;
-    if (device == "auto" || device == "cpu") return std::string();
-    if (device == "cuda") {
-        return fail(
-            "This version measures on the CPU only: use --device cpu, or --device predict:GPU for "
-            "what a card would do.");
-    }
+    if (device == "auto" || device == "cpu" || device == "cuda") return std::string();
     if (!device.starts_with(kPredict)) {
-        return fail("'{}' is not a device: choose auto, cpu or predict:GPU.", device);
+        return fail("'{}' is not a device: choose auto, cpu, cuda or predict:GPU.", device);
     }
     if (!options.memory_limit.empty()) {
         return fail("--memory-limit is for measurements: a predicted card has its own memory.");
@@ -139,13 +134,15 @@ Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std:
     if (!base) return tl::unexpected(base.error());
     if (auto ok = check_output(options, recipes.size()); !ok) return tl::unexpected(ok.error());
 
-    JobList list{.gpu = *gpu};
+    JobList list{.gpu = *gpu, .device = options.device == "cuda" ? "cuda" : "cpu"};
     for (const std::string& name : recipes) {
         auto workload = models::with_recipe(*base, name);
         if (!workload) return tl::unexpected(workload.error());
         Job job{std::move(*workload), path_of(options, name)};
-        const auto ok = list.gpu.empty() ? models::validate_for_cpu(job.workload)
-                                         : models::validate(job.workload);
+        // Only the worker knows the card on which a workload is to run.
+        const bool on_cpu = list.gpu.empty() && list.device == "cpu";
+        const auto ok =
+            on_cpu ? models::validate_for_cpu(job.workload) : models::validate(job.workload);
         if (!ok) return tl::unexpected(ok.error());
         const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
                                          [&](const Job& other) { return other.path == job.path; });

@@ -22,7 +22,7 @@ struct WorkloadOptions {
     std::optional<double> dropout_p, attention_dropout_p;
     std::string padding = "none";
     std::string precision = "fp32";
-    std::string device = "auto";       // auto, cpu or predict:GPU
+    std::string device = "auto";       // auto, cpu, cuda or predict:GPU
     std::string setup = "torch-2.11";  // of a prediction
     int64_t seed = 0;
     int64_t warmup_steps = 1;
@@ -40,8 +40,9 @@ struct Job {
 struct JobList {
     std::vector<Job> jobs;
     int64_t memory_limit_bytes = -1;
-    std::string folder;  // to be made first; empty: the file's folder must exist
-    std::string gpu;     // the card that is predicted; empty: measured here
+    std::string folder;          // to be made first; empty: the file's folder must exist
+    std::string gpu;             // the card that is predicted; empty: measured here
+    std::string device = "cpu";  // where it is measured: "cpu" or "cuda"
 };
 
 /// The step that the options describe, with the recipe `original`; not yet validated.

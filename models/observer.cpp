@@ -8,6 +8,13 @@ namespace {
 Observer* observer = nullptr;
 thread_local std::string scope_path;
 
+void begin_scope() {
+    if (observer) observer->on_scope_begin(scope_path);
+}
+void end_scope() {
+    if (observer) observer->on_scope_end();
+}
+
 }  // namespace
 
 Observer* set_observer(Observer* replacement) { return std::exchange(observer, replacement); }
@@ -23,14 +30,22 @@ void note(std::string_view code, std::string_view sentence) {
 Scope::Scope(std::string_view name) : parent_length_(scope_path.size()) {
     if (!scope_path.empty()) scope_path += '.';
     scope_path += name;
+    begin_scope();
 }
 
-Scope::~Scope() { scope_path.resize(parent_length_); }
+Scope::~Scope() {
+    end_scope();
+    scope_path.resize(parent_length_);
+}
 
-RootScope::RootScope(std::string_view path)
-    : outer_(std::exchange(scope_path, std::string(path))) {}
+RootScope::RootScope(std::string_view path) : outer_(std::exchange(scope_path, std::string(path))) {
+    begin_scope();
+}
 
-RootScope::~RootScope() { scope_path = std::move(outer_); }
+RootScope::~RootScope() {
+    end_scope();
+    scope_path = std::move(outer_);
+}
 
 const std::string& Scope::current() { return scope_path; }
 

@@ -18,6 +18,9 @@ public:
     virtual void on_tensor_named(const at::Tensor& tensor, std::string_view name) = 0;
     /// Something a reader of the trace should know, e.g. that a LayerNorm keeps another tensor.
     virtual void on_note(std::string_view code, std::string_view sentence) = 0;
+    /// A module begins or ends on this thread; they nest. `path` is the whole path.
+    virtual void on_scope_begin(std::string_view /*path*/) noexcept {}
+    virtual void on_scope_end() noexcept {}
 };
 
 /// Sets the process's observer (null: none) and returns the one before.

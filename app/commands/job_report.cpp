@@ -56,6 +56,7 @@ tl::expected<void, Failure> measure(const JobList& list, const WorkloadOptions& 
         const std::string position =
             list.jobs.size() > 1 ? fmt::format(" ({} of {})", i + 1, list.jobs.size()) : "";
         const auto done = run_in_worker(job, {.kind = kind,
+                                              .device = list.device,
                                               .warmup_steps = workload.warmup_steps,
                                               .steps = workload.steps,
                                               .memory_limit_bytes = list.memory_limit_bytes,
@@ -75,7 +76,7 @@ Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) 
                          list->gpu);
     }
     if (const auto made = make_folder(list->folder); !made) return failed(made.error());
-    if (kind == JobKind::kSweep && list->memory_limit_bytes < 0) {
+    if (kind == JobKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
         print_error(
             "Without --memory-limit the sweep goes on until this machine's memory is full, which "
             "takes long; --memory-limit 4GiB stands for a card of that size.");

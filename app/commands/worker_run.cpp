@@ -16,6 +16,7 @@ profiler::Request make_request(const Job& job, const JobOptions& options) {
     const bool sweeps = options.kind == JobKind::kSweep;
     return {.kind = sweeps ? profiler::RequestKind::kSweep : profiler::RequestKind::kCapture,
             .workload = models::to_json(job.workload),
+            .device = options.device,
             // The worker has its own idea of the current folder.
             .output_path = std::filesystem::absolute(job.path).string(),
             .memory_limit_bytes = options.memory_limit_bytes,

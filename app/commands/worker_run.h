@@ -13,6 +13,7 @@ enum class JobKind : uint8_t { kCapture, kSweep };
 
 struct JobOptions {
     JobKind kind = JobKind::kCapture;
+    std::string device = "cpu";  // or "cuda"
     int64_t warmup_steps = 1;
     int64_t steps = 3;
     int64_t memory_limit_bytes = -1;

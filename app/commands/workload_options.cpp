@@ -67,7 +67,7 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
 
 void add_run_options(CLI::App& command, WorkloadOptions& options) {
     const std::string run = "Run";
-    command.add_option("--device", options.device, "auto or cpu")
+    command.add_option("--device", options.device, "cpu, cuda, or auto: cpu in this version")
         ->type_name("NAME")
         ->group(run)
         ->capture_default_str();
@@ -141,7 +141,9 @@ void add_model_size_options(CLI::App& command, WorkloadOptions& options) {
 
 void add_prediction_options(CLI::App& command, WorkloadOptions& options) {
     command.get_option("--device")
-        ->description("auto, cpu, or predict:GPU: what a card of temposcope plan would do");
+        ->description(
+            "cpu, cuda, auto (cpu in this version), or predict:GPU: what a card of temposcope plan "
+            "would do");
     command.add_option("--setup", options.setup, "with predict:GPU: the software that is assumed")
         ->type_name("NAME")
         ->group("Run")

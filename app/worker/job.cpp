@@ -3,9 +3,8 @@
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
 #include "app/worker/meta_trace_job.h"
+#include "app/worker/training_device.h"
 #include "models/config/workload.h"
-#include "profiler/capture/cpu_capture.h"
-#include "profiler/capture/tracking_allocator.h"
 #include "profiler/protocol/exit_code.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
@@ -39,16 +38,23 @@ void require(const models::Result<void>& result) {
     if (!result) throw FileError(result.error().message);
 }
 
+tl::unexpected<ErrorFrame> failure(std::string message, int exit_code = kExitFailed) {
+    return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
+}
+
 /// One request from its workload to its finished file.
 class Job {
 public:
-    Job(const Request& request, WorkerServer& server)
-        : request_(request), server_(server), sampler_(server) {}
+    Job(const Request& request, WorkerServer& server, TrainingDevice& device)
+        : request_(request),
+          server_(server),
+          device_(device),
+          sampler_(server, [&device] { return device.live_memory(); }) {}
 
     WorkerOutcome run() {
         auto workload = models::workload_from_json(request_.workload);
         if (!workload) return failure(workload.error().message);
-        if (auto ok = models::validate_for_cpu(*workload); !ok) return failure(ok.error().message);
+        if (auto ok = device_.validate(*workload); !ok) return failure(ok.error().message);
         auto writer = TraceWriter::create(request_.output_path);
         if (!writer) return failure(writer.error().message);
         writer_.emplace(std::move(*writer));
@@ -94,7 +100,7 @@ private:
             .num_threads = static_cast<int>(request_.num_threads)};
         const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
         try {
-            profiler::capture_on_cpu(workload, options, callbacks(), trace_);
+            device_.capture(workload, options, callbacks(), trace_);
         } catch (const c10::OutOfMemoryError&) {
             // A sweep looks for this: its points tell where the limit is, without a traced step.
             if (!sweeps || committed_) throw;
@@ -104,7 +110,7 @@ private:
         const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
                                            .warmup_steps = request_.warmup_steps,
                                            .steps = request_.steps};
-        profiler::sweep_on_cpu(workload, options, sweep, callbacks(), trace_);
+        device_.sweep(workload, options, sweep, callbacks(), trace_);
     }
 
     profiler::CaptureCallbacks callbacks() {
@@ -124,12 +130,12 @@ private:
     }
 
     std::string describe_out_of_memory(const models::Workload& workload) const {
-        const auto failed = profiler::TrackingAllocator::instance().last_out_of_memory();
+        const auto failed = device_.last_out_of_memory();
         const std::string where =
             request_.memory_limit_bytes >= 0
                 ? fmt::format("the limit of {}",
                               profiler::format_bytes(request_.memory_limit_bytes))
-                : std::string("the memory of this machine");
+                : device_.memory_name();
         std::string asked;
         if (failed.requested_bytes >= 0 && failed.free_bytes >= 0) {
             asked = fmt::format(": {} were asked for with {} free",
@@ -153,9 +159,6 @@ private:
     static std::string first_line(const std::string& text) {
         return text.substr(0, text.find('\n'));
     }
-    static tl::unexpected<ErrorFrame> failure(std::string message, int exit_code = kExitFailed) {
-        return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
-    }
     void remove_partial() const {
         std::error_code ignored;
         for (const char* suffix : {".partial", ".partial-wal", ".partial-shm"}) {
@@ -165,11 +168,18 @@ private:
 
     const Request& request_;
     WorkerServer& server_;
+    TrainingDevice& device_;
     LiveSampler sampler_;
     Trace trace_;
     std::optional<TraceWriter> writer_;
     bool committed_ = false;  // at least one step or sweep point is in the file
 };
+
+WorkerOutcome train(const Request& request, WorkerServer& server) {
+    const auto device = find_training_device(request.device);
+    if (!device) return failure(device.error().message);
+    return Job(request, server, **device).run();
+}
 
 }  // namespace
 
@@ -177,14 +187,13 @@ WorkerOutcome run_job(const Request& request, WorkerServer& server) {
     switch (request.kind) {
         case profiler::RequestKind::kCapture:
         case profiler::RequestKind::kSweep:
-            return Job(request, server).run();
+            return train(request, server);
         case profiler::RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
         case profiler::RequestKind::kMetaTrace:
             return run_meta_trace(request, server);
     }
-    return tl::unexpected(
-        ErrorFrame{.message = "This worker does not know that request.", .exit_code = kExitFailed});
+    return failure("This worker does not know that request.");
 }
 
 }  // namespace app

@@ -1,6 +1,6 @@
 #include "app/worker/live_sampler.h"
 
-#include "profiler/capture/tracking_allocator.h"
+#include <utility>
 
 namespace app {
 namespace {
@@ -9,8 +9,9 @@ constexpr std::chrono::milliseconds kPeriod{50};
 
 }  // namespace
 
-LiveSampler::LiveSampler(profiler::WorkerServer& server)
+LiveSampler::LiveSampler(profiler::WorkerServer& server, std::function<profiler::LiveMemory()> read)
     : server_(server),
+      read_(std::move(read)),
       start_(std::chrono::steady_clock::now()),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -20,15 +21,15 @@ void LiveSampler::set_phase(int64_t step, profiler::PhaseKind phase) {
 }
 
 void LiveSampler::run(const std::stop_token& stop) {
-    const profiler::TrackingAllocator& allocator = profiler::TrackingAllocator::instance();
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, stop, kPeriod, [] { return false; }) && !stop.stop_requested()) {
         const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start_;
         const int64_t step = step_;
+        const profiler::LiveMemory memory = read_();
         server_.send(profiler::Sample{
             .time_ns = elapsed.count(),
-            .allocated_bytes = allocator.allocated_bytes(),
-            .peak_bytes = allocator.peak_bytes(),
+            .allocated_bytes = memory.allocated_bytes,
+            .peak_bytes = memory.peak_bytes,
             .step = step,
             .phase = step < 0 ? "" : std::string(profiler::name_of(phase_.load()))});
     }

@@ -2,6 +2,7 @@
 
 #include "models/training.h"
 #include "profiler/capture/available_memory.h"
+#include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/freed_memory.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
@@ -9,12 +10,6 @@
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
-
-#include <chrono>
-#include <cmath>
-#include <memory>
-#include <optional>
 
 namespace profiler {
 namespace {
@@ -53,93 +48,28 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         const double loss = training.step(&listener);
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new
-        if (!std::isfinite(loss)) {
-            recorder.add_note(
-                "loss_not_finite", Severity::kWarning,
-                fmt::format("The loss of step {} is {}: memory and time are still right, the "
-                            "training is not; try a smaller learning rate or fp32.",
-                            i, loss));
-        }
-        if (training.skipped_update()) {
-            recorder.add_note(
-                "update_skipped", Severity::kWarning,
-                fmt::format("The optimizer did not run in step {}, because a gradient overflowed "
-                            "in 16 bits: its memory and time are missing; record later steps "
-                            "(--warmup).",
-                            i));
-        }
+        note_step(recorder, training, i, loss);
         if (callbacks.step_done) callbacks.step_done(trace);
     }
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
 }
 
-/// Runs the steps of one batch size; the point is kOutOfMemory when they do not fit.
-class Sweep {
-public:
-    Sweep(models::Training& training, const SweepOptions& options,
-          const CaptureCallbacks& callbacks, Trace& trace)
-        : training_(training), options_(options), callbacks_(callbacks), trace_(trace) {}
-
-    void run() {
-        if (!options_.batch_sizes.empty()) {
-            for (const int64_t batch_size : options_.batch_sizes) try_batch(batch_size);
-            return;
-        }
-        int64_t fits = 0;
-        int64_t fails = 0;
-        for (int64_t batch_size = 1; fails == 0 && batch_size <= options_.max_batch_size;
-             batch_size *= 2) {
-            (try_batch(batch_size) ? fits : fails) = batch_size;
-        }
-        while (fails - fits > 1) {
-            const int64_t middle = fits + (fails - fits) / 2;
-            (try_batch(middle) ? fits : fails) = middle;
-        }
-    }
-
-private:
-    bool try_batch(int64_t batch_size) {
-        report(callbacks_, fmt::format("batch {}", batch_size), tried_++, 0);
-        TrackingAllocator& allocator = TrackingAllocator::instance();
-        SweepPoint point{.batch_size = batch_size};
-        std::vector<int64_t> step_times_ns;
-        try {
-            training_.set_batch_size(batch_size);
-            allocator.reset_peak();
-            CancellableListener listener(nullptr, callbacks_);
-            for (int64_t i = 0; i < options_.warmup_steps + options_.steps; ++i) {
-                const auto start = std::chrono::steady_clock::now();
-                training_.step(&listener);
-                const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-                if (i >= options_.warmup_steps) step_times_ns.push_back(elapsed.count());
-            }
-        } catch (const c10::OutOfMemoryError&) {
-            const auto failure = allocator.last_out_of_memory();
-            point.outcome = SweepOutcome::kOutOfMemory;
-            point.requested_bytes = failure.requested_bytes;
-            point.free_bytes = failure.free_bytes;
-        }
-        point.peak_allocated_bytes = allocator.peak_bytes();
-        point.peak_reserved_bytes = point.peak_allocated_bytes;
-        add(point, step_times_ns);
-        return point.outcome == SweepOutcome::kOk;
-    }
-
-    void add(const SweepPoint& point, const std::vector<int64_t>& step_times_ns) {
-        const Id<SweepPoint> id = trace_.sweep_points.append(point);
-        for (const int64_t time : step_times_ns) {
-            trace_.sweep_samples.append({.point = id, .step_time_ns = time});
-        }
-        if (callbacks_.step_done) callbacks_.step_done(trace_);
-    }
-
-    models::Training& training_;
-    const SweepOptions& options_;
-    const CaptureCallbacks& callbacks_;
-    Trace& trace_;
-    int64_t tried_ = 0;
-};
+SweptMemory swept_memory() {
+    TrackingAllocator& allocator = TrackingAllocator::instance();
+    return {.reset_peaks = [&] { allocator.reset_peak(); },
+            .read_peaks =
+                [&](SweepPoint& point) {
+                    point.peak_allocated_bytes = allocator.peak_bytes();
+                    point.peak_reserved_bytes = point.peak_allocated_bytes;
+                },
+            .read_refusal =
+                [&](SweepPoint& point) {
+                    const auto failure = allocator.last_out_of_memory();
+                    point.requested_bytes = failure.requested_bytes;
+                    point.free_bytes = failure.free_bytes;
+                }};
+}
 
 RunPlace this_machine(const CaptureOptions& options) {
     return {.source = Source::kMeasuredCpu,
@@ -175,7 +105,7 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     models::Workload smallest = workload;
     smallest.batch_size = 1;
     models::Training training(smallest);
-    Sweep(training, sweep, callbacks, trace).run();
+    sweep_batches(training, sweep, swept_memory(), callbacks, trace);
 }
 
 }  // namespace profiler

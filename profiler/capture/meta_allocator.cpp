@@ -29,7 +29,7 @@ c10::DataPtr MetaAllocator::allocate(size_t size) {
     if (size == 0) return {nullptr, nullptr, &free_block, meta};
     auto block = std::make_unique<Block>(Block{.size_bytes = static_cast<int64_t>(size)});
     const std::lock_guard lock(mutex_);
-    if (listener_) listener_->on_alloc(*block);
+    if (listener_) listener_->on_alloc(*block, address_of(*block));
     link(*block);
     allocated_bytes_ += block->size_bytes;
     return {nullptr, block.release(), &free_block, meta};

@@ -33,7 +33,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     MetaKernels kernels(target.capability);
     std::optional<PublishedTempo> published;
     if (workload.recipe.kernels == models::Kernels::kPublished) published.emplace();
-    Recorder recorder(trace, {.allocator = &allocator,
+    Recorder recorder(trace, {.allocations = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,
                               .ops = OpSet::kCuda});

@@ -1,13 +1,11 @@
 #pragma once
 
+#include "profiler/capture/allocation_source.h"
+
 #include <c10/core/Allocator.h>
 
 #include <cstdint>
 #include <mutex>
-
-namespace c10 {
-struct StorageImpl;
-}
 
 namespace profiler {
 
@@ -21,17 +19,23 @@ struct Block {
     int32_t reserved = 0;
 };
 
-/// Hears of every allocation and free, in their total order, under the allocator's lock.
-class AllocationListener {
-public:
-    virtual ~AllocationListener() = default;
-    virtual void on_alloc(Block& block) = 0;
-    virtual void on_free(const Block& block) = 0;
-};
-
 /// An allocator that knows its live blocks and tells a listener of each allocation and free.
-class RecordedAllocator : public c10::Allocator {
+class RecordedAllocator : public c10::Allocator, public AllocationSource {
 public:
+    void start(AllocationListener& listener) override {
+        set_listener(&listener);
+        for_each_live([&](Block& block) { listener.on_alloc(block, address_of(block)); });
+    }
+    void stop() override {
+        set_listener(nullptr);
+        for_each_live([](Block& block) { block.allocation = -1; });
+    }
+    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override {
+        const Block* const block = block_of(storage);
+        if (!block || block->allocation < 0) return {};
+        return Id<Allocation>(static_cast<std::size_t>(block->allocation));
+    }
+
     /// The block behind a storage; null when another allocator made it.
     virtual Block* block_of(const c10::StorageImpl& storage) const = 0;
     /// Where the block's data is; 0 on a device that has no memory.

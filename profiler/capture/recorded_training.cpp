@@ -1,5 +1,9 @@
 #include "profiler/capture/recorded_training.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 namespace profiler {
 
 void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done,
@@ -31,6 +35,23 @@ void warm_up(models::Training& training, int64_t steps, models::StepListener* li
     for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
         report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
         training.step(&cancellable);
+    }
+}
+
+void note_step(Recorder& recorder, const models::Training& training, int64_t step, double loss) {
+    if (!std::isfinite(loss)) {
+        recorder.add_note(
+            "loss_not_finite", Severity::kWarning,
+            fmt::format("The loss of step {} is {}: memory and time are still right, the "
+                        "training is not; try a smaller learning rate or fp32.",
+                        step, loss));
+    }
+    if (training.skipped_update()) {
+        recorder.add_note(
+            "update_skipped", Severity::kWarning,
+            fmt::format("The optimizer did not run in step {}, because a gradient overflowed in 16 "
+                        "bits: its memory and time are missing; record later steps (--warmup).",
+                        step));
     }
 }
 

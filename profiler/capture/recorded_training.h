@@ -22,6 +22,10 @@ void describe_storages(Recorder& recorder, const models::Training& training);
 void warm_up(models::Training& training, int64_t steps, models::StepListener* listener,
              const CaptureCallbacks& callbacks);
 
+/// Notes what was wrong with a recorded step: a loss that is not finite, an optimizer that did not
+/// run.
+void note_step(Recorder& recorder, const models::Training& training, int64_t step, double loss);
+
 /// Passes phases on to `next` (null: to nobody), and ends the step when the user has cancelled.
 class CancellableListener final : public models::StepListener {
 public:

@@ -25,6 +25,13 @@ thread_local std::vector<OpFrame> op_stack;
 /// The next recorder's; its address would not do, a later recorder may have the same.
 std::atomic<uint64_t> next_generation{1};
 
+/// Each thread counts its sequence numbers for itself, and a checkpoint runs forward ops on the
+/// thread of the backward pass.
+int64_t forward_key(uint64_t thread, int64_t sequence_number) {
+    constexpr int kNumberBits = 44;  // 10^13 ops of a thread
+    return static_cast<int64_t>(thread << kNumberBits) | sequence_number;
+}
+
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
 }  // namespace
@@ -45,11 +52,14 @@ PhaseKind phase_kind(models::TrainingPhase phase) {
 
 Recorder::Recorder(Trace& trace, const RecorderOptions& options)
     : trace_(trace),
-      allocator_(options.allocator ? *options.allocator : TrackingAllocator::instance()),
+      allocations_(options.allocations ? *options.allocations : TrackingAllocator::instance()),
       time_basis_(options.time_basis),
       ops_(options.ops),
+      observer_(options.observer),
       generation_(next_generation++),
-      start_(std::chrono::steady_clock::now()) {
+      start_(std::chrono::steady_clock::now()),
+      device_(options.device) {
+    if (device_.valid()) return;
     device_ = trace_.devices.append({.name = trace_.strings.intern(options.device_name)});
 }
 
@@ -62,8 +72,7 @@ int64_t Recorder::now_ns() const {
 
 void Recorder::start_allocations() {
     recording_ = true;
-    allocator_.set_listener(this);
-    allocator_.for_each_live([&](Block& block) { on_alloc(block); });
+    allocations_.start(*this);
 }
 
 void Recorder::start_ops() {
@@ -75,8 +84,7 @@ void Recorder::stop() {
     if (!recording_) return;
     install_torch_hooks(nullptr);
     models::set_observer(nullptr);
-    allocator_.set_listener(nullptr);
-    allocator_.for_each_live([](Block& block) { block.allocation = -1; });
+    allocations_.stop();
     recording_ = false;
 }
 
@@ -114,13 +122,19 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 
 // ---- allocations -----------------------------------------------------------------------------
 
-void Recorder::on_alloc(Block& block) {
+LockedMoment Recorder::next_action() {
+    std::unique_lock lock(mutex_);
+    const AllocatorMoment moment{.event = next_event_++, .time_ns = now_ns(), .op = current_op()};
+    return {std::move(lock), moment};
+}
+
+void Recorder::on_alloc(Block& block, int64_t address) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
     const Id<Allocation> allocation =
         trace_.allocations.append({.device = device_,
-                                   .address = allocator_.address_of(block),
+                                   .address = address,
                                    .requested_bytes = block.size_bytes,
                                    .block_bytes = block.size_bytes,
                                    .alloc_event = next_event_++,
@@ -129,8 +143,6 @@ void Recorder::on_alloc(Block& block) {
                                    .storage = storage});
     trace_.storages.append(
         {.allocation = allocation, .size_bytes = block.size_bytes, .role = Role::kTemporary});
-    storage_names_.emplace_back();
-    storage_tensors_.emplace_back();
     block.allocation = allocation.value;
 }
 
@@ -151,6 +163,27 @@ void Recorder::on_free(const Block& block) {
 // ---- ops -------------------------------------------------------------------------------------
 
 Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
+    RunningOp running = record_begin(function);
+    if (!observer_) return running;
+    if (running.node_scope.valid()) observer_->on_scope_begin(scope_path(running.node_scope));
+    observer_->on_op_begin(running.id);
+    return running;
+}
+
+void Recorder::end_op(const at::RecordFunction& function, const RunningOp& running) {
+    if (observer_) {
+        observer_->on_op_end();
+        if (running.node_scope.valid()) observer_->on_scope_end();
+    }
+    record_end(function, running);
+}
+
+std::string Recorder::scope_path(Id<Scope> scope) {
+    const std::lock_guard lock(mutex_);
+    return std::string(trace_.text(trace_.scopes.get<&Scope::path>(scope)));
+}
+
+Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id(trace_.ops.size());
     Op op{.name = trace_.strings.intern(function.name()),
@@ -166,12 +199,16 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     op.start_ns = now_ns();
     trace_.ops.append(op);
     op_stack.push_back({.id = id, .name = op.name});
-    if (!op_class) return {.id = id};
+    const Id<Scope> node_scope =
+        function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.scope : Id<Scope>();
+    if (!op_class) return {.id = id, .node_scope = node_scope};
     const auto arguments = function.inputs();
     const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
     add_edges(id, inputs, Access::kRead);
     const std::size_t num_first = arguments.empty() ? 0 : tensors_of({arguments.data(), 1}).size();
-    return {.id = id, .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
+    return {.id = id,
+            .node_scope = node_scope,
+            .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
 }
 
 /// A node of the backward pass carries the sequence number that its forward op drew. Inside a
@@ -180,7 +217,8 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
 void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id) {
     const bool backward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
     if (backward) {
-        const auto found = forward_ops_.find(function.seqNr());
+        const auto found =
+            forward_ops_.find(forward_key(function.forwardThreadId(), function.seqNr()));
         if (found == forward_ops_.end()) return;
         op.forward = found->second;
         // The engine's frame around the node began before the node was known.
@@ -191,14 +229,16 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
     } else {
         if (op.parent.valid()) op.forward = trace_.ops.get<&Op::forward>(op.parent);
         // Also inside backward: a checkpoint runs forward ops there, and their nodes ask for them.
-        if (function.seqNr() >= 0) forward_ops_[function.seqNr()] = id;
+        if (function.seqNr() >= 0) {
+            forward_ops_[forward_key(function.threadId(), function.seqNr())] = id;
+        }
     }
     if (op.forward.valid() && !op.scope.valid()) {
         op.scope = trace_.ops.get<&Op::scope>(op.forward);
     }
 }
 
-void Recorder::end_op(const at::RecordFunction& function, const RunningOp& running) {
+void Recorder::record_end(const at::RecordFunction& function, const RunningOp& running) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
@@ -270,10 +310,15 @@ std::size_t Recorder::TensorKeyHash::operator()(const TensorKey& key) const {
 
 Id<Storage> Recorder::storage_of(const at::Tensor& tensor) const {
     if (!tensor.defined() || !tensor.has_storage()) return {};
-    const Block* const block = allocator_.block_of(*tensor.storage().unsafeGetStorageImpl());
-    if (!block || block->allocation < 0) return {};
-    return trace_.allocations.get<&Allocation::storage>(
-        Id<Allocation>(static_cast<std::size_t>(block->allocation)));
+    const Id<Allocation> allocation =
+        allocations_.allocation_of(*tensor.storage().unsafeGetStorageImpl());
+    if (!allocation.valid()) return {};
+    return trace_.allocations.get<&Allocation::storage>(allocation);
+}
+
+Recorder::StorageDetail& Recorder::detail_of(Id<Storage> storage) {
+    if (storage.index() >= storage_details_.size()) storage_details_.resize(trace_.storages.size());
+    return storage_details_[storage.index()];
 }
 
 Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
@@ -284,7 +329,7 @@ Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
                         .strides = trace_.strings.intern(list_text(tensor.strides())),
                         .dtype = dtype_of(tensor.scalar_type())};
     if (const auto found = tensors_.find(key); found != tensors_.end()) return found->second;
-    StringId name = storage_names_[storage.index()];
+    StringId name = detail_of(storage).name;
     if (!name.valid()) {
         const Id<Op> maker = trace_.allocations.get<&Allocation::op>(
             trace_.storages.get<&Storage::allocation>(storage));
@@ -301,16 +346,16 @@ Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
                                                  .strides = key.strides,
                                                  .dtype = key.dtype});
     tensors_.emplace(key, id);
-    storage_tensors_[storage.index()].push_back(id);
+    detail_of(storage).tensors.push_back(id);
     return id;
 }
 
 /// The first name stays: a layer's output is the next layer's input and keeps one name.
 void Recorder::name_storage(Id<Storage> storage, StringId name) {
-    StringId& current = storage_names_[storage.index()];
-    if (current.valid()) return;
-    current = name;
-    for (const Id<Tensor> tensor : storage_tensors_[storage.index()]) {
+    StorageDetail& detail = detail_of(storage);
+    if (detail.name.valid()) return;
+    detail.name = name;
+    for (const Id<Tensor> tensor : detail.tensors) {
         trace_.tensors.set<&Tensor::name>(tensor, name);
     }
 }
@@ -345,6 +390,14 @@ Id<Save> Recorder::save(const at::Tensor& tensor) {
 void Recorder::release(Id<Save> save) {
     const std::lock_guard lock(mutex_);
     trace_.saves.set<&Save::released_event>(save, next_event_);
+}
+
+void Recorder::on_scope_begin(std::string_view path) noexcept {
+    if (observer_) observer_->on_scope_begin(path);
+}
+
+void Recorder::on_scope_end() noexcept {
+    if (observer_) observer_->on_scope_end();
 }
 
 void Recorder::on_note(std::string_view code, std::string_view sentence) {

@@ -2,8 +2,8 @@
 
 #include "models/observer.h"
 #include "models/training.h"
+#include "profiler/capture/allocation_source.h"
 #include "profiler/capture/op_cost.h"
-#include "profiler/capture/recorded_allocator.h"
 #include "profiler/trace/trace.h"
 
 #include <ATen/core/Tensor.h>
@@ -32,12 +32,25 @@ namespace profiler {
 
 PhaseKind phase_kind(models::TrainingPhase phase);
 
+/// Hears of ops and modules on the thread that runs them; each kind nests.
+class RunObserver {
+public:
+    virtual ~RunObserver() = default;
+    virtual void on_op_begin(Id<Op> op) noexcept = 0;
+    virtual void on_op_end() noexcept = 0;
+    /// From model code; in backward, from each node with its forward op's module.
+    virtual void on_scope_begin(std::string_view path) noexcept = 0;
+    virtual void on_scope_end() noexcept = 0;
+};
+
 /// What is recorded, and how it is counted.
 struct RecorderOptions {
-    RecordedAllocator* allocator = nullptr;       // null: the CPU's
-    std::string_view device_name = "cpu";         // of the allocations' device
+    AllocationSource* allocations = nullptr;      // null: the CPU's
+    Id<Device> device;                            // of the allocations; none: made here
+    std::string_view device_name = "cpu";         // of the device that is made here
     TimeBasis time_basis = TimeBasis::kMeasured;  // kEventOrder: times are event numbers
     OpSet ops = OpSet::kCpu;                      // whose ops have costs
+    RunObserver* observer = nullptr;              // may be null
 };
 
 class Recorder final : public models::Observer,
@@ -68,22 +81,29 @@ public:
 
     /// Since the recorder was made; the number of allocator events so far where there is no time.
     int64_t now_ns() const;
+    /// When time 0 was.
+    std::chrono::steady_clock::time_point start_time() const { return start_; }
     /// Different for every recorder of the process.
     uint64_t generation() const { return generation_; }
 
     // models::Observer
     void on_tensor_named(const at::Tensor& tensor, std::string_view name) override;
     void on_note(std::string_view code, std::string_view sentence) override;
+    void on_scope_begin(std::string_view path) noexcept override;
+    void on_scope_end() noexcept override;
     // models::StepListener
     void on_phase_begin(models::TrainingPhase phase) override;
     void on_phase_end(models::TrainingPhase phase) noexcept override;
     // AllocationListener
-    void on_alloc(Block& block) override;
+    void on_alloc(Block& block, int64_t address) override;
     void on_free(const Block& block) override;
+    LockedMoment next_action() override;
+    std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 
     // From torch_hooks.cpp, on the thread that runs the op.
     struct RunningOp {
         Id<Op> id;
+        Id<Scope> node_scope;            // of a backward node whose forward op is known
         std::optional<OpInputs> inputs;  // of ops that have a cost
     };
     RunningOp begin_op(const at::RecordFunction& function);
@@ -104,6 +124,16 @@ private:
         std::size_t operator()(const TensorKey& key) const;
     };
 
+    /// What is known of a storage besides its row.
+    struct StorageDetail {
+        StringId name;  // none: not named yet
+        std::vector<Id<Tensor>> tensors;
+    };
+
+    std::string scope_path(Id<Scope> scope);
+    RunningOp record_begin(const at::RecordFunction& function);
+    void record_end(const at::RecordFunction& function, const RunningOp& op);
+    StorageDetail& detail_of(Id<Storage> storage);
     Id<Scope> scope_of(const std::string& path);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Tensor> tensor_of(const at::Tensor& tensor);
@@ -113,9 +143,10 @@ private:
     Id<Thread> current_thread();
 
     Trace& trace_;
-    RecordedAllocator& allocator_;
+    AllocationSource& allocations_;
     const TimeBasis time_basis_;
     const OpSet ops_;
+    RunObserver* const observer_;
     const uint64_t generation_;
     std::mutex mutex_;
     std::chrono::steady_clock::time_point start_;
@@ -125,10 +156,9 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<Scope>> scopes_;
-    std::unordered_map<int64_t, Id<Op>> forward_ops_;  // autograd sequence number -> op
+    std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
     std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
-    std::vector<StringId> storage_names_;  // by storage; none: not named yet
-    std::vector<std::vector<Id<Tensor>>> storage_tensors_;
+    std::vector<StorageDetail> storage_details_;  // by storage
 };
 
 }  // namespace profiler

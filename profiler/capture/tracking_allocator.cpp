@@ -44,7 +44,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     refuse_over_limit(size_bytes);
     c10::DataPtr memory = ask_upstream(size_bytes);
     auto* const block = new (memory.get()) Block{.magic = kMagic, .size_bytes = size_bytes};
-    if (listener_) listener_->on_alloc(*block);  // may throw: nothing is counted yet
+    if (listener_) listener_->on_alloc(*block, address_of(*block));  // may throw: before counting
     link(*block);
     allocated_bytes_ += size_bytes;
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);

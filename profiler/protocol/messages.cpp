@@ -16,6 +16,7 @@ json fields(const Hello& hello) { return {{"version", hello.version}}; }
 json fields(const Request& request) {
     return {{"request", kRequestNames[static_cast<std::size_t>(request.kind)]},
             {"workload", request.workload},
+            {"device", request.device},
             {"output_path", request.output_path},
             {"memory_limit_bytes", request.memory_limit_bytes},
             {"warmup_steps", request.warmup_steps},
@@ -62,6 +63,7 @@ Request request_from(const json& header) {
     if (kind == kRequestNames.size()) throw std::invalid_argument("unknown request " + name);
     request.kind = static_cast<RequestKind>(kind);
     request.workload = header.at("workload");
+    header.at("device").get_to(request.device);
     header.at("output_path").get_to(request.output_path);
     header.at("memory_limit_bytes").get_to(request.memory_limit_bytes);
     header.at("warmup_steps").get_to(request.warmup_steps);

@@ -17,7 +17,7 @@
 /// result or error.
 namespace profiler {
 
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 3;
 /// Descriptor of the worker's end of the socket pair; standard output and error stay the log.
 inline constexpr int kWorkerDescriptor = 3;
 
@@ -34,6 +34,7 @@ enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kMetaTrace };
 struct Request {
     RequestKind kind = RequestKind::kDoctor;
     nlohmann::json workload;          // of models::Workload
+    std::string device = "cpu";       // "cpu" or "cuda": where to train
     std::string output_path;          // the final name, ending in .tscope
     int64_t memory_limit_bytes = -1;  // -1: none
     int64_t warmup_steps = 1;

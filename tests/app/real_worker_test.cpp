@@ -55,6 +55,18 @@ TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
 }
 
+TEST_F(RealWorker, CudaWithoutAGpuSaysWhatIsMissingAndHowToGoOn) {
+    if (std::filesystem::exists("/proc/driver/nvidia/version")) GTEST_SKIP() << "there is a driver";
+    for (const char* command : {"capture", "sweep"}) {
+        const Ran ran = run(small(command, folder_ / "cuda.tscope", {"--device", "cuda"}));
+        EXPECT_EQ(ran.exit_code, 1) << ran.err;
+        EXPECT_EQ(ran.out, "");
+        EXPECT_THAT(ran.err, HasSubstr("no NVIDIA driver"));
+        EXPECT_THAT(ran.err, HasSubstr("--device predict:GPU"));
+        EXPECT_TRUE(std::filesystem::is_empty(folder_ / ""));
+    }
+}
+
 TEST_F(RealWorker, ASweepFindsTheLargestBatchUnderALimit) {
     const std::string out = folder_ / "sweep.tscope";
     const Ran ran = run(small("sweep", out, {"--batch", "1", "--memory-limit", "24MiB", "--json"}));

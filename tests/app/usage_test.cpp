@@ -87,7 +87,6 @@ TEST(Usage, UnknownNamesSayWhatThereIs) {
     expect_usage_error(capture({"--precision", "fp8"}), "bf16");
     expect_usage_error(capture({"--head", "tail"}), "squad");
     expect_usage_error(capture({"--device", "tpu"}), "cpu");
-    expect_usage_error(capture({"--device", "cuda"}), "--device cpu");
     expect_usage_error(capture({"--padding", "left"}), "random");
 }
 

@@ -85,6 +85,7 @@ T round_trip(const T& message) {
 TEST(Messages, KeepEveryField) {
     const Request request = round_trip(Request{.kind = RequestKind::kSweep,
                                                .workload = {{"model", {{"name", "bert-large"}}}},
+                                               .device = "cuda",
                                                .output_path = "out/ä.tscope",
                                                .memory_limit_bytes = int64_t{16} << 30,
                                                .warmup_steps = 2,
@@ -93,6 +94,7 @@ TEST(Messages, KeepEveryField) {
                                                .batch_sizes = {1, 2, 64}});
     EXPECT_EQ(request.kind, RequestKind::kSweep);
     EXPECT_EQ(request.workload["model"]["name"], "bert-large");
+    EXPECT_EQ(request.device, "cuda");
     EXPECT_EQ(request.output_path, "out/ä.tscope");
     EXPECT_EQ(request.memory_limit_bytes, int64_t{16} << 30);
     EXPECT_EQ(request.warmup_steps, 2);

@@ -1,0 +1,97 @@
+#include "profiler/capture/batch_sweep.h"
+
+#include "profiler/capture/recorded_training.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+
+namespace profiler {
+namespace {
+
+/// CUDA's libraries allocate beside the allocator, and fail with errors of their own.
+bool is_out_of_memory(const c10::Error& error) {
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+    const std::string_view text = error.what_without_backtrace();
+    return text.find("out of memory") != text.npos || text.find("ALLOC_FAILED") != text.npos;
+}
+
+class Sweep {
+public:
+    Sweep(models::Training& training, const SweepOptions& options, const SweptMemory& memory,
+          const CaptureCallbacks& callbacks, Trace& trace)
+        : training_(training),
+          options_(options),
+          memory_(memory),
+          callbacks_(callbacks),
+          trace_(trace) {}
+
+    void run() {
+        if (!options_.batch_sizes.empty()) {
+            for (const int64_t batch_size : options_.batch_sizes) try_batch(batch_size);
+            return;
+        }
+        int64_t fits = 0;
+        int64_t fails = 0;
+        for (int64_t batch_size = 1; fails == 0 && batch_size <= options_.max_batch_size;
+             batch_size *= 2) {
+            (try_batch(batch_size) ? fits : fails) = batch_size;
+        }
+        while (fails - fits > 1) {
+            const int64_t middle = fits + (fails - fits) / 2;
+            (try_batch(middle) ? fits : fails) = middle;
+        }
+    }
+
+private:
+    /// Runs the steps of one batch size; the point is kOutOfMemory when they do not fit.
+    bool try_batch(int64_t batch_size) {
+        report(callbacks_, fmt::format("batch {}", batch_size), tried_++, 0);
+        SweepPoint point{.batch_size = batch_size};
+        std::vector<int64_t> step_times_ns;
+        try {
+            training_.set_batch_size(batch_size);
+            memory_.reset_peaks();
+            CancellableListener listener(nullptr, callbacks_);
+            for (int64_t i = 0; i < options_.warmup_steps + options_.steps; ++i) {
+                const auto start = std::chrono::steady_clock::now();
+                training_.step(&listener);
+                const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+                if (i >= options_.warmup_steps) step_times_ns.push_back(elapsed.count());
+            }
+        } catch (const c10::Error& error) {
+            if (!is_out_of_memory(error)) throw;
+            point.outcome = SweepOutcome::kOutOfMemory;
+            memory_.read_refusal(point);
+        }
+        memory_.read_peaks(point);
+        add(point, step_times_ns);
+        return point.outcome == SweepOutcome::kOk;
+    }
+
+    void add(const SweepPoint& point, const std::vector<int64_t>& step_times_ns) {
+        const Id<SweepPoint> id = trace_.sweep_points.append(point);
+        for (const int64_t time : step_times_ns) {
+            trace_.sweep_samples.append({.point = id, .step_time_ns = time});
+        }
+        if (callbacks_.step_done) callbacks_.step_done(trace_);
+    }
+
+    models::Training& training_;
+    const SweepOptions& options_;
+    const SweptMemory& memory_;
+    const CaptureCallbacks& callbacks_;
+    Trace& trace_;
+    int64_t tried_ = 0;
+};
+
+}  // namespace
+
+void sweep_batches(models::Training& training, const SweepOptions& options,
+                   const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace) {
+    Sweep(training, options, memory, callbacks, trace).run();
+}
+
+}  // namespace profiler

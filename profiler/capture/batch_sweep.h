@@ -1,0 +1,27 @@
+#pragma once
+
+#include "models/training.h"
+#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/capture_options.h"
+#include "profiler/trace/trace.h"
+
+#include <functional>
+
+/// The largest batch that trains, and the step time at each batch on the way, on any device.
+namespace profiler {
+
+/// What a sweep asks of the device's memory.
+struct SweptMemory {
+    std::function<void()> reset_peaks;
+    std::function<void(SweepPoint&)> read_peaks;
+    /// Bytes asked for and free at the last refusal.
+    std::function<void(SweepPoint&)> read_refusal;
+};
+
+/// Adds a row of `sweep_point` for each batch size tried, and its step times. Running out of memory
+/// is a data point. A step has ended when its loss is known, so that times are whole steps' on a
+/// device that works behind the program's back, too.
+void sweep_batches(models::Training& training, const SweepOptions& options,
+                   const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
+
+}  // namespace profiler

@@ -1,0 +1,100 @@
+#include "profiler/capture/cuda/activity_collector.h"
+
+#include <new>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+template <typename Record>
+std::size_t bytes_of(const std::vector<Record>& records) {
+    return records.capacity() * sizeof(Record);
+}
+
+}  // namespace
+
+ActivityCollector::ActivityCollector(NextActivityRecord next, const CollectorOptions& options)
+    : next_(next), options_(options), reader_([this] { read_buffers(); }) {}
+
+ActivityCollector::~ActivityCollector() {
+    {
+        const std::lock_guard lock(mutex_);
+        ended_ = true;
+    }
+    changed_.notify_all();
+    reader_.join();
+}
+
+std::span<uint8_t> ActivityCollector::request() noexcept try {
+    const std::lock_guard lock(mutex_);
+    if (empty_.empty()) {
+        if (buffers_.size() >= options_.max_buffers) return {};
+        // Not initialized: CUPTI writes what it later calls valid. 8-byte words for its alignment.
+        auto buffer = std::make_unique_for_overwrite<uint64_t[]>(options_.buffer_bytes / 8);
+        buffers_.reserve(buffers_.size() + 1);
+        // So that complete() and the reader, who cannot refuse a buffer, need no memory for it.
+        filled_.reserve(buffers_.size() + 1);
+        empty_.reserve(buffers_.size() + 1);
+        empty_.push_back(reinterpret_cast<uint8_t*>(buffer.get()));
+        buffers_.push_back(std::move(buffer));
+    }
+    uint8_t* const buffer = empty_.back();
+    empty_.pop_back();
+    return {buffer, options_.buffer_bytes / 8 * 8};
+} catch (const std::bad_alloc&) {
+    return {};
+}
+
+void ActivityCollector::complete(uint8_t* buffer, std::size_t valid_bytes) noexcept {
+    if (buffer == nullptr) return;
+    {
+        const std::lock_guard lock(mutex_);
+        filled_.push_back({buffer, valid_bytes});  // within what request() reserved
+    }
+    changed_.notify_all();
+}
+
+void ActivityCollector::read_buffers() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        changed_.wait(lock, [this] { return ended_ || !filled_.empty(); });
+        if (filled_.empty()) return;
+        const Filled filled = filled_.front();
+        filled_.erase(filled_.begin());
+        reading_ = true;
+        lock.unlock();
+        {
+            const std::lock_guard records_lock(records_mutex_);
+            const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
+            if (options_.observe) options_.observe(bytes);
+            parse_activity_buffer(bytes, next_, records_);
+        }
+        lock.lock();
+        reading_ = false;
+        empty_.push_back(filled.buffer);
+        changed_.notify_all();
+    }
+}
+
+ActivityRecords ActivityCollector::take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return filled_.empty() && !reading_; });
+    lock.unlock();
+    const std::lock_guard records_lock(records_mutex_);
+    return std::exchange(records_, {});
+}
+
+int64_t ActivityCollector::host_bytes() const {
+    std::size_t bytes = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        bytes += buffers_.size() * options_.buffer_bytes;
+    }
+    const std::lock_guard lock(records_mutex_);
+    bytes += bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
+             bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
+             bytes_of(records_.overheads);
+    return static_cast<int64_t>(bytes);
+}
+
+}  // namespace profiler

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "profiler/capture/cuda/activity_parser.h"
+#include "profiler/capture/cuda/activity_records.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+/// Where CUPTI's buffers come from, and where they are read.
+///
+///     workload's thread        CUPTI's thread           our thread
+///     request() ─► empty ─► ... filled ─► complete() ─► parse, back to the empty ones
+///
+/// request() and complete() move a pointer under a lock that is held for nothing else, so that the
+/// workload waits for no parsing. When our thread falls behind, new buffers are made, up to a
+/// limit; beyond it CUPTI drops records, and says how many.
+namespace profiler {
+
+struct CollectorOptions {
+    std::size_t buffer_bytes = 4 << 20;  // what Kineto takes as well
+    std::size_t max_buffers = 128;       // 512 MiB
+    /// Sees each filled buffer before it is read, on the reading thread; may be empty.
+    std::function<void(std::span<uint8_t>)> observe = {};
+};
+
+class ActivityCollector {
+public:
+    explicit ActivityCollector(NextActivityRecord next, const CollectorOptions& options = {});
+    ~ActivityCollector();
+    ActivityCollector(const ActivityCollector&) = delete;
+    ActivityCollector& operator=(const ActivityCollector&) = delete;
+
+    // For CUPTI, any thread.
+    /// An empty buffer; an empty span when there are too many.
+    std::span<uint8_t> request() noexcept;
+    /// Takes a buffer of request() back, with `valid_bytes` of records in it.
+    void complete(uint8_t* buffer, std::size_t valid_bytes) noexcept;
+
+    /// Waits until all completed buffers are read; returns what was in them since the last call.
+    ActivityRecords take();
+
+    /// Host memory of the buffers and of the records that wait for take().
+    int64_t host_bytes() const;
+
+private:
+    struct Filled {
+        uint8_t* buffer = nullptr;
+        std::size_t valid_bytes = 0;
+    };
+    void read_buffers();
+
+    const NextActivityRecord next_;
+    const CollectorOptions options_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::unique_ptr<uint64_t[]>> buffers_;  // guarded by mutex_, as all up to records_
+    std::vector<uint8_t*> empty_;
+    std::vector<Filled> filled_;  // oldest first; a few
+    bool reading_ = false;
+    bool ended_ = false;
+    mutable std::mutex records_mutex_;
+    ActivityRecords records_;  // guarded by records_mutex_
+    std::thread reader_;       // last: it uses the others
+};
+
+}  // namespace profiler

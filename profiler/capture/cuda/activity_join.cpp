@@ -1,0 +1,211 @@
+#include "profiler/capture/cuda/activity_join.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+constexpr std::array<std::string_view, 7> kCopyKindNames{
+    "unknown",      "host_to_device", "device_to_host", "device_to_device",
+    "host_to_host", "peer_to_peer",   "memset"};
+
+std::string demangle(std::string_view mangled) {
+    const std::string text(mangled);
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> name(
+        abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), &std::free);
+    return status == 0 && name ? std::string(name.get()) : text;
+}
+
+/// CUPTI's buffers hold records of several streams and threads, each in its own order.
+template <typename Record>
+void sort_by_start(std::vector<Record>& records) {
+    std::stable_sort(records.begin(), records.end(),
+                     [](const Record& a, const Record& b) { return a.start_ns < b.start_ns; });
+}
+
+}  // namespace
+
+ActivityJoin::ActivityJoin(Trace& trace, StreamRows& streams, JoinOptions options)
+    : trace_(trace), streams_(streams), options_(std::move(options)) {}
+
+int64_t ActivityJoin::time_of(uint64_t cupti_ns) const {
+    return cupti_ns == 0 ? -1 : static_cast<int64_t>(cupti_ns) + options_.clock_offset_ns;
+}
+
+// ---- the op of a call ------------------------------------------------------------------------
+
+void ActivityJoin::list_new_ops() {
+    const auto threads = trace_.ops.column<&Op::thread>();
+    for (; listed_ops_ < threads.size(); ++listed_ops_) {
+        const Id<Thread> thread = threads[listed_ops_];
+        if (!thread.valid()) continue;
+        if (thread.index() >= thread_ops_.size()) thread_ops_.resize(thread.index() + 1);
+        thread_ops_[thread.index()].push_back(Id<Op>(listed_ops_));
+    }
+}
+
+/// Ops of a thread nest: the innermost at a time is the last one that began, or one around it.
+Id<Op> ActivityJoin::op_at(uint32_t thread, int64_t time_ns) const {
+    const auto row = threads_.find(thread);
+    if (row == threads_.end() || row->second.index() >= thread_ops_.size()) return {};
+    const std::vector<Id<Op>>& ops = thread_ops_[row->second.index()];
+    const auto starts = trace_.ops.column<&Op::start_ns>();
+    const auto after =
+        std::upper_bound(ops.begin(), ops.end(), time_ns,
+                         [&](int64_t time, Id<Op> op) { return time < starts[op.index()]; });
+    if (after == ops.begin()) return {};
+    Id<Op> op = *std::prev(after);
+    while (op.valid() && trace_.ops.get<&Op::end_ns>(op) < time_ns) {
+        op = trace_.ops.get<&Op::parent>(op);
+    }
+    return op;
+}
+
+void ActivityJoin::add_origins(const ActivityRecords& records) {
+    std::vector<Origin> added;
+    added.reserve(records.op_correlations.size());
+    for (const OpCorrelation& record : records.op_correlations) {
+        if (record.external_id == 0 || record.external_id > trace_.ops.size()) continue;
+        added.push_back({record.correlation, Id<Op>(record.external_id - 1)});
+    }
+    const auto by_correlation = [](const Origin& a, const Origin& b) {
+        return a.correlation < b.correlation;
+    };
+    std::stable_sort(added.begin(), added.end(), by_correlation);
+    // Calls without an id, by where they were made.
+    const std::size_t with_id = added.size();
+    for (const ApiRecord& api : records.apis) {
+        const bool known =
+            std::binary_search(added.begin(), added.begin() + static_cast<std::ptrdiff_t>(with_id),
+                               Origin{api.correlation, {}}, by_correlation);
+        if (known || api.start_ns == 0) continue;
+        const Id<Op> op = op_at(api.thread, time_of(api.start_ns));
+        if (op.valid()) added.push_back({api.correlation, op});
+    }
+    std::stable_sort(added.begin(), added.end(), by_correlation);
+    const auto middle = static_cast<std::ptrdiff_t>(origins_.size());
+    origins_.insert(origins_.end(), added.begin(), added.end());
+    std::inplace_merge(origins_.begin(), origins_.begin() + middle, origins_.end(), by_correlation);
+}
+
+Id<Op> ActivityJoin::op_of(uint32_t correlation) const {
+    const auto found = std::lower_bound(
+        origins_.begin(), origins_.end(), correlation,
+        [](const Origin& origin, uint32_t value) { return origin.correlation < value; });
+    return found != origins_.end() && found->correlation == correlation ? found->op : Id<Op>();
+}
+
+// ---- rows ------------------------------------------------------------------------------------
+
+Id<Thread> ActivityJoin::thread_row(uint32_t system_id) {
+    const auto [found, is_new] = threads_.try_emplace(system_id);
+    if (is_new) {
+        found->second = trace_.threads.append(
+            {.name = trace_.strings.intern("worker"), .system_id = system_id});
+    }
+    return found->second;
+}
+
+StringId ActivityJoin::kernel_name(std::string_view mangled) {
+    const auto [found, is_new] = kernel_names_.try_emplace(mangled.data());
+    if (is_new) found->second = trace_.strings.intern(demangle(mangled));
+    return found->second;
+}
+
+void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
+    sort_by_start(kernels);
+    for (const KernelRecord& kernel : kernels) {
+        const Id<Op> op = op_of(kernel.correlation);
+        counts_.without_op += op.valid() ? 0 : 1;
+        counts_.without_time += kernel.start_ns == 0 || kernel.end_ns == 0 ? 1 : 0;
+        trace_.kernels.append(
+            {.name = kernel_name(kernel.name),
+             .stream = streams_.row_of(options_.stream_handle(kernel.context, kernel.stream)),
+             .op = op,
+             .correlation = kernel.correlation,
+             .start_ns = time_of(kernel.start_ns),
+             .end_ns = time_of(kernel.end_ns),
+             .grid_x = kernel.grid.x,
+             .grid_y = kernel.grid.y,
+             .grid_z = kernel.grid.z,
+             .block_x = kernel.block.x,
+             .block_y = kernel.block.y,
+             .block_z = kernel.block.z,
+             .registers_per_thread = kernel.registers_per_thread,
+             .shared_memory_bytes = kernel.shared_memory_bytes});
+    }
+}
+
+void ActivityJoin::add_copies(std::vector<CopyRecord>& copies) {
+    sort_by_start(copies);
+    for (const CopyRecord& copy : copies) {
+        const Id<Op> op = op_of(copy.correlation);
+        counts_.without_op += op.valid() ? 0 : 1;
+        counts_.without_time += copy.start_ns == 0 || copy.end_ns == 0 ? 1 : 0;
+        trace_.memcpys.append(
+            {.kind = trace_.strings.intern(kCopyKindNames[static_cast<std::size_t>(copy.kind)]),
+             .stream = streams_.row_of(options_.stream_handle(copy.context, copy.stream)),
+             .op = op,
+             .correlation = copy.correlation,
+             .start_ns = time_of(copy.start_ns),
+             .end_ns = time_of(copy.end_ns),
+             .size_bytes = copy.size_bytes});
+    }
+}
+
+/// A call of the runtime calls the driver under the same correlation: one row says it all.
+void ActivityJoin::add_apis(std::vector<ApiRecord>& apis) {
+    std::vector<uint32_t> runtime;
+    for (const ApiRecord& api : apis) {
+        if (api.domain == ApiDomain::kRuntime) runtime.push_back(api.correlation);
+    }
+    std::sort(runtime.begin(), runtime.end());
+    sort_by_start(apis);
+    for (const ApiRecord& api : apis) {
+        if (api.domain == ApiDomain::kDriver &&
+            std::binary_search(runtime.begin(), runtime.end(), api.correlation)) {
+            continue;
+        }
+        const uint64_t key = uint64_t{api.function} * 2 + static_cast<uint64_t>(api.domain);
+        const auto [name, is_new] = api_names_.try_emplace(key);
+        if (is_new) {
+            name->second = trace_.strings.intern(options_.api_name(api.domain, api.function));
+        }
+        trace_.apis.append({.name = name->second,
+                            .thread = thread_row(api.thread),
+                            .op = op_of(api.correlation),
+                            .correlation = api.correlation,
+                            .start_ns = time_of(api.start_ns),
+                            .end_ns = time_of(api.end_ns)});
+    }
+}
+
+void ActivityJoin::add_overheads(const std::vector<OverheadRecord>& overheads) {
+    for (const OverheadRecord& overhead : overheads) {
+        trace_.annotations.append({.text = trace_.strings.intern(overhead.name),
+                                   .start_ns = time_of(overhead.start_ns),
+                                   .end_ns = time_of(overhead.end_ns)});
+    }
+}
+
+void ActivityJoin::add(ActivityRecords records) {
+    for (; listed_threads_ < trace_.threads.size(); ++listed_threads_) {
+        const Id<Thread> row(listed_threads_);
+        threads_.insert_or_assign(trace_.threads.get<&Thread::system_id>(row), row);
+    }
+    list_new_ops();
+    add_origins(records);
+    add_kernels(records.kernels);
+    add_copies(records.copies);
+    add_apis(records.apis);
+    add_overheads(records.overheads);
+}
+
+}  // namespace profiler

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "profiler/capture/cuda/activity_records.h"
+#include "profiler/capture/cuda/stream_rows.h"
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+/// From activity records to rows of `kernel`, `memcpy`, `api` and `annotation`, each with its op.
+///
+///     kernel ──correlation──► API call ──external id──► op     the id was pushed when the op began
+///                                      ──thread, time─► op     else: the innermost op that ran on
+///                                                              the call's thread when it began
+///
+/// A pure function of its records and of the trace's ops: no torch, no CUPTI.
+namespace profiler {
+
+struct JoinOptions {
+    int64_t clock_offset_ns = 0;  // time in the trace = CUPTI's time + this
+    /// CUDA's handle of the stream that CUPTI numbers so in a context.
+    std::function<int64_t(uint32_t context, uint32_t stream)> stream_handle;
+    /// "cudaLaunchKernel", of CUPTI's callback id.
+    std::function<std::string(ApiDomain domain, uint32_t function)> api_name;
+};
+
+/// What could not be joined, of all records so far.
+struct JoinCounts {
+    int64_t without_op = 0;    // kernels and copies
+    int64_t without_time = 0;  // kernels and copies: their times are -1
+};
+
+/// External id of an op: 0 stands for none.
+inline uint64_t external_id_of(Id<Op> op) { return static_cast<uint64_t>(op.value) + 1; }
+
+class ActivityJoin {
+public:
+    /// `streams` is shared with the allocator's rows.
+    ActivityJoin(Trace& trace, StreamRows& streams, JoinOptions options);
+
+    /// Adds the rows of `records`, by start time. To be called between steps: the ops that the
+    /// records name have ended. Records of a call may come in any order, and later than its own.
+    void add(ActivityRecords records);
+
+    const JoinCounts& counts() const { return counts_; }
+
+private:
+    /// The op that made a call of the API, and so all work with the call's correlation.
+    struct Origin {
+        uint32_t correlation = 0;
+        Id<Op> op;
+    };
+    void list_new_ops();
+    Id<Op> op_at(uint32_t thread, int64_t time_ns) const;
+    void add_origins(const ActivityRecords& records);
+    Id<Op> op_of(uint32_t correlation) const;
+    int64_t time_of(uint64_t cupti_ns) const;
+    Id<Thread> thread_row(uint32_t system_id);
+    StringId kernel_name(std::string_view mangled);
+
+    void add_kernels(std::vector<KernelRecord>& kernels);
+    void add_copies(std::vector<CopyRecord>& copies);
+    void add_apis(std::vector<ApiRecord>& apis);
+    void add_overheads(const std::vector<OverheadRecord>& overheads);
+
+    Trace& trace_;
+    StreamRows& streams_;
+    JoinOptions options_;
+    JoinCounts counts_;
+    std::size_t listed_ops_ = 0;
+    std::size_t listed_threads_ = 0;
+    std::vector<std::vector<Id<Op>>> thread_ops_;             // by row of thread; by start
+    std::unordered_map<int64_t, Id<Thread>> threads_;         // by system id
+    std::vector<Origin> origins_;                             // by correlation
+    std::unordered_map<const char*, StringId> kernel_names_;  // CUPTI gives a kernel one pointer
+    std::unordered_map<uint64_t, StringId> api_names_;
+};
+
+}  // namespace profiler

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "profiler/capture/cuda/activity_records.h"
+
+#include <cupti.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+/// From a buffer that CUPTI filled to plain records.
+namespace profiler {
+
+/// cuptiActivityGetNextRecord, of the CUPTI that filled the buffer. It only reads the buffer, and
+/// works without a driver.
+using NextActivityRecord = CUptiResult (*)(uint8_t* buffer, size_t valid_bytes,
+                                           CUpti_Activity** record);
+
+/// Kind of the external ids that are pushed for ops; Kineto uses CUSTOM0 and CUSTOM1.
+inline constexpr CUpti_ExternalCorrelationKind kOpCorrelationKind =
+    CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
+
+/// Adds the records of `buffer` to `records`. What cannot be read is counted there: records of
+/// kinds that are not enabled, and buffers that end in the middle (whatever stands before the end
+/// is kept).
+void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
+                           ActivityRecords& records);
+
+/// Adds one record. Returns how many bytes of the buffer it takes; 0 for a kind that is not known.
+std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& records);
+
+}  // namespace profiler

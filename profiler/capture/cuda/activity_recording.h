@@ -1,0 +1,54 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/capture/cuda/activity_parser.h"
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+/// CUPTI's activity buffers in a file, as they came: input for tests on machines without a GPU.
+///
+///     "tscupti1"  version (8 bytes)  chunk  chunk ...
+///     chunk:  size (8)  address (8)  bytes        a text that records point to
+///             size (8)  0 (8)        bytes        a buffer
+///
+/// Records hold pointers to names, which mean nothing in another process: their texts are written
+/// before the buffer, and the reader puts pointers to its own copies there. Little-endian.
+namespace profiler {
+
+class ActivityRecordingWriter {
+public:
+    ActivityRecordingWriter(const std::filesystem::path& path, NextActivityRecord next);
+
+    void add(std::span<uint8_t> buffer);
+    /// Whether all that was added is in the file.
+    bool good() const { return file_.good(); }
+
+private:
+    void add_chunk(uint64_t address, std::string_view bytes);
+
+    std::ofstream file_;
+    NextActivityRecord next_;
+    std::unordered_set<const char*> written_texts_;
+};
+
+struct ActivityRecording {
+    std::vector<std::vector<uint64_t>> buffers;  // in words, for CUPTI's alignment
+    std::deque<std::string> texts;               // to which records in the buffers point
+
+    static std::span<uint8_t> bytes_of(std::vector<uint64_t>& buffer) {
+        return {reinterpret_cast<uint8_t*>(buffer.data()), buffer.size() * 8};
+    }
+};
+
+/// Errors: not there, not a recording, of another CUPTI, cut off.
+models::Result<ActivityRecording> read_activity_recording(const std::filesystem::path& path,
+                                                          NextActivityRecord next);
+
+}  // namespace profiler

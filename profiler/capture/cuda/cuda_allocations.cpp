@@ -1,0 +1,223 @@
+#include "profiler/capture/cuda/cuda_allocations.h"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace profiler {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+using c10::CachingDeviceAllocator::DeviceStats;
+using c10::CachingDeviceAllocator::TraceEntry;
+constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+/// Whom the tracker tells: torch can attach one and never detach it.
+std::atomic<CudaAllocations*> active{nullptr};
+std::atomic<int64_t> refused_bytes{-1};
+std::atomic<int64_t> refused_free_bytes{-1};
+
+RecordedAction action_of(TraceEntry::Action action) {
+    switch (action) {
+        case TraceEntry::ALLOC:
+            return RecordedAction::kAlloc;
+        case TraceEntry::FREE_REQUESTED:
+            return RecordedAction::kFreeRequested;
+        case TraceEntry::FREE_COMPLETED:
+            return RecordedAction::kFreeCompleted;
+        case TraceEntry::SEGMENT_ALLOC:
+            return RecordedAction::kSegmentAlloc;
+        case TraceEntry::SEGMENT_FREE:
+            return RecordedAction::kSegmentFree;
+        case TraceEntry::SEGMENT_MAP:
+            return RecordedAction::kSegmentMap;
+        case TraceEntry::SEGMENT_UNMAP:
+            return RecordedAction::kSegmentUnmap;
+        case TraceEntry::OOM:
+            return RecordedAction::kOom;
+        case TraceEntry::SNAPSHOT:
+            break;
+    }
+    return RecordedAction::kSnapshot;
+}
+
+int64_t handle_of(void* stream) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(stream));
+}
+
+std::vector<RecordedBlock> blocks_of(const c10::CachingDeviceAllocator::SegmentInfo& segment) {
+    std::vector<RecordedBlock> blocks;
+    auto address = static_cast<int64_t>(segment.address);
+    for (const auto& block : segment.blocks) {
+        const BlockState state = block.allocated ? BlockState::kAllocated
+                                 : block.active  ? BlockState::kPendingFree
+                                                 : BlockState::kInactive;
+        const auto size_bytes = static_cast<int64_t>(block.size);
+        blocks.push_back({.address = address,
+                          .size_bytes = size_bytes,
+                          .requested_bytes = static_cast<int64_t>(block.requested_size),
+                          .state = state});
+        address += size_bytes;
+    }
+    return blocks;
+}
+
+/// Private pools in the order in which they are met, from 1; the default one is 0.
+int64_t number_of(std::map<c10::MempoolId_t, int64_t>& pools, const c10::MempoolId_t& id) {
+    if (id == c10::MempoolId_t{0, 0}) return 0;
+    return pools.try_emplace(id, static_cast<int64_t>(pools.size()) + 1).first->second;
+}
+
+std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot,
+                                         c10::DeviceIndex device,
+                                         std::map<c10::MempoolId_t, int64_t>& pools) {
+    std::vector<RecordedSegment> segments;
+    for (const auto& segment : snapshot.segments) {
+        if (segment.device != device) continue;
+        segments.push_back({.address = static_cast<int64_t>(segment.address),
+                            .size_bytes = static_cast<int64_t>(segment.total_size),
+                            .stream = handle_of(segment.stream),
+                            .pool = number_of(pools, segment.owner_private_pool_id),
+                            .is_small = !segment.is_large,
+                            .is_expandable = segment.is_expandable,
+                            .blocks = blocks_of(segment)});
+    }
+    std::sort(segments.begin(), segments.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    return segments;
+}
+
+allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, false); }
+
+}  // namespace
+
+/// torch tells a thread's memory profiler of each block, with its size after rounding. It follows
+/// into the threads of the backward pass, as autograd hands thread-local state on.
+class CudaAllocations::BlockSizeReporter final : public c10::MemoryReportingInfoBase {
+public:
+    explicit BlockSizeReporter(c10::DeviceIndex device) : device_(device) {}
+
+    void reportMemoryUsage(void* address, int64_t size_bytes, size_t allocated_bytes,
+                           size_t reserved_bytes, c10::Device device) override {
+        CudaAllocations* const allocations = active.load(std::memory_order_acquire);
+        if (!allocations || !device.is_cuda() || device.index() != device_) return;
+        allocations->on_report(address, size_bytes, static_cast<int64_t>(allocated_bytes),
+                               static_cast<int64_t>(reserved_bytes));
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+
+private:
+    c10::DeviceIndex device_;
+};
+
+CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device)
+    : rows_(trace, streams), device_(device) {
+    TORCH_CHECK(allocator::name() == "native", "the allocator '", allocator::name(),
+                "' is set, whose actions cannot be recorded: unset PYTORCH_ALLOC_CONF");
+    TORCH_CHECK(std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr,
+                "PYTORCH_NO_CUDA_MEMORY_CACHING is set, and without the caching allocator nothing "
+                "can be recorded: unset it");
+    [[maybe_unused]] static const bool attached = [] {
+        allocator::attachAllocatorTraceTracker(&on_any_entry);
+        return true;
+    }();
+}
+
+CudaAllocations::~CudaAllocations() { stop(); }
+
+void CudaAllocations::start(AllocationListener& listener) {
+    listener_ = &listener;
+    const std::vector<RecordedSegment> held = segments_of(take_snapshot(), device_, pools_);
+    rows_.load(held, [&] { return listener.next_action().moment; });
+    active.store(this, std::memory_order_release);
+    reporter_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
+                                                      std::make_shared<BlockSizeReporter>(device_));
+}
+
+void CudaAllocations::stop() {
+    if (active.load() != this) return;
+    reporter_.reset();
+    active.store(nullptr);
+    listener_ = nullptr;
+}
+
+void CudaAllocations::on_any_entry(const TraceEntry& entry) {
+    CudaAllocations* const allocations = active.load(std::memory_order_acquire);
+    if (allocations && entry.device_ == allocations->device_) allocations->on_entry(entry);
+}
+
+void CudaAllocations::on_entry(const TraceEntry& entry) {
+    const LockedMoment locked = listener_->next_action();
+    rows_.apply({.action = action_of(entry.action_),
+                 .address = static_cast<int64_t>(entry.addr_),
+                 .size_bytes = static_cast<int64_t>(entry.size_),
+                 .stream = handle_of(entry.stream_),
+                 .pool = number_of(pools_, entry.mempool_)},
+                locked.moment);
+}
+
+void CudaAllocations::on_report(const void* address, int64_t size_bytes, int64_t allocated_bytes,
+                                int64_t reserved_bytes) {
+    const auto lock = listener_->lock_rows();
+    if (size_bytes > 0) {
+        rows_.set_block_bytes(static_cast<int64_t>(reinterpret_cast<uintptr_t>(address)),
+                              size_bytes);
+    }
+    const bool same =
+        rows_.allocated_bytes() == allocated_bytes && rows_.reserved_bytes() == reserved_bytes;
+    differing_totals_ += same ? 0 : 1;
+}
+
+Id<Allocation> CudaAllocations::allocation_of(const c10::StorageImpl& storage) const {
+    if (!storage.device().is_cuda() || storage.device().index() != device_) return {};
+    return rows_.at(static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage.data_ptr().get())));
+}
+
+// ---- the allocator itself --------------------------------------------------------------------
+
+CudaMemory CudaAllocations::memory(c10::DeviceIndex device) {
+    const DeviceStats stats = allocator::getDeviceStats(device);
+    return {.allocated_bytes = stats.allocated_bytes[kAggregate].current,
+            .reserved_bytes = stats.reserved_bytes[kAggregate].current,
+            .peak_allocated_bytes = stats.allocated_bytes[kAggregate].peak,
+            .peak_reserved_bytes = stats.reserved_bytes[kAggregate].peak};
+}
+
+void CudaAllocations::reset_peak(c10::DeviceIndex device) { allocator::resetPeakStats(device); }
+
+std::vector<RecordedSegment> CudaAllocations::segments(c10::DeviceIndex device) {
+    std::map<c10::MempoolId_t, int64_t> pools;
+    return segments_of(take_snapshot(), device, pools);
+}
+
+std::string CudaAllocations::settings_text() {
+    return take_snapshot().config_metadata.last_allocator_settings;
+}
+
+void CudaAllocations::release_cache() { allocator::emptyCache(); }
+
+void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes) {
+    const double fraction =
+        bytes < 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(total_bytes);
+    allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
+}
+
+CudaOutOfMemory CudaAllocations::last_out_of_memory() {
+    return {.requested_bytes = refused_bytes, .free_bytes = refused_free_bytes};
+}
+
+void CudaAllocations::watch_out_of_memory() {
+    refused_bytes = -1;
+    refused_free_bytes = -1;
+    [[maybe_unused]] static const bool attached = [] {
+        allocator::attachOutOfMemoryObserver([](int64_t, size_t asked, size_t, size_t free) {
+            refused_bytes = static_cast<int64_t>(asked);
+            refused_free_bytes = static_cast<int64_t>(free);
+        });
+        return true;
+    }();
+}
+
+}  // namespace profiler

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "profiler/capture/allocation_source.h"
+#include "profiler/capture/cuda/allocator_rows.h"
+#include "profiler/trace/allocator_recording.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// torch's CUDA caching allocator as a source of allocations: the only file that calls it.
+///
+///     trace tracker        every action, with the bytes asked for: rows
+///     memory reporter      after it, on the same thread: the block's size, torch's own totals
+///     snapshot             what there is when recording starts
+///
+/// The tracker runs under the allocator's lock, on the thread that allocates: it takes the
+/// recorder's lock, and nothing that the recorder does under that lock allocates.
+namespace profiler {
+
+struct CudaMemory {
+    int64_t allocated_bytes = 0;
+    int64_t reserved_bytes = 0;
+    int64_t peak_allocated_bytes = 0;
+    int64_t peak_reserved_bytes = 0;
+};
+
+struct CudaOutOfMemory {
+    int64_t requested_bytes = -1;
+    int64_t free_bytes = -1;
+};
+
+class CudaAllocations final : public AllocationSource {
+public:
+    /// For `device` of an initialized CUDA. Errors: c10::Error when the allocator is not torch's
+    /// native caching one, whose actions alone are known.
+    CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device);
+    ~CudaAllocations() override;
+
+    void start(AllocationListener& listener) override;
+    void stop() override;
+    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override;
+
+    const AllocatorRowCounts& counts() const { return rows_.counts(); }
+    /// How often torch's own allocated or reserved bytes were others than those of the rows.
+    int64_t differing_totals() const { return differing_totals_; }
+
+    // Of the allocator itself, recorded or not.
+    static CudaMemory memory(c10::DeviceIndex device);
+    static void reset_peak(c10::DeviceIndex device);
+    static std::vector<RecordedSegment> segments(c10::DeviceIndex device);
+    static std::string settings_text();
+    static void release_cache();
+    /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
+    static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
+    /// The last refusal since watch_out_of_memory().
+    static CudaOutOfMemory last_out_of_memory();
+    static void watch_out_of_memory();
+
+private:
+    class BlockSizeReporter;
+
+    using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
+    static void on_any_entry(const TraceEntry& entry);
+    void on_entry(const TraceEntry& entry);
+    void on_report(const void* address, int64_t size_bytes, int64_t allocated_bytes,
+                   int64_t reserved_bytes);
+
+    AllocatorRows rows_;
+    const c10::DeviceIndex device_;
+    AllocationListener* listener_ = nullptr;
+    std::map<c10::MempoolId_t, int64_t> pools_;  // under the listener's lock
+    int64_t differing_totals_ = 0;
+    std::unique_ptr<c10::DebugInfoGuard> reporter_;
+};
+
+}  // namespace profiler

@@ -1,0 +1,202 @@
+#include "profiler/capture/cuda/cupti_session.h"
+
+#include "profiler/capture/cuda/activity_recording.h"
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <span>
+
+namespace profiler {
+namespace {
+
+/// Whom CUPTI's buffer callbacks reach.
+std::atomic<ActivityCollector*> active_collector{nullptr};
+
+void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
+    ActivityCollector* const collector = active_collector.load();
+    const std::span<uint8_t> bytes = collector ? collector->request() : std::span<uint8_t>();
+    *buffer = bytes.data();
+    *size = bytes.size();
+    *max_records = 0;  // as many as fit
+}
+
+void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+    ActivityCollector* const collector = active_collector.load();
+    if (collector) collector->complete(buffer, valid_bytes);
+}
+
+/// std::chrono::steady_clock, as CUPTI calls it for each of its times.
+uint64_t CUPTIAPI steady_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
+}
+
+constexpr std::array kWorkKinds{
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER,
+    CUPTI_ACTIVITY_KIND_OVERHEAD,          CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+/// Calls that torch makes by the thousand, and that neither start work nor wait for any.
+constexpr std::array kQuietRuntimeCalls{
+    CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020};
+constexpr std::array kQuietDriverCalls{
+    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent, CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
+    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState, CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice};
+
+/// Where the buffers are to be kept for tests; empty: nowhere.
+std::filesystem::path recording_path() {
+    const char* const path = std::getenv("TEMPOSCOPE_CUPTI_RECORDING");
+    return path != nullptr ? path : "";
+}
+
+CollectorOptions collector_options(const CuptiApi& api) {
+    if (recording_path().empty()) return {};
+    const auto writer =
+        std::make_shared<ActivityRecordingWriter>(recording_path(), api.next_record);
+    return {.observe = [writer](std::span<uint8_t> buffer) { writer->add(buffer); }};
+}
+
+}  // namespace
+
+CuptiSession::CuptiSession(const CuptiApi& api)
+    : api_(api), collector_(api.next_record, collector_options(api)) {}
+
+models::Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi& api) {
+    std::unique_ptr<CuptiSession> session(new CuptiSession(api));
+    if (auto ok = session->subscribe(); !ok) return tl::unexpected(ok.error());
+    session->set_up_clock_and_buffers();
+    return session;
+}
+
+models::Result<void> CuptiSession::record_memory() {
+    api_.enable_allocation_source(1);
+    api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
+                         CUPTI_CBID_RESOURCE_MODULE_LOADED);
+    const CUptiResult result = api_.enable(CUPTI_ACTIVITY_KIND_MEMORY2);
+    if (result == CUPTI_SUCCESS) return {};
+    return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
+}
+
+models::Result<void> CuptiSession::subscribe() {
+    std::array<char, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> other_client{};
+    CUpti_SubscriberParams params{.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+                                  .subscriberName = "temposcope",
+                                  .oldSubscriberName = other_client.data(),
+                                  .oldSubscriberSize = other_client.size()};
+    const CUptiResult result = api_.subscribe(&subscriber_, &on_callback, this, &params);
+    if (result == CUPTI_SUCCESS) return {};
+    subscriber_ = nullptr;
+    other_client.back() = '\0';
+    return models::fail("{}",
+                        describe_cupti_refusal(result, api_.name_of(result), other_client.data()));
+}
+
+void CuptiSession::set_up_clock_and_buffers() {
+    // CUPTI's own buffers would otherwise lie in the memory that is measured.
+    uint8_t in_host_memory = 1;
+    size_t size = sizeof in_host_memory;
+    api_.set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &size, &in_host_memory);
+    api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    uses_steady_clock_ = api_.register_timestamp(&steady_now) == CUPTI_SUCCESS;
+    active_collector = &collector_;
+    api_.register_callbacks(&give_buffer, &take_buffer);
+}
+
+models::Result<void> CuptiSession::record_work() {
+    for (const CUpti_ActivityKind kind : kWorkKinds) {
+        const CUptiResult result = api_.enable(kind);
+        if (result == CUPTI_SUCCESS) continue;
+        for (const CUpti_ActivityKind enabled : kWorkKinds) api_.disable(enabled);
+        return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
+    }
+    // Only fewer records are at stake: a refusal is none of the user's concern.
+    for (const auto call : kQuietRuntimeCalls) api_.enable_runtime_call(call, 0);
+    for (const auto call : kQuietDriverCalls) api_.enable_driver_call(call, 0);
+    records_work_ = true;
+    return {};
+}
+
+CuptiSession::~CuptiSession() {
+    if (subscriber_ == nullptr) return;
+    if (records_work_) {
+        for (const CUpti_ActivityKind kind : kWorkKinds) api_.disable(kind);
+    }
+    api_.disable(CUPTI_ACTIVITY_KIND_MEMORY2);
+    // Buffers that CUPTI still holds come back now: later there is nobody to take them.
+    api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    active_collector = nullptr;
+    api_.unsubscribe(subscriber_);
+}
+
+void CuptiSession::push_op(uint64_t external_id) noexcept {
+    if (records_work_) api_.push_id(kOpCorrelationKind, external_id);
+}
+
+void CuptiSession::pop_op() noexcept {
+    uint64_t popped = 0;
+    if (records_work_) api_.pop_id(kOpCorrelationKind, &popped);
+}
+
+ActivityRecords CuptiSession::flush() {
+    api_.flush(0);
+    ActivityRecords records = collector_.take();
+    size_t dropped = 0;
+    if (api_.dropped_records(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
+        records.dropped_records = static_cast<int64_t>(dropped);
+    }
+    return records;
+}
+
+int64_t CuptiSession::steady_clock_offset_ns() const {
+    if (uses_steady_clock_) return 0;
+    // CUPTI's own clock, read between two readings of ours: the closest pair of several.
+    constexpr int kReadings = 16;
+    uint64_t best_gap = UINT64_MAX;
+    int64_t offset_ns = 0;
+    for (int i = 0; i < kReadings; ++i) {
+        uint64_t cupti = 0;
+        const uint64_t before = steady_now();
+        api_.timestamp(&cupti);
+        const uint64_t after = steady_now();
+        if (after - before >= best_gap) continue;
+        best_gap = after - before;
+        offset_ns = static_cast<int64_t>(before + best_gap / 2) - static_cast<int64_t>(cupti);
+    }
+    return offset_ns;
+}
+
+std::optional<uint32_t> CuptiSession::number_of_stream(int64_t handle) const {
+    uint32_t number = 0;
+    auto* const stream = reinterpret_cast<CUstream>(handle);
+    if (api_.stream_id(nullptr, stream, 0, &number) != CUPTI_SUCCESS) return std::nullopt;
+    return number;
+}
+
+std::string CuptiSession::api_name(ApiDomain domain, uint32_t function) const {
+    const bool runtime = domain == ApiDomain::kRuntime;
+    const char* name = nullptr;
+    const CUptiResult result = api_.callback_name(
+        runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, function, &name);
+    if (result == CUPTI_SUCCESS && name != nullptr) return name;
+    return fmt::format("{} call {}", runtime ? "runtime" : "driver", function);
+}
+
+void CUPTIAPI CuptiSession::on_callback(void* session, CUpti_CallbackDomain domain,
+                                        CUpti_CallbackId id, const void*) {
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
+        ++static_cast<CuptiSession*>(session)->loaded_modules_;
+    }
+}
+
+}  // namespace profiler

@@ -1,0 +1,67 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/capture/cuda/activity_collector.h"
+#include "profiler/capture/cuda/cupti_library.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+/// CUPTI as this process's recorder of GPU work. One session at a time in a process: CUPTI serves
+/// one subscriber, and its buffer callbacks have no user data.
+namespace profiler {
+
+class CuptiSession {
+public:
+    /// Becomes CUPTI's client, before the CUDA context, so that CUPTI takes its settings. Nothing
+    /// is recorded yet.
+    /// Errors: one sentence; the process is as before, and can train.
+    static models::Result<std::unique_ptr<CuptiSession>> start(const CuptiApi& api);
+    ~CuptiSession();
+    CuptiSession(const CuptiSession&) = delete;
+    CuptiSession& operator=(const CuptiSession&) = delete;
+
+    /// Records what the process takes from the driver, and counts modules as they load. Errors:
+    /// one sentence.
+    models::Result<void> record_memory();
+    /// Kernels, copies, API calls, overhead and op ids too, from here on.
+    /// Errors: one sentence; nothing of it is recorded then.
+    models::Result<void> record_work();
+
+    /// The calls that this thread makes until pop_op() belong to `external_id`.
+    void push_op(uint64_t external_id) noexcept;
+    void pop_op() noexcept;
+
+    /// All records of work that is complete; the caller has waited for the device. Blocks until
+    /// CUPTI has handed its buffers over and they are read.
+    ActivityRecords flush();
+
+    /// What is to be added to CUPTI's times to make them std::chrono::steady_clock's.
+    int64_t steady_clock_offset_ns() const;
+
+    /// CUPTI's number of a stream of CUDA's, in the current context; none when CUPTI has none.
+    std::optional<uint32_t> number_of_stream(int64_t handle) const;
+    std::string api_name(ApiDomain domain, uint32_t function) const;
+
+    int64_t loaded_modules() const { return loaded_modules_; }
+    int64_t host_bytes() const { return collector_.host_bytes(); }
+
+private:
+    explicit CuptiSession(const CuptiApi& api);
+    models::Result<void> subscribe();
+    void set_up_clock_and_buffers();
+    static void CUPTIAPI on_callback(void* session, CUpti_CallbackDomain domain,
+                                     CUpti_CallbackId id, const void* data);
+
+    const CuptiApi api_;
+    ActivityCollector collector_;
+    CUpti_SubscriberHandle subscriber_ = nullptr;
+    bool records_work_ = false;
+    bool uses_steady_clock_ = false;
+    std::atomic<int64_t> loaded_modules_ = 0;
+};
+
+}  // namespace profiler

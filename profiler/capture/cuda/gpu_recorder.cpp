@@ -1,0 +1,206 @@
+#include "profiler/capture/cuda/gpu_recorder.h"
+
+#include "profiler/capture/cuda/cuda_device.h"
+#include "profiler/capture/cuda/nvtx_scopes.h"
+#include "profiler/trace/units.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAException.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// The runtime makes the context when it is first needed.
+void make_context() {
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    C10_CUDA_CHECK(cudaSetDevice(kCudaDevice));
+    C10_CUDA_CHECK(cudaFree(nullptr));
+}
+
+}  // namespace
+
+GpuRecorder::GpuRecorder(Trace& trace)
+    : trace_(trace),
+      monitor_(kCudaDevice),
+      streams_(trace, trace.devices.append(
+                          {.name = trace.strings.intern(fmt::format("cuda:{}", kCudaDevice))})),
+      outside_(monitor_.nvml_used_bytes()) {
+    open_cupti_session();
+    make_context();
+    total_bytes_ = DeviceMonitor::cuda_memory().total_bytes;
+    trace_.devices.set<&Device::total_bytes>(streams_.device(), total_bytes_);
+    read_device(ReadingCause::kContext);
+    if (!cupti_) return;
+    if (auto ok = cupti_->record_memory(); !ok) {
+        cupti_problem_ = ok.error().message;
+        cupti_.reset();
+        return;
+    }
+    read_device(ReadingCause::kCupti);
+}
+
+void GpuRecorder::open_cupti_session() {
+    const auto api = open_cupti();
+    if (!api) {
+        cupti_problem_ = api.error().message;
+        return;
+    }
+    cupti_version_ = api->version;
+    auto session = CuptiSession::start(*api);
+    if (session) {
+        cupti_ = std::move(*session);
+    } else {
+        cupti_problem_ = session.error().message;
+    }
+}
+
+std::string GpuRecorder::cupti_text() const {
+    return cupti_ ? fmt::format("{}", cupti_version_) : "not used";
+}
+
+void GpuRecorder::start(Recorder& recorder) {
+    read_device(ReadingCause::kRun);  // what the model and the warm-up loaded
+    recorder_ = &recorder;
+    if (!cupti_) return;
+    if (auto ok = cupti_->record_work(); !ok) {
+        cupti_problem_ = ok.error().message;
+        return;
+    }
+    const std::chrono::nanoseconds start = recorder.start_time().time_since_epoch();
+    join_.emplace(
+        trace_, streams_,
+        JoinOptions{
+            .clock_offset_ns = cupti_->steady_clock_offset_ns() - start.count(),
+            .stream_handle = [this](uint32_t, uint32_t stream) { return handle_of_stream(stream); },
+            .api_name = [this](ApiDomain domain,
+                               uint32_t function) { return cupti_->api_name(domain, function); }});
+    read_device(ReadingCause::kCupti);
+}
+
+/// CUPTI's numbers of the streams that are known by their handle.
+void GpuRecorder::number_streams() {
+    const auto handles = trace_.streams.column<&Stream::handle>();
+    for (; numbered_streams_ < handles.size(); ++numbered_streams_) {
+        const int64_t handle = handles[numbered_streams_];
+        if (handle < 0) continue;
+        if (const auto number = cupti_->number_of_stream(handle)) stream_handles_[*number] = handle;
+    }
+}
+
+/// A stream on which torch never allocated has no handle that we could know: minus its number.
+int64_t GpuRecorder::handle_of_stream(uint32_t number) {
+    const auto found = stream_handles_.find(number);
+    return found != stream_handles_.end() ? found->second : -static_cast<int64_t>(number);
+}
+
+void GpuRecorder::add_step() {
+    C10_CUDA_CHECK(cudaDeviceSynchronize());
+    read_device(ReadingCause::kRun);
+}
+
+void GpuRecorder::read_device(ReadingCause cause) {
+    if (cupti_) {
+        ActivityRecords records = cupti_->flush();
+        most_host_bytes_ = std::max(most_host_bytes_, cupti_->host_bytes());
+        dropped_records_ += records.dropped_records;
+        unknown_records_ += records.unknown_records;
+        broken_buffers_ += records.broken_buffers;
+        driver_allocations_.add(records.memory);
+        if (join_) {
+            number_streams();
+            join_->add(std::move(records));
+        }
+    }
+    const auto memory = DeviceMonitor::cuda_memory();
+    const int64_t nvml_used_bytes = monitor_.nvml_used_bytes();
+    const auto elsewhere = driver_allocations_.outside(CudaAllocations::segments(kCudaDevice));
+    DeviceReading reading{.cause = cause,
+                          .time_ns = recorder_ ? recorder_->now_ns() : 0,
+                          .used_bytes = nvml_used_bytes >= 0
+                                            ? nvml_used_bytes
+                                            : memory.total_bytes - memory.free_bytes,
+                          .process_bytes = monitor_.process_bytes(),
+                          .reserved_bytes = CudaAllocations::memory(kCudaDevice).reserved_bytes,
+                          .library_bytes = elsewhere.library_bytes,
+                          .nccl_bytes = elsewhere.nccl_bytes,
+                          .loaded_modules = cupti_ ? cupti_->loaded_modules() : 0};
+    // In a container another process may bear our number.
+    if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
+    outside_.add(reading);
+    append_memory_counters(trace_, streams_.device(), reading, total_bytes_, outside_.parts());
+    if (const int64_t clock_hz = monitor_.sm_clock_hz(); clock_hz >= 0) {
+        trace_.counters.append({.name = trace_.strings.intern("sm_clock_hz"),
+                                .device = streams_.device(),
+                                .time_ns = reading.time_ns,
+                                .value = static_cast<double>(clock_hz)});
+    }
+}
+
+// ---- notes -----------------------------------------------------------------------------------
+
+void GpuRecorder::add_notes(const CudaAllocations& allocations) {
+    const auto note = [&](std::string_view code, Severity severity, int64_t count,
+                          std::string_view sentence) {
+        if (count == 0) return;
+        trace_.health.append({.code = trace_.strings.intern(code),
+                              .severity = severity,
+                              .count = count,
+                              .explanation = trace_.strings.intern(sentence)});
+    };
+    note("kernels_missing", Severity::kWarning, cupti_problem_.empty() ? 0 : 1, cupti_problem_);
+    note("cupti_records_dropped", Severity::kError, dropped_records_,
+         "CUPTI dropped records for want of buffers: kernels or calls are missing; record fewer "
+         "--layers or a smaller --batch.");
+    note("cupti_buffers_broken", Severity::kError, broken_buffers_,
+         "Buffers of CUPTI's ended within a record: kernels or calls may be missing.");
+    note("cupti_records_unknown", Severity::kInfo, unknown_records_,
+         "CUPTI gave records of kinds that are not kept.");
+    if (join_) {
+        note("work_without_op", Severity::kWarning, join_->counts().without_op,
+             "Kernels and copies were started outside of every recorded op.");
+        note("work_without_time", Severity::kWarning, join_->counts().without_time,
+             "CUPTI could not time these kernels and copies.");
+    }
+    const AllocatorRowCounts& counts = allocations.counts();
+    note("unmatched_frees", Severity::kWarning, counts.unmatched_frees,
+         "Blocks were freed whose allocation was not seen.");
+    note("replaced_blocks", Severity::kError, counts.replaced_blocks,
+         "Blocks were allocated where another still lived: its free was not seen.");
+    note("outside_segments", Severity::kWarning, counts.outside_segments,
+         "Blocks lie in no segment that was seen.");
+    note("unmatched_segments", Severity::kWarning, counts.unmatched_segments,
+         "Segments were given back that were not seen before.");
+    note("assumed_block_sizes", Severity::kInfo, counts.assumed_block_sizes,
+         "The allocator did not tell these blocks' sizes: the bytes asked for are taken, rounded "
+         "to 512.");
+    note("allocator_totals_differ", Severity::kError, allocations.differing_totals(),
+         "After an allocation or a free torch's own totals were others than the trace's.");
+    note("capture_memory", Severity::kInfo, most_host_bytes_ > 0 ? 1 : 0,
+         fmt::format("Recording took {} of host memory for CUPTI's records at most; none of it is "
+                     "the model's.",
+                     format_bytes(most_host_bytes_)));
+    note("nvml_missing", Severity::kInfo, monitor_.has_nvml() ? 0 : 1,
+         "NVML is not there to say what the device had in use before this process: the context's "
+         "part includes it.");
+}
+
+// ---- RunObserver -----------------------------------------------------------------------------
+
+void GpuRecorder::on_op_begin(Id<Op> op) noexcept {
+    if (cupti_) cupti_->push_op(external_id_of(op));
+}
+
+void GpuRecorder::on_op_end() noexcept {
+    if (cupti_) cupti_->pop_op();
+}
+
+void GpuRecorder::on_scope_begin(std::string_view path) noexcept { NvtxScopes::begin(path); }
+
+void GpuRecorder::on_scope_end() noexcept { NvtxScopes::end(); }
+
+}  // namespace profiler

@@ -1,0 +1,86 @@
+#include "profiler/capture/cuda/outside_memory.h"
+
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+namespace profiler {
+
+int64_t OutsideMemory::outside_bytes(const DeviceReading& reading) const {
+    if (by_process_) return reading.process_bytes - reading.reserved_bytes;
+    const int64_t others = used_before_bytes_ >= 0 ? used_before_bytes_ : 0;
+    return reading.used_bytes - others - reading.reserved_bytes;
+}
+
+void OutsideMemory::add(const DeviceReading& reading) {
+    if (!last_) by_process_ = reading.process_bytes >= 0;
+    if (by_process_ && reading.process_bytes < 0) return;  // the driver did not tell this time
+    const DeviceReading before = last_.value_or(DeviceReading{});
+    const int64_t outside_before = last_ ? outside_bytes(before) : 0;
+    // What is counted by itself is no growth that needs a cause.
+    const int64_t library_growth = reading.library_bytes - before.library_bytes;
+    const int64_t nccl_growth = reading.nccl_bytes - before.nccl_bytes;
+    const int64_t growth = outside_bytes(reading) - outside_before - library_growth - nccl_growth;
+    parts_.libraries_bytes += library_growth;
+    parts_.nccl_bytes += nccl_growth;
+    switch (reading.cause) {
+        case ReadingCause::kContext:
+            parts_.context_bytes += growth;
+            break;
+        case ReadingCause::kCupti:
+            parts_.cupti_bytes += growth;
+            break;
+        case ReadingCause::kRun:
+            (reading.loaded_modules > before.loaded_modules ? parts_.modules_bytes
+                                                            : parts_.unexplained_bytes) += growth;
+            break;
+    }
+    last_ = reading;
+}
+
+void DriverAllocations::add(std::span<const MemoryRecord> records) {
+    for (const MemoryRecord& record : records) {
+        if (!record.is_device_memory) continue;
+        if (record.is_release) {
+            live_.erase(record.address);
+        } else {
+            live_[record.address] = {record.size_bytes,
+                                     record.library.find("nccl") != std::string_view::npos};
+        }
+    }
+}
+
+DriverAllocations::Outside DriverAllocations::outside(
+    std::span<const RecordedSegment> segments) const {
+    std::unordered_set<int64_t> of_allocator;
+    for (const RecordedSegment& segment : segments) of_allocator.insert(segment.address);
+    Outside result;
+    for (const auto& [address, live] : live_) {
+        if (of_allocator.contains(address)) continue;
+        (live.is_nccl ? result.nccl_bytes : result.library_bytes) += live.size_bytes;
+    }
+    return result;
+}
+
+void append_memory_counters(Trace& trace, Id<Device> device, const DeviceReading& reading,
+                            int64_t total_bytes, const OutsideParts& parts) {
+    const std::pair<std::string_view, int64_t> values[] = {
+        {"device_free_bytes", total_bytes - reading.used_bytes},
+        {"process_bytes", reading.process_bytes},
+        {"reserved_bytes", reading.reserved_bytes},
+        {"context_bytes", parts.context_bytes},
+        {"cupti_bytes", parts.cupti_bytes},
+        {"libraries_bytes", parts.libraries_bytes},
+        {"nccl_bytes", parts.nccl_bytes},
+        {"modules_bytes", parts.modules_bytes},
+        {"unexplained_bytes", parts.unexplained_bytes}};
+    for (const auto& [name, value] : values) {
+        if (name == "process_bytes" && value < 0) continue;  // the driver does not tell
+        trace.counters.append({.name = trace.strings.intern(name),
+                               .device = device,
+                               .time_ns = reading.time_ns,
+                               .value = static_cast<double>(value)});
+    }
+}
+
+}  // namespace profiler

@@ -1,0 +1,69 @@
+"""The files that a machine with a GPU is handed: built elsewhere."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+LIMIT_BYTES = 64 << 20
+# Built file -> its name in the bundle.
+FILES = {
+    "temposcope-worker": "temposcope-worker",
+    "libtempo_ops.so": "libtempo_ops.so",
+    "libtempo_ops_cuda.so": "libtempo_ops_cuda.so",
+    "libtemposcope_cuda.so": "libtemposcope_cuda.so",
+    "tests/cuda_kernels_test": "cuda_kernels_test",
+}
+SCRIPTS = ("gpu-check", "lib/worker_link.py", "lib/trace_checks.py", "lib/gpu_bundle.py")
+# What a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
+SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13"}
+# Small libraries of the system that built, copied along: another system may lack them.
+BUNDLED = re.compile(r"lib(tempo_ops\.so|(fmt|hwy|sqlite3)\.so\.\d+)$")
+
+
+def needed_libraries(path) -> set:
+    listing = subprocess.run(
+        ["readelf", "-d", str(path)], check=True, capture_output=True, text=True
+    ).stdout
+    return set(re.findall(r"\(NEEDED\).*\[(.+)\]", listing))
+
+
+def unexpected_libraries(path) -> set:
+    return {name for name in needed_libraries(path) - SYSTEM - TORCH if not BUNDLED.fullmatch(name)}
+
+
+def find_library(name: str, user) -> pathlib.Path:
+    """Where the loader finds `name` for the program `user`."""
+    listing = subprocess.run(["ldd", str(user)], check=True, capture_output=True, text=True).stdout
+    found = re.search(rf"^\s*{re.escape(name)} => (\S+)", listing, re.MULTILINE)
+    if not found:
+        raise SystemExit(f"gpu-check: {user} needs {name}, which is not found")
+    return pathlib.Path(found[1])
+
+
+def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> int:
+    """Fills `target`; returns its bytes. Exits with a sentence when a file is missing."""
+    (target / "lib").mkdir(parents=True, exist_ok=True)
+    for source, name in FILES.items():
+        path = build / "bin" / source
+        if not path.exists():
+            raise SystemExit(f"gpu-check: {path} is not built; run scripts/build --tests")
+        if more := unexpected_libraries(path):
+            raise SystemExit(
+                f"gpu-check: {path} needs {', '.join(sorted(more))}: not in the bundle"
+            )
+        shutil.copy2(path, target / name)
+        subprocess.run(["strip", "--strip-unneeded", str(target / name)], check=True)
+    for source in FILES:
+        path = build / "bin" / source
+        for name in needed_libraries(path) - SYSTEM - TORCH - set(FILES):
+            shutil.copy2(find_library(name, path), target / name)
+    for name in SCRIPTS:
+        shutil.copy2(scripts / name, target / name)
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    if size > LIMIT_BYTES:
+        raise SystemExit(
+            f"gpu-check: the bundle has {size >> 20} MiB, more than {LIMIT_BYTES >> 20}"
+        )
+    return size

@@ -1,0 +1,106 @@
+"""What a trace of a measured step must fulfil, asked in SQL (docs/trace_format.md)."""
+
+import pathlib
+import sqlite3
+
+# Notes that say that the capture missed nothing and assumed little.
+HARMLESS_NOTES = {"capture_memory", "layer_norm_keeps_normalized"}
+
+
+def read_only(path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{pathlib.Path(path).resolve().as_uri()}?mode=ro", uri=True)
+
+
+def text_table(db: sqlite3.Connection) -> dict:
+    return dict(db.execute("SELECT id, text FROM string"))
+
+
+def step_times_ns(db: sqlite3.Connection) -> list:
+    return [end - start for start, end in db.execute("SELECT start_ns, end_ns FROM step")]
+
+
+def notes(db: sqlite3.Connection) -> dict:
+    texts = text_table(db)
+    return {texts[code]: count for code, count in db.execute("SELECT code, count FROM health")}
+
+
+def last_counters(db: sqlite3.Connection) -> dict:
+    texts = text_table(db)
+    rows = db.execute("SELECT name, value FROM counter ORDER BY rowid")
+    return {texts[name]: value for name, value in rows}
+
+
+def peak_allocated_bytes(db: sqlite3.Connection) -> int:
+    return db.execute("SELECT max(allocated_bytes) FROM v_memory").fetchone()[0] or 0
+
+
+def live_at_step_ends(db: sqlite3.Connection) -> list:
+    """Bytes that live when each step has ended: constant, or something leaks."""
+    live = []
+    for (end,) in db.execute("SELECT last_event FROM step").fetchall():
+        query = (
+            "SELECT coalesce(sum(block_bytes), 0) FROM allocation WHERE alloc_event < ?"
+            " AND (free_requested_event IS NULL OR free_requested_event >= ?)"
+        )
+        live.append(db.execute(query, (end, end)).fetchone()[0])
+    return live
+
+
+def kernel_summary(db: sqlite3.Connection) -> dict:
+    kernels, with_op = db.execute("SELECT count(*), count(op) FROM kernel").fetchone()
+    (copies,) = db.execute("SELECT count(*) FROM memcpy").fetchone()
+    (calls,) = db.execute("SELECT count(*) FROM api").fetchone()
+    # A step ends when its loss is known, and everything before that has run.
+    (inside,) = db.execute(
+        "SELECT count(*) FROM kernel k WHERE EXISTS (SELECT 1 FROM step s"
+        " WHERE k.start_ns >= s.start_ns AND k.end_ns <= s.end_ns)"
+    ).fetchone()
+    (before_op,) = db.execute(
+        "SELECT count(*) FROM kernel k JOIN op o ON k.op = o.id WHERE k.start_ns < o.start_ns"
+    ).fetchone()
+    return {
+        "kernels": kernels,
+        "kernels_with_op": with_op,
+        "kernels_inside_a_step": inside,
+        "kernels_before_their_op": before_op,
+        "copies": copies,
+        "api_calls": calls,
+    }
+
+
+def summary(path) -> dict:
+    db = read_only(path)
+    found = kernel_summary(db) | {
+        "steps": len(step_times_ns(db)),
+        "step_times_ns": step_times_ns(db),
+        "allocations": db.execute("SELECT count(*) FROM allocation").fetchone()[0],
+        "allocator_events": db.execute("SELECT count(*) FROM allocator_event").fetchone()[0],
+        "peak_allocated_bytes": peak_allocated_bytes(db),
+        "live_bytes_at_step_ends": live_at_step_ends(db),
+        "counters": last_counters(db),
+        "notes": notes(db),
+    }
+    db.close()
+    return found
+
+
+def problems(found: dict, with_kernels: bool) -> list:
+    """Sentences on what is wrong with a summary; none: it is as it should be."""
+    wrong = [
+        f"health says {code} ({count} times)"
+        for code, count in sorted(found["notes"].items())
+        if code not in HARMLESS_NOTES
+    ]
+    if len(set(found["live_bytes_at_step_ends"][1:])) > 1:
+        wrong.append("the bytes that live at the ends of steps differ")
+    if not found["allocations"]:
+        wrong.append("there is no allocation")
+    if with_kernels:
+        if not found["kernels"]:
+            wrong.append("there is no kernel")
+        if found["kernels_inside_a_step"] < found["kernels"]:
+            wrong.append("kernels lie outside of every step")
+        # CUPTI interpolates the GPU's clock into the host's: a few may be off.
+        if found["kernels_before_their_op"] > found["kernels"] / 100:
+            wrong.append("kernels begin before the op that started them")
+    return wrong

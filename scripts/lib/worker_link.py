@@ -1,0 +1,144 @@
+"""Talks to temposcope-worker as the program does (profiler/protocol), where its window is not."""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import tempfile
+
+PROTOCOL = 3
+WORKER_DESCRIPTOR = 3
+
+
+class WorkerError(Exception):
+    """The worker's own sentence, with the exit code that it asks for."""
+
+    def __init__(self, sentence: str, exit_code: int = 1):
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def encode_frame(header: dict) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<II", len(text), 0) + text
+
+
+def read_exactly(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = connection.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def read_frame(connection: socket.socket) -> dict:
+    header_bytes, payload_bytes = struct.unpack("<II", read_exactly(connection, 8))
+    header = json.loads(read_exactly(connection, header_bytes))
+    read_exactly(connection, payload_bytes)
+    return header
+
+
+def last_line(log) -> str:
+    log.seek(0)
+    lines = log.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it wrote nothing"
+
+
+def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> dict:
+    """Starts a worker, asks for one thing and returns its result frame. Raises WorkerError."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(timeout_s)
+
+    def keep_socket():  # in the child, after fork: its end on descriptor 3
+        os.dup2(theirs.fileno(), WORKER_DESCRIPTOR)
+
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [worker],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            pass_fds=(
+                (theirs.fileno(), WORKER_DESCRIPTOR)
+                if theirs.fileno() != WORKER_DESCRIPTOR
+                else (WORKER_DESCRIPTOR,)
+            ),
+            preexec_fn=keep_socket,
+        )
+        theirs.close()
+        try:
+            hello = read_frame(ours)
+            if hello.get("protocol") != PROTOCOL:
+                raise WorkerError(f"the worker speaks protocol {hello.get('protocol')}")
+            ours.sendall(encode_frame(complete(fields)))
+            while True:
+                frame = read_frame(ours)
+                if frame["kind"] == "result":
+                    return frame
+                if frame["kind"] == "error":
+                    raise WorkerError(frame["message"], frame["exit_code"])
+        except TimeoutError:
+            raise WorkerError(f"no answer within {timeout_s:.0f} s") from None
+        except (EOFError, ConnectionError):
+            process.wait()
+            raise WorkerError(
+                f"the worker ended ({process.returncode}): {last_line(log)}"
+            ) from None
+        finally:
+            ours.close()
+            process.kill()
+            process.wait()
+
+
+def complete(fields: dict) -> dict:
+    """A request frame with every field that the worker reads."""
+    return {
+        "protocol": PROTOCOL,
+        "id": 1,
+        "kind": "request",
+        "workload": {},
+        "device": "cpu",
+        "output_path": "",
+        "memory_limit_bytes": -1,
+        "warmup_steps": 1,
+        "steps": 3,
+        "num_threads": 0,
+        "batch_sizes": [],
+        "compute_capability": "",
+    } | fields
+
+
+def bert(layers: int, hidden: int = 1024, **changes) -> dict:
+    """The workload of a BERT of that size, as models/config writes it."""
+    model = {
+        "name": "bert-large",
+        "family": "bert",
+        "hidden_size": hidden,
+        "num_layers": layers,
+        "num_heads": hidden // 64,
+        "intermediate_size": 4 * hidden,
+        "vocab_size": 30522,
+        "max_position_embeddings": 512,
+        "first_position": 0,
+        "type_vocab_size": 2,
+        "hidden_dropout_p": 0.1,
+        "attention_dropout_p": 0.1,
+        "layer_norm_eps": 1e-12,
+    }
+    recipe = changes.pop("recipe", "original")
+    return {
+        "model": model,
+        "head": "layers",
+        "recipe_name": recipe,
+        "recipe": recipe,
+        "precision": "fp32",
+        "batch_size": 8,
+        "seq_len": 512,
+        "padding": "none",
+        "seed": 0,
+        "learning_rate": 1e-4,
+    } | changes

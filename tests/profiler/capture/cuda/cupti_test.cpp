@@ -1,0 +1,71 @@
+#include "profiler/capture/cuda/cupti_session.h"
+
+#include "tests/profiler/capture/cuda/activity_buffers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+/// What a capture says when CUPTI does not record. Here no driver is needed.
+namespace profiler {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+TEST(Cupti, IsTheCopyThatTheProcessHasMapped) {
+    tests::next_activity_record();  // maps it, as libtorch does
+    const auto api = open_cupti();
+    ASSERT_TRUE(api.has_value()) << api.error().message;
+    EXPECT_TRUE(std::filesystem::equivalent(api->path, TEMPOSCOPE_CUPTI)) << api->path;
+    EXPECT_EQ(api->version, static_cast<uint32_t>(CUPTI_API_VERSION));
+    EXPECT_EQ(api->name_of(CUPTI_ERROR_INVALID_KIND), "CUPTI_ERROR_INVALID_KIND");
+    const char* name = nullptr;
+    EXPECT_EQ(api->callback_name(CUPTI_CB_DOMAIN_RUNTIME_API,
+                                 CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, &name),
+              CUPTI_SUCCESS);
+    EXPECT_STREQ(name, "cudaLaunchKernel_v7000");
+}
+
+TEST(Cupti, WithoutADriverASessionIsRefusedAndNothingStaysBehind) {
+    if (std::filesystem::exists("/proc/driver/nvidia/version")) GTEST_SKIP() << "there is a driver";
+    tests::next_activity_record();
+    const auto api = open_cupti();
+    ASSERT_TRUE(api.has_value()) << api.error().message;
+    for (int i = 0; i < 2; ++i) {
+        const auto session = CuptiSession::start(*api);
+        ASSERT_FALSE(session.has_value());
+        EXPECT_THAT(session.error().message, HasSubstr("allocations are recorded"));
+    }
+}
+
+TEST(Cupti, AnotherVersionIsRefusedInOneSentence) {
+    EXPECT_TRUE(check_cupti_version(CUPTI_API_VERSION).has_value());
+    const auto older = check_cupti_version(120000);
+    ASSERT_FALSE(older.has_value());
+    EXPECT_THAT(older.error().message, HasSubstr("120000"));
+    EXPECT_THAT(older.error().message, HasSubstr("allocations are recorded"));
+    EXPECT_THAT(older.error().message, EndsWith("."));
+}
+
+TEST(Cupti, NamesTheClientThatHoldsIt) {
+    const std::string named = describe_cupti_refusal(
+        CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+        "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", "CUPTI for kineto");
+    EXPECT_THAT(named, HasSubstr("CUPTI for kineto"));
+    EXPECT_THAT(named, HasSubstr("Nsight"));
+    const std::string unnamed =
+        describe_cupti_refusal(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "", "");
+    EXPECT_THAT(unnamed, HasSubstr("another profiler"));
+}
+
+TEST(Cupti, SaysWhatToDoAboutPrivilegesAndNamesWhatItDoesNotKnow) {
+    EXPECT_THAT(describe_cupti_refusal(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, "", ""),
+                HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"));
+    EXPECT_THAT(describe_cupti_refusal(CUPTI_ERROR_UNKNOWN, "CUPTI_ERROR_UNKNOWN", ""),
+                HasSubstr("CUPTI_ERROR_UNKNOWN"));
+}
+
+}  // namespace
+}  // namespace profiler

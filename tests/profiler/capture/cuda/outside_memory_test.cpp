@@ -1,0 +1,91 @@
+#include "profiler/capture/cuda/outside_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace profiler {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+TEST(SyntheticOutsideMemory, GivesEachPartItsGrowth) {
+    OutsideMemory memory(/*used_before=*/700 * kMiB);
+    memory.add({.cause = ReadingCause::kContext, .used_bytes = 1200 * kMiB});
+    memory.add({.cause = ReadingCause::kCupti, .used_bytes = 1210 * kMiB});
+    // Warm-up: 2 GiB of segments, a library's 24 MiB, and code.
+    memory.add({.used_bytes = (1210 + 2048 + 24 + 90) * kMiB,
+                .reserved_bytes = 2048 * kMiB,
+                .library_bytes = 24 * kMiB,
+                .loaded_modules = 40});
+    // A step that loads nothing, and 3 MiB that nobody can explain.
+    memory.add({.used_bytes = (1210 + 2048 + 24 + 90 + 3) * kMiB,
+                .reserved_bytes = 2048 * kMiB,
+                .library_bytes = 24 * kMiB,
+                .loaded_modules = 40});
+    const OutsideParts& parts = memory.parts();
+    EXPECT_EQ(parts.context_bytes, 500 * kMiB);
+    EXPECT_EQ(parts.cupti_bytes, 10 * kMiB);
+    EXPECT_EQ(parts.libraries_bytes, 24 * kMiB);
+    EXPECT_EQ(parts.modules_bytes, 90 * kMiB);
+    EXPECT_EQ(parts.unexplained_bytes, 3 * kMiB);
+    EXPECT_EQ(parts.nccl_bytes, 0);
+    // With the allocator's segments they are all that the device has more in use than before.
+    EXPECT_EQ(parts.total_bytes() + 2048 * kMiB, (1210 + 2048 + 24 + 90 + 3 - 700) * kMiB);
+}
+
+TEST(SyntheticOutsideMemory, TheDriversOwnFigureOfTheProcessIsPreferred) {
+    OutsideMemory memory(0);
+    memory.add({.cause = ReadingCause::kContext,
+                .used_bytes = 9000 * kMiB,  // somebody else's grew meanwhile
+                .process_bytes = 510 * kMiB});
+    EXPECT_EQ(memory.parts().context_bytes, 510 * kMiB);
+}
+
+TEST(SyntheticOutsideMemory, ReleasedMemoryComesOffAgain) {
+    OutsideMemory memory(0);
+    memory.add({.cause = ReadingCause::kContext, .used_bytes = 500 * kMiB});
+    memory.add({.used_bytes = 800 * kMiB, .nccl_bytes = 300 * kMiB});
+    memory.add({.used_bytes = 500 * kMiB, .nccl_bytes = 0});
+    EXPECT_EQ(memory.parts().nccl_bytes, 0);
+    EXPECT_EQ(memory.parts().unexplained_bytes, 0);
+}
+
+TEST(SyntheticDriverAllocations, CountsWhatIsNoSegmentOfTheAllocator) {
+    const MemoryRecord records[] = {
+        {.is_device_memory = true, .address = 0x100, .size_bytes = 20 * kMiB},  // a segment
+        {.is_device_memory = true, .address = 0x200, .size_bytes = 32 * kMiB},
+        {.is_device_memory = true,
+         .address = 0x300,
+         .size_bytes = 8 * kMiB,
+         .library = "/opt/lib/libnccl.so.2"},
+        {.is_device_memory = false, .address = 0x400, .size_bytes = 64 * kMiB},  // pinned
+        {.is_device_memory = true, .address = 0x500, .size_bytes = 4 * kMiB},
+        {.is_release = true, .is_device_memory = true, .address = 0x500}};
+    DriverAllocations allocations;
+    allocations.add(records);
+    const std::vector<RecordedSegment> segments{{.address = 0x100, .size_bytes = 20 * kMiB}};
+    EXPECT_EQ(allocations.outside(segments).library_bytes, 32 * kMiB);
+    EXPECT_EQ(allocations.outside(segments).nccl_bytes, 8 * kMiB);
+}
+
+TEST(SyntheticOutsideMemory, PartsBecomeCounters) {
+    Trace trace;
+    const Id<Device> device = trace.devices.append({});
+    append_memory_counters(trace, device, {.time_ns = 5, .used_bytes = 600, .reserved_bytes = 100},
+                           1000, {.context_bytes = 450, .unexplained_bytes = 50});
+    std::map<std::string, double> values;
+    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
+        const Counter row = trace.counters[Id<Counter>(i)];
+        EXPECT_EQ(row.time_ns, 5);
+        values[std::string(trace.text(row.name))] = row.value;
+    }
+    EXPECT_EQ(values.at("device_free_bytes"), 400);
+    EXPECT_EQ(values.at("context_bytes"), 450);
+    EXPECT_EQ(values.at("unexplained_bytes"), 50);
+    EXPECT_FALSE(values.contains("process_bytes"));  // the driver did not tell
+}
+
+}  // namespace
+}  // namespace profiler

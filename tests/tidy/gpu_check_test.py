@@ -1,0 +1,96 @@
+"""scripts/gpu-check: libraries of its files, its judgements, its client of the worker."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import repository
+
+BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "build"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
+
+import gpu_bundle  # noqa: E402
+import trace_checks  # noqa: E402
+import worker_link  # noqa: E402
+
+
+class Bundle(unittest.TestCase):
+    def test_files_need_only_what_the_lists_say(self):
+        built = [name for name in gpu_bundle.FILES if (BUILD / "bin" / name).exists()]
+        if not built:
+            self.skipTest("nothing of it is built")
+        for name in built:
+            with self.subTest(name):
+                self.assertEqual(gpu_bundle.unexpected_libraries(BUILD / "bin" / name), set())
+
+    def test_another_library_is_reported(self):
+        window = BUILD / "bin" / "temposcope"
+        if not window.exists():
+            self.skipTest(f"{window} is not built")
+        self.assertNotEqual(gpu_bundle.unexpected_libraries(window), set())
+
+    def test_its_scripts_exist(self):
+        for name in gpu_bundle.SCRIPTS:
+            self.assertTrue((repository.ROOT / "scripts" / name).is_file(), name)
+
+
+GOOD = {
+    "notes": {"capture_memory": 1},
+    "live_bytes_at_step_ends": [100, 200, 200],
+    "allocations": 9,
+    "kernels": 1000,
+    "kernels_inside_a_step": 1000,
+    "kernels_before_their_op": 3,
+}
+
+
+class Judgement(unittest.TestCase):
+    def test_a_good_trace_has_no_problems(self):
+        self.assertEqual(trace_checks.problems(GOOD, with_kernels=True), [])
+
+    def test_each_problem_is_a_sentence(self):
+        for change in (
+            {"notes": {"allocator_totals_differ": 4}},
+            {"live_bytes_at_step_ends": [100, 200, 201]},
+            {"allocations": 0},
+            {"kernels": 0, "kernels_inside_a_step": 0, "kernels_before_their_op": 0},
+            {"kernels_inside_a_step": 999},
+            {"kernels_before_their_op": 11},
+        ):
+            found = trace_checks.problems(GOOD | change, with_kernels=True)
+            self.assertEqual(len(found), 1, change)
+
+
+class Worker(unittest.TestCase):
+    """The client in Python and the worker understand each other: a capture on the CPU."""
+
+    def setUp(self):
+        self.worker = BUILD / "bin" / "temposcope-worker"
+        if not self.worker.exists():
+            self.skipTest(f"{self.worker} is not built")
+
+    def ask(self, **fields):
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        return worker_link.request(str(self.worker), fields, environment, 100)
+
+    def test_a_capture_can_be_judged(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "original.tscope"
+            workload = worker_link.bert(1, 64, batch_size=2, seq_len=16)
+            self.ask(request="capture", workload=workload, output_path=str(path))
+            found = trace_checks.summary(path)
+        self.assertEqual(found["steps"], 3)
+        self.assertGreater(found["peak_allocated_bytes"], 0)
+        self.assertEqual(trace_checks.problems(found, with_kernels=False), [])
+        self.assertIn("there is no kernel", trace_checks.problems(found, with_kernels=True))
+
+    def test_a_refusal_is_the_workers_sentence(self):
+        with self.assertRaisesRegex(worker_link.WorkerError, "no device of this worker"):
+            self.ask(request="capture", workload=worker_link.bert(1, 64), device="tpu")
+
+
+if __name__ == "__main__":
+    unittest.main()
