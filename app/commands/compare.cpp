@@ -1,6 +1,7 @@
 #include "app/commands/chart_files.h"
 #include "app/commands/command.h"
 #include "app/commands/compare_report.h"
+#include "app/commands/number_option.h"
 #include "app/commands/percentage.h"
 #include "app/commands/trace_files.h"
 #include "profiler/analysis/comparison_notes.h"
@@ -152,7 +153,8 @@ void add_compare_command(CLI::App& program, Chosen& chosen) {
         ->type_name("GROUP")
         ->check(CLI::IsMember({"class", "layer", "op", "tensor"}));
     command->add_option("--charts", options->charts, "write the comparison chart into this folder")
-        ->type_name("DIR");
+        ->type_name("DIR")
+        ->check(not_empty());
     command->add_option("--format", options->formats, "of the charts: svg, png, pdf, html")
         ->type_name("LIST")
         ->delimiter(',')
@@ -161,7 +163,8 @@ void add_compare_command(CLI::App& program, Chosen& chosen) {
     command
         ->add_option("--fail-if-peak-grows", options->fail_if_peak_grows,
                      "exit with 4 when a peak is that much above the first file's")
-        ->type_name("PERCENT");
+        ->type_name("PERCENT")
+        ->check(not_empty());
     add_json_option(*command, chosen);
     command->footer(
         "Files of the same workload and recipe are joined: a capture and its sweep may be two "

@@ -127,8 +127,9 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
     if (!named) return tl::unexpected(named.error());
     const Trace& trace = *named->trace;
     const Id<Device> device = profiled_device(trace);
-    const RequestStream stream = request_stream_of(trace, device);
-    if (stream.requests.empty()) {
+    const auto stream = request_stream_of(trace, device);
+    if (!stream) return models::fail("{}: {}", file, stream.error().message);
+    if (stream->requests.empty()) {
         return models::fail("{} holds no allocations to replay; capture a step into it first.",
                             file);
     }
@@ -138,10 +139,10 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
         .source = "trace",
         .device = std::string(device.valid() ? trace.text(trace.devices.get<&Device::name>(device))
                                              : std::string_view("cpu")),
-        .events = static_cast<int64_t>(stream.requests.size())};
+        .events = static_cast<int64_t>(stream->requests.size())};
     const AllocatorSettings own = settings.value_or(AllocatorSettings{});
-    document.rows.push_back(simulate_row(stream, own, std::nullopt));
-    if (asked.is_something()) add_asked_row(document, stream, asked, own);
+    document.rows.push_back(simulate_row(*stream, own, std::nullopt));
+    if (asked.is_something()) add_asked_row(document, *stream, asked, own);
     return document;
 }
 

@@ -14,6 +14,20 @@ struct TimedRequest {
     std::size_t row = 0;
 };
 
+enum class Life : uint8_t { kNotYet, kAllocated, kFreeRequested, kFreed };
+
+/// Takes the step that a request is in the life of its allocation; false when it cannot come now.
+bool follows(Life& life, AllocatorRequestKind kind) {
+    const Life before = kind == AllocatorRequestKind::kAlloc           ? Life::kNotYet
+                        : kind == AllocatorRequestKind::kFreeCompleted ? Life::kFreeRequested
+                                                                       : Life::kAllocated;
+    if (life != before) return false;
+    life = kind == AllocatorRequestKind::kAlloc           ? Life::kAllocated
+           : kind == AllocatorRequestKind::kFreeRequested ? Life::kFreeRequested
+                                                          : Life::kFreed;
+    return true;
+}
+
 /// The changes of a trace in the allocator's total order. A free that completes with its request
 /// is one change.
 std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted) {
@@ -45,14 +59,21 @@ std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted
 
 }  // namespace
 
-RequestStream request_stream_of(const Trace& trace, Id<Device> device,
-                                std::vector<Id<Allocation>>* rows) {
+models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
+                                                std::vector<Id<Allocation>>* rows) {
     const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
     const auto pool = trace.allocations.column<&Allocation::pool>();
     const auto streams = trace.allocations.column<&Allocation::stream>();
     std::vector<uint32_t> number(bytes.size());
+    std::vector<Life> life(bytes.size());
     RequestStream stream;
     for (const TimedRequest& request : ordered_requests(trace, device)) {
+        if (!follows(life[request.row], request.kind)) {
+            return models::fail(
+                "Allocation {} is freed at event {}, before it is made: the trace is damaged, "
+                "capture it again.",
+                request.row, request.event);
+        }
         if (request.kind == AllocatorRequestKind::kAlloc) {
             const Id<Stream> id = streams[request.row];
             const int64_t handle = id.valid() ? trace.streams.get<&Stream::handle>(id) : 0;

@@ -43,8 +43,9 @@ struct RequestStream {
 
 /// The allocations of a trace on one device (none = all), as a CUDA device would have been asked:
 /// allocations of no bytes are left out. `rows`, when given, gets the row of each allocation.
-RequestStream request_stream_of(const Trace& trace, Id<Device> device,
-                                std::vector<Id<Allocation>>* rows = nullptr);
+/// Errors: an allocation that is freed before it is made, or completes to be before it is freed.
+models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
+                                                std::vector<Id<Allocation>>* rows = nullptr);
 
 /// A recording from an empty allocator: first what lived before its first event, by address, then
 /// its events. Errors as rebuild_start_state.

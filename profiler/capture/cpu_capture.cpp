@@ -10,6 +10,10 @@
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
 
 namespace profiler {
 namespace {
@@ -35,6 +39,37 @@ int64_t effective_limit(const CaptureOptions& options) {
     return TrackingAllocator::instance().allocated_bytes() + available_bytes;
 }
 
+/// How much of the time between two looks this process ran: in a step at least one of its threads
+/// always has something to do, so that a whole machine gives it 1 or more.
+class ProcessorShare {
+public:
+    double read() const {
+        const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
+        return wall.count() > 0 ? (processor_s() - start_processor_s_) / wall.count() : 1;
+    }
+
+private:
+    static double processor_s() {
+        timespec time{};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    }
+
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double start_processor_s_ = processor_s();
+};
+
+void note_busy_machine(Recorder& recorder, double share) {
+    constexpr double kLeastShare = 0.9;
+    if (share >= kLeastShare) return;
+    recorder.add_note(
+        kMachineBusy, Severity::kWarning,
+        fmt::format("Something else ran on this machine: the steps got {:.0f} % of the time of one "
+                    "processor. Memory is right; times are not the recipe's, capture again when "
+                    "the machine is idle.",
+                    share * 100));
+}
+
 void record_steps(models::Training& training, const CaptureOptions& options,
                   const CaptureCallbacks& callbacks, Trace& trace) {
     Recorder recorder(trace);
@@ -42,6 +77,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     describe_storages(recorder, training);
     RecordedStep recorded(recorder, training, callbacks);
     CancellableListener listener(&recorded, callbacks);
+    const ProcessorShare share;
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
@@ -52,6 +88,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         if (callbacks.step_done) callbacks.step_done(trace);
     }
     report(callbacks, "step", options.steps, options.steps);
+    note_busy_machine(recorder, share.read());
     recorder.stop();
 }
 

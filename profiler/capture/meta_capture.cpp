@@ -44,6 +44,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     models::Training training(workload, at::kMeta);
     RecordedStep recorded(recorder, training, callbacks);
     warm_up(training, target.warmup_steps, &recorded, callbacks);
+    CancellableListener listener(&recorded, callbacks);
     recorder.start_ops();
     describe_storages(recorder, training);
     describe_workspaces(recorder, kernels);

@@ -28,16 +28,17 @@ std::vector<EventRange> optimizer_ranges(const Trace& trace) {
     return ranges;
 }
 
-void read_requests(const Trace& trace, StepWork& work) {
+models::Result<void> read_requests(const Trace& trace, StepWork& work) {
     std::vector<Id<Allocation>> rows;
-    const RequestStream stream = request_stream_of(trace, profiled_device(trace), &rows);
+    const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
+    if (!stream) return tl::unexpected(stream.error());
     const std::vector<EventRange> updates = optimizer_ranges(trace);
     const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
     const EventRange last_step{last.first_event, last.last_event};
-    work.requests.reserve(stream.requests.size());
+    work.requests.reserve(stream->requests.size());
     bool is_in_last_step = false;
-    work.allocations.resize(stream.num_allocations);
-    for (const AllocatorRequest& request : stream.requests) {
+    work.allocations.resize(stream->num_allocations);
+    for (const AllocatorRequest& request : stream->requests) {
         work.requests.push_back({request.kind, request.allocation});
         if (request.kind != AllocatorRequestKind::kAlloc) continue;
         const Id<Allocation> row = rows[request.allocation];
@@ -56,6 +57,7 @@ void read_requests(const Trace& trace, StepWork& work) {
             .in_optimizer = std::any_of(updates.begin(), updates.end(), holds_event),
             .in_last_step = last_step.contains(event)};
     }
+    return {};
 }
 
 /// "encoder.layer.3.output.dense.weight" -> "encoder.layer.3"; the name itself outside layers.
@@ -182,7 +184,7 @@ models::Result<StepWork> step_work_of(const Trace& trace) {
     if (!workload) return models::fail("The trace does not say which workload it ran.");
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
     StepWork work{.batch_size = workload->batch_size, .source = trace.run().source};
-    read_requests(trace, work);
+    if (auto read = read_requests(trace, work); !read) return tl::unexpected(read.error());
     read_parameters(trace, work.parameters);
     read_ops(trace, *workload, work);
     return work;

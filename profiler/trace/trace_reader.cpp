@@ -213,6 +213,13 @@ Result<void> check_path(const fs::path& path) {
     return {};
 }
 
+/// A capture that was killed leaves its first pages, schema and all, in the log beside the file.
+bool lacks_log(const fs::path& path) {
+    std::error_code error;
+    constexpr uintmax_t kFewPages = 8 * 4096;
+    return fs::file_size(path, error) <= kFewPages && !error;
+}
+
 }  // namespace
 
 Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
@@ -222,6 +229,11 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         Snapshot file(path);
         return read_tables(file, options);
     } catch (const FileError& error) {
+        if (path.extension() == ".partial" && lacks_log(path)) {
+            return fail("{} cannot be read: its log {} is missing or damaged; put it beside the "
+                        "file, or repeat the capture.",
+                        path.string(), sqlite::side_file(path, "-wal").filename().string());
+        }
         return fail("{} cannot be read: {}.", path.string(), error.what());
     } catch (const ReadCancelled&) {
         return fail("Reading {} was cancelled.", path.string());

@@ -16,7 +16,7 @@ struct ValueRange {
     bool holds_everything() const { return min == INT64_MIN && max == INT64_MAX; }
 };
 
-inline constexpr double kMaxColumnSum = 0x1p60;  // 1 EiB
+inline constexpr double kMaxColumnSum = 0x1p60;  // 1 EiB; 1.15 Eflop
 
 /// Analyses subtract times and add up bytes: within these bounds that cannot overflow, whatever a
 /// file says. What is used for no arithmetic (the wall clock, seeds, addresses) may be anything.
@@ -26,6 +26,9 @@ constexpr ValueRange range_of_column(std::string_view name) {
     if (name == "event" || name.ends_with("_event") || name == "batch_size" || name == "seq_len" ||
         name == "num_layers" || name == "layer") {
         return {.min = -1, .max = kMost};
+    }
+    if (name == "flop" || name == "words" || name.ends_with("_words")) {
+        return {.min = 0, .max = kMost, .is_summed = true};
     }
     if (name.ends_with("_ns") && name != "start_unix_ns") return {.min = -kMost, .max = kMost};
     return {};

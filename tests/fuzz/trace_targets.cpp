@@ -1,4 +1,6 @@
 // Traces: as files, as bytes between two programs, and as rows without sense under every analysis.
+#include "profiler/allocator/request_stream.h"
+#include "profiler/allocator/simulation.h"
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/closed_form.h"
@@ -63,6 +65,7 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
             (void)read_activity({trace.get(), &activity}, block.id);
         }
     }
+    if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
     (void)align(*trace, *trace, TimeAlignment::kPhases);
     const auto comparison = compare({{"a.tscope", trace}, {"b.tscope", trace}});
     if (comparison) (void)build_compare_view(*comparison);

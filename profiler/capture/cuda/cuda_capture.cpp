@@ -179,7 +179,7 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     set_up_torch(workload);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, kDevice);
-    warm_up(training, options.warmup_steps, callbacks);
+    warm_up(training, options.warmup_steps, nullptr, callbacks);
     record_steps(training, options, callbacks, trace, gpu);
 }
 

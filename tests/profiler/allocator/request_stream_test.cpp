@@ -28,7 +28,7 @@ TEST(RequestStream, OfATraceFollowsTheAllocatorsOrder) {
     trace.allocations.append({.device = cpu, .requested_bytes = 300, .alloc_event = 3});
 
     std::vector<Id<Allocation>> rows;
-    const RequestStream stream = request_stream_of(trace, gpu, &rows);
+    const RequestStream stream = request_stream_of(trace, gpu, &rows).value();
     ASSERT_EQ(stream.requests.size(), 5u);
     EXPECT_EQ(stream.num_allocations, 2u) << "none without bytes, none of another device";
     EXPECT_EQ(rows, (std::vector{Id<Allocation>(std::size_t{1}), Id<Allocation>(std::size_t{0})}));
@@ -40,6 +40,20 @@ TEST(RequestStream, OfATraceFollowsTheAllocatorsOrder) {
     EXPECT_EQ(stream.requests[3].kind, AllocatorRequestKind::kFree);
     EXPECT_EQ(stream.requests[3].allocation, 0u);
     EXPECT_EQ(stream.requests[4].kind, AllocatorRequestKind::kFreeCompleted);
+}
+
+TEST(RequestStream, RefusesATraceThatFreesBeforeItAllocates) {
+    Trace trace;
+    trace.allocations.append({.requested_bytes = 100, .alloc_event = 0});
+    trace.allocations.append({.requested_bytes = 200,
+                              .alloc_event = 5,
+                              .free_requested_event = 1,
+                              .free_completed_event = 2});
+    const auto stream = request_stream_of(trace, {});
+    ASSERT_FALSE(stream);
+    EXPECT_EQ(stream.error().message,
+              "Allocation 1 is freed at event 1, before it is made: the trace is damaged, capture "
+              "it again.");
 }
 
 TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {

@@ -77,6 +77,17 @@ TEST(PartialTrace, AKilledCaptureOpensWithoutTheIndexOfItsLog) {
     EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope.partial", "a.tscope.partial-wal"));
 }
 
+TEST(PartialTrace, SaysThatTheLogIsMissingOfACopyWithoutIt) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    fs::remove(folder / "a.tscope.partial-shm");
+    fs::remove(folder / "a.tscope.partial-wal");
+    const auto trace = read_trace(folder / "a.tscope.partial");
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message,
+                HasSubstr("its log a.tscope.partial-wal is missing or damaged"));
+}
+
 /// Sets TMPDIR as long as it lives.
 class TemporaryFilesIn {
 public:
