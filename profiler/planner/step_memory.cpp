@@ -18,8 +18,15 @@ int64_t size_of(const StepAllocation& allocation, const MemoryOptions& options) 
     return options.parallel.size_on_one(allocation);
 }
 
-StepStream make_stream(StepWork step, const MemoryOptions& options) {
-    if (options.gradients == Gradients::kZeroed) zero_gradients(step);
+StepStream make_stream(const StepWork& traced, const MemoryOptions& options) {
+    StepWork zeroed;
+    if (options.gradients == Gradients::kZeroed) {
+        zeroed.requests = traced.requests;
+        zeroed.allocations = traced.allocations;
+        zeroed.first_request = traced.first_request;
+        zero_gradients(zeroed);
+    }
+    const StepWork& step = zeroed.requests.empty() ? traced : zeroed;
     StepStream result;
     RequestStream& stream = result.requests;
     stream.requests.reserve(step.requests.size() + options.persistent_bytes.size());

@@ -30,6 +30,19 @@ TEST(Simulate, GivesPlacementsSegmentsAndTheCurve) {
     EXPECT_FALSE(result.out_of_memory);
 }
 
+TEST(Simulate, PeaksCountFromAGivenRequestOn) {
+    RequestStream stream;
+    const auto large = stream.allocate(60 * kMiB);
+    stream.free(large);
+    const auto small = stream.allocate(30 * kMiB);
+    stream.free(small);
+    const Simulation result = simulate(stream, {.first_measured = 2});
+    EXPECT_EQ(result.peak.allocated_bytes, 30 * kMiB);
+    EXPECT_EQ(result.at_peak.allocated_bytes, 30 * kMiB);
+    EXPECT_EQ(result.peak_request, 2U);
+    EXPECT_EQ(result.peak.reserved_bytes, 60 * kMiB);  // cached since before
+}
+
 TEST(Simulate, StopsWhereMemoryRunsOut) {
     RequestStream stream;
     stream.allocate(60 * kMiB);
