@@ -95,7 +95,8 @@ public:
         resize_workspaces();
         if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
         std::vector<Id<Allocation>> rows;
-        (void)request_stream_of(trace_, profiled_device(trace_), &rows);  // `work` is of it: it is whole
+        (void)request_stream_of(trace_, profiled_device(trace_),
+                                &rows);  // `work` is of it: it is whole
         const RequestStream stream = order_requests(work, rows);
         SimulationOptions options{.settings = settings_,
                                   .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),

@@ -230,9 +230,10 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         return read_tables(file, options);
     } catch (const FileError& error) {
         if (path.extension() == ".partial" && lacks_log(path)) {
-            return fail("{} cannot be read: its log {} is missing or damaged; put it beside the "
-                        "file, or repeat the capture.",
-                        path.string(), sqlite::side_file(path, "-wal").filename().string());
+            return fail(
+                "{} cannot be read: its log {} is missing or damaged; put it beside the "
+                "file, or repeat the capture.",
+                path.string(), sqlite::side_file(path, "-wal").filename().string());
         }
         return fail("{} cannot be read: {}.", path.string(), error.what());
     } catch (const ReadCancelled&) {

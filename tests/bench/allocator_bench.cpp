@@ -70,7 +70,8 @@ RequestStream random_stream(std::size_t events, std::size_t max_live) {
 
 RequestStream training_stream(std::size_t events) {
     return request_stream_of(
-        tests::make_synthetic_trace({.num_allocations = static_cast<int64_t>(events / 2)}), {})
+               tests::make_synthetic_trace({.num_allocations = static_cast<int64_t>(events / 2)}),
+               {})
         .value();
 }
 
