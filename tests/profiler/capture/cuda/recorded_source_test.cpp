@@ -113,7 +113,7 @@ TEST(RecordedSource, AStepThroughTheAllocatorsRowsIsTheStepOfTheCpu) {
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     PlayedCachingAllocator allocator(trace, streams);
     models::Training training(workload);
-    warm_up(training, 1, {});
+    warm_up(training, 1, nullptr, {});
     {
         Recorder recorder(trace, {.allocations = &allocator, .device = streams.device()});
         recorder.start();
