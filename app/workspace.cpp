@@ -1,12 +1,12 @@
 #include "app/workspace.h"
 
+#include "app/selected.h"
 #include "app/view_requests.h"
 #include "profiler/trace/trace_folder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -215,48 +215,16 @@ void Workspace::time_axis_changed() {
 }
 
 void Workspace::select_row(const profiler::LedgerViewRow& row) {
-    const bool in_b = row.presence == profiler::Presence::kAdded;
-    const DocumentPtr& document = in_b ? selection_.b : selection_.a;
+    const DocumentPtr& document =
+        row.presence == profiler::Presence::kAdded ? selection_.b : selection_.a;
     if (!document) return;
-    SelectedTensor tensor{.storage = row.storage,
-                          .name = row.tensor,
-                          .scope = row.scope,
-                          .size_bytes = in_b ? row.other_bytes : row.size_bytes,
-                          .in_b = in_b};
-    if (row.allocation.valid()) {
-        const auto& allocations = document->trace->allocations;
-        const auto alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
-        const auto free_ns =
-            allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
-        const profiler::TimeMap map = in_b && alignment_ ? alignment_->second : profiler::TimeMap();
-        tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
-        if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
-        tensor.num_kernels = document->activity.count_kernels(
-            alloc_ns, free_ns >= 0 ? free_ns : std::numeric_limits<int64_t>::max());
-    }
-    reveal(tensor);
-    selection_.tensor = tensor;
+    selection_.tensor = select(row, *document, alignment_.get());
+    reveal(*selection_.tensor);
 }
 
 void Workspace::select_activity(const PickedActivity& picked) {
     const DocumentPtr& document = picked.in_b ? selection_.b : selection_.a;
-    if (!document) return;
-    const profiler::Trace& trace = *document->trace;
-    const profiler::TimeMap map =
-        picked.in_b && alignment_ ? alignment_->second : profiler::TimeMap();
-    const auto span = profiler::span_of(trace, picked.id);
-    const auto op = profiler::op_of(trace, picked.id);
-    const auto scope =
-        op.valid() ? trace.ops.get<&profiler::Op::scope>(op) : profiler::Id<profiler::Scope>();
-    selection_.activity = SelectedActivity{
-        .id = picked.id,
-        .in_b = picked.in_b,
-        .name = profiler::short_name(profiler::name_of(trace, picked.id)),
-        .scope = scope.valid()
-                     ? std::string(trace.text(trace.scopes.get<&profiler::Scope::path>(scope)))
-                     : std::string(),
-        .range = {map.to_shared(static_cast<double>(span.start_ns)),
-                  map.to_shared(static_cast<double>(span.end_ns))}};
+    if (document) selection_.activity = select(picked, *document, alignment_.get());
 }
 
 void Workspace::reveal(const SelectedTensor& tensor) {

@@ -44,8 +44,7 @@ struct PickedActivity {
 struct SelectedActivity {
     profiler::ActivityId id;
     bool in_b = false;
-    std::string name;           // short: "addmm", "volta_sgemm_128x32_nt"
-    std::string scope;          // "encoder.layer.1.output.dense"; empty where none is known
+    std::string name;           // short: "aten::addmm", "volta_sgemm_128x32_nt"
     profiler::TimeRange range;  // on the shared time axis
 };
 

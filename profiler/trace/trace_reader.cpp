@@ -27,9 +27,13 @@ using sqlite::Statement;
 
 namespace {
 
+struct OtherProgram : FileError {
+    using FileError::FileError;
+};
+
 void check_header(Database& db) {
     if (db.integer("PRAGMA application_id") != schema::kApplicationId) {
-        throw FileError("it is an SQLite file of another program; open a .tscope file");
+        throw OtherProgram("it is an SQLite file of another program; open a .tscope file");
     }
     const int64_t version = db.integer("PRAGMA user_version");
     if (version > kTraceFormatVersion) {
@@ -228,13 +232,15 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         if (auto whole = check_length(path); !whole) return tl::unexpected(whole.error());
         Snapshot file(path);
         return read_tables(file, options);
-    } catch (const FileError& error) {
+    } catch (const OtherProgram& error) {
         if (path.extension() == ".partial" && lacks_log(path)) {
             return fail(
                 "{} cannot be read: its log {} is missing or damaged; put it beside the "
                 "file, or repeat the capture.",
                 path.string(), sqlite::side_file(path, "-wal").filename().string());
         }
+        return fail("{} cannot be read: {}.", path.string(), error.what());
+    } catch (const FileError& error) {
         return fail("{} cannot be read: {}.", path.string(), error.what());
     } catch (const ReadCancelled&) {
         return fail("Reading {} was cancelled.", path.string());

@@ -68,8 +68,8 @@ struct ActivityRequest {
 
 ActivityView build_activity_view(const ActivityRequest& request);
 
-/// What of a demangled kernel's name says which one it is: "MulFunctor" of
-/// "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
+/// What of a demangled kernel's name says which one it is: "MulFunctor" of "void at::native::
+/// vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
 /// at::native::binary_internal::MulFunctor<float> >, ...>(...)". Names of ops as they are.
 std::string short_name(std::string_view name);
 

@@ -17,7 +17,8 @@ FILES = {
 SCRIPTS = ("gpu-check", "lib/worker_link.py", "lib/trace_checks.py", "lib/gpu_bundle.py")
 # What a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
-TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13"}
+TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13",
+         "libgomp.so.1"}
 # Small libraries of the system that built, copied along: another system may lack them.
 BUNDLED = re.compile(r"lib(tempo_ops\.so|(fmt|hwy|sqlite3)\.so\.\d+)$")
 
