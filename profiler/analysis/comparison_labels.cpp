@@ -1,5 +1,7 @@
 #include "profiler/analysis/comparison_labels.h"
 
+#include "profiler/analysis/run_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +53,7 @@ std::string label_of(const std::vector<ComparisonColumn>& columns, std::size_t i
     }
     if (!repeats) return column.recipe;
     return fmt::format("{} ({})", column.recipe,
-                       others.empty() ? std::string(name_of(column.source))
+                       others.empty() ? std::string(describe(column.source))
                                       : distinguishing_suffix(column.files.front(), others));
 }
 
