@@ -76,13 +76,14 @@ HWY_INLINE hn::Vec<D> negative_tail(D d, hn::Vec<D> a) {
 }
 
 /// int(2 t) + first for small t >= 0, modulo 8. A sum with 1.5 2^22 is rounded to halves, so the
-/// last bits of its mantissa are the number of them; t is lowered first, to round down. (At the end
-/// of a piece it may be the next: both polynomials fit there.) Conversion to integers costs more,
-/// since it also handles overflow.
+/// last bits of its mantissa are the number of them; t is lowered by exactly 1/4, to round down: a
+/// little less, and t just below 4 would count as 8. Only a multiple of 1/2 itself, where two
+/// pieces meet and both fit, may count as one less. Conversion to integers costs more, since it
+/// also handles overflow.
 template <class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> count_halves(D d, hn::Vec<D> t, int first) {
     const hn::RebindToSigned<D> di;
-    const auto lowered = hn::Sub(t, hn::Set(d, 0.25f - 0x1p-12f));
+    const auto lowered = hn::Sub(t, hn::Set(d, 0.25f));
     const auto sum = hn::Add(lowered, hn::Set(d, 0x1.8p22f + 0.5f * static_cast<float>(first)));
     return hn::And(hn::BitCast(di, sum), hn::Set(di, 7));
 }

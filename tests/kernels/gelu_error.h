@@ -33,8 +33,9 @@ double half_ulp(double value) {
     return std::max(std::ldexp(kRoundoff<T>, std::ilogb(value)), kTiny<T> / 2);
 }
 
-/// Every x that decides: all finite values of a 16-bit type up to 30, else a grid on [-8, 8] and
-/// numbers approaching x* from both sides down to neighbours.
+/// Every x that decides: all finite values of a 16-bit type up to 30, else a grid on [-8, 8],
+/// numbers approaching x* and the ends of pieces from both sides down to neighbours, and random
+/// ones.
 template <typename T>
 std::vector<T> gelu_points(GeluKind kind) {
     std::vector<T> points;
@@ -51,6 +52,16 @@ std::vector<T> gelu_points(GeluKind kind) {
             points.push_back(from_double<T>(x_min + distance));
             points.push_back(from_double<T>(x_min - distance));
         }
+        // Ends of the fits' pieces, down to their neighbours, and what a grid does not hit.
+        for (int i = 0; i < 20 * 50; ++i) {
+            const double end = i / 50 / 2.0, distance = std::exp2(-i % 50);
+            for (const double x : {end - distance, end + distance}) {
+                points.push_back(from_double<T>(x));
+                points.push_back(from_double<T>(-x));
+            }
+        }
+        const auto random = normal<T>(20000, 1, 0, 2);
+        points.insert(points.end(), random.begin(), random.end());
     }
     return points;
 }
