@@ -293,9 +293,12 @@ void handle_mouse(Frame& frame) {
             frame.events.fit_time = true;
             return;
         }
-        const double margin = (block->end_ns - block->start_ns) / 2;
-        frame.state.start_ns = block->start_ns - margin;
-        frame.state.end_ns = block->end_ns + margin;
+        const double middle = (block->start_ns + block->end_ns) / 2;
+        const double half = std::max(block->end_ns - block->start_ns, kMinWindowNs / 2);
+        // Not the state's window: EndPlot writes the axis' range into that.
+        frame.events.time_window = frame.input.window;
+        frame.events.time_window->start_ns = middle - half;
+        frame.events.time_window->end_ns = middle + half;
         return;
     }
     const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
@@ -399,6 +402,7 @@ void draw_unfilled(const KernelsInput& input, PanelEvents& events) {
 PanelEvents draw_kernels_panel(const KernelsInput& input, KernelsState& state) {
     PanelEvents events;
     state.cursor_ns.reset();
+    state.drawn_frame = ImGui::GetFrameCount();
     if (!input.view || input.view->traces.empty()) {
         draw_unfilled(input, events);
         return events;

@@ -17,6 +17,7 @@ struct KernelsState {
     double start_ns = 0;  // visible window; the plot writes it
     double end_ns = 1;
     std::optional<double> cursor_ns;  // under the mouse
+    int drawn_frame = -1;             // ImGui's count: a hidden panel has no cursor
 };
 
 struct KernelsInput {

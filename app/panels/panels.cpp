@@ -31,6 +31,12 @@ PanelEvents draw_compare(Ui& ui) {
     return draw_compare_panel(input, ui.panels.compare);
 }
 
+/// Where the mouse is in another panel on the time axis, if that one is seen.
+template <typename State>
+std::optional<double> cursor_of(const State& state) {
+    return ImGui::GetFrameCount() - state.drawn_frame <= 1 ? state.cursor_ns : std::nullopt;
+}
+
 PanelEvents draw_timeline(Ui& ui) {
     const Workspace& workspace = ui.workspace;
     return draw_timeline_panel(
@@ -39,7 +45,7 @@ PanelEvents draw_timeline(Ui& ui) {
          .selection = &workspace.selection(),
          .limits = workspace.time_limits(),
          .window = workspace.time_window(),
-         .cursor_ns = ui.panels.kernels.cursor_ns,
+         .cursor_ns = cursor_of(ui.panels.kernels),
          .read = [&](size_t source,
                      double time_ns) { return workspace.read_timeline(source, time_ns); }},
         ui.panels.timeline);
@@ -52,7 +58,7 @@ PanelEvents draw_kernels(Ui& ui) {
                                .selection = &workspace.selection(),
                                .limits = workspace.time_limits(),
                                .window = workspace.time_window(),
-                               .cursor_ns = ui.panels.timeline.cursor_ns},
+                               .cursor_ns = cursor_of(ui.panels.timeline)},
                               ui.panels.kernels);
 }
 

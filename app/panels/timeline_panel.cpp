@@ -324,6 +324,7 @@ void draw_unfilled(const TimelineInput& input, PanelEvents& events) {
 
 PanelEvents draw_timeline_panel(const TimelineInput& input, TimelineState& state) {
     PanelEvents events;
+    state.drawn_frame = ImGui::GetFrameCount();
     if (!input.view || input.view->traces.empty()) {
         state.range_anchor_ns.reset();
         draw_unfilled(input, events);

@@ -16,6 +16,7 @@ struct TimelineState {
     double start_ns = 0;  // visible window; written by the plots, all of which link to it
     double end_ns = 1;
     std::optional<double> cursor_ns;        // under the mouse
+    int drawn_frame = -1;                   // ImGui's count: a hidden panel has no cursor
     std::optional<double> range_anchor_ns;  // where a range selection was begun
 };
 

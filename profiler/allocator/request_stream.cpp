@@ -70,9 +70,10 @@ models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> d
     for (const TimedRequest& request : ordered_requests(trace, device)) {
         if (!follows(life[request.row], request.kind)) {
             return models::fail(
-                "Allocation {} is freed at event {}, before it is made: the trace is damaged, "
+                "Allocation {} {} at event {}, which cannot come then: the trace is damaged, "
                 "capture it again.",
-                request.row, request.event);
+                request.row, request.kind == AllocatorRequestKind::kAlloc ? "is made" : "is freed",
+                request.event);
         }
         if (request.kind == AllocatorRequestKind::kAlloc) {
             const Id<Stream> id = streams[request.row];

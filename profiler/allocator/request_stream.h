@@ -43,7 +43,8 @@ struct RequestStream {
 
 /// The allocations of a trace on one device (none = all), as a CUDA device would have been asked:
 /// allocations of no bytes are left out. `rows`, when given, gets the row of each allocation.
-/// Errors: an allocation that is freed before it is made, or completes to be before it is freed.
+/// Errors: an allocation that is freed before it is made, or whose free completes before it was
+/// asked for.
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
                                                 std::vector<Id<Allocation>>* rows = nullptr);
 

@@ -138,6 +138,15 @@ Activity::Activity(const Trace& trace)
                                                                  ActivityKind::kKernel, streams);
     collect<&Memcpy::stream, &Memcpy::start_ns, &Memcpy::end_ns>(trace.memcpys,
                                                                  ActivityKind::kMemcpy, streams);
+    for (const auto& [stream, spans] : streams) {
+        for (const Span& span : spans) {
+            if (span.id.kind != ActivityKind::kKernel) continue;
+            kernel_starts_ns_.push_back(span.start_ns);
+            kernel_ends_ns_.push_back(span.end_ns);
+        }
+    }
+    std::sort(kernel_starts_ns_.begin(), kernel_starts_ns_.end());
+    std::sort(kernel_ends_ns_.begin(), kernel_ends_ns_.end());
     const auto add = [&](std::vector<Span>& spans, std::string name, bool is_stream) {
         lay_out(spans, lanes_.emplace_back(ActivityLane{std::move(name), is_stream, {}, 0}));
     };
@@ -160,16 +169,13 @@ std::span<const Id<Allocation>> Activity::allocations_of(Id<Op> op) const {
 }
 
 int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
-    int64_t count = 0;
-    for (const ActivityLane& lane : lanes_) {
-        if (!lane.is_stream) continue;
-        for (const ActivityRow& row : lane.rows) {
-            const std::size_t first = row.first_ending_after(start_ns);
-            const std::size_t last = row.first_starting_at(end_ns);
-            count += std::max<int64_t>(0, static_cast<int64_t>(last) - static_cast<int64_t>(first));
-        }
-    }
-    return count;
+    // Those that have begun by the end, less those that had ended by the start.
+    const auto begun =
+        std::lower_bound(kernel_starts_ns_.begin(), kernel_starts_ns_.end(), end_ns) -
+        kernel_starts_ns_.begin();
+    const auto ended = std::upper_bound(kernel_ends_ns_.begin(), kernel_ends_ns_.end(), start_ns) -
+                       kernel_ends_ns_.begin();
+    return std::max<int64_t>(0, begun - ended);
 }
 
 ActivityClass class_of(const Trace& trace, ActivityId id) {

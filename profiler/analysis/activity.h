@@ -63,7 +63,7 @@ public:
     std::span<const Id<Kernel>> kernels_of(Id<Op> op) const;
     /// Allocations made while `op` was the innermost call.
     std::span<const Id<Allocation>> allocations_of(Id<Op> op) const;
-    /// How many kernels ran at some time in [start_ns, end_ns).
+    /// How many kernels ran at some time in [start_ns, end_ns), copies apart.
     int64_t count_kernels(int64_t start_ns, int64_t end_ns) const;
 
 private:
@@ -81,6 +81,8 @@ private:
     };
 
     std::vector<ActivityLane> lanes_;
+    std::vector<int64_t> kernel_starts_ns_;  // each rising by itself: enough to count
+    std::vector<int64_t> kernel_ends_ns_;
     ByOp<Kernel> kernels_;
     ByOp<Allocation> allocations_;
 };

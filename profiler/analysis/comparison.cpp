@@ -232,7 +232,7 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
 
 }  // namespace
 
-bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b) {
+bool speed_is_uncertain(const ComparisonColumn& a, const ComparisonColumn& b) {
     if (a.steps < 2 || b.steps < 2 || a.was_busy || b.was_busy) return true;
     return a.fastest_step_ns <= b.slowest_step_ns && b.fastest_step_ns <= a.slowest_step_ns;
 }

@@ -46,7 +46,7 @@ struct ComparisonColumn {
 /// Whether the steps of one took times that steps of the other took too: what differs is then no
 /// more than their spread. A single step says nothing of its spread, so it overlaps with all, and
 /// so do steps on a machine that was busy with something else.
-bool steps_overlap(const ComparisonColumn& a, const ComparisonColumn& b);
+bool speed_is_uncertain(const ComparisonColumn& a, const ComparisonColumn& b);
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // those of one step side by side, their baseline first

@@ -69,11 +69,13 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
     if (column.was_busy || baseline.was_busy) {
-        return "was measured on a machine busy with something else, which says nothing of its "
-               "speed";
+        return fmt::format(
+            "has no speed to compare, for the machine was busy with something else "
+            "while {} ran",
+            column.was_busy ? column.recipe : baseline.recipe);
     }
     if (column.steps < 2 || baseline.steps < 2) return {};
-    if (steps_overlap(column, baseline)) {
+    if (speed_is_uncertain(column, baseline)) {
         constexpr double kAsFast = 0.05;
         if (std::abs(std::log(column.sequences_per_s / baseline.sequences_per_s)) > kAsFast) {
             return "takes steps too uneven to say which is faster";

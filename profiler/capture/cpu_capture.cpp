@@ -39,24 +39,32 @@ int64_t effective_limit(const CaptureOptions& options) {
     return TrackingAllocator::instance().allocated_bytes() + available_bytes;
 }
 
-/// How much of the time between two looks this process ran: in a step at least one of its threads
-/// always has something to do, so that a whole machine gives it 1 or more.
+/// How much of the steps' time this process ran: at least one of its threads always has something
+/// to do, so that a machine of its own gives it 1 or more. (With many threads it may be 1 on a
+/// shared machine too: what is called busy is busy, not the other way round.)
 class ProcessorShare {
 public:
-    double read() const {
-        const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
-        return wall.count() > 0 ? (processor_s() - start_processor_s_) / wall.count() : 1;
+    void begin_step() {
+        start_ = std::chrono::steady_clock::now();
+        start_processor_s_ = read_processor_s();
     }
+    void end_step() {
+        wall_ += std::chrono::steady_clock::now() - start_;
+        processor_s_ += read_processor_s() - start_processor_s_;
+    }
+    double share() const { return wall_.count() > 0 ? processor_s_ / wall_.count() : 1; }
 
 private:
-    static double processor_s() {
+    static double read_processor_s() {
         timespec time{};
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
         return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
     }
 
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-    double start_processor_s_ = processor_s();
+    std::chrono::steady_clock::time_point start_;
+    double start_processor_s_ = 0;
+    std::chrono::duration<double> wall_{0};
+    double processor_s_ = 0;
 };
 
 void note_busy_machine(Recorder& recorder, double share) {
@@ -77,18 +85,20 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     describe_storages(recorder, training);
     RecordedStep recorded(recorder, training, callbacks);
     CancellableListener listener(&recorded, callbacks);
-    const ProcessorShare share;
+    ProcessorShare processor;
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
+        processor.begin_step();
         const double loss = training.step(&listener);
+        processor.end_step();
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new
         note_step(recorder, training, i, loss);
         if (callbacks.step_done) callbacks.step_done(trace);
     }
     report(callbacks, "step", options.steps, options.steps);
-    note_busy_machine(recorder, share.read());
+    note_busy_machine(recorder, processor.share());
     recorder.stop();
 }
 

@@ -218,7 +218,7 @@ Result<void> check_path(const fs::path& path) {
 }
 
 /// A capture that was killed leaves its first pages, schema and all, in the log beside the file.
-bool lacks_log(const fs::path& path) {
+bool is_only_first_pages(const fs::path& path) {
     std::error_code error;
     constexpr uintmax_t kFewPages = 8 * 4096;
     return fs::file_size(path, error) <= kFewPages && !error;
@@ -233,7 +233,7 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         Snapshot file(path);
         return read_tables(file, options);
     } catch (const OtherProgram& error) {
-        if (path.extension() == ".partial" && lacks_log(path)) {
+        if (path.extension() == ".partial" && is_only_first_pages(path)) {
             return fail(
                 "{} cannot be read: its log {} is missing or damaged; put it beside the "
                 "file, or repeat the capture.",

@@ -93,7 +93,6 @@ void find_classes(ActivityView& view) {
     std::array<bool, kActivityClassNames.size()> occurs{};
     for (const ActivityViewTrace& trace : view.traces) {
         for (const ActivityViewLane& lane : trace.lanes) {
-            view.has_kernels |= lane.is_stream;
             for (const ActivityBlockRow& row : lane.rows) {
                 for (const ActivityBlock& block : row.blocks) {
                     occurs[static_cast<std::size_t>(block.activity_class)] = true;
@@ -107,6 +106,19 @@ void find_classes(ActivityView& view) {
 }
 
 // ---- demangled names ------------------------------------------------------------------------
+
+/// Of "void f<...>(...)", or "std::enable_if<!(false), void>::type f<...>(...)": up to the last
+/// space that stands in no brackets, before the arguments.
+std::size_t length_of_return_type(std::string_view name) {
+    std::size_t length = 0;
+    for (std::size_t i = 0, depth = 0; i < name.size(); ++i) {
+        if (name[i] == '(' && depth == 0) break;
+        if (name[i] == '<' || name[i] == '(') ++depth;
+        if ((name[i] == '>' || name[i] == ')') && depth > 0) --depth;
+        if (name[i] == ' ' && depth == 0) length = i + 1;
+    }
+    return length;
+}
 
 /// "CUDAFunctor_add" of "at::native::CUDAFunctor_add<float>, ...".
 std::string_view leaf_of(std::string_view name) {
@@ -270,6 +282,8 @@ ActivityView build_activity_view(const ActivityRequest& request) {
         view.traces.push_back(build_trace(source, map, pixels));
     }
     find_classes(view);
+    view.has_kernels = std::any_of(request.sources.begin(), request.sources.end(),
+                                   [](const auto& s) { return !s.trace->kernels.empty(); });
     if (request.alignment) view.alignment = request.alignment->used;
     return view;
 }
@@ -281,16 +295,17 @@ std::string short_name(std::string_view name) {
         plain.erase(at, kAnonymous.size());
     }
     std::string_view rest = plain;
-    if (rest.starts_with("void ")) rest.remove_prefix(5);
     constexpr std::string_view kAutograd = "autograd::engine::evaluate_function: ";
     if (rest.starts_with(kAutograd)) rest.remove_prefix(kAutograd.size());
     if (rest.find_first_of("<(") == rest.npos) return std::string(rest);  // "aten::addmm"
+    rest.remove_prefix(length_of_return_type(rest));
     while (is_wrapper(leaf_of(rest))) {
         const std::string_view inner = telling_argument(rest);
         if (inner.empty()) break;
         rest = inner;
     }
-    return std::string(leaf_of(rest));
+    const std::string_view leaf = leaf_of(rest);
+    return std::string(leaf.empty() ? name : leaf);
 }
 
 ActivityReadout read_activity(const ActivitySource& source, ActivityId id) {

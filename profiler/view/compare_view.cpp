@@ -230,7 +230,7 @@ CompareView build_compare_view(const Comparison& comparison) {
         const ComparisonColumn& baseline = comparison.columns[own.baseline];
         const bool same_machine = own.source == baseline.source && own.device == baseline.device;
         const bool speed_is_certain =
-            own.source == Source::kPredicted || !steps_overlap(own, baseline);
+            own.source == Source::kPredicted || !speed_is_uncertain(own, baseline);
         add_changes(view.columns[own.baseline], same_machine, speed_is_certain, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),

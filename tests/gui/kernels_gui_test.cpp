@@ -106,6 +106,16 @@ void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_Escape);
 }
 
+void a_double_click_zooms_to_what_is_under_it(ImGuiTestContext* c) {
+    open_two(c);
+    zoom_in(c, on_first_row(c, 0.4F));
+    const double shown = shown_ns();
+    c->MouseMoveToPos(on_first_row(c, 0.4F));
+    c->MouseDoubleClick(0);
+    window().settle(c);
+    IM_CHECK_LT(shown_ns(), shown * 0.9);
+}
+
 void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {
     open_two(c);
     zoom_in(c, on_first_row(c, 0.5F));
@@ -130,6 +140,7 @@ void register_kernels_tests(ImGuiTestEngine* engine) {
     add("a_click_picks_an_op_and_another_lets_go", a_click_picks_an_op_and_another_lets_go);
     add("a_tensor_of_the_ledger_shows_its_life_and_what_ran",
         a_tensor_of_the_ledger_shows_its_life_and_what_ran);
+    add("a_double_click_zooms_to_what_is_under_it", a_double_click_zooms_to_what_is_under_it);
     add("dragging_moves_in_time_and_picks_nothing", dragging_moves_in_time_and_picks_nothing);
 }
 

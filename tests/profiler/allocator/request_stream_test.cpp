@@ -52,8 +52,8 @@ TEST(RequestStream, RefusesATraceThatFreesBeforeItAllocates) {
     const auto stream = request_stream_of(trace, {});
     ASSERT_FALSE(stream);
     EXPECT_EQ(stream.error().message,
-              "Allocation 1 is freed at event 1, before it is made: the trace is damaged, capture "
-              "it again.");
+              "Allocation 1 is freed at event 1, which cannot come then: the trace is damaged, "
+              "capture it again.");
 }
 
 TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {

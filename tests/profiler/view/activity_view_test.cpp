@@ -166,6 +166,9 @@ TEST(ShortName, SaysWhichKernelItIs) {
                          "at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, "
                          "at::native::GeluType)::{lambda()#2}::operator()() const>(int)"),
               "GeluCUDAKernelImpl");
+    EXPECT_EQ(
+        short_name("std::enable_if<!(false), void>::type internal::gemvx::run<int, float>(int)"),
+        "run");
     EXPECT_EQ(short_name("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"),
               "ncclKernel_AllReduce_RING_LL_Sum_float");
 }
