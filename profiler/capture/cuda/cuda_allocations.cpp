@@ -144,7 +144,7 @@ void CudaAllocations::stop() {
 }
 
 void CudaAllocations::on_any_entry(const TraceEntry& entry) {
-    // Each snapshot that is taken tells of itself, with all live bytes as its size: our own readings.
+    // A snapshot that is taken tells of itself, with all live bytes as its size: our own readings.
     if (entry.action_ == TraceEntry::SNAPSHOT) return;
     CudaAllocations* const allocations = active.load(std::memory_order_acquire);
     if (allocations && entry.device_ == allocations->device_) allocations->on_entry(entry);
