@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 
 PROTOCOL = 3
 WORKER_DESCRIPTOR = 3
@@ -75,7 +76,10 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
             if hello.get("protocol") != PROTOCOL:
                 raise WorkerError(f"the worker speaks protocol {hello.get('protocol')}")
             ours.sendall(encode_frame(complete(fields)))
+            # Not a time for each frame: a worker that is stuck goes on sending live samples.
+            end = time.monotonic() + timeout_s
             while True:
+                ours.settimeout(max(0.01, end - time.monotonic()))
                 frame = read_frame(ours)
                 if frame["kind"] == "result":
                     return frame
