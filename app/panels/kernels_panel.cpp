@@ -187,14 +187,9 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     draw->AddRectFilled({map.corner.x, top}, {map.right(), top + strip.height - px(2)},
                         palette().panel);
     const ScopedFont bold(fonts().bold, kSmallSize);
-    const float size = ImGui::GetTextLineHeight() + px(2);
+    const float size = letter_badge_size();
     const float y = std::round(top + (strip.height - size) / 2);
-    const ImU32 color = recipe_color(look.color);
-    draw->AddRectFilled({x, y}, {x + size, y + size}, color, px(3));
-    const char* letter = strip.trace == 0 ? "A" : "B";
-    const ImVec2 glyph = ImGui::CalcTextSize(letter);
-    draw->AddText({std::round(x + (size - glyph.x) / 2), std::round(y + (size - glyph.y) / 2)},
-                  ink_on(color), letter);
+    draw_letter_badge(draw, {x, y}, strip.trace == 0 ? "A" : "B", recipe_color(look.color));
     const float name_x = x + size + px(7);
     draw->AddText({name_x, y + px(1)}, palette().text, look.name.c_str());
     const bool stretched =
@@ -271,16 +266,7 @@ void draw_readout(const Frame& frame) {
     ImGui::PushTextWrapPos(em(38));
     bold_text(readout.title);
     ImGui::PopTextWrapPos();
-    if (ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) {
-        for (const auto& [label, value] : readout.rows) {
-            ImGui::TableNextRow();
-            ImGui::TableNextColumn();
-            dim_text(label);
-            ImGui::TableNextColumn();
-            text(value);
-        }
-        ImGui::EndTable();
-    }
+    readout_table(readout.rows);
     ImGui::EndTooltip();
 }
 
@@ -315,16 +301,10 @@ void handle_mouse(Frame& frame) {
 // ---- the plot -------------------------------------------------------------------------------
 
 void setup_axes(Frame& frame, float width) {
-    const profiler::TimeRange& limits = frame.input.limits;
-    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr, quiet | ImPlotAxisFlags_NoTickLabels,
                       kFixedAxis | ImPlotAxisFlags_NoDecorations);
-    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
-                width);
-    ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
-    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
-    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
+    setup_time_axis(frame.input.limits, frame.state.start_ns, frame.state.end_ns, width);
     ImPlot::SetupFinish();
 }
 

@@ -3,7 +3,6 @@
 #include "app/panels/panel_events.h"
 #include "profiler/view/activity_view.h"
 
-#include <functional>
 #include <optional>
 #include <string_view>
 

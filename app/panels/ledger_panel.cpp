@@ -261,24 +261,14 @@ void draw_row_menu(Frame& frame, size_t index) {
 void draw_row_readout(const LedgerViewRow& row) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
-    if (ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) {
-        const auto line = [](const char* label, std::string_view value) {
-            if (value.empty()) return;
-            ImGui::TableNextRow();
-            ImGui::TableNextColumn();
-            dim_text(label);
-            ImGui::TableNextColumn();
-            text(value);
-        };
-        line("module", row.scope);
-        line("made by", row.op);
-        line("kept by", row.saved_by);
-        line("shape", row.shape + "  " + row.dtype);
-        line("bytes", row.exact_text);
-        line("lives", row.lifetime_text);
-        line("closed form", row.closed_form_text);
-        ImGui::EndTable();
-    }
+    readout_table(std::array<std::pair<std::string, std::string>, 7>{
+        {{"module", row.scope},
+         {"made by", row.op},
+         {"kept by", row.saved_by},
+         {"shape", row.shape + "  " + row.dtype},
+         {"bytes", row.exact_text},
+         {"lives", row.lifetime_text},
+         {"closed form", row.closed_form_text}}});
     ImGui::EndTooltip();
 }
 

@@ -1,5 +1,6 @@
 #include "app/panels/timeline_drawing.h"
 
+#include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/window/fonts.h"
@@ -70,6 +71,15 @@ PlotMap current_plot_map() {
     const ImPlotRect limits = ImPlot::GetPlotLimits();
     return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
             limits.X.Max,         limits.Y.Min,          limits.Y.Max};
+}
+
+void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
+                     float width_px) {
+    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, start_ns, end_ns, width_px);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &start_ns, &end_ns);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
+    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
 }
 
 void align_button(const TimeWindow& window, PanelEvents& events) {

@@ -88,14 +88,9 @@ void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_ma
                       quiet | (selecting ? ImPlotAxisFlags_Lock : 0) |
                           (with_time_labels ? 0 : ImPlotAxisFlags_NoTickLabels),
                       quiet | kFixedAxis);
-    const profiler::TimeRange& limits = frame.input.limits;
-    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
-    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns,
-                static_cast<float>(frame.input.window.width_px));
+    setup_time_axis(frame.input.limits, frame.state.start_ns, frame.state.end_ns,
+                    static_cast<float>(frame.input.window.width_px));
     setup_ticks(ImAxis_Y1, unit, y_min, y_max, size.y);
-    ImPlot::SetupAxisLinks(ImAxis_X1, &frame.state.start_ns, &frame.state.end_ns);
-    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
-    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
     ImPlot::SetupAxisLimits(ImAxis_Y1, y_min, y_max, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }

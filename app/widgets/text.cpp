@@ -101,18 +101,34 @@ void role_swatch(profiler::Role role, bool faded) {
     fill_role(ImGui::GetWindowDrawList(), box.upper, box.lower, role, faded ? 0.3F : 1.0F, px(4));
 }
 
-void letter_badge(const char* letter, ImU32 color) {
-    const ScopedFont bold(fonts().bold, kSmallSize);
-    const float height = ImGui::GetTextLineHeight();
-    const ImVec2 corner = ImGui::GetCursorScreenPos();
-    const ImVec2 size{height + px(2), height + px(2)};
-    ImDrawList* draw = ImGui::GetWindowDrawList();
+float letter_badge_size() { return ImGui::GetTextLineHeight() + px(2); }
+
+void draw_letter_badge(ImDrawList* draw, ImVec2 corner, const char* letter, ImU32 color) {
+    const ImVec2 size{letter_badge_size(), letter_badge_size()};
     draw->AddRectFilled(corner, corner + size, color, px(3));
     const ImVec2 glyph = ImGui::CalcTextSize(letter);
     draw->AddText({std::round(corner.x + (size.x - glyph.x) / 2),
                    std::round(corner.y + (size.y - glyph.y) / 2)},
                   ink_on(color), letter);
-    ImGui::Dummy(size);
+}
+
+void letter_badge(const char* letter, ImU32 color) {
+    const ScopedFont bold(fonts().bold, kSmallSize);
+    draw_letter_badge(ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), letter, color);
+    ImGui::Dummy({letter_badge_size(), letter_badge_size()});
+}
+
+void readout_table(std::span<const std::pair<std::string, std::string>> rows) {
+    if (!ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) return;
+    for (const auto& [label, value] : rows) {
+        if (value.empty()) continue;
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        dim_text(label);
+        ImGui::TableNextColumn();
+        text(value);
+    }
+    ImGui::EndTable();
 }
 
 void labelled_value(std::string_view label, std::string_view value, ImU32 color) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 /// Text and small marks as every panel draws them: labels dim, values bold, numbers to the right.
 namespace app {
@@ -31,6 +32,11 @@ void swatch(ImU32 color);
 void role_swatch(profiler::Role role, bool faded = false);
 /// A swatch with a letter on it: A or B.
 void letter_badge(const char* letter, ImU32 color);
+/// The same at a place of one's choice, in the font in use; a square of letter_badge_size().
+void draw_letter_badge(ImDrawList* draw, ImVec2 corner, const char* letter, ImU32 color);
+float letter_badge_size();
+/// Labels dim, values beside them, in a tooltip; what has no value is left out.
+void readout_table(std::span<const std::pair<std::string, std::string>> rows);
 /// "Peak A  24.5 GiB"
 void labelled_value(std::string_view label, std::string_view value, ImU32 color = 0);
 

@@ -38,8 +38,7 @@ public:
         return {allocator.allocated_bytes(), allocator.peak_bytes()};
     }
     OutOfMemoryDetail last_out_of_memory() const override {
-        const auto refusal = TrackingAllocator::instance().last_out_of_memory();
-        return {refusal.requested_bytes, refusal.free_bytes};
+        return TrackingAllocator::instance().last_out_of_memory();
     }
     std::string memory_name() const override { return "the memory of this machine"; }
 };

@@ -9,11 +9,6 @@ constexpr const char* kKernels = "//###kernels";
 
 const profiler::ActivityView& view() { return *window().workspace().activity_view(); }
 
-double shown_ns() {
-    const app::TimeWindow& shown = window().workspace().time_window();
-    return shown.end_ns - shown.start_ns;
-}
-
 void open_two(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
@@ -30,7 +25,7 @@ ImVec2 on_first_row(ImGuiTestContext* c, float share) {
 
 void zoom_in(ImGuiTestContext* c, ImVec2 at) {
     c->MouseMoveToPos(at);
-    for (int i = 0; i < 40 && shown_ns() > 2e5; ++i) {
+    for (int i = 0; i < 40 && window().shown_ns() > 2e5; ++i) {
         c->MouseWheelY(1);
         c->Yield();
     }
@@ -53,14 +48,14 @@ void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
 
 void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
     open_two(c);
-    const double all = shown_ns();
+    const double all = window().shown_ns();
     c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.5F, 0.35F));
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
     }
     window().settle(c);
-    IM_CHECK_LT(shown_ns(), all * 0.6);
+    IM_CHECK_LT(window().shown_ns(), all * 0.6);
     const double start_ns = window().ui().panels.kernels.start_ns;
     IM_CHECK_EQ(start_ns, window().workspace().time_window().start_ns);
     c->MouseMoveToPos(window().point_in(c, kKernels, 0.5F, 0.5F));
@@ -69,7 +64,7 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
         c->Yield();
     }
     window().settle(c);
-    IM_CHECK_GT(shown_ns(), window().ui().panels.timeline.end_ns * 0.01);
+    IM_CHECK_GT(window().shown_ns(), window().ui().panels.timeline.end_ns * 0.01);
     IM_CHECK_EQ(window().ui().panels.timeline.start_ns, window().ui().panels.kernels.start_ns);
     // The cursor shows in both.
     IM_CHECK(window().ui().panels.kernels.cursor_ns.has_value());
@@ -109,11 +104,11 @@ void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
 void a_double_click_zooms_to_what_is_under_it(ImGuiTestContext* c) {
     open_two(c);
     zoom_in(c, on_first_row(c, 0.4F));
-    const double shown = shown_ns();
+    const double shown = window().shown_ns();
     c->MouseMoveToPos(on_first_row(c, 0.4F));
     c->MouseDoubleClick(0);
     window().settle(c);
-    IM_CHECK_LT(shown_ns(), shown * 0.9);
+    IM_CHECK_LT(window().shown_ns(), shown * 0.9);
 }
 
 void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {

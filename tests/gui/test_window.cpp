@@ -64,6 +64,11 @@ void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
     settle(context);
 }
 
+double TestWindow::shown_ns() const {
+    const app::TimeWindow& shown = shell_.ui().workspace.time_window();
+    return shown.end_ns - shown.start_ns;
+}
+
 ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float x, float y) {
     const ImGuiTestItemInfo info = context->WindowInfo(window);
     return {info.RectFull.Min.x + info.RectFull.GetWidth() * x,

@@ -40,6 +40,9 @@ public:
     void take_running_picture(ImGuiTestContext* context, const std::string& name);
     void resize(ImGuiTestContext* context, int width, int height);
 
+    /// Length of the part of the time axis that is shown.
+    double shown_ns() const;
+
     /// A point inside a window, by shares of its size.
     ImVec2 point_in(ImGuiTestContext* context, const char* window, float x, float y);
 

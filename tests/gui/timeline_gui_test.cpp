@@ -5,11 +5,6 @@ namespace {
 
 constexpr const char* kTimeline = "//###timeline";
 
-double shown_ns() {
-    const app::TimeWindow& shown = window().workspace().time_window();
-    return shown.end_ns - shown.start_ns;
-}
-
 void open_two(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
@@ -29,26 +24,26 @@ void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
 
 void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
     open_two(c);
-    const double all = shown_ns();
+    const double all = window().shown_ns();
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
     }
     window().settle(c);
-    IM_CHECK_LT(shown_ns(), all * 0.6);
+    IM_CHECK_LT(window().shown_ns(), all * 0.6);
     IM_CHECK_GT(static_cast<int>(window().workspace().timeline_view()->traces[0].column_count()),
                 100);
     c->KeyPress(ImGuiKey_F);
     window().settle(c);
-    IM_CHECK_GT(shown_ns(), all * 0.999);
+    IM_CHECK_GT(window().shown_ns(), all * 0.999);
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
     }
     c->MouseDoubleClick(0);
     window().settle(c);
-    IM_CHECK_GT(shown_ns(), all * 0.999);
+    IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
 void dragging_moves_in_time(ImGuiTestContext* c) {
@@ -58,30 +53,30 @@ void dragging_moves_in_time(ImGuiTestContext* c) {
         c->MouseWheelY(1);
         c->Yield();
     }
-    const double start = window().workspace().time_window().start_ns, shown = shown_ns();
+    const double start = window().workspace().time_window().start_ns, shown = window().shown_ns();
     c->MouseDown(0);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
     c->MouseUp(0);
     window().settle(c);
     IM_CHECK_GT(window().workspace().time_window().start_ns, start);
-    IM_CHECK_LT(std::abs(shown_ns() - shown), shown * 1e-6);
+    IM_CHECK_LT(std::abs(window().shown_ns() - shown), shown * 1e-6);
 }
 
 void right_dragging_zooms_to_a_range(ImGuiTestContext* c) {
     open_two(c);
-    const double all = shown_ns();
+    const double all = window().shown_ns();
     c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
     c->MouseDown(1);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.40F));
     c->MouseUp(1);
     window().settle(c);
-    IM_CHECK_LT(shown_ns(), all * 0.35);
-    IM_CHECK_GT(shown_ns(), all * 0.10);
+    IM_CHECK_LT(window().shown_ns(), all * 0.35);
+    IM_CHECK_GT(window().shown_ns(), all * 0.10);
 }
 
 void shift_dragging_selects_a_range(ImGuiTestContext* c) {
     open_two(c);
-    const double all = shown_ns();
+    const double all = window().shown_ns();
     c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
     c->KeyDown(ImGuiMod_Shift);
     c->Yield(2);
@@ -91,10 +86,10 @@ void shift_dragging_selects_a_range(ImGuiTestContext* c) {
     c->KeyUp(ImGuiMod_Shift);
     window().settle(c);
     IM_CHECK(window().workspace().selection().range.has_value());
-    IM_CHECK_EQ(shown_ns(), all);
+    IM_CHECK_EQ(window().shown_ns(), all);
     c->KeyPress(ImGuiKey_Z);
     window().settle(c);
-    IM_CHECK_LT(shown_ns(), all * 0.35);
+    IM_CHECK_LT(window().shown_ns(), all * 0.35);
     c->KeyPress(ImGuiKey_Escape);
     c->Yield(2);
     IM_CHECK(!window().workspace().selection().range.has_value());
