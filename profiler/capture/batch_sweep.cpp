@@ -64,7 +64,9 @@ private:
         } catch (const c10::Error& error) {
             if (!is_out_of_memory(error)) throw;
             point.outcome = SweepOutcome::kOutOfMemory;
-            memory_.read_refusal(point);
+            const OutOfMemoryDetail refusal = memory_.last_out_of_memory();
+            point.requested_bytes = refusal.requested_bytes;
+            point.free_bytes = refusal.free_bytes;
         }
         memory_.read_peaks(point);
         add(point, step_times_ns);

@@ -14,8 +14,7 @@ namespace profiler {
 struct SweptMemory {
     std::function<void()> reset_peaks;
     std::function<void(SweepPoint&)> read_peaks;
-    /// Bytes asked for and free at the last refusal.
-    std::function<void(SweepPoint&)> read_refusal;
+    std::function<OutOfMemoryDetail()> last_out_of_memory;
 };
 
 /// Adds a row of `sweep_point` for each batch size tried, and its step times. Running out of memory

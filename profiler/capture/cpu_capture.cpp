@@ -110,12 +110,7 @@ SweptMemory swept_memory() {
                     point.peak_allocated_bytes = allocator.peak_bytes();
                     point.peak_reserved_bytes = point.peak_allocated_bytes;
                 },
-            .read_refusal =
-                [&](SweepPoint& point) {
-                    const auto failure = allocator.last_out_of_memory();
-                    point.requested_bytes = failure.requested_bytes;
-                    point.free_bytes = failure.free_bytes;
-                }};
+            .last_out_of_memory = [&] { return allocator.last_out_of_memory(); }};
 }
 
 RunPlace this_machine(const CaptureOptions& options) {

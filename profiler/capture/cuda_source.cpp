@@ -10,9 +10,6 @@
 namespace profiler {
 namespace {
 
-constexpr std::string_view kOnTheCpu =
-    "measure with --device cpu, or predict with --device predict:GPU";
-
 /// dlerror begins with the file's name, which its own text repeats.
 std::string reason() {
     const char* const text = dlerror();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The CUDA source as the worker sees it: an interface, and how the module behind it is opened.
@@ -17,6 +18,10 @@
 /// What needs libtorch_cuda is in a module of its own (profiler/capture/cuda), so that a machine
 /// without a GPU loads nothing of it. docs/cuda_capture.md says how it records.
 namespace profiler {
+
+/// How to go on without CUDA: the end of a remedy.
+inline constexpr std::string_view kOnTheCpu =
+    "measure with --device cpu, or predict with --device predict:GPU";
 
 /// One part that a capture on CUDA needs, as `doctor` shows it.
 struct CudaCheck {
@@ -35,11 +40,6 @@ struct CudaDevice {
 struct LiveMemory {
     int64_t allocated_bytes = 0;
     int64_t peak_bytes = 0;
-};
-
-struct OutOfMemoryDetail {
-    int64_t requested_bytes = -1;
-    int64_t free_bytes = -1;
 };
 
 class CudaSource {

@@ -17,8 +17,8 @@ void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t d
 void describe_storages(Recorder& recorder, const models::Training& training);
 
 /// Steps before those that are recorded, so that optimizer state exists; their phases go to
-/// `listener` (null: to nobody). Where the loss scale of fp16 is
-/// still searching for its value, the optimizer has not run: more steps, until it has.
+/// `listener` (null: to nobody). Where the loss scale of fp16 is still searching for its value, the
+/// optimizer has not run: more steps, until it has.
 void warm_up(models::Training& training, int64_t steps, models::StepListener* listener,
              const CaptureCallbacks& callbacks);
 

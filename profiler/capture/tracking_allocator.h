@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/capture/capture_options.h"
 #include "profiler/capture/recorded_allocator.h"
 
 #include <c10/core/Allocator.h>
@@ -18,11 +19,6 @@ namespace profiler {
 class TrackingAllocator final : public RecordedAllocator {
 public:
     static constexpr int64_t kHeaderBytes = 64;  // keeps torch's alignment of the data
-
-    struct OutOfMemory {
-        int64_t requested_bytes = -1;
-        int64_t free_bytes = -1;
-    };
 
     /// Installs the process's tracking allocator on first use. It is never removed: live blocks
     /// keep their deleter.
@@ -49,7 +45,7 @@ public:
         return peak_bytes_;
     }
     /// The last refusal; sizes are -1 where they are not known.
-    OutOfMemory last_out_of_memory() const {
+    OutOfMemoryDetail last_out_of_memory() const {
         const std::lock_guard lock(mutex_);
         return last_out_of_memory_;
     }
@@ -70,7 +66,7 @@ private:
     int64_t limit_bytes_ = -1;
     int64_t allocated_bytes_ = 0;
     int64_t peak_bytes_ = 0;
-    OutOfMemory last_out_of_memory_;
+    OutOfMemoryDetail last_out_of_memory_;
 };
 
 }  // namespace profiler

@@ -69,34 +69,16 @@ private:
     std::vector<std::size_t> requests_;  // that each segment event is put before, rising
 };
 
-AllocatorAction action_of(RecordedAction action) {
-    switch (action) {
-        case RecordedAction::kSegmentFree:
-            return AllocatorAction::kSegmentFree;
-        case RecordedAction::kSegmentMap:
-            return AllocatorAction::kSegmentMap;
-        case RecordedAction::kSegmentUnmap:
-            return AllocatorAction::kSegmentUnmap;
-        case RecordedAction::kOom:
-            return AllocatorAction::kOom;
-        default:
-            return AllocatorAction::kSegmentAlloc;
-    }
-}
-
 class Lowering {
 public:
     Lowering(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
              const Setup& setup)
         : trace_(meta), gpu_(gpu), settings_(settings), setup_(setup) {}
 
-    /// Blocks, segments and new event numbers.
-    void place(StepWork work) {
+    /// Blocks, segments and new event numbers. `rows` are those of the work's allocations.
+    void place(StepWork work, const std::vector<Id<Allocation>>& rows) {
         resize_workspaces();
         if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
-        std::vector<Id<Allocation>> rows;
-        (void)request_stream_of(trace_, profiled_device(trace_),
-                                &rows);  // `work` is of it: it is whole
         const RequestStream stream = order_requests(work, rows);
         SimulationOptions options{.settings = settings_,
                                   .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),
@@ -286,11 +268,12 @@ private:
 
 models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
                             const Calibration& calibration, const Setup& setup) {
-    const auto work = step_work_of(meta);
+    std::vector<Id<Allocation>> rows;
+    const auto work = step_work_of(meta, &rows);
     if (!work) return tl::unexpected(work.error());
     const auto workload = workload_of(meta);
     Lowering lowering(meta, gpu, settings, setup);
-    lowering.place(*work);
+    lowering.place(*work, rows);
     if (gpu.no_kernel_model.empty()) {
         const auto model = make_time_model(gpu, setup, calibration, *workload);
         if (!model) return tl::unexpected(model.error());

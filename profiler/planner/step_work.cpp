@@ -28,8 +28,8 @@ std::vector<EventRange> optimizer_ranges(const Trace& trace) {
     return ranges;
 }
 
-models::Result<void> read_requests(const Trace& trace, StepWork& work) {
-    std::vector<Id<Allocation>> rows;
+models::Result<void> read_requests(const Trace& trace, std::vector<Id<Allocation>>& rows,
+                                   StepWork& work) {
     const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
     if (!stream) return tl::unexpected(stream.error());
     const std::vector<EventRange> updates = optimizer_ranges(trace);
@@ -179,12 +179,14 @@ std::vector<GradientFate> gradient_fates(StepWork& step, std::vector<StepRequest
 
 }  // namespace
 
-models::Result<StepWork> step_work_of(const Trace& trace) {
+models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocation>>* rows) {
     const auto workload = workload_of(trace);
     if (!workload) return models::fail("The trace does not say which workload it ran.");
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
     StepWork work{.batch_size = workload->batch_size, .source = trace.run().source};
-    if (auto read = read_requests(trace, work); !read) return tl::unexpected(read.error());
+    std::vector<Id<Allocation>> own_rows;
+    auto read = read_requests(trace, rows != nullptr ? *rows : own_rows, work);
+    if (!read) return tl::unexpected(read.error());
     read_parameters(trace, work.parameters);
     read_ops(trace, *workload, work);
     return work;

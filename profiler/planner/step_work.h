@@ -54,8 +54,10 @@ struct StepWork {
     bool has_shapes = true;  // false: products without their shapes, so no tile quantisation
 };
 
-/// Errors: a trace without a recorded step, or without a workload.
-models::Result<StepWork> step_work_of(const Trace& trace);
+/// `rows`, when given, gets the trace's row of each of the step's allocations.
+/// Errors: a trace without a recorded step, without a workload, or damaged.
+models::Result<StepWork> step_work_of(const Trace& trace,
+                                      std::vector<Id<Allocation>>* rows = nullptr);
 
 /// Two steps at different batch sizes stand for every batch size: each size is affine in it
 /// (activations linear, weights constant; S² terms are linear in the batch too).

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "profiler/trace/trace.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -33,6 +35,25 @@ inline constexpr std::array<std::string_view, 9> kRecordedActionNames{
 
 constexpr std::string_view name_of(RecordedAction v) {
     return kRecordedActionNames[static_cast<std::size_t>(v)];
+}
+
+/// The same action as a row of `allocator_event`, which has those on segments, refusals and
+/// snapshots; what blocks do is in `allocation`.
+constexpr AllocatorAction action_of(RecordedAction action) {
+    switch (action) {
+        case RecordedAction::kSegmentAlloc:
+            return AllocatorAction::kSegmentAlloc;
+        case RecordedAction::kSegmentFree:
+            return AllocatorAction::kSegmentFree;
+        case RecordedAction::kSegmentMap:
+            return AllocatorAction::kSegmentMap;
+        case RecordedAction::kSegmentUnmap:
+            return AllocatorAction::kSegmentUnmap;
+        case RecordedAction::kOom:
+            return AllocatorAction::kOom;
+        default:
+            return AllocatorAction::kSnapshot;
+    }
 }
 
 struct RecordedEvent {

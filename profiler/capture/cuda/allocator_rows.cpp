@@ -11,23 +11,6 @@ int64_t round_up(int64_t bytes) {
     return std::max<int64_t>(1, (bytes + kRoundBytes - 1) / kRoundBytes) * kRoundBytes;
 }
 
-AllocatorAction action_of(RecordedAction action) {
-    switch (action) {
-        case RecordedAction::kSegmentAlloc:
-            return AllocatorAction::kSegmentAlloc;
-        case RecordedAction::kSegmentFree:
-            return AllocatorAction::kSegmentFree;
-        case RecordedAction::kSegmentMap:
-            return AllocatorAction::kSegmentMap;
-        case RecordedAction::kSegmentUnmap:
-            return AllocatorAction::kSegmentUnmap;
-        case RecordedAction::kOom:
-            return AllocatorAction::kOom;
-        default:
-            return AllocatorAction::kSnapshot;
-    }
-}
-
 }  // namespace
 
 void AllocatorRows::load(std::span<const RecordedSegment> segments,

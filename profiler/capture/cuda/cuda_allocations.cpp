@@ -206,7 +206,7 @@ void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t 
     allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
 }
 
-CudaOutOfMemory CudaAllocations::last_out_of_memory() {
+OutOfMemoryDetail CudaAllocations::last_out_of_memory() {
     return {.requested_bytes = refused_bytes, .free_bytes = refused_free_bytes};
 }
 

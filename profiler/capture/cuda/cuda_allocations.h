@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/capture/allocation_source.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/capture/cuda/allocator_rows.h"
 #include "profiler/trace/allocator_recording.h"
 
@@ -32,11 +33,6 @@ struct CudaMemory {
     int64_t peak_reserved_bytes = 0;
 };
 
-struct CudaOutOfMemory {
-    int64_t requested_bytes = -1;
-    int64_t free_bytes = -1;
-};
-
 class CudaAllocations final : public AllocationSource {
 public:
     /// For `device` of an initialized CUDA. Errors: c10::Error when the allocator is not torch's
@@ -61,7 +57,7 @@ public:
     /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
     /// The last refusal since watch_out_of_memory().
-    static CudaOutOfMemory last_out_of_memory();
+    static OutOfMemoryDetail last_out_of_memory();
     static void watch_out_of_memory();
 
 private:

@@ -142,12 +142,7 @@ SweptMemory swept_memory() {
                     point.peak_allocated_bytes = memory.peak_allocated_bytes;
                     point.peak_reserved_bytes = memory.peak_reserved_bytes;
                 },
-            .read_refusal =
-                [](SweepPoint& point) {
-                    const CudaOutOfMemory refusal = CudaAllocations::last_out_of_memory();
-                    point.requested_bytes = refusal.requested_bytes;
-                    point.free_bytes = refusal.free_bytes;
-                }};
+            .last_out_of_memory = &CudaAllocations::last_out_of_memory};
 }
 
 CudaDevice require_device() {
@@ -210,8 +205,7 @@ LiveMemory CudaCapture::live_memory() const {
 }
 
 OutOfMemoryDetail CudaCapture::last_out_of_memory() const {
-    const CudaOutOfMemory refusal = CudaAllocations::last_out_of_memory();
-    return {.requested_bytes = refusal.requested_bytes, .free_bytes = refusal.free_bytes};
+    return CudaAllocations::last_out_of_memory();
 }
 
 }  // namespace profiler

@@ -12,8 +12,6 @@ namespace profiler {
 namespace {
 
 constexpr const char* kDriverVersion = "/proc/driver/nvidia/version";
-constexpr std::string_view kOnTheCpu =
-    "measure with --device cpu, or predict with --device predict:GPU";
 
 std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);

@@ -3,6 +3,7 @@
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "tests/profiler/capture/small_workload.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -17,21 +18,7 @@ namespace profiler {
 namespace {
 
 using models::Workload;
-
-Workload small(const std::string& recipe = "original") {
-    Workload w{.model = *models::find_model("bert-base"),
-               .head = models::Head::kMlm,
-               .recipe_name = recipe,
-               .recipe = *models::parse_recipe(recipe),
-               .batch_size = 2,
-               .seq_len = 24};
-    w.model.hidden_size = 64;
-    w.model.num_heads = 4;
-    w.model.num_layers = 2;
-    w.model.intermediate_size = 256;
-    w.model.vocab_size = 211;
-    return w;
-}
+using tests::small;
 
 Trace capture(const Workload& workload,
               const CaptureOptions& options = {.steps = 2, .num_threads = 1}) {

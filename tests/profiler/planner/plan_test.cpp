@@ -70,6 +70,15 @@ TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
     EXPECT_EQ(find_max_batch(*family, {}, int64_t{1} << 45), family->largest_valid_batch());
 }
 
+/// Toy steps, whose batch sizes it lists.
+MetaTraceSource listing_source(std::vector<int64_t>& traced) {
+    return [&](const models::Workload& w,
+               ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+        traced.push_back(w.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(w));
+    };
+}
+
 TEST(StepFamily, TracesTwoBatchesAndNoMore) {
     int calls = 0;
     const auto source = tests::toy_source({}, &calls);
@@ -83,12 +92,7 @@ TEST(StepFamily, TracesTwoBatchesAndNoMore) {
 
 TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     std::vector<int64_t> traced;
-    const MetaTraceSource source =
-        [&](const models::Workload& w,
-            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
-        traced.push_back(w.batch_size);
-        return std::make_shared<const Trace>(tests::make_toy_step(w));
-    };
+    const MetaTraceSource source = listing_source(traced);
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
     workload.model.vocab_size = 1000;
@@ -104,12 +108,7 @@ TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
 
 TEST(StepFamily, HasALineOfItsOwnBeyondTheVocabulary) {
     std::vector<int64_t> traced;
-    const MetaTraceSource source =
-        [&](const models::Workload& w,
-            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
-        traced.push_back(w.batch_size);
-        return std::make_shared<const Trace>(tests::make_toy_step(w));
-    };
+    const MetaTraceSource source = listing_source(traced);
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;
     workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens

@@ -4,6 +4,7 @@
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "tests/profiler/capture/small_workload.h"
 
 #include <gtest/gtest.h>
 
@@ -71,21 +72,6 @@ private:
     std::map<const Block*, int64_t> addresses_;
 };
 
-models::Workload small() {
-    models::Workload w{.model = *models::find_model("bert-base"),
-                       .head = models::Head::kMlm,
-                       .recipe_name = "tempo",
-                       .recipe = *models::parse_recipe("tempo"),
-                       .batch_size = 2,
-                       .seq_len = 24};
-    w.model.hidden_size = 64;
-    w.model.num_heads = 4;
-    w.model.num_layers = 2;
-    w.model.intermediate_size = 256;
-    w.model.vocab_size = 211;
-    return w;
-}
-
 /// Size, op, phase, role and whether it was freed: of each allocation of the recorded step, in
 /// order.
 using Fate = std::tuple<int64_t, std::string, int, Role, bool, std::string>;
@@ -105,7 +91,7 @@ std::vector<Fate> fates_of(const Trace& trace) {
 }
 
 TEST(RecordedSource, AStepThroughTheAllocatorsRowsIsTheStepOfTheCpu) {
-    const models::Workload workload = small();
+    const models::Workload workload = tests::small("tempo");
     Trace on_cpu;
     capture_on_cpu(workload, {.warmup_steps = 1, .steps = 1, .num_threads = 1}, {}, on_cpu);
 
@@ -186,7 +172,7 @@ public:
 TEST(RecordedSource, AnObserverHearsOpsAndModulesNestedInForwardAndBackward) {
     Trace trace;
     CountingObserver observer;
-    models::Training training(small());
+    models::Training training(tests::small("tempo"));
     {
         Recorder recorder(trace, {.observer = &observer});
         recorder.start();
