@@ -224,6 +224,12 @@ bool is_only_first_pages(const fs::path& path) {
     return fs::file_size(path, error) <= kFewPages && !error;
 }
 
+std::string missing_log(const fs::path& path) {
+    return fmt::format(
+        "its log {} is missing or damaged; put it beside the file, or repeat the capture",
+        sqlite::side_file(path, "-wal").filename().string());
+}
+
 }  // namespace
 
 Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
@@ -233,13 +239,9 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
         Snapshot file(path);
         return read_tables(file, options);
     } catch (const OtherProgram& error) {
-        if (path.extension() == ".partial" && is_only_first_pages(path)) {
-            return fail(
-                "{} cannot be read: its log {} is missing or damaged; put it beside the "
-                "file, or repeat the capture.",
-                path.string(), sqlite::side_file(path, "-wal").filename().string());
-        }
-        return fail("{} cannot be read: {}.", path.string(), error.what());
+        const bool is_killed = path.extension() == ".partial" && is_only_first_pages(path);
+        return fail("{} cannot be read: {}.", path.string(),
+                    is_killed ? missing_log(path) : error.what());
     } catch (const FileError& error) {
         return fail("{} cannot be read: {}.", path.string(), error.what());
     } catch (const ReadCancelled&) {

@@ -130,19 +130,23 @@ bool best_rates_overlap(const CompareColumn& a, const CompareColumn& b) {
            y.sequences_per_s_min <= x.sequences_per_s_max;
 }
 
-/// Times are compared on one machine only: between two, the difference is not the recipe's.
-void add_changes(const CompareColumn& baseline, bool same_machine, bool speed_is_certain,
-                 CompareColumn& view) {
+/// Only on one machine: between two, the difference is not the recipe's.
+void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
+                          const CompareColumn& baseline, CompareColumn& view) {
+    if (own.source != own_baseline.source || own.device != own_baseline.device) return;
+    view.throughput_change =
+        change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
+    if (own.source != Source::kPredicted && speed_is_uncertain(own, own_baseline)) {
+        view.throughput_change.tone = Tone::kNeutral;
+    }
+    view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
+    if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
+}
+
+void add_changes_of_memory(const CompareColumn& baseline, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
     view.kept_change = change_of(bytes(view.kept_bytes), bytes(baseline.kept_bytes), Better::kLess);
-    if (same_machine) {
-        view.throughput_change =
-            change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
-        if (!speed_is_certain) view.throughput_change.tone = Tone::kNeutral;
-        view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
-        if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
-    }
     if (view.max_batch_size && baseline.max_batch_size) {
         view.max_batch_change =
             change_of(bytes(*view.max_batch_size), bytes(*baseline.max_batch_size), Better::kMore);
@@ -227,11 +231,9 @@ CompareView build_compare_view(const Comparison& comparison) {
     for (CompareColumn& column : view.columns) {
         if (column.is_baseline) continue;
         const ComparisonColumn& own = comparison.columns[column.index];
-        const ComparisonColumn& baseline = comparison.columns[own.baseline];
-        const bool same_machine = own.source == baseline.source && own.device == baseline.device;
-        const bool speed_is_certain =
-            own.source == Source::kPredicted || !speed_is_uncertain(own, baseline);
-        add_changes(view.columns[own.baseline], same_machine, speed_is_certain, column);
+        const CompareColumn& baseline = view.columns[own.baseline];
+        add_changes_of_memory(baseline, column);
+        add_changes_of_speed(own, comparison.columns[own.baseline], baseline, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;

@@ -45,18 +45,25 @@ void note(const char* target, uint64_t run) {
     std::fprintf(stderr, "\r%s, run %llu ", target, static_cast<unsigned long long>(run));
 }
 
+bool survives(const tests::FuzzTarget& target, const std::string& bytes, const std::string& input) {
+    try {
+        target.run(bytes);
+        return true;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "\n%s, %s threw: %s\n", target.name, input.c_str(), error.what());
+        return false;
+    }
+}
+
 bool fuzz(const tests::FuzzTarget& target, const Options& options) {
     const std::vector<std::string> seeds = target.seeds();
-    for (const std::string& seed : seeds) target.run(seed);
+    for (const std::string& seed : seeds) {
+        if (!survives(target, seed, "a seed")) return false;
+    }
     for (uint64_t run = options.first; run < options.first + options.runs; ++run) {
         note(target.name, run);
-        try {
-            target.run(tests::mutate(seeds, run));
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "\n%s, run %llu threw: %s\n", target.name,
-                         static_cast<unsigned long long>(run), error.what());
+        if (!survives(target, tests::mutate(seeds, run), "run " + std::to_string(run)))
             return false;
-        }
     }
     std::fprintf(stderr, "\r%s: %llu runs      \n", target.name,
                  static_cast<unsigned long long>(options.runs));

@@ -2,7 +2,6 @@
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/activity.h"
-#include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/health.h"
