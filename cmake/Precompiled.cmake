@@ -7,7 +7,8 @@
 #            file that describes options
 # tests      the same as plain and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
 #            the libraries that they test, and those are optimized
-# torch      tensors, autograd, the dispatcher
+# torch      tensors, autograd, the dispatcher; -O1, which takes a third off: this code hands over to kernels and to torch,
+#            which are optimized, and its own loops are over ops and blocks
 #
 # Every file still includes what it uses: tests/tidy compiles each header alone, and -DTEMPOSCOPE_PRECOMPILED_HEADERS=OFF
 # builds without.
@@ -28,6 +29,7 @@ set(_temposcope_precompiled_torch_libraries temposcope_torch)
 # A precompiled header serves only files with its own compile options. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
 # the tests' programs that do not link it.
 set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O0>)
+set(_temposcope_precompiled_torch_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_tests_options $<$<CONFIG:Release>:-O0> -DGTEST_HAS_PTHREAD=1)
 
 # The target that owns a set's precompiled header; made when it is first asked for.
