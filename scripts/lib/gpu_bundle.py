@@ -13,8 +13,10 @@ FILES = {
     "libtempo_ops_cuda.so": "libtempo_ops_cuda.so",
     "libtemposcope_cuda.so": "libtemposcope_cuda.so",
     "tests/cuda_kernels_test": "cuda_kernels_test",
+    "step_bench": "step_bench",
 }
-SCRIPTS = ("gpu-check", "lib/worker_link.py", "lib/trace_checks.py", "lib/gpu_bundle.py")
+SCRIPTS = ("gpu-check", "lib/worker_link.py", "lib/trace_checks.py", "lib/gpu_bundle.py",
+           "lib/goals.py", "lib/kernel_speed.py")
 # What a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13",

@@ -12,6 +12,7 @@ BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "b
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
 
+import goals  # noqa: E402
 import gpu_bundle  # noqa: E402
 import trace_checks  # noqa: E402
 import worker_link  # noqa: E402
@@ -62,6 +63,30 @@ class Judgement(unittest.TestCase):
         ):
             found = trace_checks.problems(GOOD | change, with_kernels=True)
             self.assertEqual(len(found), 1, change)
+
+
+class Goals(unittest.TestCase):
+    FAST = {"op": "gelu", "model": goals.LARGE, "dtype": "fp16", "ratio": 0.9,
+            "forward_share": 0.95, "backward_share": 0.93}
+
+    def test_only_large_shapes_are_held_to_the_bandwidth(self):
+        self.assertEqual(goals.slow_kernels({"rows": [self.FAST]}), [])
+        slow = self.FAST | {"backward_share": 0.5}
+        self.assertEqual(len(goals.slow_kernels({"rows": [slow]})), 1)
+        self.assertEqual(goals.slow_kernels({"rows": [slow | {"model": "bert-base"}]}), [])
+        self.assertEqual(goals.slow_kernels({"rows": [slow | {"op": "dropout"}]}), [])
+
+    def test_no_shape_may_be_slower_than_pytorch(self):
+        slow = self.FAST | {"model": "bert-base", "ratio": 1.1}
+        self.assertIn("1.10 of PyTorch's time", goals.slow_kernels({"rows": [slow]})[0])
+
+    def test_recording_is_held_to_two_percent_and_to_pytorchs_profiler(self):
+        self.assertEqual(
+            goals.costly_recording({"ratio": 1.01, "pytorch_profiler_ratio": 1.2}), []
+        )
+        self.assertEqual(
+            len(goals.costly_recording({"ratio": 1.05, "pytorch_profiler_ratio": 1.04})), 2
+        )
 
 
 class Worker(unittest.TestCase):

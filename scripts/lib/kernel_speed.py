@@ -1,0 +1,270 @@
+"""How fast torch.ops.tempo is: bandwidth beside that of a copy, and beside PyTorch's own ops.
+
+    python3 kernel_speed.py --libraries DIR [--device cuda] [--scale N] > rows.json
+
+One JSON document: `copy_bytes_per_s` of the device, and a row for each op, shape and dtype with
+`forward_share` and `backward_share`, the bytes that the pass must move (docs/ops.md) over its time,
+as a share of the copy's; and `ratio`, forward and backward with autograd over PyTorch's ops for the
+same, run in turns. Medians. --scale N divides the shapes, for trying it out on the CPU.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+KEY = [1, 0, 0, 2, 0]  # seed, rank, step, layer, site
+P = 0.1
+MASK = 1 / 8  # bytes an element, as bits
+# Hidden size, heads, batch, tokens. The last is large enough that launches and caches do not decide.
+MODELS = {
+    "bert-base": (768, 12, 8, 512),
+    "bert-large": (1024, 16, 8, 512),
+    "gpt2": (768, 12, 4, 1024),
+    "bert-large b64": (1024, 16, 64, 512),
+}
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Clock:
+    """Seconds of one call of several: between two events of the device, or of the processor."""
+
+    def __init__(self, device: str):
+        self.cuda = device == "cuda"
+        self.repeats = 10 if self.cuda else 1  # events resolve half a microsecond
+
+    def __call__(self, call) -> float:
+        if not self.cuda:
+            start = time.perf_counter()
+            call()
+            return time.perf_counter() - start
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(self.repeats):
+            call()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / 1e3 / self.repeats
+
+
+class Op:
+    """An op of ours beside PyTorch's: what is called, and the bytes its two passes move."""
+
+    def __init__(self, name, inputs, ours, stock, forward, backward, forward_bytes, backward_bytes):
+        self.name = name
+        self.inputs = inputs  # leaves
+        self.ours, self.stock = ours, stock
+        self.forward, self.backward = forward, backward  # without autograd; backward takes dy
+        self.forward_bytes, self.backward_bytes = forward_bytes, backward_bytes
+
+
+def leaf(*shape, dtype, device):
+    return torch.randn(*shape, dtype=dtype, device=device, requires_grad=True)
+
+
+def gelu_op(tokens, hidden, dtype, device, tanh) -> Op:
+    tempo = torch.ops.tempo
+    x = leaf(tokens, 4 * hidden, dtype=dtype, device=device)
+    y, mask = tempo.gelu_forward(x.detach(), tanh, "bit")
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "gelu tanh" if tanh else "gelu",
+        [x],
+        lambda: tempo.gelu(x, tanh, "bit"),
+        lambda: F.gelu(x, approximate="tanh" if tanh else "none"),
+        lambda: tempo.gelu_forward(x.detach(), tanh, "bit"),
+        lambda dy: tempo.gelu_backward(dy, y, mask, tanh, "bit"),
+        n * (2 * e + MASK),
+        n * (3 * e + MASK),
+    )
+
+
+def layer_norm_op(tokens, hidden, dtype, device) -> Op:
+    tempo = torch.ops.tempo
+    x = leaf(tokens, hidden, dtype=dtype, device=device)
+    gamma, beta = (leaf(hidden, dtype=dtype, device=device) for _ in range(2))
+    detached = [tensor.detach() for tensor in (x, gamma, beta)]
+    saved, _, rstd = tempo.layer_norm_forward(*detached, 1e-5, "output")
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "layer_norm",
+        [x, gamma, beta],
+        lambda: tempo.layer_norm(x, gamma, beta, 1e-5, "output"),
+        lambda: F.layer_norm(x, (hidden,), gamma, beta, 1e-5),
+        lambda: tempo.layer_norm_forward(*detached, 1e-5, "output"),
+        lambda dy: tempo.layer_norm_backward(dy, saved, *detached[1:], rstd, "output"),
+        n * 2 * e + 4 * tokens,
+        n * 3 * e + 4 * tokens,
+    )
+
+
+def dropout_op(tokens, hidden, dtype, device) -> Op:
+    tempo = torch.ops.tempo
+    x = leaf(tokens, hidden, dtype=dtype, device=device)
+    mask = tempo.dropout_forward(x.detach(), P, "bit", KEY)[1]
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "dropout",
+        [x],
+        lambda: tempo.dropout(x, P, "bit", KEY),
+        lambda: F.dropout(x, P, True),
+        lambda: tempo.dropout_forward(x.detach(), P, "bit", KEY),
+        lambda dy: tempo.dropout_backward(dy, mask, P, "bit", KEY),
+        n * (2 * e + MASK),
+        n * (2 * e + MASK),
+    )
+
+
+def bias_gelu_op(tokens, hidden, dtype, device) -> Op:
+    tempo = torch.ops.tempo
+    x = leaf(tokens, 4 * hidden, dtype=dtype, device=device)
+    bias = leaf(4 * hidden, dtype=dtype, device=device)
+    y, mask = tempo.bias_gelu_forward(x.detach(), bias.detach(), False, "bit")
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "bias_gelu",
+        [x, bias],
+        lambda: tempo.bias_gelu(x, bias, False, "bit"),
+        lambda: F.gelu(x + bias),
+        lambda: tempo.bias_gelu_forward(x.detach(), bias.detach(), False, "bit"),
+        lambda dy: tempo.gelu_backward(dy, y, mask, False, "bit"),
+        n * (2 * e + MASK),
+        n * (3 * e + MASK),
+    )
+
+
+def residual_op(tokens, hidden, dtype, device) -> Op:
+    tempo = torch.ops.tempo
+    x, residual = (leaf(tokens, hidden, dtype=dtype, device=device) for _ in range(2))
+    gamma, beta = (leaf(hidden, dtype=dtype, device=device) for _ in range(2))
+    detached = [tensor.detach() for tensor in (x, residual, gamma, beta)]
+
+    def forward():
+        return tempo.residual_layer_norm_forward(*detached, P, "bit", KEY, 1e-5, "output", False)
+
+    saved, _, _, rstd, mask = forward()
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "residual_layer_norm",
+        [x, residual, gamma, beta],
+        lambda: tempo.residual_layer_norm(x, residual, gamma, beta, P, "bit", KEY, 1e-5, "output"),
+        lambda: F.layer_norm(residual + F.dropout(x, P, True), (hidden,), gamma, beta, 1e-5),
+        forward,
+        lambda dy: tempo.residual_layer_norm_backward(
+            dy, None, saved, *detached[2:], rstd, mask, P, "bit", KEY, "output"
+        ),
+        n * (3 * e + MASK) + 4 * tokens,
+        n * (4 * e + MASK) + 4 * tokens,
+    )
+
+
+def attention_op(rows, length, heads, dtype, device) -> Op:
+    """Softmax and dropout of `rows` matrices of scores; head size 64."""
+    tempo = torch.ops.tempo
+    scores = leaf(rows, length, length, dtype=dtype, device=device)
+    value = leaf(rows, length, 64, dtype=dtype, device=device)
+    arguments = (scores.detach(), None, 1.0, False, heads, P, "bit", KEY)
+    probs, _, mask = tempo.softmax_dropout_forward(*arguments)
+
+    def backward(dy):
+        tempo.softmax_dropout_backward_(dy, probs, mask, 1.0, P, "bit", KEY)
+        dy.copy_(probs)  # dy was overwritten, and would fade to nothing; the copy's bytes count
+
+    n, e = scores.numel(), scores.element_size()
+    return Op(
+        "softmax dropout",
+        [scores, value],
+        lambda: tempo.attention_core(scores, value, None, 1.0, False, heads, P, "bit", KEY),
+        lambda: torch.bmm(F.dropout(torch.softmax(scores, -1), P, True), value),
+        lambda: tempo.softmax_dropout_forward(*arguments),
+        backward,
+        n * (3 * e + MASK),
+        n * (3 * e + MASK + 2 * e),
+    )
+
+
+def ops_of(model: str, dtype, device: str, scale: int) -> list:
+    hidden, heads, batch, length = MODELS[model]
+    length //= scale
+    tokens = batch * length
+    yield gelu_op(tokens, hidden, dtype, device, tanh=model == "gpt2")
+    yield bias_gelu_op(tokens, hidden, dtype, device)
+    yield layer_norm_op(tokens, hidden, dtype, device)
+    yield dropout_op(tokens, hidden, dtype, device)
+    yield residual_op(tokens, hidden, dtype, device)
+    yield attention_op(batch * heads, length, heads, dtype, device)
+
+
+def medians_in_turns(clock: Clock, calls: list, rounds: int) -> list:
+    """Median seconds of each call; they run in turns, so that what else happens meets all."""
+    for call in calls:
+        call()
+    times = [[] for _ in calls]
+    for i in range(rounds):
+        order = range(len(calls)) if i % 2 else reversed(range(len(calls)))
+        for j in order:
+            times[j].append(clock(calls[j]))
+    return [statistics.median(row) for row in times]
+
+
+def copy_bytes_per_s(clock: Clock, device: str, scale: int, rounds: int) -> float:
+    source = torch.empty((256 << 20) // scale, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    (seconds,) = medians_in_turns(clock, [lambda: target.copy_(source)], rounds)
+    return 2 * source.numel() / seconds
+
+
+def row_of(op: Op, clock: Clock, copy: float, rounds: int) -> dict:
+    with torch.no_grad():
+        dy = torch.randn_like(op.ours())
+        gradient = dy if op.name != "softmax dropout" else torch.randn_like(op.inputs[0])
+        forward_s, backward_s = medians_in_turns(
+            clock, [op.forward, lambda: op.backward(gradient)], rounds
+        )
+
+    def both_ways(function):
+        torch.autograd.grad(function(), op.inputs, dy)
+
+    ours_s, stock_s = medians_in_turns(
+        clock, [lambda: both_ways(op.ours), lambda: both_ways(op.stock)], rounds
+    )
+    return {
+        "op": op.name,
+        "shape": list(op.inputs[0].shape),
+        "forward_share": op.forward_bytes / forward_s / copy,
+        "backward_share": op.backward_bytes / backward_s / copy,
+        "ours_ns": round(ours_s * 1e9),
+        "stock_ns": round(stock_s * 1e9),
+        "ratio": ours_s / stock_s,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--libraries", type=pathlib.Path, required=True)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
+    parser.add_argument("--scale", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=21)
+    arguments = parser.parse_args()
+    torch.ops.load_library(str(arguments.libraries / "libtempo_ops.so"))
+    if arguments.device == "cuda":
+        torch.ops.load_library(str(arguments.libraries / "libtempo_ops_cuda.so"))
+    clock = Clock(arguments.device)
+    copy = copy_bytes_per_s(clock, arguments.device, arguments.scale, arguments.rounds)
+    rows = []
+    for model in MODELS:
+        for name, dtype in DTYPES.items():
+            for op in ops_of(model, dtype, arguments.device, arguments.scale):
+                row = row_of(op, clock, copy, arguments.rounds)
+                rows.append({"model": model, "dtype": name} | row)
+    json.dump({"copy_bytes_per_s": copy, "rows": rows}, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+// Times of training steps that nobody records, or that PyTorch's own profiler records: what
+// scripts/gpu-check holds a capture's step times against, each in a process of its own.
+//
+//     step_bench cpu|cuda alone|profiler STEPS < workload.json
+//
+// The workload is as models/config writes it. Prints {"step_times_ns": [...]}, without those of two
+// steps before them. The profiler is as torch.profiler with profile_memory=True runs it; what it
+// costs to make its results readable after the last step is not counted.
+
+#include "models/config/workload.h"
+#include "models/training.h"
+#include "profiler/capture/cuda_source.h"
+
+#include <torch/csrc/autograd/profiler_kineto.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace kineto = torch::autograd::profiler;
+using torch::profiler::impl::ActivityType;
+
+constexpr int kWarmupSteps = 2;
+
+class PytorchProfiler {
+public:
+    explicit PytorchProfiler(bool cuda) {
+        std::set<ActivityType> activities{ActivityType::CPU};
+        if (cuda) activities.insert(ActivityType::CUDA);
+        const torch::profiler::impl::ProfilerConfig config(
+            torch::profiler::impl::ProfilerState::KINETO, /*report_input_shapes=*/false,
+            /*profile_memory=*/true);
+        kineto::prepareProfiler(config, activities);
+        kineto::enableProfiler(config, activities);
+    }
+    ~PytorchProfiler() { kineto::disableProfiler(); }
+    PytorchProfiler(const PytorchProfiler&) = delete;
+    PytorchProfiler& operator=(const PytorchProfiler&) = delete;
+};
+
+std::vector<int64_t> step_times_ns(models::Training& training, int64_t steps) {
+    std::vector<int64_t> times;
+    for (int64_t i = 0; i < steps; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        training.step();
+        const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+        times.push_back(elapsed.count());
+    }
+    return times;
+}
+
+int fail(std::string_view sentence) {
+    std::cerr << "step_bench: " << sentence << '\n';
+    return 1;
+}
+
+int run(std::string_view device, std::string_view recording, int64_t steps) {
+    const auto workload =
+        models::workload_from_json(nlohmann::json::parse(std::cin, nullptr, false));
+    if (!workload) return fail(workload.error().message);
+    const bool cuda = device == "cuda";
+    if (cuda) {
+        std::error_code error;
+        const auto& module = profiler::open_cuda_module(
+            std::filesystem::read_symlink("/proc/self/exe", error).parent_path());
+        if (module.source == nullptr) return fail(profiler::describe_problem(module.checks));
+        if (const auto found = module.source->device(); !found) return fail(found.error().message);
+    }
+    models::Training training(*workload, cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU));
+    step_times_ns(training, kWarmupSteps);
+    std::vector<int64_t> times;
+    if (recording == "profiler") {
+        const PytorchProfiler profiler(cuda);
+        times = step_times_ns(training, steps);
+    } else {
+        times = step_times_ns(training, steps);
+    }
+    std::cout << nlohmann::json{{"step_times_ns", times}}.dump() << '\n';
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+    const int64_t steps = arguments.size() == 3 ? std::atoll(argv[3]) : 0;
+    if (steps < 1 || (arguments[0] != "cpu" && arguments[0] != "cuda") ||
+        (arguments[1] != "alone" && arguments[1] != "profiler")) {
+        return fail("usage: step_bench cpu|cuda alone|profiler STEPS < workload.json");
+    }
+    try {
+        return run(arguments[0], arguments[1], steps);
+    } catch (const std::exception& error) {
+        return fail(error.what());
+    }
+}
