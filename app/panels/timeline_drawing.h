@@ -44,8 +44,8 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
-/// The horizontal axis that all panels on time share: `start_ns` and `end_ns` follow the mouse within
-/// `limits`. Between SetupAxes and SetupFinish; the axis is `width_px` long.
+/// The horizontal axis that all panels on time share: `start_ns` and `end_ns` follow the mouse
+/// within `limits`. Between SetupAxes and SetupFinish; the axis is `width_px` long.
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px);
 

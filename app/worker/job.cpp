@@ -5,6 +5,7 @@
 #include "app/worker/meta_trace_job.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/protocol/exit_code.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
@@ -75,13 +76,8 @@ private:
                                              : "The capture was cancelled; nothing was kept.",
                        .exit_code = kExitFailed,
                        .cancelled = true});
-    } catch (const c10::OutOfMemoryError&) {
-        return failure(describe_out_of_memory(workload), kExitOutOfMemory);
     } catch (const FileError& error) {
         return failure(error.what());
-    } catch (const c10::Error& error) {
-        return failure(fmt::format("torch refused the step: {}.{}",
-                                   first_line(error.what_without_backtrace()), kept_sentence()));
     } catch (const std::bad_alloc&) {
         return failure(
             "Out of memory while recording: the trace itself does not fit this machine's "
@@ -89,6 +85,15 @@ private:
                 kept_sentence(),
             kExitOutOfMemory);
     } catch (const std::exception& error) {
+        if (profiler::is_out_of_memory(error)) {
+            return failure(describe_out_of_memory(workload), kExitOutOfMemory);
+        }
+        const auto* const torch = dynamic_cast<const c10::Error*>(&error);
+        if (torch != nullptr) {
+            return failure(fmt::format("torch refused the step: {}.{}",
+                                       first_line(torch->what_without_backtrace()),
+                                       kept_sentence()));
+        }
         return failure(fmt::format("The capture failed: {}.{}", error.what(), kept_sentence()));
     }
 
@@ -101,9 +106,9 @@ private:
         const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
         try {
             device_.capture(workload, options, callbacks(), trace_);
-        } catch (const c10::OutOfMemoryError&) {
+        } catch (const std::exception& error) {
             // A sweep looks for this: its points tell where the limit is, without a traced step.
-            if (!sweeps || committed_) throw;
+            if (!profiler::is_out_of_memory(error) || !sweeps || committed_) throw;
             trace_ = Trace{};
         }
         if (!sweeps) return;

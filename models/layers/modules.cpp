@@ -45,9 +45,9 @@ Tensor LayerNormModule::operator()(const Tensor& x) const {
 }
 
 void LayerNormModule::refresh() {
-    if (variant_ == LayerNorm::kOriginal || !gamma_.is_cpu()) return;
-    const Tensor gamma = gamma_.detach().to(at::kFloat);
-    const Tensor beta = beta_.detach().to(at::kFloat);
+    if (variant_ == LayerNorm::kOriginal || gamma_.is_meta()) return;
+    const Tensor gamma = gamma_.detach().to(at::kCPU).to(at::kFloat);
+    const Tensor beta = beta_.detach().to(at::kCPU).to(at::kFloat);
     const bool normalized = kernels::needs_normalized(gamma.const_data_ptr<float>(),
                                                       beta.const_data_ptr<float>(), gamma.numel());
     const auto save =

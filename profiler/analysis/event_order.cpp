@@ -54,6 +54,21 @@ std::vector<MemoryChange> sorted_changes(const Trace& trace) {
 
 }  // namespace
 
+int64_t segment_bytes_of(const AllocatorEvent& event) {
+    switch (event.action) {
+        case AllocatorAction::kSegmentAlloc:
+        case AllocatorAction::kSegmentMap:
+            return event.size_bytes;
+        case AllocatorAction::kSegmentFree:
+        case AllocatorAction::kSegmentUnmap:
+            return -event.size_bytes;
+        case AllocatorAction::kOom:
+        case AllocatorAction::kSnapshot:
+            break;
+    }
+    return 0;
+}
+
 Id<Device> profiled_device(const Trace& trace) {
     const auto names = trace.devices.column<&Device::name>();
     for (std::size_t i = 0; i < names.size(); ++i) {

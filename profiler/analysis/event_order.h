@@ -34,6 +34,10 @@ inline bool is_on(Id<Device> profiled, Id<Device> device) {
     return !profiled.valid() || !device.valid() || device == profiled;
 }
 
+/// What an event adds to the allocator's segments; negative for what it gives back, 0 for what
+/// changes none.
+int64_t segment_bytes_of(const AllocatorEvent& event);
+
 /// All allocations and (requested) frees in the order of their event numbers.
 ///
 /// Event numbers are nearly dense, so each change is put straight into its slot: O(events), no

@@ -22,21 +22,13 @@ int64_t split_point(int64_t start, int64_t end, std::size_t index, std::size_t c
     return static_cast<int64_t>(static_cast<uint64_t>(start) + offset);
 }
 
-bool is_segment_change(AllocatorAction action) { return action != AllocatorAction::kOom; }
-
-bool releases_segment(AllocatorAction action) {
-    return action == AllocatorAction::kSegmentFree || action == AllocatorAction::kSegmentUnmap;
-}
-
 /// Segment events of the profiled device, in the allocator's order.
 std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace) {
     const Id<Device> profiled = profiled_device(trace);
     std::vector<AllocatorEvent> events;
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (is_segment_change(event.action) && is_on(profiled, event.device)) {
-            events.push_back(event);
-        }
+        if (segment_bytes_of(event) != 0 && is_on(profiled, event.device)) events.push_back(event);
     }
     std::stable_sort(events.begin(), events.end(),
                      [](const auto& a, const auto& b) { return a.event < b.event; });
@@ -93,9 +85,7 @@ void MemoryCurve::collect_changes(const Trace& trace) {
     auto segment = segments.begin();
     const auto add_segments_until = [&](int64_t event) {
         for (; segment != segments.end() && segment->event < event; ++segment) {
-            const bool shrinks = releases_segment(segment->action);
-            add(segment->time_ns,
-                pack(shrinks ? -segment->size_bytes : segment->size_bytes, kReserved));
+            add(segment->time_ns, pack(segment_bytes_of(*segment), kReserved));
         }
     };
     for (const MemoryChange change : ordered) {

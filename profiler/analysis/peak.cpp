@@ -75,11 +75,6 @@ Maximum find_maximum(const Trace& trace) {
     return maximum;
 }
 
-bool holds_memory(AllocatorAction action) {
-    return action == AllocatorAction::kSegmentAlloc || action == AllocatorAction::kSegmentMap ||
-           action == AllocatorAction::kSnapshot;
-}
-
 /// The most that segments held inside a recorded step; -1 when the allocator has no segments.
 int64_t peak_of_segments(const Trace& trace) {
     struct Change {
@@ -90,9 +85,8 @@ int64_t peak_of_segments(const Trace& trace) {
     std::vector<Change> changes;
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (event.action == AllocatorAction::kOom || !is_on(profiled, event.device)) continue;
-        const bool grows = holds_memory(event.action);
-        changes.push_back({event.event, grows ? event.size_bytes : -event.size_bytes});
+        const int64_t bytes = segment_bytes_of(event);
+        if (bytes != 0 && is_on(profiled, event.device)) changes.push_back({event.event, bytes});
     }
     if (changes.empty()) return -1;
     std::stable_sort(changes.begin(), changes.end(),

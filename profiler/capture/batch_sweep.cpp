@@ -2,21 +2,13 @@
 
 #include "profiler/capture/recorded_training.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <chrono>
-#include <string_view>
+#include <exception>
 
 namespace profiler {
 namespace {
-
-/// CUDA's libraries allocate beside the allocator, and fail with errors of their own.
-bool is_out_of_memory(const c10::Error& error) {
-    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-    const std::string_view text = error.what_without_backtrace();
-    return text.find("out of memory") != text.npos || text.find("ALLOC_FAILED") != text.npos;
-}
 
 class Sweep {
 public:
@@ -53,7 +45,7 @@ private:
         std::vector<int64_t> step_times_ns;
         try {
             training_.set_batch_size(batch_size);
-            memory_.reset_peaks();
+            memory_.begin_batch();
             CancellableListener listener(nullptr, callbacks_);
             for (int64_t i = 0; i < options_.warmup_steps + options_.steps; ++i) {
                 const auto start = std::chrono::steady_clock::now();
@@ -61,7 +53,7 @@ private:
                 const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
                 if (i >= options_.warmup_steps) step_times_ns.push_back(elapsed.count());
             }
-        } catch (const c10::Error& error) {
+        } catch (const std::exception& error) {
             if (!is_out_of_memory(error)) throw;
             point.outcome = SweepOutcome::kOutOfMemory;
             const OutOfMemoryDetail refusal = memory_.last_out_of_memory();

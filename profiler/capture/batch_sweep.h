@@ -3,6 +3,7 @@
 #include "models/training.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/trace/trace.h"
 
 #include <functional>
@@ -12,7 +13,8 @@ namespace profiler {
 
 /// What a sweep asks of the device's memory.
 struct SweptMemory {
-    std::function<void()> reset_peaks;
+    /// Before a batch: the peaks and the refusals of others are forgotten.
+    std::function<void()> begin_batch;
     std::function<void(SweepPoint&)> read_peaks;
     std::function<OutOfMemoryDetail()> last_out_of_memory;
 };

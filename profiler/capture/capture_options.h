@@ -21,10 +21,4 @@ struct SweepOptions {
     int64_t steps = 3;
 };
 
-/// What an allocator refused last.
-struct OutOfMemoryDetail {
-    int64_t requested_bytes = -1;
-    int64_t free_bytes = -1;  // of the limit, or of the device
-};
-
 }  // namespace profiler

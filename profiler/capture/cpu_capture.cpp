@@ -104,7 +104,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
 
 SweptMemory swept_memory() {
     TrackingAllocator& allocator = TrackingAllocator::instance();
-    return {.reset_peaks = [&] { allocator.reset_peak(); },
+    return {.begin_batch = [&] { allocator.reset_peak(); },
             .read_peaks =
                 [&](SweepPoint& point) {
                     point.peak_allocated_bytes = allocator.peak_bytes();

@@ -5,6 +5,7 @@
 #include "models/config/workload.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 #include "profiler/capture/torch_hooks.h"
 
+#include "profiler/capture/callback_target.h"
 #include "profiler/capture/recorder.h"
 
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace profiler {
 namespace {
 
-std::atomic<Recorder*> active_recorder{nullptr};
+CallbackTarget<Recorder> active_recorder;
 
 // ---- ops -------------------------------------------------------------------------------------
 
@@ -30,41 +30,49 @@ bool is_factory(const char* name) {
 }
 
 std::unique_ptr<at::ObserverContext> on_op_begin(const at::RecordFunction& function) {
-    Recorder* const recorder = active_recorder.load(std::memory_order_relaxed);
-    if (!recorder || is_factory(function.name())) return nullptr;
-    return std::make_unique<OpContext>(recorder->begin_op(function));
+    if (is_factory(function.name())) return nullptr;
+    std::unique_ptr<at::ObserverContext> context;
+    active_recorder.with([&](Recorder& recorder) {
+        context = std::make_unique<OpContext>(recorder.begin_op(function));
+    });
+    return context;
 }
 
 void on_op_end(const at::RecordFunction& function, at::ObserverContext* context) {
-    Recorder* const recorder = active_recorder.load(std::memory_order_relaxed);
-    if (recorder && context) recorder->end_op(function, static_cast<OpContext*>(context)->op);
+    if (context == nullptr) return;
+    active_recorder.with([&](Recorder& recorder) {
+        recorder.end_op(function, static_cast<OpContext*>(context)->op);
+    });
 }
 
 // ---- saved tensors ---------------------------------------------------------------------------
 
-/// Holds a saved tensor in autograd's place, and so knows when autograd lets go of it.
+/// Holds a saved tensor in autograd's place, and so knows when autograd lets go of it. By then the
+/// recorder that saw the save may be gone, and another stand in its place.
 class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
 public:
-    explicit SavedTensorHooks(Recorder& recorder)
-        : recorder_(&recorder), generation_(recorder.generation()) {}
+    explicit SavedTensorHooks(const Recorder& recorder) : generation_(recorder.generation()) {}
 
     void call_pack_hook(const at::Tensor& tensor) override {
         // Without the variable's history: keeping that would keep the graph alive in a cycle.
         tensor_ = tensor.tensor_data();
-        save_ = recorder_->save(tensor);
+        with_own_recorder([&](Recorder& recorder) { save_ = recorder.save(tensor); });
     }
     at::Tensor call_unpack_hook() override { return tensor_; }
 
     ~SavedTensorHooks() override {
-        // The recorder that saw the save may be gone, and another stand in its place.
-        Recorder* const active = active_recorder.load();
-        if (save_.valid() && active == recorder_ && active->generation() == generation_) {
-            recorder_->release(save_);
-        }
+        if (!save_.valid()) return;
+        with_own_recorder([&](Recorder& recorder) { recorder.release(save_); });
     }
 
 private:
-    Recorder* recorder_;
+    template <typename Use>
+    void with_own_recorder(const Use& use) {
+        active_recorder.with([&](Recorder& recorder) {
+            if (recorder.generation() == generation_) use(recorder);
+        });
+    }
+
     uint64_t generation_;
     at::Tensor tensor_;
     Id<Save> save_;
@@ -79,8 +87,11 @@ public:
     }
     std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks()
         override {
-        Recorder* const recorder = active_recorder.load(std::memory_order_relaxed);
-        return recorder ? std::make_unique<SavedTensorHooks>(*recorder) : nullptr;
+        std::unique_ptr<SavedTensorHooks> hooks;
+        active_recorder.with([&](const Recorder& recorder) {
+            hooks = std::make_unique<SavedTensorHooks>(recorder);
+        });
+        return hooks;
     }
 };
 
@@ -102,7 +113,7 @@ void install_torch_hooks(Recorder* recorder) {
         at::removeCallback(*callback);
         callback.reset();
     }
-    active_recorder = recorder;
+    active_recorder.set(recorder);
 }
 
 }  // namespace profiler

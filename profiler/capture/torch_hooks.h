@@ -6,7 +6,8 @@ namespace profiler {
 class Recorder;
 
 /// Directs op and saved-tensor callbacks of the whole process to `recorder`; null switches them
-/// off. The engine stays installed, at the cost of a load and a branch.
+/// off, and then none uses the former recorder any more, on no thread. The engine stays installed,
+/// at the cost of a lock that nobody else holds and a branch.
 void install_torch_hooks(Recorder* recorder);
 
 }  // namespace profiler

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/capture/capture_options.h"
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/capture/recorded_allocator.h"
 
 #include <c10/core/Allocator.h>

@@ -1,5 +1,6 @@
 #include "profiler/capture/cuda/activity_collector.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -63,17 +64,25 @@ void ActivityCollector::read_buffers() {
         filled_.erase(filled_.begin());
         reading_ = true;
         lock.unlock();
-        {
-            const std::lock_guard records_lock(records_mutex_);
-            const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
-            if (options_.observe) options_.observe(bytes);
-            parse_activity_buffer(bytes, next_, records_);
-        }
+        const std::size_t record_bytes = read(filled);
         lock.lock();
         reading_ = false;
+        most_host_bytes_ =
+            std::max(most_host_bytes_,
+                     static_cast<int64_t>(buffers_.size() * options_.buffer_bytes + record_bytes));
         empty_.push_back(filled.buffer);
         changed_.notify_all();
     }
+}
+
+std::size_t ActivityCollector::read(const Filled& filled) {
+    const std::lock_guard lock(records_mutex_);
+    const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
+    if (options_.observe) options_.observe(bytes);
+    parse_activity_buffer(bytes, next_, records_);
+    return bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
+           bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
+           bytes_of(records_.overheads);
 }
 
 ActivityRecords ActivityCollector::take() {
@@ -84,17 +93,9 @@ ActivityRecords ActivityCollector::take() {
     return std::exchange(records_, {});
 }
 
-int64_t ActivityCollector::host_bytes() const {
-    std::size_t bytes = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        bytes += buffers_.size() * options_.buffer_bytes;
-    }
-    const std::lock_guard lock(records_mutex_);
-    bytes += bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
-             bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
-             bytes_of(records_.overheads);
-    return static_cast<int64_t>(bytes);
+int64_t ActivityCollector::most_host_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return most_host_bytes_;
 }
 
 }  // namespace profiler

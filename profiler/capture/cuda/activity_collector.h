@@ -45,8 +45,8 @@ public:
     /// Waits until all completed buffers are read; returns what was in them since the last call.
     ActivityRecords take();
 
-    /// Host memory of the buffers and of the records that wait for take().
-    int64_t host_bytes() const;
+    /// The most host memory that buffers and waiting records have taken so far.
+    int64_t most_host_bytes() const;
 
 private:
     struct Filled {
@@ -54,6 +54,8 @@ private:
         std::size_t valid_bytes = 0;
     };
     void read_buffers();
+    /// Returns the bytes that all waiting records take.
+    std::size_t read(const Filled& filled);
 
     const NextActivityRecord next_;
     const CollectorOptions options_;
@@ -62,6 +64,7 @@ private:
     std::vector<std::unique_ptr<uint64_t[]>> buffers_;  // guarded by mutex_, as all up to records_
     std::vector<uint8_t*> empty_;
     std::vector<Filled> filled_;  // oldest first; a few
+    int64_t most_host_bytes_ = 0;
     bool reading_ = false;
     bool ended_ = false;
     mutable std::mutex records_mutex_;

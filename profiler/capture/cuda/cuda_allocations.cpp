@@ -1,5 +1,7 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 
+#include "profiler/capture/callback_target.h"
+
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 
@@ -15,7 +17,9 @@ using c10::CachingDeviceAllocator::TraceEntry;
 constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
 /// Whom the tracker tells: torch can attach one and never detach it.
-std::atomic<CudaAllocations*> active{nullptr};
+CallbackTarget<CudaAllocations> active;
+/// Of the allocator's reserved bytes; -1: none.
+std::atomic<int64_t> reserved_limit_bytes{-1};
 std::atomic<int64_t> refused_bytes{-1};
 std::atomic<int64_t> refused_free_bytes{-1};
 
@@ -89,6 +93,18 @@ std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot
     return segments;
 }
 
+/// Called without the allocator's lock. The device may have more free than a limit leaves.
+void on_out_of_memory(int64_t device, size_t asked_bytes, size_t, size_t device_free_bytes) {
+    auto free_bytes = static_cast<int64_t>(device_free_bytes);
+    if (const int64_t limit_bytes = reserved_limit_bytes; limit_bytes >= 0) {
+        const auto memory = CudaAllocations::memory(static_cast<c10::DeviceIndex>(device));
+        free_bytes =
+            std::min(free_bytes, std::max<int64_t>(0, limit_bytes - memory.reserved_bytes));
+    }
+    refused_bytes = static_cast<int64_t>(asked_bytes);
+    refused_free_bytes = free_bytes;
+}
+
 allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, false); }
 
 }  // namespace
@@ -101,10 +117,11 @@ public:
 
     void reportMemoryUsage(void* address, int64_t size_bytes, size_t allocated_bytes,
                            size_t reserved_bytes, c10::Device device) override {
-        CudaAllocations* const allocations = active.load(std::memory_order_acquire);
-        if (!allocations || !device.is_cuda() || device.index() != device_) return;
-        allocations->on_report(address, size_bytes, static_cast<int64_t>(allocated_bytes),
-                               static_cast<int64_t>(reserved_bytes));
+        if (!device.is_cuda() || device.index() != device_) return;
+        active.with([&](CudaAllocations& allocations) {
+            allocations.on_report(address, size_bytes, static_cast<int64_t>(allocated_bytes),
+                                  static_cast<int64_t>(reserved_bytes));
+        });
     }
     bool memoryProfilingEnabled() const override { return true; }
 
@@ -131,23 +148,24 @@ void CudaAllocations::start(AllocationListener& listener) {
     listener_ = &listener;
     const std::vector<RecordedSegment> held = segments_of(take_snapshot(), device_, pools_);
     rows_.load(held, [&] { return listener.next_action().moment; });
-    active.store(this, std::memory_order_release);
+    active.set(this);
     reporter_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
                                                       std::make_shared<BlockSizeReporter>(device_));
 }
 
 void CudaAllocations::stop() {
-    if (active.load() != this) return;
+    if (listener_ == nullptr) return;
     reporter_.reset();
-    active.store(nullptr);
+    active.set(nullptr);
     listener_ = nullptr;
 }
 
 void CudaAllocations::on_any_entry(const TraceEntry& entry) {
     // A snapshot that is taken tells of itself, with all live bytes as its size: our own readings.
     if (entry.action_ == TraceEntry::SNAPSHOT) return;
-    CudaAllocations* const allocations = active.load(std::memory_order_acquire);
-    if (allocations && entry.device_ == allocations->device_) allocations->on_entry(entry);
+    active.with([&](CudaAllocations& allocations) {
+        if (entry.device_ == allocations.device_) allocations.on_entry(entry);
+    });
 }
 
 void CudaAllocations::on_entry(const TraceEntry& entry) {
@@ -204,6 +222,7 @@ void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t 
     const double fraction =
         bytes < 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(total_bytes);
     allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
+    reserved_limit_bytes = bytes;
 }
 
 OutOfMemoryDetail CudaAllocations::last_out_of_memory() {
@@ -214,10 +233,7 @@ void CudaAllocations::watch_out_of_memory() {
     refused_bytes = -1;
     refused_free_bytes = -1;
     [[maybe_unused]] static const bool attached = [] {
-        allocator::attachOutOfMemoryObserver([](int64_t, size_t asked, size_t, size_t free) {
-            refused_bytes = static_cast<int64_t>(asked);
-            refused_free_bytes = static_cast<int64_t>(free);
-        });
+        allocator::attachOutOfMemoryObserver(&on_out_of_memory);
         return true;
     }();
 }

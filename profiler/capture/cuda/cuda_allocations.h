@@ -1,8 +1,8 @@
 #pragma once
 
 #include "profiler/capture/allocation_source.h"
-#include "profiler/capture/capture_options.h"
 #include "profiler/capture/cuda/allocator_rows.h"
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/trace/allocator_recording.h"
 
 #include <c10/core/Allocator.h>
@@ -56,7 +56,7 @@ public:
     static void release_cache();
     /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
-    /// The last refusal since watch_out_of_memory().
+    /// The last refusal since watch_out_of_memory(); what is free under a limit is the limit's.
     static OutOfMemoryDetail last_out_of_memory();
     static void watch_out_of_memory();
 

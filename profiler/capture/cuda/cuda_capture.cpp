@@ -18,6 +18,7 @@
 
 #include <mutex>
 #include <shared_mutex>
+#include <stdexcept>
 
 namespace profiler {
 namespace {
@@ -29,6 +30,11 @@ class MemoryLimit {
 public:
     MemoryLimit(int64_t limit_bytes, int64_t outside_bytes, int64_t total_bytes) {
         if (limit_bytes < 0) return;
+        if (limit_bytes > total_bytes) {
+            throw std::invalid_argument(fmt::format(
+                "a limit of {} is more than the {} of this GPU; leave --memory-limit out",
+                format_bytes(limit_bytes), format_bytes(total_bytes)));
+        }
         TORCH_CHECK_WITH(OutOfMemoryError, limit_bytes > outside_bytes, "the limit of ",
                          format_bytes(limit_bytes), " is less than the ",
                          format_bytes(outside_bytes), " that CUDA itself takes");
@@ -127,14 +133,16 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     }
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
+    gpu.stop();
     gpu.add_notes(allocations);
 }
 
 SweptMemory swept_memory() {
-    return {.reset_peaks =
+    return {.begin_batch =
                 [] {
                     CudaAllocations::release_cache();  // of another batch's sizes
                     CudaAllocations::reset_peak(kCudaDevice);
+                    CudaAllocations::watch_out_of_memory();
                 },
             .read_peaks =
                 [](SweepPoint& point) {
@@ -187,7 +195,6 @@ void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& 
         cuda_bytes_ = GpuRecorder(unused).outside_bytes();
         has_allocator_ = true;
     }
-    CudaAllocations::watch_out_of_memory();
     if (trace.runs.empty()) describe_cuda_run(workload, options, device, "not used", trace);
     const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_, device.total_bytes);
     set_up_torch(workload);

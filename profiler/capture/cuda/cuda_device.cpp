@@ -17,17 +17,24 @@ std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-bool driver_is_loaded() { return std::filesystem::exists(kDriverVersion); }
+/// In the Windows Subsystem for Linux the driver has no such file.
+bool driver_is_loaded() {
+    int version = 0;
+    return std::filesystem::exists(kDriverVersion) ||
+           (cudaDriverGetVersion(&version) == cudaSuccess && version > 0);
+}
 
 CudaCheck check_driver() {
     std::ifstream file(kDriverVersion);
     std::string line;
-    if (std::getline(file, line)) {
-        int version = 0;
-        (void)cudaDriverGetVersion(&version);
+    std::getline(file, line);
+    int version = 0;  // 0 without a driver
+    (void)cudaDriverGetVersion(&version);
+    if (!line.empty() || version > 0) {
         return {.name = "driver",
                 .ok = true,
-                .detail = fmt::format("{}; for CUDA {}", line, version_text(version))};
+                .detail = fmt::format("{}for CUDA {}", line.empty() ? line : line + "; ",
+                                      version_text(version))};
     }
     return {.name = "driver",
             .detail = "no NVIDIA driver is loaded",

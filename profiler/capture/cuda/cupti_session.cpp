@@ -1,5 +1,6 @@
 #include "profiler/capture/cuda/cupti_session.h"
 
+#include "profiler/capture/callback_target.h"
 #include "profiler/capture/cuda/activity_recording.h"
 
 #include <array>
@@ -7,24 +8,25 @@
 #include <ctime>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 namespace profiler {
 namespace {
 
 /// Whom CUPTI's buffer callbacks reach.
-std::atomic<ActivityCollector*> active_collector{nullptr};
+CallbackTarget<ActivityCollector> active_collector;
 
 void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
-    ActivityCollector* const collector = active_collector.load();
-    const std::span<uint8_t> bytes = collector ? collector->request() : std::span<uint8_t>();
+    std::span<uint8_t> bytes;
+    active_collector.with([&](ActivityCollector& collector) { bytes = collector.request(); });
     *buffer = bytes.data();
     *size = bytes.size();
     *max_records = 0;  // as many as fit
 }
 
 void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
-    ActivityCollector* const collector = active_collector.load();
-    if (collector) collector->complete(buffer, valid_bytes);
+    active_collector.with(
+        [&](ActivityCollector& collector) { collector.complete(buffer, valid_bytes); });
 }
 
 /// std::chrono::steady_clock, as CUPTI calls it for each of its times.
@@ -75,14 +77,18 @@ CuptiSession::CuptiSession(const CuptiApi& api)
 models::Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi& api) {
     std::unique_ptr<CuptiSession> session(new CuptiSession(api));
     if (auto ok = session->subscribe(); !ok) return tl::unexpected(ok.error());
-    session->set_up_clock_and_buffers();
+    if (auto ok = session->set_up_clock_and_buffers(); !ok) return tl::unexpected(ok.error());
     return session;
 }
 
 models::Result<void> CuptiSession::record_memory() {
+    // A refusal of these shows: libraries without names, growth that stays unexplained, streams
+    // that bear numbers instead of handles.
     api_.enable_allocation_source(1);
-    api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
-                         CUPTI_CBID_RESOURCE_MODULE_LOADED);
+    for (const CUpti_CallbackId event :
+         {CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_STREAM_CREATED}) {
+        api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, event);
+    }
     const CUptiResult result = api_.enable(CUPTI_ACTIVITY_KIND_MEMORY2);
     if (result == CUPTI_SUCCESS) return {};
     return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
@@ -102,15 +108,18 @@ models::Result<void> CuptiSession::subscribe() {
                         describe_cupti_refusal(result, api_.name_of(result), other_client.data()));
 }
 
-void CuptiSession::set_up_clock_and_buffers() {
-    // CUPTI's own buffers would otherwise lie in the memory that is measured.
+models::Result<void> CuptiSession::set_up_clock_and_buffers() {
+    // CUPTI's own buffers would otherwise lie in the memory that is measured, as a part of it that
+    // bears CUPTI's name.
     uint8_t in_host_memory = 1;
     size_t size = sizeof in_host_memory;
     api_.set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &size, &in_host_memory);
     api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     uses_steady_clock_ = api_.register_timestamp(&steady_now) == CUPTI_SUCCESS;
-    active_collector = &collector_;
-    api_.register_callbacks(&give_buffer, &take_buffer);
+    active_collector.set(&collector_);
+    const CUptiResult result = api_.register_callbacks(&give_buffer, &take_buffer);
+    if (result == CUPTI_SUCCESS) return {};
+    return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
 }
 
 models::Result<void> CuptiSession::record_work() {
@@ -129,13 +138,11 @@ models::Result<void> CuptiSession::record_work() {
 
 CuptiSession::~CuptiSession() {
     if (subscriber_ == nullptr) return;
-    if (records_work_) {
-        for (const CUpti_ActivityKind kind : kWorkKinds) api_.disable(kind);
-    }
+    end_work();
     api_.disable(CUPTI_ACTIVITY_KIND_MEMORY2);
     // Buffers that CUPTI still holds come back now: later there is nobody to take them.
     api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    active_collector = nullptr;
+    active_collector.set(nullptr);
     api_.unsubscribe(subscriber_);
 }
 
@@ -148,8 +155,21 @@ void CuptiSession::pop_op() noexcept {
     if (records_work_) api_.pop_id(kOpCorrelationKind, &popped);
 }
 
-ActivityRecords CuptiSession::flush() {
-    api_.flush(0);
+ActivityRecords CuptiSession::flush() { return hand_over(0); }
+
+ActivityRecords CuptiSession::finish() {
+    end_work();
+    return hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+}
+
+void CuptiSession::end_work() {
+    if (!records_work_) return;
+    for (const CUpti_ActivityKind kind : kWorkKinds) api_.disable(kind);
+    records_work_ = false;
+}
+
+ActivityRecords CuptiSession::hand_over(uint32_t flush_flag) {
+    api_.flush(flush_flag);
     ActivityRecords records = collector_.take();
     size_t dropped = 0;
     if (api_.dropped_records(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
@@ -183,6 +203,11 @@ std::optional<uint32_t> CuptiSession::number_of_stream(int64_t handle) const {
     return number;
 }
 
+std::vector<int64_t> CuptiSession::new_streams() {
+    const std::lock_guard lock(streams_mutex_);
+    return std::exchange(new_streams_, {});
+}
+
 std::string CuptiSession::api_name(ApiDomain domain, uint32_t function) const {
     const bool runtime = domain == ApiDomain::kRuntime;
     const char* name = nullptr;
@@ -193,10 +218,14 @@ std::string CuptiSession::api_name(ApiDomain domain, uint32_t function) const {
 }
 
 void CUPTIAPI CuptiSession::on_callback(void* session, CUpti_CallbackDomain domain,
-                                        CUpti_CallbackId id, const void*) {
-    if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
-        ++static_cast<CuptiSession*>(session)->loaded_modules_;
-    }
+                                        CUpti_CallbackId id, const void* data) {
+    if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
+    auto& self = *static_cast<CuptiSession*>(session);
+    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) ++self.loaded_modules_;
+    if (id != CUPTI_CBID_RESOURCE_STREAM_CREATED) return;
+    const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+    const std::lock_guard lock(self.streams_mutex_);
+    self.new_streams_.push_back(reinterpret_cast<int64_t>(resource.resourceHandle.stream));
 }
 
 }  // namespace profiler

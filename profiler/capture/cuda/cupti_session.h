@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// CUPTI as this process's recorder of GPU work. One session at a time in a process: CUPTI serves
 /// one subscriber, and its buffer callbacks have no user data.
@@ -38,21 +40,27 @@ public:
     /// All records of work that is complete; the caller has waited for the device. Blocks until
     /// CUPTI has handed its buffers over and they are read.
     ActivityRecords flush();
+    /// Ends record_work(), and returns what CUPTI still held, of buffers that are not full too.
+    ActivityRecords finish();
 
     /// What is to be added to CUPTI's times to make them std::chrono::steady_clock's.
     int64_t steady_clock_offset_ns() const;
 
     /// CUPTI's number of a stream of CUDA's, in the current context; none when CUPTI has none.
     std::optional<uint32_t> number_of_stream(int64_t handle) const;
+    /// Handles of the streams that were made since the last call.
+    std::vector<int64_t> new_streams();
     std::string api_name(ApiDomain domain, uint32_t function) const;
 
     int64_t loaded_modules() const { return loaded_modules_; }
-    int64_t host_bytes() const { return collector_.host_bytes(); }
+    int64_t most_host_bytes() const { return collector_.most_host_bytes(); }
 
 private:
     explicit CuptiSession(const CuptiApi& api);
     models::Result<void> subscribe();
-    void set_up_clock_and_buffers();
+    models::Result<void> set_up_clock_and_buffers();
+    void end_work();
+    ActivityRecords hand_over(uint32_t flush_flag);
     static void CUPTIAPI on_callback(void* session, CUpti_CallbackDomain domain,
                                      CUpti_CallbackId id, const void* data);
 
@@ -62,6 +70,8 @@ private:
     bool records_work_ = false;
     bool uses_steady_clock_ = false;
     std::atomic<int64_t> loaded_modules_ = 0;
+    std::mutex streams_mutex_;
+    std::vector<int64_t> new_streams_;  // guarded by streams_mutex_
 };
 
 }  // namespace profiler

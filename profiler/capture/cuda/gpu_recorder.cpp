@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -32,8 +33,8 @@ GpuRecorder::GpuRecorder(Trace& trace)
       outside_(monitor_.nvml_used_bytes()) {
     open_cupti_session();
     make_context();
-    total_bytes_ = DeviceMonitor::cuda_memory().total_bytes;
-    trace_.devices.set<&Device::total_bytes>(streams_.device(), total_bytes_);
+    trace_.devices.set<&Device::total_bytes>(streams_.device(),
+                                             DeviceMonitor::cuda_memory().total_bytes);
     read_device(ReadingCause::kContext);
     if (!cupti_) return;
     if (auto ok = cupti_->record_memory(); !ok) {
@@ -82,17 +83,16 @@ void GpuRecorder::start(Recorder& recorder) {
     read_device(ReadingCause::kCupti);
 }
 
-/// CUPTI's numbers of the streams that are known by their handle.
+/// CUPTI's numbers of the streams that have been made, before records of their work are joined.
 void GpuRecorder::number_streams() {
-    const auto handles = trace_.streams.column<&Stream::handle>();
-    for (; numbered_streams_ < handles.size(); ++numbered_streams_) {
-        const int64_t handle = handles[numbered_streams_];
-        if (handle < 0) continue;
+    std::vector<int64_t> handles = cupti_->new_streams();
+    if (stream_handles_.empty()) handles.push_back(0);  // the default stream, which nobody makes
+    for (const int64_t handle : handles) {
         if (const auto number = cupti_->number_of_stream(handle)) stream_handles_[*number] = handle;
     }
 }
 
-/// A stream on which torch never allocated has no handle that we could know: minus its number.
+/// A stream that was made unseen has no handle that we could know: minus its number.
 int64_t GpuRecorder::handle_of_stream(uint32_t number) {
     const auto found = stream_handles_.find(number);
     return found != stream_handles_.end() ? found->second : -static_cast<int64_t>(number);
@@ -103,19 +103,22 @@ void GpuRecorder::add_step() {
     read_device(ReadingCause::kRun);
 }
 
+void GpuRecorder::stop() {
+    if (cupti_) add_records(cupti_->finish());
+}
+
+void GpuRecorder::add_records(ActivityRecords records) {
+    dropped_records_ += records.dropped_records;
+    unknown_records_ += records.unknown_records;
+    broken_buffers_ += records.broken_buffers;
+    driver_allocations_.add(records.memory);
+    if (!join_) return;
+    number_streams();
+    join_->add(std::move(records));
+}
+
 void GpuRecorder::read_device(ReadingCause cause) {
-    if (cupti_) {
-        ActivityRecords records = cupti_->flush();
-        most_host_bytes_ = std::max(most_host_bytes_, cupti_->host_bytes());
-        dropped_records_ += records.dropped_records;
-        unknown_records_ += records.unknown_records;
-        broken_buffers_ += records.broken_buffers;
-        driver_allocations_.add(records.memory);
-        if (join_) {
-            number_streams();
-            join_->add(std::move(records));
-        }
-    }
+    if (cupti_) add_records(cupti_->flush());
     const auto memory = DeviceMonitor::cuda_memory();
     const int64_t nvml_used_bytes = monitor_.nvml_used_bytes();
     const auto elsewhere = driver_allocations_.outside(CudaAllocations::segments(kCudaDevice));
@@ -124,6 +127,7 @@ void GpuRecorder::read_device(ReadingCause cause) {
                           .used_bytes = nvml_used_bytes >= 0
                                             ? nvml_used_bytes
                                             : memory.total_bytes - memory.free_bytes,
+                          .free_bytes = memory.free_bytes,
                           .process_bytes = monitor_.process_bytes(),
                           .reserved_bytes = CudaAllocations::memory(kCudaDevice).reserved_bytes,
                           .library_bytes = elsewhere.library_bytes,
@@ -132,7 +136,7 @@ void GpuRecorder::read_device(ReadingCause cause) {
     // In a container another process may bear our number.
     if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
     outside_.add(reading);
-    append_memory_counters(trace_, streams_.device(), reading, total_bytes_, outside_.parts());
+    append_memory_counters(trace_, streams_.device(), reading, outside_.parts());
     if (const int64_t clock_hz = monitor_.sm_clock_hz(); clock_hz >= 0) {
         trace_.counters.append({.name = trace_.strings.intern("sm_clock_hz"),
                                 .device = streams_.device(),
@@ -180,10 +184,11 @@ void GpuRecorder::add_notes(const CudaAllocations& allocations) {
          "to 512.");
     note("allocator_totals_differ", Severity::kError, allocations.differing_totals(),
          "After an allocation or a free torch's own totals were others than the trace's.");
-    note("capture_memory", Severity::kInfo, most_host_bytes_ > 0 ? 1 : 0,
+    const int64_t most_host_bytes = cupti_ ? cupti_->most_host_bytes() : 0;
+    note("capture_memory", Severity::kInfo, most_host_bytes > 0 ? 1 : 0,
          fmt::format("Recording took {} of host memory for CUPTI's records at most; none of it is "
                      "the model's.",
-                     format_bytes(most_host_bytes_)));
+                     format_bytes(most_host_bytes)));
     note("nvml_missing", Severity::kInfo, monitor_.has_nvml() ? 0 : 1,
          "NVML is not there to say what the device had in use before this process: the context's "
          "part includes it.");

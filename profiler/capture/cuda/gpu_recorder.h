@@ -32,7 +32,9 @@ public:
     /// After a step, when the device has nothing left to do: adds the rows of its work, and one
     /// value of each counter.
     void add_step();
-    /// After the last step: what was imperfect, as notes.
+    /// After the last step: no more work is recorded, and what CUPTI still holds is added.
+    void stop();
+    /// After stop(): what was imperfect, as notes.
     void add_notes(const CudaAllocations& allocations);
 
     /// {"cupti": "130001", ...} for the run's software.
@@ -46,6 +48,7 @@ public:
 
 private:
     void open_cupti_session();
+    void add_records(ActivityRecords records);
     void read_device(ReadingCause cause);
     int64_t handle_of_stream(uint32_t number);
     void number_streams();
@@ -60,11 +63,8 @@ private:
     std::string cupti_problem_;
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
-    std::size_t numbered_streams_ = 0;
-    int64_t total_bytes_ = 0;
     const Recorder* recorder_ = nullptr;  // whose clock times are on; null before start()
     int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
-    int64_t most_host_bytes_ = 0;
 };
 
 }  // namespace profiler

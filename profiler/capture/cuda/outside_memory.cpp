@@ -1,7 +1,8 @@
 #include "profiler/capture/cuda/outside_memory.h"
 
+#include <iterator>
+#include <map>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 namespace profiler {
@@ -52,20 +53,23 @@ void DriverAllocations::add(std::span<const MemoryRecord> records) {
 
 DriverAllocations::Outside DriverAllocations::outside(
     std::span<const RecordedSegment> segments) const {
-    std::unordered_set<int64_t> of_allocator;
-    for (const RecordedSegment& segment : segments) of_allocator.insert(segment.address);
+    std::map<int64_t, int64_t> ends;  // of segments, by their address
+    for (const RecordedSegment& segment : segments) {
+        ends[segment.address] = segment.address + segment.size_bytes;
+    }
     Outside result;
     for (const auto& [address, live] : live_) {
-        if (of_allocator.contains(address)) continue;
+        const auto after = ends.upper_bound(address);
+        if (after != ends.begin() && address < std::prev(after)->second) continue;
         (live.is_nccl ? result.nccl_bytes : result.library_bytes) += live.size_bytes;
     }
     return result;
 }
 
 void append_memory_counters(Trace& trace, Id<Device> device, const DeviceReading& reading,
-                            int64_t total_bytes, const OutsideParts& parts) {
+                            const OutsideParts& parts) {
     const std::pair<std::string_view, int64_t> values[] = {
-        {"device_free_bytes", total_bytes - reading.used_bytes},
+        {"device_free_bytes", reading.free_bytes},
         {"process_bytes", reading.process_bytes},
         {"reserved_bytes", reading.reserved_bytes},
         {"context_bytes", parts.context_bytes},

@@ -29,6 +29,7 @@ struct DeviceReading {
     ReadingCause cause = ReadingCause::kRun;
     int64_t time_ns = 0;
     int64_t used_bytes = 0;      // of the whole device
+    int64_t free_bytes = 0;      // as CUDA tells this process
     int64_t process_bytes = -1;  // of this process, where the driver tells
     int64_t reserved_bytes = 0;  // of the caching allocator
     int64_t library_bytes = 0;   // taken from the driver by libraries, without NCCL
@@ -77,7 +78,8 @@ public:
     };
 
     void add(std::span<const MemoryRecord> records);
-    /// Device memory that is no segment of the caching allocator.
+    /// Device memory that lies in no segment of the caching allocator. An expandable segment maps
+    /// its memory piece by piece.
     Outside outside(std::span<const RecordedSegment> segments) const;
 
 private:
@@ -90,6 +92,6 @@ private:
 
 /// One value of each part, of the reserved bytes and of what the device has free, as counters.
 void append_memory_counters(Trace& trace, Id<Device> device, const DeviceReading& reading,
-                            int64_t total_bytes, const OutsideParts& parts);
+                            const OutsideParts& parts);
 
 }  // namespace profiler

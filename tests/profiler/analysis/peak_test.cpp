@@ -95,6 +95,7 @@ TEST(FindPeak, TakesReservedBytesFromSegments) {
     b.allocate({.bytes = 10});
     events.append({.action = AllocatorAction::kSegmentFree, .event = 1, .size_bytes = 2000});
     events.append({.action = AllocatorAction::kOom, .event = 1, .size_bytes = 999999});
+    events.append({.action = AllocatorAction::kSnapshot, .event = 1, .size_bytes = 999999});
     b.allocate({.bytes = 20});
     b.end_step();
     EXPECT_EQ(find_peak(b.finish()).reserved_bytes, 2000);

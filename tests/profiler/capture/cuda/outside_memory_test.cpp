@@ -70,11 +70,24 @@ TEST(SyntheticDriverAllocations, CountsWhatIsNoSegmentOfTheAllocator) {
     EXPECT_EQ(allocations.outside(segments).nccl_bytes, 8 * kMiB);
 }
 
+TEST(SyntheticDriverAllocations, PiecesOfAnExpandableSegmentAreTheAllocators) {
+    const MemoryRecord records[] = {
+        {.is_device_memory = true, .address = 0x1000000, .size_bytes = 2 * kMiB},
+        {.is_device_memory = true, .address = 0x1000000 + 2 * kMiB, .size_bytes = 2 * kMiB},
+        {.is_device_memory = true, .address = 0x1000000 + 4 * kMiB, .size_bytes = 1 * kMiB}};
+    DriverAllocations allocations;
+    allocations.add(records);
+    const std::vector<RecordedSegment> segments{
+        {.address = 0x1000000, .size_bytes = 4 * kMiB, .is_expandable = true}};
+    EXPECT_EQ(allocations.outside(segments).library_bytes, 1 * kMiB);
+}
+
 TEST(SyntheticOutsideMemory, PartsBecomeCounters) {
     Trace trace;
     const Id<Device> device = trace.devices.append({});
-    append_memory_counters(trace, device, {.time_ns = 5, .used_bytes = 600, .reserved_bytes = 100},
-                           1000, {.context_bytes = 450, .unexplained_bytes = 50});
+    append_memory_counters(
+        trace, device, {.time_ns = 5, .used_bytes = 600, .free_bytes = 400, .reserved_bytes = 100},
+        {.context_bytes = 450, .unexplained_bytes = 50});
     std::map<std::string, double> values;
     for (std::size_t i = 0; i < trace.counters.size(); ++i) {
         const Counter row = trace.counters[Id<Counter>(i)];
