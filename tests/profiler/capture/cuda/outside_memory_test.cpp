@@ -54,18 +54,18 @@ TEST(SyntheticOutsideMemory, ReleasedMemoryComesOffAgain) {
 
 TEST(SyntheticDriverAllocations, CountsWhatIsNoSegmentOfTheAllocator) {
     const MemoryRecord records[] = {
-        {.is_device_memory = true, .address = 0x100, .size_bytes = 20 * kMiB},  // a segment
-        {.is_device_memory = true, .address = 0x200, .size_bytes = 32 * kMiB},
+        {.is_device_memory = true, .address = 0x10000000, .size_bytes = 20 * kMiB},  // a segment
+        {.is_device_memory = true, .address = 0x20000000, .size_bytes = 32 * kMiB},
         {.is_device_memory = true,
-         .address = 0x300,
+         .address = 0x30000000,
          .size_bytes = 8 * kMiB,
          .library = "/opt/lib/libnccl.so.2"},
-        {.is_device_memory = false, .address = 0x400, .size_bytes = 64 * kMiB},  // pinned
-        {.is_device_memory = true, .address = 0x500, .size_bytes = 4 * kMiB},
-        {.is_release = true, .is_device_memory = true, .address = 0x500}};
+        {.is_device_memory = false, .address = 0x40000000, .size_bytes = 64 * kMiB},  // pinned
+        {.is_device_memory = true, .address = 0x50000000, .size_bytes = 4 * kMiB},
+        {.is_release = true, .is_device_memory = true, .address = 0x50000000}};
     DriverAllocations allocations;
     allocations.add(records);
-    const std::vector<RecordedSegment> segments{{.address = 0x100, .size_bytes = 20 * kMiB}};
+    const std::vector<RecordedSegment> segments{{.address = 0x10000000, .size_bytes = 20 * kMiB}};
     EXPECT_EQ(allocations.outside(segments).library_bytes, 32 * kMiB);
     EXPECT_EQ(allocations.outside(segments).nccl_bytes, 8 * kMiB);
 }
