@@ -121,6 +121,13 @@ std::vector<std::string> split_recipes(std::string_view text) {
     }
 }
 
+std::string measured_device(const std::string& device) {
+    if (device != "auto") return device == "cuda" ? "cuda" : "cpu";
+    const bool has_driver =
+        std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
+    return has_driver ? "cuda" : "cpu";
+}
+
 Result<JobList> make_jobs(const WorkloadOptions& options) {
     return make_jobs(options, split_recipes(options.recipes));
 }
@@ -134,7 +141,7 @@ Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std:
     if (!base) return tl::unexpected(base.error());
     if (auto ok = check_output(options, recipes.size()); !ok) return tl::unexpected(ok.error());
 
-    JobList list{.gpu = *gpu, .device = options.device == "cuda" ? "cuda" : "cpu"};
+    JobList list{.gpu = *gpu, .device = measured_device(options.device)};
     for (const std::string& name : recipes) {
         auto workload = models::with_recipe(*base, name);
         if (!workload) return tl::unexpected(workload.error());

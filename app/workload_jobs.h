@@ -49,6 +49,11 @@ struct JobList {
 /// Errors: unknown names.
 models::Result<models::Workload> make_workload(const WorkloadOptions& options);
 
+/// "cpu" or "cuda" for "auto", "cpu" or "cuda": auto is the GPU where NVIDIA's driver has made its
+/// device (/dev/nvidiactl; /dev/dxg in the Windows Subsystem for Linux). What else may be missing,
+/// the worker tells.
+std::string measured_device(const std::string& device);
+
 /// Everything that the options alone can be wrong about: unknown names, impossible shapes, several
 /// recipes into one file. All recipes are checked before the first one runs.
 models::Result<JobList> make_jobs(const WorkloadOptions& options,

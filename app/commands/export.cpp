@@ -17,6 +17,8 @@
 namespace app {
 namespace {
 
+const std::vector<std::string> kFormats{"svg", "png", "pdf", "html", "csv"};
+
 struct ExportOptions {
     std::vector<std::string> files;
     std::string format;
@@ -44,7 +46,20 @@ bool would_replace_a_trace(const ExportOptions& options) {
     });
 }
 
+/// The format that the file's name promises, where that is another one; else empty.
+std::string promised_format(const ExportOptions& options) {
+    const std::string extension = std::filesystem::path(options.output).extension().string();
+    for (const std::string& format : kFormats) {
+        if (extension == "." + format && format != options.format) return format;
+    }
+    return {};
+}
+
 Outcome run_export(const ExportOptions& options, Output& output) {
+    if (const std::string promised = promised_format(options); !promised.empty()) {
+        return fail_with(ExitCode::kUsage, "--to says {}, and -o {} ends in .{}: make them agree.",
+                         options.format, options.output, promised);
+    }
     if (would_replace_a_trace(options)) {
         return fail_with(
             ExitCode::kUsage,
@@ -86,7 +101,7 @@ void add_export_command(CLI::App& program, Chosen& chosen) {
     command->add_option("--to", options->format, "svg, png, pdf or html (memory over time), or csv")
         ->type_name("FORMAT")
         ->required()
-        ->check(CLI::IsMember({"svg", "png", "pdf", "html", "csv"}));
+        ->check(CLI::IsMember(kFormats));
     command
         ->add_option("--table", options->table,
                      "with --to csv: allocations, ledger, ops, steps or sweep")

@@ -1,16 +1,48 @@
+#include "app/commands/calibrate.h"
 #include "app/commands/command.h"
 #include "app/commands/help.h"
 #include "app/commands/job_report.h"
 
+#include <CLI/CLI.hpp>
+
 #include <memory>
+#include <string>
 
 namespace app {
+
+namespace {
+
+models::Result<void> check_calibrate_options(const CLI::App& command) {
+    for (const CLI::Option* option : command.get_options()) {
+        const std::string name = option->get_name();
+        if (option->count() == 0 || name == "--calibrate" || name == "--device" || name == "--json")
+            continue;
+        return models::fail("--calibrate trains nothing, and takes no {}.", name);
+    }
+    return {};
+}
+
+Outcome run_sweep(const WorkloadOptions& options, Output& output) {
+    if (options.model.empty()) {
+        return fail_with(ExitCode::kUsage, "A sweep trains a model: say which with --model.");
+    }
+    if (options.output.empty()) {
+        return fail_with(ExitCode::kUsage, "A sweep keeps its measurements: say where with -o.");
+    }
+    return run_jobs(options, JobKind::kSweep, output);
+}
+
+}  // namespace
 
 void add_sweep_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(
         "sweep", "Measure the largest batch that trains, and the throughput at each batch");
     auto options = std::make_shared<WorkloadOptions>();
     add_workload_options(*command, *options);
+    auto calibrate = std::make_shared<bool>(false);
+    command->add_flag("--calibrate", *calibrate,
+                      "measure the device itself (--device), in about a minute, for better plans");
+    for (const char* name : {"--model", "--output"}) command->get_option(name)->required(false);
     add_json_option(*command, chosen);
     command->footer(
         list_recipes() +
@@ -20,13 +52,20 @@ void add_sweep_command(CLI::App& program, Chosen& chosen) {
         "searched between the last two. --batch is the one whose step is traced; --memory-limit "
         "stands\n"
         "for the card's memory. Running out of memory is a result here, not an error.\n\n"
+        "--calibrate trains nothing: it times products, a stream, softmax, LayerNorm and launches, "
+        "and\n"
+        "writes them where temposcope plan finds them, for this card (or this processor, --gpu "
+        "cpu).\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"
         "      --memory-limit 1GiB -o sweep\n"
-        "  temposcope compare out/ sweep/\n");
-    command->callback([options, &chosen] {
-        chosen.run = [options](Output& output) {
-            return run_jobs(*options, JobKind::kSweep, output);
+        "  temposcope compare out/ sweep/\n"
+        "  temposcope sweep --calibrate --device cuda\n");
+    command->callback([options, calibrate, command, &chosen] {
+        chosen.run = [options, calibrate, command](Output& output) -> Outcome {
+            if (!*calibrate) return run_sweep(*options, output);
+            if (auto ok = check_calibrate_options(*command); !ok) return wrong_usage(ok.error());
+            return run_calibration(options->device, output);
         };
     });
 }

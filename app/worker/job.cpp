@@ -1,5 +1,6 @@
 #include "app/worker/job.h"
 
+#include "app/worker/calibrate_job.h"
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
 #include "app/worker/meta_trace_job.h"
@@ -197,6 +198,8 @@ WorkerOutcome run_job(const Request& request, WorkerServer& server) {
             return ResultFrame{.path = {}, .summary = describe_machine()};
         case profiler::RequestKind::kMetaTrace:
             return run_meta_trace(request, server);
+        case profiler::RequestKind::kCalibrate:
+            return run_calibrate(request, server);
     }
     return failure("This worker does not know that request.");
 }

@@ -1,8 +1,13 @@
 #include "app/worker/training_device.h"
 
 #include "models/config/cuda_support.h"
+#include "profiler/capture/available_memory.h"
 #include "profiler/capture/cpu_capture.h"
+#include "profiler/capture/measure_device.h"
+#include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
+
+#include <ATen/Parallel.h>
 
 #include <filesystem>
 #include <utility>
@@ -40,6 +45,15 @@ public:
     OutOfMemoryDetail last_out_of_memory() const override {
         return TrackingAllocator::instance().last_out_of_memory();
     }
+    profiler::DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override {
+        const at::Device device(at::kCPU);
+        auto speed = profiler::measure_device(
+            device, profiler::speed_sizes(device, /*has_tf32=*/false), callbacks);
+        speed.device_name = profiler::processor_name();
+        speed.memory_bytes = profiler::available_memory_bytes();
+        speed.num_processors = at::get_num_threads();
+        return speed;
+    }
     std::string memory_name() const override { return "the memory of this machine"; }
 };
 
@@ -61,6 +75,18 @@ public:
     }
     LiveMemory live_memory() const override { return source_.live_memory(); }
     OutOfMemoryDetail last_out_of_memory() const override { return source_.last_out_of_memory(); }
+    profiler::DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override {
+        const at::Device device(at::kCUDA, 0);
+        constexpr models::ComputeCapability kTf32{8, 0};
+        const auto sizes = profiler::speed_sizes(device, !(device_.capability < kTf32));
+        auto speed = profiler::measure_device(device, sizes, callbacks);
+        speed.device_name = device_.name;
+        speed.compute_capability = models::to_text(device_.capability);
+        speed.memory_bytes = device_.total_bytes;
+        speed.num_processors = device_.num_processors;
+        speed.l2_bytes = device_.l2_bytes;
+        return speed;
+    }
     std::string memory_name() const override { return "the memory of the " + device_.name; }
 
 private:

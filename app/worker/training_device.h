@@ -3,6 +3,7 @@
 #include "models/config/result.h"
 #include "models/config/workload.h"
 #include "profiler/capture/cuda_source.h"
+#include "profiler/protocol/device_speed.h"
 
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ public:
                        const profiler::CaptureCallbacks& callbacks, profiler::Trace& trace) = 0;
     virtual profiler::LiveMemory live_memory() const = 0;
     virtual profiler::OutOfMemoryDetail last_out_of_memory() const = 0;
+    /// What it reaches, measured in about a minute.
+    virtual profiler::DeviceSpeed measure_speed(const profiler::CaptureCallbacks& callbacks) = 0;
     /// "the memory of this machine"
     virtual std::string memory_name() const = 0;
 };

@@ -36,6 +36,8 @@ struct CudaDevice {
     std::string name;  // "NVIDIA H200"
     models::ComputeCapability capability;
     int64_t total_bytes = 0;
+    int64_t num_processors = 0;  // multiprocessors
+    int64_t l2_bytes = 0;
 };
 
 struct LiveMemory {

@@ -23,6 +23,10 @@ BandwidthRow read_bandwidth(FieldReader& reader) {
             .bytes_per_s = reader.row_figure("gb_per_s", kGiga)};
 }
 
+LaunchRow read_launch(FieldReader& reader) {
+    return {.gpus = reader.optional_texts("gpus"), .ns = reader.row_figure("ns", 1, kCountLimits)};
+}
+
 GemmScaleRow read_gemm_scale(FieldReader& reader) {
     return {.gpus = reader.optional_texts("gpus"),
             .ratio = reader.row_figure("ratio", 1, kRatioLimits)};
@@ -67,6 +71,7 @@ void read_lists(FieldReader& document, Calibration& calibration) {
     document.add_rows("matmul", calibration.matmul, read_matmul);
     document.add_rows("matmul_rules", calibration.matmul_rules, read_matmul_rule);
     document.add_rows("bandwidth", calibration.bandwidth, read_bandwidth);
+    document.add_rows("launch", calibration.launch, read_launch);
     document.add_rows("gemm_scale", calibration.gemm_scale, read_gemm_scale);
     document.add_rows("tiles", calibration.gemm.tiles, read_tile);
     document.add_rows("efficiencies", calibration.efficiencies, read_efficiency);
@@ -89,7 +94,6 @@ Calibration read_calibration(const DataFile& data, const std::string& file) {
     Calibration calibration;
     read_lists(document, calibration);
     calibration.bandwidth_ratio = document.figure("bandwidth_ratio", 1, kRatioLimits);
-    calibration.launch_ns = document.figure("launch_ns");
     calibration.clipping_bytes_per_parameter = document.figure("clipping_bytes_per_parameter");
     document.group("gemm", [&](FieldReader& group) { read_gemm(group, calibration.gemm); });
     document.group("all_reduce", [&](FieldReader& group) {
@@ -98,6 +102,9 @@ Calibration read_calibration(const DataFile& data, const std::string& file) {
     });
     document.finish();
     if (calibration.gemm.tiles.empty()) document.fail("'tiles' is empty or missing");
+    if (calibration.launch.empty() || !calibration.launch.front().gpus.empty()) {
+        document.fail("'launch' must begin with a row for every card");
+    }
     return calibration;
 }
 

@@ -72,6 +72,10 @@ struct BandwidthRow {  // streaming, measured
     GpuIds gpus;
     Figure bytes_per_s;
 };
+struct LaunchRow {
+    GpuIds gpus;
+    Figure ns;  // gap and ramp of one kernel
+};
 struct GemmScaleRow {
     GpuIds gpus;
     Figure ratio;
@@ -129,7 +133,7 @@ struct Calibration {
     GemmModel gemm;
     std::vector<GemmScaleRow> gemm_scale;
     std::vector<EfficiencyRow> efficiencies;
-    Figure launch_ns;  // gap and ramp of one kernel
+    std::vector<LaunchRow> launch;
     std::vector<OptimizerRow> optimizers;
     Figure clipping_bytes_per_parameter;
     std::vector<LinkRow> links;

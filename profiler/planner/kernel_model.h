@@ -54,7 +54,7 @@ public:
 
     double flop_per_s(MatmulType type) const { return rates_[static_cast<std::size_t>(type)]; }
     double bytes_per_s() const { return bytes_per_s_; }
-    double launch_ns() const { return calibration_->launch_ns.value; }
+    double launch_ns() const { return launch_ns_; }
     /// What was assumed, as sentences: rates that follow from the specification alone.
     std::vector<std::string> notes(MatmulType type) const;
 
@@ -65,10 +65,12 @@ private:
     double sm_count_ = 0;
     double bytes_per_s_ = 0;
     double gemm_scale_ = 1;
+    double launch_ns_ = 0;
     std::array<double, kMatmulTypeNames.size()> rates_{};   // flop/s
     std::array<double, kMatmulTypeNames.size()> ratios_{};  // of the specification; 0 = measured
     std::array<bool, kMatmulTypeNames.size()> has_rate_{};  // of its own; else that of fp32
     bool bandwidth_is_measured_ = false;
+    bool is_calibrated_ = false;  // on a host of the user's
     std::array<std::vector<const EfficiencyRow*>, kKernelKindNames.size()> efficiencies_;
 };
 

@@ -131,7 +131,7 @@ private:
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
         if (!row_.gpu->compute_capability) {
-            row_.notes.push_back("the requests are those of CUDA's kernels, not of ROCm's");
+            row_.notes.push_back("the requests are those of CUDA's kernels, not of this device's");
         }
         if (step.source != Source::kPredicted) {
             row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",

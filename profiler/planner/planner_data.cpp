@@ -96,6 +96,7 @@ public:
         check_gpus("calibration.json, matmul", calibration.matmul);
         check_gpus("calibration.json, bandwidth", calibration.bandwidth);
         check_gpus("calibration.json, gemm_scale", calibration.gemm_scale);
+        check_gpus("calibration.json, launch", calibration.launch);
         check_gpus("calibration.json, efficiencies", calibration.efficiencies);
         check_gpus("calibration.json, links", calibration.links);
         return problem_;

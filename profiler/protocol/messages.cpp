@@ -9,7 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 4> kRequestNames{"doctor", "capture", "sweep", "meta_trace"};
+constexpr std::array<std::string_view, 5> kRequestNames{"doctor", "capture", "sweep", "meta_trace",
+                                                        "calibrate"};
 
 json fields(const Hello& hello) { return {{"version", hello.version}}; }
 

@@ -29,7 +29,7 @@ struct Hello {
     std::string version;
 };
 
-enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kMetaTrace };
+enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kMetaTrace, kCalibrate };
 
 struct Request {
     RequestKind kind = RequestKind::kDoctor;
@@ -63,7 +63,7 @@ struct Sample {
 
 struct ResultFrame {
     std::string path;        // of the finished file
-    nlohmann::json summary;  // of a doctor request: its checks
+    nlohmann::json summary;  // of a doctor request: its checks; of a calibrate request: DeviceSpeed
     std::string payload;     // of a meta_trace request: the trace (profiler/trace/trace_bytes.h);
                              // the frame's binary part, not in the header
 };

@@ -105,9 +105,9 @@ models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
     // A device or a pipe cannot be replaced by a rename; it is written as it is.
     if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-        if (const int error = write_device(path, bytes); error != 0) {
-            return cannot_write(path, error);
-        }
+        const int error = write_device(path, bytes);
+        // EPIPE: whoever reads has seen enough, as `head` does.
+        if (error != 0 && error != EPIPE) return cannot_write(path, error);
         return {};
     }
     // A link stays a link: what it leads to is written.

@@ -3,7 +3,7 @@
 LARGE = "bert-large b64"  # the model of kernel_speed.py whose shapes fill any card
 SHARE_OF_COPY = 0.9
 RATIO_TO_PYTORCH = 1.0
-DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}  # Philox's integer work bounds them, too
+DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}  # Philox bounds them, too
 RECORDING_RATIO = 1.02
 
 

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 KEY = [1, 0, 0, 2, 0]  # seed, rank, step, layer, site
 P = 0.1
 MASK = 1 / 8  # bytes an element, as bits
-# Hidden size, heads, batch, tokens. The last is large enough that launches and caches do not decide.
+# Hidden size, heads, batch, tokens. In the last, neither launches nor caches decide.
 MODELS = {
     "bert-base": (768, 12, 8, 512),
     "bert-large": (1024, 16, 8, 512),

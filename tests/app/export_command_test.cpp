@@ -68,6 +68,15 @@ TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
     }
 }
 
+TEST(ExportCommand, RefusesANameThatPromisesAnotherFormat) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "a.tscope");
+    const Ran ran = run({"export", sample, "--to", "svg", "-o", folder / "a.png"});
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("ends in .png: make them agree"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "a.png"));
+}
+
 TEST(ExportCommand, TakesOneTraceForATable) {
     const TemporaryFolder folder;
     const std::string a = write_sample(folder, "a.tscope");

@@ -257,7 +257,8 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
     EXPECT_THAT(row("attention=cudnn", Precision::kBf16).reason, HasSubstr("no cuDNN"));
     EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
     EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
-    EXPECT_THAT(row("original", Precision::kFp32).notes, Contains(HasSubstr("not of ROCm's")));
+    EXPECT_THAT(row("original", Precision::kFp32).notes,
+                Contains(HasSubstr("not of this device's")));
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {

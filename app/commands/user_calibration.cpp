@@ -1,0 +1,213 @@
+#include "app/commands/user_calibration.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+namespace app {
+namespace {
+
+using nlohmann::ordered_json;
+using profiler::DeviceSpeed;
+using profiler::Gpu;
+
+constexpr double kGiB = 1 << 30;
+constexpr double kMiB = 1 << 20;
+
+/// Lower-case words of letters and digits: "NVIDIA A100-SXM4-80GB" is nvidia, a100, sxm4, 80gb.
+std::vector<std::string> words_of(std::string_view name) {
+    std::vector<std::string> words(1);
+    for (const char c : name) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (std::isalnum(byte) != 0) {
+            words.back() += static_cast<char>(std::tolower(byte));
+        } else if (!words.back().empty()) {
+            words.emplace_back();
+        }
+    }
+    if (words.back().empty()) words.pop_back();
+    return words;
+}
+
+/// Without words that the catalogue and the driver do not agree on; sizes are left to the memory to
+/// tell. PCIe forms are slower cards of their own.
+std::vector<std::string> model_words(std::string_view name) {
+    std::vector<std::string> words;
+    for (std::string& word : words_of(name)) {
+        if (word == "gb" && !words.empty()) {
+            words.pop_back();  // "80 GB"
+        } else if (word != "nvidia" && word != "tesla" && !word.starts_with("sxm") &&
+                   !word.starts_with("hbm") && !word.ends_with("gb")) {
+            words.push_back(std::move(word));
+        }
+    }
+    return words;
+}
+
+/// The card of the catalogue that a device is, by its name and its memory.
+const Gpu* find_card(const std::vector<Gpu>& known, const DeviceSpeed& speed) {
+    const Gpu* best = nullptr;
+    const auto distance = [&](const Gpu& gpu) {
+        return std::abs(gpu.usable_memory_bytes.value / static_cast<double>(speed.memory_bytes) -
+                        1);
+    };
+    for (const Gpu& gpu : known) {
+        constexpr double kSameMemory = 0.05;
+        if (!gpu.compute_capability || distance(gpu) > kSameMemory) continue;
+        if (models::to_text(*gpu.compute_capability) != speed.compute_capability) continue;
+        if (model_words(gpu.name) != model_words(speed.device_name)) continue;
+        if (best == nullptr || distance(gpu) < distance(*best)) best = &gpu;
+    }
+    return best;
+}
+
+std::string id_of(const DeviceSpeed& speed) {
+    if (speed.compute_capability.empty()) return "cpu";
+    std::string id;
+    for (const std::string& word : words_of(speed.device_name)) {
+        if (word == "nvidia") continue;
+        id += (id.empty() ? "" : "-") + word;
+    }
+    return id.empty() ? "cuda" : id;
+}
+
+std::string_view tier_of(const DeviceSpeed& speed) {
+    const auto words = words_of(speed.device_name);
+    if (std::find(words.begin(), words.end(), "geforce") != words.end()) return "geforce";
+    const bool professional = std::find(words.begin(), words.end(), "rtx") != words.end();
+    return professional || speed.compute_capability.empty() ? "workstation" : "server";
+}
+
+/// Four significant digits: a measurement has no more.
+double rounded(double value) {
+    if (value <= 0) return 0;
+    const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
+    return std::round(value / unit) * unit;
+}
+
+/// The rate of the largest product of a type. None below what planner data may hold: a processor
+/// that has no such arithmetic.
+std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
+    const DeviceSpeed::Product* largest = nullptr;
+    for (const DeviceSpeed::Product& product : speed.products) {
+        if (product.type == type && (largest == nullptr || product.size > largest->size)) {
+            largest = &product;
+        }
+    }
+    if (largest == nullptr || largest->flop_per_s / 1e12 < profiler::kCardLimits.least) {
+        return std::nullopt;
+    }
+    return largest->flop_per_s;
+}
+
+ordered_json card_row(const DeviceSpeed& speed, const std::string& id, const std::string& source) {
+    const auto figure = [&](double value) {
+        return ordered_json{{"value", rounded(value)}, {"source", source}};
+    };
+    ordered_json row{{"id", id}, {"name", speed.device_name}, {"tier", tier_of(speed)}};
+    if (!speed.compute_capability.empty()) row["compute_capability"] = speed.compute_capability;
+    const double memory_gib = static_cast<double>(speed.memory_bytes) / kGiB;
+    row["memory_gib"] = figure(memory_gib);
+    row["usable_memory_gib"] = figure(memory_gib);
+    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / 1e9);
+    for (const std::string_view type : profiler::kMatmulTypeNames) {
+        if (const auto rate = rate_of(speed, type)) {
+            row[fmt::format("{}_tflops", type)] = figure(*rate / 1e12);
+        }
+    }
+    row["sm_count"] = figure(static_cast<double>(speed.num_processors));
+    row["l2_mib"] = figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / kMiB));
+    return row;
+}
+
+models::Result<ordered_json> parse_object(const std::string& text, std::string_view file) {
+    if (text.empty()) return ordered_json::object();
+    ordered_json json = ordered_json::parse(text, nullptr, false);
+    if (!json.is_object()) {
+        return models::fail("Your {} is no JSON object: mend it, or move it away.", file);
+    }
+    return json;
+}
+
+/// A list of rows in a document, without those of `source`.
+ordered_json& rows_without(ordered_json& document, const char* key, const std::string& source) {
+    ordered_json& rows = document[key];
+    if (!rows.is_array()) rows = ordered_json::array();
+    ordered_json kept = ordered_json::array();
+    for (ordered_json& row : rows) {
+        if (!row.is_object() || row.value("source", "") != source) kept.push_back(std::move(row));
+    }
+    return rows = std::move(kept);
+}
+
+void add_calibration_rows(const DeviceSpeed& speed, const std::string& id,
+                          const std::string& source, ordered_json& document) {
+    const ordered_json gpus = ordered_json::array({id});
+    ordered_json& matmul = rows_without(document, "matmul", source);
+    for (const std::string_view type : profiler::kMatmulTypeNames) {
+        if (const auto rate = rate_of(speed, type)) {
+            matmul.push_back({{"gpus", gpus},
+                              {"type", type},
+                              {"tflops", rounded(*rate / 1e12)},
+                              {"source", source}});
+        }
+    }
+    rows_without(document, "bandwidth", source)
+        .push_back(
+            {{"gpus", gpus}, {"gb_per_s", rounded(speed.bytes_per_s / 1e9)}, {"source", source}});
+    ordered_json& efficiencies = rows_without(document, "efficiencies", source);
+    for (const auto& [kernel, bytes_per_s] :
+         {std::pair("softmax", speed.softmax_bytes_per_s),
+          std::pair("layer_norm", speed.layer_norm_bytes_per_s)}) {
+        efficiencies.push_back({{"kernel", kernel},
+                                {"gpus", gpus},
+                                {"efficiency", rounded(bytes_per_s / speed.bytes_per_s)},
+                                {"source", source}});
+    }
+    rows_without(document, "launch", source)
+        .push_back(
+            {{"gpus", gpus}, {"ns", rounded(std::max(1.0, speed.launch_ns))}, {"source", source}});
+}
+
+void put_card(ordered_json& document, ordered_json card) {
+    ordered_json& cards = document["gpus"];
+    if (!cards.is_array()) cards = ordered_json::array();
+    for (ordered_json& old : cards) {
+        if (!old.is_object() || old.value("id", "") != card["id"]) continue;
+        old = std::move(card);
+        return;
+    }
+    cards.push_back(std::move(card));
+}
+
+}  // namespace
+
+models::Result<UserCalibration> calibrate(const DeviceSpeed& speed, const std::vector<Gpu>& known,
+                                          const UserFiles& files, std::string_view date) {
+    auto gpus = parse_object(files.gpus, "gpus.json");
+    if (!gpus) return tl::unexpected(gpus.error());
+    auto calibration = parse_object(files.calibration, "calibration.json");
+    if (!calibration) return tl::unexpected(calibration.error());
+
+    const Gpu* const card = find_card(known, speed);
+    UserCalibration result{.gpu = card != nullptr ? card->id : id_of(speed),
+                           .is_new_card = card == nullptr,
+                           .files = files};
+    const std::string source = "measured_" + result.gpu;
+    const std::string words = fmt::format("{}, measured here on {} (temposcope sweep --calibrate)",
+                                          speed.device_name, date);
+    if (result.is_new_card) {
+        (*gpus)["sources"][source] = words;
+        put_card(*gpus, card_row(speed, result.gpu, source));
+        result.files.gpus = gpus->dump(2) + "\n";
+    }
+    (*calibration)["sources"][source] = words;
+    add_calibration_rows(speed, result.gpu, source, *calibration);
+    result.files.calibration = calibration->dump(2) + "\n";
+    return result;
+}
+
+}  // namespace app

@@ -1,0 +1,216 @@
+#include "profiler/capture/measure_device.h"
+
+#include "profiler/capture/recorded_training.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+namespace profiler {
+namespace {
+
+using Call = std::function<void()>;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kRowElements = 512;  // of softmax and LayerNorm
+
+/// cuBLAS may use tf32 for fp32 products while this lives.
+class Tf32 {
+public:
+    explicit Tf32(bool allowed) : before_(at::globalContext().allowTF32CuBLAS()) {
+        at::globalContext().setAllowTF32CuBLAS(allowed);
+    }
+    ~Tf32() { at::globalContext().setAllowTF32CuBLAS(before_); }
+    Tf32(const Tf32&) = delete;
+    Tf32& operator=(const Tf32&) = delete;
+
+private:
+    bool before_;
+};
+
+class Measurement {
+public:
+    Measurement(const at::Device& device, const SpeedSizes& sizes,
+                const CaptureCallbacks& callbacks)
+        : device_(device),
+          sizes_(sizes),
+          callbacks_(callbacks),
+          total_(static_cast<int64_t>(sizes.types.size() * sizes.products.size()) + 4) {}
+
+    DeviceSpeed run() {
+        DeviceSpeed speed;
+        for (const std::string& type : sizes_.types) {
+            measure_products(type, speed);
+        }
+        measure_streams(speed);
+        speed.launch_ns = launch_ns();
+        return speed;
+    }
+
+private:
+    void stage(std::string_view name) { report(callbacks_, name, done_++, total_); }
+
+    void wait_for_device() const {
+        if (device_.is_cpu()) return;
+        c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    }
+
+    double seconds_of(const Call& call) const {
+        const auto start = Clock::now();
+        call();
+        wait_for_device();
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    }
+
+    /// The median of as many calls as fit the time; each long enough for a clock.
+    double median_seconds(const Call& call) const {
+        call();  // first use of memory, and of kernels that are loaded then
+        wait_for_device();
+        constexpr double kLongEnough = 2e-3;
+        const auto repeats =
+            static_cast<int64_t>(std::max(1.0, kLongEnough / std::max(seconds_of(call), 1e-6)));
+        const Call repeated = [&] {
+            for (int64_t i = 0; i < repeats; ++i) call();
+        };
+        std::vector<double> seconds;
+        const auto start = Clock::now();
+        const std::chrono::duration<double> room(sizes_.seconds_per_figure);
+        while (seconds.empty() || Clock::now() - start < room) {
+            seconds.push_back(seconds_of(repeated) / static_cast<double>(repeats));
+        }
+        const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+        std::nth_element(seconds.begin(), middle, seconds.end());
+        return *middle;
+    }
+
+    /// Sizes rise until one product would take longer than a figure may: a processor without
+    /// arithmetic in 16 bits needs minutes.
+    void measure_products(const std::string& type, DeviceSpeed& speed) {
+        double flop_per_s = 0;
+        for (const int64_t size : sizes_.products) {
+            const double seconds = flop_per_s > 0 ? product_flop(size) / flop_per_s : 0;
+            if (seconds > std::max(sizes_.seconds_per_figure, 0.1)) {
+                ++done_;
+                continue;
+            }
+            flop_per_s = product_flop_per_s(type, size);
+            speed.products.push_back({type, size, flop_per_s});
+        }
+    }
+
+    static double product_flop(int64_t size) {
+        const auto edge = static_cast<double>(size);
+        return 2 * edge * edge * edge;
+    }
+
+    double product_flop_per_s(const std::string& type, int64_t size) {
+        stage(fmt::format("product of {} in {}", size, type));
+        const at::ScalarType dtype = type == "fp16"   ? at::kHalf
+                                     : type == "bf16" ? at::kBFloat16
+                                                      : at::kFloat;
+        const Tf32 tf32(type == "tf32");
+        const auto options = at::device(device_).dtype(dtype);
+        const at::Tensor a = at::randn({size, size}, options);
+        const at::Tensor b = at::randn({size, size}, options);
+        at::Tensor product = at::empty_like(a);
+        return product_flop(size) / median_seconds([&] { at::mm_out(product, a, b); });
+    }
+
+    /// Bytes as the planner counts them: softmax and LayerNorm read x and write y; their backward
+    /// passes read what was kept and dy, and write dx.
+    void measure_streams(DeviceSpeed& speed) {
+        const auto options = at::device(device_).dtype(at::kFloat);
+        const int64_t rows = sizes_.stream_elements / kRowElements;
+        const at::Tensor x = at::randn({rows, kRowElements}, options);
+        const at::Tensor dy = at::randn_like(x);
+        const auto bytes = static_cast<double>(x.nbytes());
+
+        stage("y = 1.2 x");
+        at::Tensor y = at::empty_like(x);
+        const at::Scalar factor(1.2);
+        speed.bytes_per_s = 2 * bytes / median_seconds([&] { at::mul_out(y, x, factor); });
+
+        stage("softmax");
+        at::Tensor dx = at::empty_like(x);
+        speed.softmax_bytes_per_s = 5 * bytes / median_seconds([&] {
+                                        at::_softmax_out(y, x, -1, false);
+                                        at::_softmax_backward_data_out(dx, dy, y, -1, at::kFloat);
+                                    });
+
+        stage("LayerNorm");
+        const at::Tensor weight = at::ones({kRowElements}, options);
+        speed.layer_norm_bytes_per_s =
+            5 * bytes / median_seconds([&] {
+                const auto [out, mean, rstd] =
+                    at::native_layer_norm(x, {kRowElements}, weight, weight, 1e-5);
+                // Gradients of weight and bias are sums over rows: kernels of another kind.
+                at::native_layer_norm_backward(dy, x, {kRowElements}, mean, rstd, weight, weight,
+                                               {true, false, false});
+            });
+    }
+
+    double launch_ns() {
+        stage("launches");
+        constexpr int kLaunches = 1000;
+        const auto options = at::device(device_).dtype(at::kFloat);
+        at::Tensor small = at::ones({1}, options);
+        const Call launches = [&] {
+            for (int i = 0; i < kLaunches; ++i) small.mul_(1);
+        };
+        if (device_.is_cpu()) return median_seconds(launches) / kLaunches * 1e9;
+        // Behind a product that keeps the device busy meanwhile, so that the host is ahead of it.
+        const int64_t size = sizes_.products.back();
+        const at::Tensor a = at::randn({size, size}, options);
+        at::Tensor product = at::empty_like(a);
+        const Call busy = [&] { at::mm_out(product, a, a); };
+        const double busy_s = median_seconds(busy);
+        const double both_s = median_seconds([&] {
+            busy();
+            launches();
+        });
+        return std::max(0.0, both_s - busy_s) / kLaunches * 1e9;
+    }
+
+    const at::Device device_;
+    const SpeedSizes& sizes_;
+    const CaptureCallbacks& callbacks_;
+    const int64_t total_;
+    int64_t done_ = 0;
+};
+
+}  // namespace
+
+SpeedSizes speed_sizes(const at::Device& device, bool has_tf32) {
+    if (device.is_cpu()) {
+        return {.products = {512, 1024, 2048},
+                .types = {"fp32", "bf16"},
+                .stream_elements = int64_t{96} * 512 * kRowElements,
+                .seconds_per_figure = 4};
+    }
+    std::vector<std::string> types{"fp32", "fp16", "bf16"};
+    if (has_tf32) types.insert(types.begin() + 1, "tf32");
+    return {.products = {2048, 4096, 8192},
+            .types = std::move(types),
+            .stream_elements = int64_t{512} * 512 * kRowElements,
+            .seconds_per_figure = 2};
+}
+
+DeviceSpeed measure_device(const at::Device& device, const SpeedSizes& sizes,
+                           const CaptureCallbacks& callbacks) {
+    return Measurement(device, sizes, callbacks).run();
+}
+
+}  // namespace profiler

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What a device reaches, measured by the worker: the figures that the planner's time model takes
+/// from a card (docs/planner.md).
+namespace profiler {
+
+struct DeviceSpeed {
+    /// A product of two [size, size] matrices.
+    struct Product {
+        std::string type;  // of its factors: "fp32", "tf32", "fp16", "bf16"
+        int64_t size = 0;
+        double flop_per_s = 0;
+    };
+
+    std::string device_name;         // "NVIDIA H200"
+    std::string compute_capability;  // "9.0"; empty: not CUDA
+    int64_t memory_bytes = 0;        // as the device tells
+    int64_t num_processors = 0;      // multiprocessors, or threads
+    int64_t l2_bytes = 0;            // 0: not known
+
+    std::vector<Product> products;      // of each type, the sizes rising
+    double bytes_per_s = 0;             // y = 1.2 x: read and written
+    double softmax_bytes_per_s = 0;     // the same of softmax, forward and backward: 5 n e bytes
+    double layer_norm_bytes_per_s = 0;  // and of LayerNorm: 5 n e
+    double launch_ns = 0;               // from the end of a small kernel to the end of the next
+};
+
+nlohmann::json to_json(const DeviceSpeed& speed);
+/// Errors: a field that is missing or of another type.
+models::Result<DeviceSpeed> device_speed_from_json(const nlohmann::json& json);
+
+}  // namespace profiler

@@ -1,0 +1,61 @@
+#include "profiler/capture/measure_device.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+const SpeedSizes kTiny{.products = {32, 64},
+                       .types = {"fp32", "bf16"},
+                       .stream_elements = 64 * 512,
+                       .seconds_per_figure = 0};
+
+TEST(MeasureDevice, GivesEveryFigure) {
+    std::vector<std::string> stages;
+    const DeviceSpeed speed = measure_device(
+        at::kCPU, kTiny,
+        {.progress = [&](std::string_view stage, int64_t, int64_t) { stages.emplace_back(stage); },
+         .phase_begun = {},
+         .step_done = {},
+         .cancelled = {}});
+    ASSERT_EQ(speed.products.size(), 4U);
+    for (const DeviceSpeed::Product& product : speed.products) EXPECT_GT(product.flop_per_s, 0);
+    EXPECT_EQ(speed.products[1].size, 64);
+    EXPECT_EQ(speed.products[2].type, "bf16");
+    for (const double figure : {speed.bytes_per_s, speed.softmax_bytes_per_s,
+                                speed.layer_norm_bytes_per_s, speed.launch_ns}) {
+        EXPECT_GT(figure, 0);
+    }
+    EXPECT_EQ(stages.size(), 8U);
+}
+
+TEST(MeasureDevice, EndsWhenItIsCancelled) {
+    EXPECT_THROW(
+        measure_device(
+            at::kCPU, kTiny,
+            {.progress = {}, .phase_begun = {}, .step_done = {}, .cancelled = [] { return true; }}),
+        Cancelled);
+}
+
+TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
+    const DeviceSpeed speed{.device_name = "x",
+                            .compute_capability = "9.0",
+                            .memory_bytes = 5,
+                            .num_processors = 6,
+                            .l2_bytes = 7,
+                            .products = {{"fp32", 8, 9.5}},
+                            .bytes_per_s = 1.5,
+                            .softmax_bytes_per_s = 2.5,
+                            .layer_norm_bytes_per_s = 3.5,
+                            .launch_ns = 4.5};
+    const auto read = device_speed_from_json(nlohmann::json::parse(to_json(speed).dump()));
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(to_json(*read), to_json(speed));
+    EXPECT_FALSE(device_speed_from_json(nlohmann::json{{"device_name", "x"}}).has_value());
+}
+
+}  // namespace
+}  // namespace profiler
