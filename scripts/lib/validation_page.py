@@ -14,7 +14,8 @@ INTRO = """# Validation
 What others have published beside what `temposcope` predicts for the same step, with the error of
 each row. `scripts/validate` makes this page:
 [tests/validation/published.json](../tests/validation/published.json) holds every figure with its
-source, its set-up and the command that predicts it; `scripts/validate --row ID` shows and runs it.
+source, its set-up and the command that predicts it; `scripts/validate --row ID` shows and runs it
+again (ids are in that file).
 A test holds that the page is what the data say, that a few rows are still predicted as they stand
 here, and that no row is judged that a constant was fitted on.
 
