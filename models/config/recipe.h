@@ -14,9 +14,10 @@
 namespace models {
 
 enum class Gelu : uint8_t {
-    kOriginal,  // keeps the input
-    kInPlace,   // keeps the output and a branch mask (Tempo)
-    kRecompute  // keeps the input only, the output is computed again (DeepSpeed gelu_checkpoint)
+    kOriginal,   // keeps the input
+    kInPlace,    // keeps the output and a branch mask (Tempo)
+    kRecompute,  // keeps the input only, the output is computed again (DeepSpeed gelu_checkpoint)
+    kPython      // a kernel for each step of the formula (Hugging Face's gelu_new, gelu_python)
 };
 enum class LayerNorm : uint8_t {
     kOriginal,   // keeps input, mean, rstd
@@ -39,7 +40,8 @@ enum class Kernels : uint8_t {
 enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
 enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
 
-inline constexpr std::array<std::string_view, 3> kGeluNames{"original", "in_place", "recompute"};
+inline constexpr std::array<std::string_view, 4> kGeluNames{"original", "in_place", "recompute",
+                                                            "python"};
 inline constexpr std::array<std::string_view, 2> kLayerNormNames{"original", "from_output"};
 inline constexpr std::array<std::string_view, 5> kAttentionNames{
     "materialized", "recompute_dropout", "flash", "efficient", "cudnn"};

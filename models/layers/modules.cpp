@@ -3,12 +3,18 @@
 #include "models/observer.h"
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/erf.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/native_dropout.h>
 #include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/tanh.h>
 
+#include <cmath>
 #include <utility>
 
 namespace models {
@@ -89,6 +95,28 @@ ops::DropoutSpec DropoutModule::spec(const ForwardContext& context) const {
                     .site = static_cast<uint32_t>(site_)}};
 }
 
+/// GELU as Hugging Face writes it in Python: every step is a kernel and a pass over the tensor, and
+/// what products and tanh (or erf) need for backward is kept. A name is assigned anew where Python
+/// frees the step before.
+///   gelu_new     0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))     GPT-2
+///   gelu_python  0.5 x (1 + erf(x / √2))                        BERT, before torch had one
+Tensor python_gelu(const Tensor& x, bool tanh) {
+    const Tensor half = at::mul(x, 0.5);
+    Tensor factor;
+    if (tanh) {
+        factor = at::pow(x, 3.0);
+        factor = at::mul(factor, 0.044715);
+        factor = at::add(x, factor);
+        factor = at::mul(factor, M_SQRT2 * M_2_SQRTPI / 2);
+        factor = at::tanh(factor);
+    } else {
+        factor = at::div(x, M_SQRT2);
+        factor = at::erf(factor);
+    }
+    factor = at::add(factor, 1.0);
+    return at::mul(half, factor);
+}
+
 Tensor activation(const Tensor& x, const Workload& workload) {
     const Family family = workload.model.family;
     if (family == Family::kSubstation) return at::relu(x);
@@ -96,6 +124,7 @@ Tensor activation(const Tensor& x, const Workload& workload) {
     if (workload.recipe.gelu == Gelu::kInPlace) {
         return ops::inplace_gelu(x, tanh, mask_kind(workload.recipe.masks));
     }
+    if (workload.recipe.gelu == Gelu::kPython) return python_gelu(x, tanh);
     return at::gelu(x, tanh ? "tanh" : "none");
 }
 

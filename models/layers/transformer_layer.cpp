@@ -4,6 +4,7 @@
 #include "models/observer.h"
 
 #include <ATen/ops/_softmax.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/split.h>
@@ -128,7 +129,11 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
         scores = at::bmm(query, key.transpose(1, 2));
         scores.mul_(1.0 / std::sqrt(static_cast<double>(model_.head_dim())));
         if (context.additive_mask) {
-            scores.view(by_head).add_(context.additive_mask->view({batch_size, 1, 1, seq_len}));
+            // Not through a view that autograd tracks: the backward of an addition in place on one
+            // (CopySlices) copies the whole gradient twice and writes it back.
+            scores = at::_unsafe_view(scores, by_head);  // [B, A, S, S]
+            scores.add_(context.additive_mask->view({batch_size, 1, 1, seq_len}));
+            scores = at::_unsafe_view(scores, {-1, seq_len, seq_len});  // [B*A, S, S]
         }
         if (context.causal_mask) scores.add_(*context.causal_mask);
     }

@@ -186,7 +186,18 @@ private:
         add("rstd", {Unit::kRows, Scale::kStatistic});
     }
 
+    /// Of 0.5 x (1 + f(...)): f's argument or value, the two factors and their product.
+    void python_gelu() {
+        const bool tanh = w_.model.family == Family::kGpt2;
+        if (tanh) add("gelu_input", elements(Unit::kIntermediate));  // of the power
+        for (const char* name : {tanh ? "tanh" : "erf_input", "gelu_half", "gelu_factor"}) {
+            add(name, elements(Unit::kIntermediate));
+        }
+        add("gelu_output", elements(Unit::kIntermediate));
+    }
+
     void gelu() {
+        if (w_.recipe.gelu == Gelu::kPython) return python_gelu();
         if (w_.recipe.gelu != Gelu::kInPlace) add("gelu_input", elements(Unit::kIntermediate));
         if (w_.recipe.gelu == Gelu::kRecompute) return;
         if (w_.recipe.gelu == Gelu::kInPlace) add("branch_mask", mask(Unit::kIntermediate));

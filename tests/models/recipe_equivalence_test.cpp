@@ -97,7 +97,8 @@ std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const char* recipe :
          {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
-          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt"}) {
+          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt",
+          "gelu=python"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
         cases.push_back({"gpt2", Head::kLayers, recipe});
     }

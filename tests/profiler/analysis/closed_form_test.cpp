@@ -136,6 +136,7 @@ TEST(ClosedForm, ChangesWithEachSwitchAsItsTechniqueSays) {
     EXPECT_EQ(saved("masks=philox"), 2 * n + t);
     EXPECT_EQ(saved("gelu=in_place,masks=philox"), 4 * n * e - c8(4 * n) + 2 * n + t);
     EXPECT_EQ(saved("gelu=recompute"), 4 * n * e);
+    EXPECT_EQ(saved("gelu=python"), -8 * n * e);
     EXPECT_EQ(saved("dropout=stock"), 0);
     EXPECT_EQ(saved("optimizer=sgd"), 0);
 }

@@ -23,11 +23,15 @@ struct Shape {
 
 int64_t c8(int64_t bits) { return (bits + 7) / 8; }
 
-int64_t expected_bytes(const std::string& recipe, const Shape& s, int64_t e) {
+int64_t expected_bytes(const std::string& model, const std::string& recipe, const Shape& s,
+                       int64_t e) {
     const int64_t n = s.batch_size * s.seq_len * s.hidden_size;
     const int64_t t = s.batch_size * s.num_heads * s.seq_len * s.seq_len;
     const int64_t r = s.batch_size * s.seq_len;
     if (recipe == "original") return n * (16 * e + 2) + t * (2 * e + 1) + 4 * r * e;
+    // Of n(28e+2), measured with torch in Python, for gelu_new; the erf form keeps a tensor less.
+    if (recipe == "gelu=python")
+        return n * ((model == "gpt2" ? 28 : 24) * e + 2) + t * (2 * e + 1) + 4 * r * e;
     if (recipe == "tempo") return n * (10 * e + 6) + t * (e + 1) + 8 * r;
     if (recipe == "tempo-packed") return 10 * e * n + c8(4 * n) + 2 * c8(n) + e * t + c8(t) + 8 * r;
     if (recipe == "tempo-philox") return 10 * e * n + c8(4 * n) + e * t + 8 * r;
@@ -81,7 +85,8 @@ TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
         for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
             const Trace trace = capture(model, recipe, shape, precision);
             const Ledger ledger = build_ledger(trace, {.scope = scope});
-            const int64_t expected = expected_bytes(recipe, shape, models::weight_bytes(precision));
+            const int64_t expected =
+                expected_bytes(model, recipe, shape, models::weight_bytes(precision));
             EXPECT_EQ(ledger.total_bytes, expected)
                 << name_of(precision) << " S=" << shape.seq_len << "\n"
                 << rows_of(ledger);
@@ -97,7 +102,7 @@ std::vector<Case> all_cases() {
     for (const char* recipe :
          {"original", "tempo", "tempo-packed", "tempo-philox", "deepspeed-normalize-invertible",
           "deepspeed-attn-dropout-checkpoint", "deepspeed-gelu-checkpoint", "deepspeed-all",
-          "checkpoint"}) {
+          "checkpoint", "gelu=python"}) {
         cases.push_back({"bert-base", recipe});
         cases.push_back({"gpt2", recipe});
     }
@@ -107,7 +112,7 @@ std::vector<Case> all_cases() {
 INSTANTIATE_TEST_SUITE_P(Recipes, ClosedForm, testing::ValuesIn(all_cases()), [](const auto& test) {
     std::string name = test.param.model + "_" + test.param.recipe;
     for (char& c : name) {
-        if (c == '-') c = '_';
+        if (c == '-' || c == '=') c = '_';
     }
     return name;
 });

@@ -27,6 +27,8 @@ using models::Head;
 using models::Precision;
 using models::Workload;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 using tests::meta_trace;
 using tests::small_workload;
 
@@ -262,6 +264,22 @@ TEST(MetaTrace, GradientsThatMeetAreSummedInPlace) {
         }
         EXPECT_EQ(num_sums, 12) << recipe;  // 3 layers: q, k, v and the residual; the MLP's
         for (const auto& [bytes, op] : requests(trace, 0)) EXPECT_NE(op, "aten::add") << recipe;
+    }
+}
+
+TEST(MetaTrace, AMaskThatIsAddedInPlaceCostsBackwardNothing) {
+    // Through a view, autograd's CopySlices would copy the gradient of all scores twice.
+    for (const auto& [model, head] :
+         {std::pair("bert-base", Head::kSquad), std::pair("bert-base", Head::kMlm),
+          std::pair("gpt2", Head::kLm)}) {
+        Workload workload = small_workload(model, "original", head);
+        workload.padding = models::Padding::kRandom;
+        const Trace trace = meta_trace(workload);
+        for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+            EXPECT_THAT(trace.text(trace.ops.get<&Op::name>(Id<Op>(i))),
+                        Not(HasSubstr("CopySlices")))
+                << model;
+        }
     }
 }
 

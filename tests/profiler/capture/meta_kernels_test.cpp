@@ -80,7 +80,8 @@ TEST(MetaKernels, CoverEveryOptimizerAttentionMaskAndPadding) {
     for (const char* recipe :
          {"optimizer=sgd", "optimizer=adamw_loop", "optimizer=adamw_fused", "attention=efficient",
           "attention=cudnn", "attention=efficient,checkpoint=sqrt", "flash,optimizer=adamw_fused",
-          "original,checkpoint=sqrt", "tempo,checkpoint=per_layer", "tempo,masks=philox"}) {
+          "original,checkpoint=sqrt", "tempo,checkpoint=per_layer", "tempo,masks=philox",
+          "gelu=python"}) {
         for (const Precision precision : {Precision::kBf16, Precision::kAmpFp16}) {
             expect_runs(small_workload("bert-base", recipe, Head::kMlm, precision));
             expect_runs(small_workload("gpt2", recipe, Head::kLm, precision));

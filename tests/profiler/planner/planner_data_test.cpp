@@ -209,7 +209,8 @@ const Setup& setup_named(std::string_view id) {
 }
 
 TEST(Setups, HoldTodaysAndThePublishedOnes) {
-    for (const char* id : {"torch-2.11", "tempo-2022", "mli-2023", "deepspeed-2020"}) {
+    for (const char* id : {"torch-2.11", "tempo-2022", "nvidia-2022", "mli-2023", "mli-2023-fused",
+                           "deepspeed-2020", "substation-2020"}) {
         ASSERT_TRUE(find_setup(built_in_planner_data().setups, id)) << id;
         EXPECT_GT(setup_named(id).host_forward_ns.value, 0);
     }

@@ -1,0 +1,158 @@
+"""The published figures and what has been predicted for them: reading, and the rules they keep."""
+
+import hashlib
+import json
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "tests" / "validation"
+PUBLISHED = FOLDER / "published.json"
+PREDICTED = FOLDER / "predicted.json"
+STANDINGS = ("judged", "calibration", "reported")
+KINDS = ("batch", "time", "memory", "ratio")
+
+
+class DataError(Exception):
+    """What is wrong with the data, as one sentence."""
+
+
+def read(path):
+    """A JSON file, or one sentence about what is wrong with it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path.name}: {error.strerror}; run scripts/validate") from error
+    except ValueError as error:
+        raise DataError(f"{path.name}: {error}") from error
+
+
+def all_rows(published):
+    return [row for group in published["groups"] for row in group["rows"]]
+
+
+def published_value(row, by_id):
+    """The figure itself; of a ratio, that of its two rows."""
+    if row["value"] != "ratio":
+        return row["published"]
+    top, bottom = row["of"]
+    return by_id[top]["published"] / by_id[bottom]["published"]
+
+
+def command_of(row):
+    """What predicts a row, one line a command; nothing for a ratio, whose two rows have them."""
+    if row["value"] == "ratio":
+        return []
+    return [row["command"]] if isinstance(row["command"], str) else row["command"]
+
+
+def assets_sources():
+    """Sources of the constants: those of the calibration and of the setups."""
+    sources = {}
+    for name in ("calibration.json", "setups.json"):
+        sources.update(read(ROOT / "assets" / name)["sources"])
+    return sources
+
+
+def row_problems(row, published, by_id):
+    """What is wrong with one row."""
+    problems = []
+
+    def report(sentence):
+        problems.append(f"{row.get('id', row)}: {sentence}")
+
+    if row.get("source") not in published["sources"]:
+        report(f"names the source '{row.get('source')}', which is not among the sources")
+    if row.get("standing") not in STANDINGS:
+        report(f"has the standing '{row.get('standing')}', not one of {', '.join(STANDINGS)}")
+    if (row.get("standing") == "reported") != bool(row.get("why")):
+        report("'why' belongs to the reported rows, and to each of them")
+    for field in ("what", "unit", "value"):
+        if not row.get(field):
+            report(f"has no '{field}'")
+    if row.get("value") == "ratio":
+        for part in row.get("of", []):
+            if part not in by_id:
+                report(f"is a ratio of '{part}', which is no row")
+        if len(row.get("of", [])) != 2:
+            report("a ratio is of two rows")
+    else:
+        if not row.get("command"):
+            report("has no command")
+        if not isinstance(row.get("published"), (int, float)) or row["published"] <= 0:
+            report("has no published figure")
+    return problems
+
+
+def calibration_problems(published, by_id):
+    """Whether every constant's source says which rows it used, and none of them is judged."""
+    problems = []
+    used_by = published["calibrated_by"]
+    constants = assets_sources()
+    for key in sorted(constants.keys() - used_by.keys()):
+        problems.append(
+            f"calibrated_by lacks '{key}' of assets/: list what it was fitted on"
+        )
+    for key in sorted(used_by.keys() - constants.keys()):
+        problems.append(f"calibrated_by has '{key}', which no constant in assets/ is from")
+    used = {name for names in used_by.values() for name in names}
+    for name in sorted(used - published["sources"].keys() - by_id.keys()):
+        problems.append(f"calibrated_by names '{name}', which is neither a source nor a row")
+    for key, text in constants.items():
+        for source, about in published["sources"].items():
+            rows = [n for n in used_by.get(key, []) if by_id.get(n, {}).get("source") == source]
+            speaks_of = re.search(rf"\b{re.escape(about['name'])}\b", text)
+            if speaks_of and source not in used_by.get(key, []) and not rows:
+                problems.append(f"the constant source '{key}' speaks of {about['name']}, and "
+                                f"calibrated_by does not list '{source}' for it")
+    for row in by_id.values():
+        parts = [by_id[part] for part in row.get("of", []) if part in by_id] + [row]
+        fitted = any(part["id"] in used or part["source"] in used for part in parts)
+        if row["standing"] == "judged" and fitted and not row.get("exact"):
+            problems.append(f"{row['id']}: is judged, and a constant was fitted on it")
+        if row["standing"] == "calibration" and not fitted:
+            problems.append(f"{row['id']}: is called calibration, and no constant used it")
+    return problems
+
+
+def published_problems(published):
+    """Everything that is wrong with the published figures."""
+    problems = []
+    rows = all_rows(published)
+    by_id = {row["id"]: row for row in rows}
+    if len(by_id) != len(rows):
+        problems.append("two rows have the same id")
+    for group in published["groups"]:
+        if group.get("kind") not in KINDS:
+            problems.append(f"{group['id']}: the kind is not one of {', '.join(KINDS)}")
+        if len({row["standing"] for row in group["rows"]} & {"judged", "calibration"}) > 1:
+            problems.append(f"{group['id']}: judged rows and calibration rows in one group")
+    for row in rows:
+        problems += row_problems(row, published, by_id)
+    for key, source in published["sources"].items():
+        problems += [f"{key}: has no '{field}'" for field in ("name", "title", "set_up")
+                     if not source.get(field)]
+    return problems or calibration_problems(published, by_id)
+
+
+def predicted_problems(published, predicted):
+    """Rows that have not been predicted, or by another command than the one they name now."""
+    problems = []
+    rows = {row["id"]: row for row in all_rows(published) if row["value"] != "ratio"}
+    for key in sorted(rows.keys() - predicted["rows"].keys()):
+        problems.append(f"{key}: has no prediction; run scripts/validate")
+    for key in sorted(predicted["rows"].keys() - rows.keys()):
+        problems.append(f"{key}: is predicted and not published; run scripts/validate")
+    for key in rows.keys() & predicted["rows"].keys():
+        if predicted["rows"][key]["fingerprint"] != fingerprint(rows[key]):
+            problems.append(f"{key}: was predicted by another command; run scripts/validate")
+    return problems
+
+
+def fingerprint(row):
+    """Of what a prediction depends on beside the program: commands, and what is read from them."""
+    parts = [*command_of(row), row["value"]]
+    for field in ("select", "accumulation", "scale", "tflop", "interval"):
+        if field in row:
+            parts.append(f"{field}={json.dumps(row[field], sort_keys=True)}")
+    return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:12]

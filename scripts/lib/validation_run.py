@@ -1,0 +1,198 @@
+"""Runs the commands that predict published figures, and reads the figures out of their answers."""
+
+import concurrent.futures
+import copy
+import csv
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+
+import validation_data as data
+
+GIB = 1 << 30
+MIB = 1 << 20
+# What the interval of a batch covers (the goal of the issue): context, and fragmentation beyond the
+# simulator's.
+CONTEXT_BYTES = GIB // 5
+FRAGMENTATION = 0.04
+# Modules whose backward gives the gradient of a layer's input.
+PROJECTIONS = (".query", ".key", ".value", ".c_attn")
+
+
+class RunError(Exception):
+    """A command that did not answer, as one sentence."""
+
+
+class DoesNotFit(RunError):
+    """A batch that does not fit: a result, not a failure."""
+
+
+class Runner:
+    """Runs commands with the repository's own data, once each, in folders that go with it."""
+
+    def __init__(self, program, jobs):
+        self.program = program
+        self.jobs = jobs
+        self.scratch = tempfile.TemporaryDirectory(prefix="temposcope-validate-")
+        self.answers = {}
+
+    def settings(self, name, **files):
+        """A settings folder with files of the user's; without any, one that hides the real ones."""
+        folder = pathlib.Path(self.scratch.name) / "settings" / name
+        (folder / "temposcope").mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            (folder / "temposcope" / f"{file}.json").write_text(json.dumps(content))
+        return folder
+
+    def answer(self, commands, settings):
+        """JSON of the last command, or the table it wrote; remembered."""
+        key = (tuple(commands), str(settings))
+        if key not in self.answers:
+            with tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
+                self.answers[key] = self._run(commands, settings, pathlib.Path(folder))
+        return self.answers[key]
+
+    def _run(self, commands, settings, folder):
+        for command in commands:
+            done = subprocess.run(
+                [self.program, *shlex.split(command)], cwd=folder, capture_output=True, text=True,
+                env={**os.environ, "XDG_CONFIG_HOME": str(settings)}, check=False)
+            if done.returncode != 0:
+                sentence = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+                raise (DoesNotFit if "needs" in sentence and "fits" in sentence else RunError)(
+                    f"temposcope {command}: {sentence}")
+        table = folder / "ops.csv"
+        if table.exists():
+            with table.open(newline="") as file:
+                return list(csv.DictReader(file))
+        return json.loads(done.stdout)
+
+    def predict(self, rows, settings=None):
+        """{id: {value, ...}} of rows that have commands."""
+        settings = settings or self.settings("none")
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return dict(pool.map(lambda row: (row["id"], self._predict(row, settings)), rows))
+
+    def _predict(self, row, settings):
+        commands = data.command_of(row)
+        result = {"fingerprint": data.fingerprint(row)}
+        try:
+            answer = self.answer(commands, settings)
+            result["value"] = READERS[row["value"].partition(".")[0]](row, answer)
+            if row.get("interval"):
+                result["low"], result["high"] = self._interval(row, answer["rows"][0])
+        except DoesNotFit as error:
+            result.update(value=None, note=str(error).rpartition("original: ")[2])
+        return result
+
+    def _interval(self, row, plan):
+        """The largest batches that less and more memory for tensors would leave."""
+        context = plan["terms"]["context_bytes"]
+        capacity = plan["usable_bytes"] - context - plan["terms"]["nccl_bytes"]
+        least = (capacity - CONTEXT_BYTES) * (1 - FRAGMENTATION)
+        ends = []
+        for name, moved in (("low", capacity - least), ("high", -CONTEXT_BYTES)):
+            setups = setups_with_context(plan["setup"], (context + moved) / MIB)
+            settings = self.settings(f"{name}-{row['id']}", setups=setups)
+            ends.append(self.answer(data.command_of(row), settings)["rows"][0]["max_batch_size"])
+        return ends
+
+
+def setups_with_context(setup_id, mib):
+    """A user's setups.json in which a setup has another context."""
+    setups = data.read(data.ROOT / "assets" / "setups.json")
+    setup = copy.deepcopy(next(one for one in setups["setups"] if one["id"] == setup_id))
+    setup["context"] = [{"mib": round(mib), "source": "neutral"}]
+    return {"sources": setups["sources"], "setups": [setup]}
+
+
+def calibration_without(leave_out):
+    """A user's calibration.json that takes the place of what a source fixed."""
+    name = "left_out"
+    tables = {key: [{**one, "source": name} for one in rows]
+              for key, rows in leave_out["calibration"].items()}
+    return {"sources": {name: leave_out["why"]}, **tables}
+
+
+def from_plan(row, answer):
+    """A figure of the plan's only row. With accumulation k the optimizer runs every k-th time."""
+    plan = answer["rows"][0]
+    value = plan[row["value"].partition(".")[2]]
+    if "accumulation" in row:
+        saved = plan["time_by_class"]["optimizer_ns"] * (1 - 1 / row["accumulation"])
+        value *= plan["step_time_ns"] / (plan["step_time_ns"] - saved)
+    return round(value * row.get("scale", 1), 4)
+
+
+def is_inside(op, scopes):
+    return any(op["scope"] == one or op["scope"].startswith(one + ".") for one in scopes)
+
+
+def is_of_part(op, part):
+    """Whether an op is of a module, of the classes asked for and of no module left out."""
+    has_cost = any(int(op[key]) > 0 for key in ("flop", "read_words", "written_words"))
+    return (has_cost and is_inside(op, [part["scope"]])
+            and op["class"] in part.get("class", [op["class"]])
+            and not is_inside(op, part.get("without", [])))
+
+
+def selected_ops(row, table):
+    """Ops of the phases, modules and classes that a row asks for."""
+    select = row["select"]
+    input_elements = select.get("without_input_gradient", 0)
+    for op in table:
+        if op["phase"] not in select["phases"]:
+            continue
+        # The gradient of the layer's input, and its sums: as many elements as the input has.
+        if (op["phase"] == "backward" and op["scope"].endswith(PROJECTIONS) and
+                int(op["written_words"]) == input_elements > 0):
+            continue
+        if any(is_of_part(op, part) for part in select["parts"]):
+            yield op
+
+
+def covered_ns(ops):
+    """Time in which at least one of the ops runs: an op inside another one is not counted twice."""
+    total, reached = 0, 0
+    for start, end in sorted((int(op["start_ns"]), int(op["end_ns"])) for op in ops):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def from_ops(row, table):
+    ops = list(selected_ops(row, table))
+    if not ops:
+        raise RunError(f"{row['id']}: no op of the trace is what it asks for")
+    what = row["value"].partition(".")[2]
+    if what == "gflop":
+        return round(sum(int(op["flop"]) for op in ops) / 1e9, 4)
+    seconds = covered_ns(ops) / 1e9
+    return round(seconds * 1e3, 4) if what == "ms" else round(row["tflop"] / seconds, 4)
+
+
+def from_ledger(_, answer):
+    """Bytes that the layer keeps, in decimal MB."""
+    return round(answer["closed_form"]["ledger_bytes"] / 1e6, 2)
+
+
+READERS = {"plan": from_plan, "ops": from_ops, "ledger": from_ledger}
+
+
+def replays(program, samples):
+    """What `replay` says about each snapshot in a folder."""
+    keys = ("events", "address_matches", "segment_events", "segment_event_matches",
+            "final_state_matches", "peak_reserved_bytes")
+    found = []
+    for file in sorted(samples.glob("*.pickle")):
+        done = subprocess.run([program, "replay", str(file), "--json"], capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            raise RunError(done.stderr.strip().splitlines()[-1])
+        answer = json.loads(done.stdout)
+        rate = answer["address_match_rate"]
+        found.append({"file": file.name, **{key: answer[key] for key in keys}, "rate": rate})
+    return found

@@ -1,0 +1,147 @@
+"""Published figures are well-formed, no row is judged that calibrates, the page is what they make.
+
+Each rule is also broken on purpose, so that a rule that holds nothing is noticed.
+"""
+
+import copy
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+
+import validation_data as data  # noqa: E402
+import validation_page as page  # noqa: E402
+import validation_run as run  # noqa: E402
+
+
+class Repository(unittest.TestCase):
+    def test_data_and_page_are_in_order(self):
+        result = subprocess.run(
+            [sys.executable, str(ROOT / "scripts" / "validate"), "--check"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Rules(unittest.TestCase):
+    def setUp(self):
+        self.published = copy.deepcopy(data.read(data.PUBLISHED))
+        self.predicted = copy.deepcopy(data.read(data.PREDICTED))
+
+    def row(self, standing):
+        return next(row for row in data.all_rows(self.published)
+                    if row["standing"] == standing and "command" in row)
+
+    def assert_reported(self, sentence):
+        self.assertIn(sentence, "\n".join(data.published_problems(self.published)))
+
+    def test_a_row_needs_a_source_a_standing_and_a_command(self):
+        row = self.row("judged")
+        row.update(source="hearsay", standing="good", command="")
+        self.assert_reported("which is not among the sources")
+        self.assert_reported("has the standing 'good'")
+        self.assert_reported("has no command")
+
+    def test_a_row_that_is_not_judged_says_why(self):
+        del self.row("reported")["why"]
+        self.assert_reported("'why' belongs to the reported rows")
+
+    def test_no_row_is_judged_that_a_constant_was_fitted_on(self):
+        row = self.row("judged")
+        self.published["calibrated_by"]["mli_matmul"].append(row["id"])
+        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+
+    def test_neither_is_a_row_of_a_source_that_one_was_fitted_on(self):
+        row = self.row("judged")
+        row["source"] = "mli"
+        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+
+    def test_a_ratio_is_judged_only_if_both_rows_may_be(self):
+        ratio = next(row for row in data.all_rows(self.published) if row["value"] == "ratio")
+        ratio.update(standing="judged", of=["mli.bert128.bf16.rate", "mli.bert128.tf32.rate"])
+        self.assert_reported(f"{ratio['id']}: is judged, and a constant was fitted on it")
+
+    def test_every_source_of_a_constant_says_which_rows_it_used(self):
+        del self.published["calibrated_by"]["ff1"]
+        self.assert_reported("calibrated_by lacks 'ff1' of assets/")
+
+    def test_a_constant_cannot_hide_the_source_that_it_speaks_of(self):
+        self.published["calibrated_by"]["ff1"] = []
+        self.assert_reported("the constant source 'ff1' speaks of mli")
+
+    def test_judged_and_calibration_rows_are_in_groups_of_their_own(self):
+        group = next(one for one in self.published["groups"] if one["id"] == "rate")
+        group["rows"].append(self.row("calibration"))
+        self.assert_reported("rate: judged rows and calibration rows in one group")
+
+    def test_another_command_needs_another_prediction(self):
+        self.row("judged")["command"] += " --budget 8GiB"
+        problems = data.predicted_problems(self.published, self.predicted)
+        self.assertIn("was predicted by another command", "\n".join(problems))
+
+    def test_the_page_follows_the_predictions(self):
+        row = self.row("judged")
+        before = page.render(self.published, self.predicted)
+        self.predicted["rows"][row["id"]]["value"] = row["published"] * 2
+        self.assertNotEqual(page.render(self.published, self.predicted), before)
+
+
+def op(name, start, end, **fields):
+    return {"name": name, "scope": "h.0.attn.c_attn", "phase": "backward", "class": "contraction",
+            "start_ns": str(start), "end_ns": str(end), "flop": "10", "read_words": "4",
+            "written_words": "2", **fields}
+
+
+class Reading(unittest.TestCase):
+    def test_an_op_inside_another_one_is_not_counted_twice(self):
+        self.assertEqual(run.covered_ns([op("a", 0, 10), op("b", 2, 8), op("c", 20, 25)]), 15)
+
+    def test_the_gradient_of_the_input_can_be_left_out(self):
+        table = [op("dx", 0, 10), op("dw", 10, 30, written_words="9"),
+                 op("parent", 0, 30, flop="0", read_words="0", written_words="0")]
+        select = {"phases": ["backward"], "parts": [{"scope": "h.0"}], "without_input_gradient": 2}
+        row = {"id": "x", "value": "ops.ms", "select": select}
+        self.assertAlmostEqual(run.from_ops(row, table), 20e-6, places=4)
+        self.assertEqual([one["name"] for one in run.selected_ops(row, table)], ["dw"])
+
+    def test_a_module_is_not_one_whose_name_begins_the_same(self):
+        row = {"select": {"phases": ["backward"], "parts": [{"scope": "h.0.attn.c"}]}}
+        self.assertEqual(list(run.selected_ops(row, [op("a", 0, 1)])), [])
+
+    def test_no_op_at_all_is_an_error(self):
+        row = {"id": "x", "value": "ops.ms", "select": {"phases": ["loss"], "parts": []}}
+        with self.assertRaises(run.RunError):
+            run.from_ops(row, [op("a", 0, 1)])
+
+    def test_accumulation_runs_the_optimizer_less_often(self):
+        plan = {"throughput": 10.0, "step_time_ns": 100, "time_by_class": {"optimizer_ns": 40}}
+        row = {"value": "plan.throughput", "accumulation": 2}
+        self.assertAlmostEqual(run.from_plan(row, {"rows": [plan]}), 12.5)
+
+
+class Running(unittest.TestCase):
+    """Against a program that only fails."""
+
+    def predict(self, sentence):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program"
+            program.write_text(f"#!/bin/sh\necho '{sentence}' >&2\nexit 1\n")
+            program.chmod(0o755)
+            row = {"id": "x", "value": "plan.max_batch_size", "command": "plan"}
+            return run.Runner(str(program), 1).predict([row])["x"]
+
+    def test_a_batch_that_does_not_fit_is_a_result(self):
+        answer = self.predict("No row is possible. original: Batch 28 needs 2 GiB; batch 27 fits.")
+        self.assertIsNone(answer["value"])
+        self.assertEqual(answer["note"], "Batch 28 needs 2 GiB; batch 27 fits.")
+
+    def test_any_other_failure_is_none(self):
+        with self.assertRaisesRegex(run.RunError, "worker is missing"):
+            self.predict("the worker is missing")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+"""Rows of docs/validation.md, one of each way of predicting, predicted again with this build."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROWS = [
+    "tempo.fp16.original.batch",
+    "tempo.fp16.original.rate",
+    "mli.bert128.bf16.rate",
+    "ivanov.contraction",
+    "ds.kept.512.all",
+]
+
+
+def main() -> int:
+    program = os.path.join(os.environ["TEMPOSCOPE_BUILD_DIR"], "bin", "temposcope")
+    command = [sys.executable, str(ROOT / "scripts" / "validate"), "--program", program]
+    return subprocess.run([*command, "--row", *ROWS], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
