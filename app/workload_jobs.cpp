@@ -122,10 +122,11 @@ std::vector<std::string> split_recipes(std::string_view text) {
 }
 
 std::string measured_device(const std::string& device) {
-    if (device != "auto") return device == "cuda" ? "cuda" : "cpu";
-    const bool has_driver =
-        std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
-    return has_driver ? "cuda" : "cpu";
+    if (device != "auto") return device;
+    std::error_code error;
+    const bool has_driver = std::filesystem::exists("/dev/nvidiactl", error) ||
+                            std::filesystem::exists("/dev/dxg", error);
+    return has_driver ? "auto" : "cpu";
 }
 
 Result<JobList> make_jobs(const WorkloadOptions& options) {

@@ -42,16 +42,16 @@ struct JobList {
     int64_t memory_limit_bytes = -1;
     std::string folder;          // to be made first; empty: the file's folder must exist
     std::string gpu;             // the card that is predicted; empty: measured here
-    std::string device = "cpu";  // where it is measured: "cpu" or "cuda"
+    std::string device = "cpu";  // where it is measured: "cpu", "cuda" or "auto"
 };
 
 /// The step that the options describe, with the recipe `original`; not yet validated.
 /// Errors: unknown names.
 models::Result<models::Workload> make_workload(const WorkloadOptions& options);
 
-/// "cpu" or "cuda" for "auto", "cpu" or "cuda": auto is the GPU where NVIDIA's driver has made its
-/// device (/dev/nvidiactl; /dev/dxg in the Windows Subsystem for Linux). What else may be missing,
-/// the worker tells.
+/// What the worker is asked for, of "auto", "cpu" or "cuda": auto is the processor where no driver
+/// has made a device (/dev/nvidiactl; /dev/dxg in the Windows Subsystem for Linux), and else the
+/// worker's to find out.
 std::string measured_device(const std::string& device);
 
 /// Everything that the options alone can be wrong about: unknown names, impossible shapes, several

@@ -1,30 +1,32 @@
 #include "models/observer.h"
 
+#include "models/callback_target.h"
+
 #include <utility>
 
 namespace models {
 namespace {
 
-Observer* observer = nullptr;
+CallbackTarget<Observer> active;
 thread_local std::string scope_path;
 
 void begin_scope() {
-    if (observer) observer->on_scope_begin(scope_path);
+    active.with([](Observer& observer) { observer.on_scope_begin(scope_path); });
 }
 void end_scope() {
-    if (observer) observer->on_scope_end();
+    active.with([](Observer& observer) { observer.on_scope_end(); });
 }
 
 }  // namespace
 
-Observer* set_observer(Observer* replacement) { return std::exchange(observer, replacement); }
+void set_observer(Observer* observer) { active.set(observer); }
 
 void name_tensor(const at::Tensor& tensor, std::string_view name) {
-    if (observer) observer->on_tensor_named(tensor, name);
+    active.with([&](Observer& observer) { observer.on_tensor_named(tensor, name); });
 }
 
 void note(std::string_view code, std::string_view sentence) {
-    if (observer) observer->on_note(code, sentence);
+    active.with([&](Observer& observer) { observer.on_note(code, sentence); });
 }
 
 Scope::Scope(std::string_view name) : parent_length_(scope_path.size()) {

@@ -8,7 +8,7 @@ class Tensor;
 }
 
 /// How model code tells whoever watches (the capture) what it is doing: which module runs, what a
-/// tensor is called. Without an observer every call is a load and a branch.
+/// tensor is called. Without an observer every call is a lock that nobody waits for.
 namespace models {
 
 class Observer {
@@ -23,8 +23,9 @@ public:
     virtual void on_scope_end() noexcept {}
 };
 
-/// Sets the process's observer (null: none) and returns the one before.
-Observer* set_observer(Observer* observer);
+/// Sets the process's observer; null: none. Then the one before hears nothing any more, on no
+/// thread.
+void set_observer(Observer* observer);
 
 void name_tensor(const at::Tensor& tensor, std::string_view name);
 void note(std::string_view code, std::string_view sentence);

@@ -36,6 +36,10 @@ tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
             progress.update(static_cast<double>(stage.done) / static_cast<double>(stage.total),
                             fmt::format("measuring: {}", stage.stage));
         }});
+    if (!outcome && outcome.error().cancelled) {
+        return fail_with(ExitCode::kFailed,
+                         "The measurement was cancelled; your calibration is as before.");
+    }
     if (!outcome) return fail_with(ExitCode::kFailed, "{}", outcome.error().message);
     const auto speed = profiler::device_speed_from_json(outcome->summary);
     if (!speed) return failed(speed.error());
@@ -47,69 +51,78 @@ std::string text_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Both files, whole, or none: what was there comes back when they cannot be read as planner data.
+models::Result<void> put(const fs::path& path, const std::string& before, const std::string& text) {
+    if (text == before) return {};
+    return profiler::write_file(path, text);
+}
+
+/// Writes what has changed, and reads what plans make of it. Errors: a file that cannot be written,
+/// or that breaks the rules together with the others; then both are as before.
 models::Result<PlannerData> write(const fs::path& folder, const UserFiles& before,
                                   const UserFiles& files) {
-    const auto put = [&](const char* name, const std::string& text) -> models::Result<void> {
-        std::error_code error;
-        if (!text.empty()) return profiler::write_file(folder / name, text);
-        fs::remove(folder / name, error);
-        return {};
-    };
+    const fs::path gpus = folder / "gpus.json";
+    const fs::path calibration = folder / "calibration.json";
     std::error_code error;
     fs::create_directories(folder, error);
     // The card first: rows may only name cards that are known.
-    if (auto ok = put("gpus.json", files.gpus); !ok) return tl::unexpected(ok.error());
-    if (auto ok = put("calibration.json", files.calibration); !ok) {
-        (void)put("gpus.json", before.gpus);
-        return tl::unexpected(ok.error());
-    }
-    auto data = profiler::load_planner_data(folder);
+    if (auto ok = put(gpus, before.gpus, files.gpus); !ok) return tl::unexpected(ok.error());
+    auto ok = put(calibration, before.calibration, files.calibration);
+    auto data = ok ? profiler::load_planner_data(folder)
+                   : models::Result<PlannerData>(tl::unexpected(ok.error()));
     if (data) return data;
-    (void)put("gpus.json", before.gpus);
-    (void)put("calibration.json", before.calibration);
-    return tl::unexpected(data.error());
+    for (const auto& [path, text] :
+         {std::pair(gpus, before.gpus), std::pair(calibration, before.calibration)}) {
+        if (text.empty()) {
+            fs::remove(path, error);
+        } else if (auto restored = profiler::write_file(path, text); !restored) {
+            return models::fail("{} And {} could not be put back: {}", data.error().message,
+                                path.string(), restored.error().message);
+        }
+    }
+    return data;
 }
 
-/// What the time model makes of each measured product, from the rows that were just written.
-double modelled_flop_per_s(const DeviceSpeed::Product& product,
-                           const profiler::KernelModel& model) {
+/// What the time model makes of a measured product, from the rows that were just written.
+std::string modelled(const DeviceSpeed::Product& product, const profiler::Gpu& gpu,
+                     const profiler::KernelModel& model) {
     const auto type =
         models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, product.type);
-    if (!type) return 0;
+    if (!type || !gpu.peak(*type)) return "too slow to be planned with";
     const int64_t flop = 2 * product.size * product.size * product.size;
     const double time_ns =
         model.time_ns({.kernel = profiler::KernelKind::kGemm,
                        .type = *type,
                        .flop = flop,
                        .shape = {.m = product.size, .n = product.size, .k = product.size}});
-    return static_cast<double>(flop) / (time_ns * 1e-9);
+    const double flop_per_s = static_cast<double>(flop) / time_ns * profiler::kNsPerS;
+    return fmt::format("{:.4g} ({:+.0f} %)", flop_per_s / profiler::kTera,
+                       100 * (flop_per_s / product.flop_per_s - 1));
 }
 
-void print_speed(Output& output, const DeviceSpeed& speed, const profiler::KernelModel& model) {
+void print_speed(Output& output, const DeviceSpeed& speed, const profiler::Gpu& gpu,
+                 const profiler::KernelModel& model) {
     using profiler::Align;
     profiler::TextTable products{.columns = {{"product of", Align::kRight},
                                              {"in", Align::kLeft},
                                              {"TFLOPS", Align::kRight},
                                              {"the planner says", Align::kRight}}};
     for (const DeviceSpeed::Product& product : speed.products) {
-        const double modelled = modelled_flop_per_s(product, model);
         products.rows.push_back({fmt::format("{0} x {0}", product.size), product.type,
-                                 fmt::format("{:.4g}", product.flop_per_s / 1e12),
-                                 fmt::format("{:.4g} ({:+.0f} %)", modelled / 1e12,
-                                             100 * (modelled / product.flop_per_s - 1))});
+                                 fmt::format("{:.4g}", product.flop_per_s / profiler::kTera),
+                                 modelled(product, gpu, model)});
     }
     output.heading(speed.device_name);
     output.table(products);
     output.line();
-    output.line(fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / 1e9));
+    output.line(
+        fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / profiler::kGiga));
     output.line(fmt::format("softmax             {:.4g} GB/s, {:.2f} of that",
-                            speed.softmax_bytes_per_s / 1e9,
+                            speed.softmax_bytes_per_s / profiler::kGiga,
                             speed.softmax_bytes_per_s / speed.bytes_per_s));
     output.line(fmt::format("LayerNorm           {:.4g} GB/s, {:.2f} of that",
-                            speed.layer_norm_bytes_per_s / 1e9,
+                            speed.layer_norm_bytes_per_s / profiler::kGiga,
                             speed.layer_norm_bytes_per_s / speed.bytes_per_s));
-    output.line(fmt::format("from launch to launch {:.3g} us", speed.launch_ns / 1e3));
+    output.line(fmt::format("launch to launch    {:.3g} us", speed.launch_ns / 1e3));
 }
 
 std::string today() {
@@ -122,9 +135,12 @@ std::string today() {
 }  // namespace
 
 Outcome run_calibration(const std::string& device, Output& output) {
-    if (device.starts_with("predict:")) {
-        return fail_with(ExitCode::kUsage,
-                         "--calibrate measures a device that is here: choose cpu, cuda or auto.");
+    if (device != "auto" && device != "cpu" && device != "cuda") {
+        return fail_with(
+            ExitCode::kUsage,
+            "--calibrate measures a device that is here, not '{}': choose auto, cpu or "
+            "cuda.",
+            device);
     }
     const fs::path folder = settings_folder();
     if (folder.empty()) {
@@ -132,12 +148,16 @@ Outcome run_calibration(const std::string& device, Output& output) {
                          "There is no folder for your calibration: set HOME or XDG_CONFIG_HOME.");
     }
     // What is wrong with the files that are there shows before a minute is spent.
+    if (const auto sound = profiler::load_planner_data(folder); !sound) {
+        return failed(sound.error());
+    }
+    const auto speed = measure(measured_device(device));
+    if (!speed) return tl::unexpected(speed.error());
+    // Read now: somebody may have edited them meanwhile.
     const auto known = profiler::load_planner_data(folder);
     if (!known) return failed(known.error());
     const UserFiles before{.gpus = text_of(folder / "gpus.json"),
                            .calibration = text_of(folder / "calibration.json")};
-    const auto speed = measure(measured_device(device));
-    if (!speed) return tl::unexpected(speed.error());
     const auto calibration = calibrate(*speed, known->gpus, before, today());
     if (!calibration) return failed(calibration.error());
     const auto data = write(folder, before, calibration->files);
@@ -149,9 +169,10 @@ Outcome run_calibration(const std::string& device, Output& output) {
     output.document(document);
     const auto gpu = profiler::find_gpu(data->gpus, calibration->gpu);
     if (!gpu) return failed(gpu.error());
-    print_speed(output, *speed,
+    print_speed(output, *speed, **gpu,
                 profiler::KernelModel(**gpu, data->setups.front(), data->calibration));
     output.line();
+    if (calibration->is_new_card) output.line("wrote " + (folder / "gpus.json").string());
     output.line(fmt::format("wrote {}: plans for --gpu {} use it from now on",
                             (folder / "calibration.json").string(), calibration->gpu));
     return ExitCode::kOk;

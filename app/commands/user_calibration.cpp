@@ -1,5 +1,7 @@
 #include "app/commands/user_calibration.h"
 
+#include "profiler/trace/units.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -14,8 +16,7 @@ using nlohmann::ordered_json;
 using profiler::DeviceSpeed;
 using profiler::Gpu;
 
-constexpr double kGiB = 1 << 30;
-constexpr double kMiB = 1 << 20;
+constexpr std::string_view kCommand = "(temposcope sweep --calibrate)";
 
 /// Lower-case words of letters and digits: "NVIDIA A100-SXM4-80GB" is nvidia, a100, sxm4, 80gb.
 std::vector<std::string> words_of(std::string_view name) {
@@ -47,7 +48,10 @@ std::vector<std::string> model_words(std::string_view name) {
     return words;
 }
 
-/// The card of the catalogue that a device is, by its name and its memory.
+/// A card that an earlier measurement made.
+bool is_measured(const Gpu& gpu) { return gpu.memory_bytes.source.ends_with(kCommand); }
+
+/// The card that a device is, by its name and its memory.
 const Gpu* find_card(const std::vector<Gpu>& known, const DeviceSpeed& speed) {
     const Gpu* best = nullptr;
     const auto distance = [&](const Gpu& gpu) {
@@ -82,11 +86,7 @@ std::string_view tier_of(const DeviceSpeed& speed) {
 }
 
 /// Four significant digits: a measurement has no more.
-double rounded(double value) {
-    if (value <= 0) return 0;
-    const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
-    return std::round(value / unit) * unit;
-}
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 /// The rate of the largest product of a type. None below what planner data may hold: a processor
 /// that has no such arithmetic.
@@ -97,7 +97,7 @@ std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
             largest = &product;
         }
     }
-    if (largest == nullptr || largest->flop_per_s / 1e12 < profiler::kCardLimits.least) {
+    if (largest == nullptr || largest->flop_per_s / profiler::kTera < profiler::kCardLimits.least) {
         return std::nullopt;
     }
     return largest->flop_per_s;
@@ -109,17 +109,21 @@ ordered_json card_row(const DeviceSpeed& speed, const std::string& id, const std
     };
     ordered_json row{{"id", id}, {"name", speed.device_name}, {"tier", tier_of(speed)}};
     if (!speed.compute_capability.empty()) row["compute_capability"] = speed.compute_capability;
-    const double memory_gib = static_cast<double>(speed.memory_bytes) / kGiB;
-    row["memory_gib"] = figure(memory_gib);
-    row["usable_memory_gib"] = figure(memory_gib);
-    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / 1e9);
+    // Not more than there is, by any rounding: the largest batch rests on it.
+    const double memory_mib =
+        std::floor(static_cast<double>(speed.memory_bytes) / profiler::kMiBBytes);
+    const ordered_json memory{{"value", memory_mib / 1024}, {"source", source}};
+    row["memory_gib"] = memory;
+    row["usable_memory_gib"] = memory;
+    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / profiler::kGiga);
     for (const std::string_view type : profiler::kMatmulTypeNames) {
         if (const auto rate = rate_of(speed, type)) {
-            row[fmt::format("{}_tflops", type)] = figure(*rate / 1e12);
+            row[fmt::format("{}_tflops", type)] = figure(*rate / profiler::kTera);
         }
     }
     row["sm_count"] = figure(static_cast<double>(speed.num_processors));
-    row["l2_mib"] = figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / kMiB));
+    row["l2_mib"] =
+        figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / profiler::kMiBBytes));
     return row;
 }
 
@@ -151,18 +155,20 @@ void add_calibration_rows(const DeviceSpeed& speed, const std::string& id,
         if (const auto rate = rate_of(speed, type)) {
             matmul.push_back({{"gpus", gpus},
                               {"type", type},
-                              {"tflops", rounded(*rate / 1e12)},
+                              {"tflops", rounded(*rate / profiler::kTera)},
                               {"source", source}});
         }
     }
     rows_without(document, "bandwidth", source)
-        .push_back(
-            {{"gpus", gpus}, {"gb_per_s", rounded(speed.bytes_per_s / 1e9)}, {"source", source}});
+        .push_back({{"gpus", gpus},
+                    {"gb_per_s", rounded(speed.bytes_per_s / profiler::kGiga)},
+                    {"source", source}});
     ordered_json& efficiencies = rows_without(document, "efficiencies", source);
     for (const auto& [kernel, bytes_per_s] :
          {std::pair("softmax", speed.softmax_bytes_per_s),
           std::pair("layer_norm", speed.layer_norm_bytes_per_s)}) {
         efficiencies.push_back({{"kernel", kernel},
+                                {"kernel_set", "torch"},
                                 {"gpus", gpus},
                                 {"efficiency", rounded(bytes_per_s / speed.bytes_per_s)},
                                 {"source", source}});
@@ -183,6 +189,12 @@ void put_card(ordered_json& document, ordered_json card) {
     cards.push_back(std::move(card));
 }
 
+/// A card of this id that somebody wrote, and no measurement.
+bool is_written_by_hand(const std::vector<Gpu>& known, std::string_view id) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Gpu& gpu) { return gpu.id == id && !is_measured(gpu); });
+}
+
 }  // namespace
 
 models::Result<UserCalibration> calibrate(const DeviceSpeed& speed, const std::vector<Gpu>& known,
@@ -194,11 +206,18 @@ models::Result<UserCalibration> calibrate(const DeviceSpeed& speed, const std::v
 
     const Gpu* const card = find_card(known, speed);
     UserCalibration result{.gpu = card != nullptr ? card->id : id_of(speed),
-                           .is_new_card = card == nullptr,
+                           .is_new_card = card == nullptr || is_measured(*card),
                            .files = files};
+    if (result.is_new_card && is_written_by_hand(known, result.gpu)) {
+        return models::fail(
+            "'{0}' would be the name of this device, and a card of your gpus.json has it: give "
+            "that "
+            "card another id.",
+            result.gpu);
+    }
     const std::string source = "measured_" + result.gpu;
-    const std::string words = fmt::format("{}, measured here on {} (temposcope sweep --calibrate)",
-                                          speed.device_name, date);
+    const std::string words =
+        fmt::format("{}, measured here on {} {}", speed.device_name, date, kCommand);
     if (result.is_new_card) {
         (*gpus)["sources"][source] = words;
         put_card(*gpus, card_row(speed, result.gpu, source));

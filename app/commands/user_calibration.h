@@ -17,14 +17,15 @@ struct UserFiles {
 };
 
 struct UserCalibration {
-    std::string gpu;  // id of the card that the rows are about
-    bool is_new_card = false;
+    std::string gpu;           // id of the card that the rows are about
+    bool is_new_card = false;  // that no catalogue has: gpus.json tells of it
     UserFiles files;
 };
 
 /// `files` with rows of `speed`, in the place of those of an earlier measurement of the same card.
 /// A device that `known` has no card for is added as one. `date` goes into the source's words.
-/// Errors: a file of the user's that is no JSON object.
+/// Errors: a file of the user's that is no JSON object; a card of the user's own with the name that
+/// a new one would get.
 models::Result<UserCalibration> calibrate(const profiler::DeviceSpeed& speed,
                                           const std::vector<profiler::Gpu>& known,
                                           const UserFiles& files, std::string_view date);

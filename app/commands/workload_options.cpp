@@ -68,8 +68,7 @@ void add_step_options(CLI::App& command, WorkloadOptions& options) {
 void add_run_options(CLI::App& command, WorkloadOptions& options) {
     const std::string run = "Run";
     command
-        .add_option("--device", options.device,
-                    "cpu, cuda, or auto: cuda where there is an NVIDIA driver")
+        .add_option("--device", options.device, "cpu, cuda, or auto: cuda where a GPU can be used")
         ->type_name("NAME")
         ->group(run)
         ->capture_default_str();
@@ -144,7 +143,7 @@ void add_model_size_options(CLI::App& command, WorkloadOptions& options) {
 void add_prediction_options(CLI::App& command, WorkloadOptions& options) {
     command.get_option("--device")
         ->description(
-            "cpu, cuda, auto (cuda where there is an NVIDIA driver), or predict:GPU: what a card "
+            "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU: what a card "
             "of temposcope plan "
             "would do");
     command.add_option("--setup", options.setup, "with predict:GPU: the software that is assumed")

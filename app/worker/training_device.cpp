@@ -1,13 +1,13 @@
 #include "app/worker/training_device.h"
 
 #include "models/config/cuda_support.h"
-#include "profiler/capture/available_memory.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/measure_device.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -50,7 +50,7 @@ public:
         auto speed = profiler::measure_device(
             device, profiler::speed_sizes(device, /*has_tf32=*/false), callbacks);
         speed.device_name = profiler::processor_name();
-        speed.memory_bytes = profiler::available_memory_bytes();
+        speed.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
         speed.num_processors = at::get_num_threads();
         return speed;
     }
@@ -100,11 +100,7 @@ const profiler::CudaModule& cuda_module() {
         std::filesystem::read_symlink("/proc/self/exe", error).parent_path());
 }
 
-}  // namespace
-
-Result<std::unique_ptr<TrainingDevice>> find_training_device(std::string_view name) {
-    if (name == "cpu") return std::make_unique<Processor>();
-    if (name != "cuda") return models::fail("'{}' is no device of this worker.", name);
+Result<std::unique_ptr<TrainingDevice>> find_gpu() {
     const profiler::CudaModule& module = cuda_module();
     if (module.source == nullptr) {
         return models::fail("{}", profiler::describe_problem(module.checks));
@@ -112,6 +108,17 @@ Result<std::unique_ptr<TrainingDevice>> find_training_device(std::string_view na
     auto device = module.source->device();
     if (!device) return tl::unexpected(device.error());
     return std::make_unique<Gpu>(*module.source, std::move(*device));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TrainingDevice>> find_training_device(std::string_view name) {
+    if (name == "cpu") return std::make_unique<Processor>();
+    if (name == "cuda") return find_gpu();
+    if (name != "auto") return models::fail("'{}' is no device of this worker.", name);
+    // A GPU that this torch cannot use, and a driver without one, leave the processor.
+    auto gpu = find_gpu();
+    return gpu ? std::move(*gpu) : std::make_unique<Processor>();
 }
 
 std::vector<profiler::CudaCheck> check_cuda() {

@@ -31,8 +31,8 @@ public:
     virtual std::string memory_name() const = 0;
 };
 
-/// The device of a request: "cpu" or "cuda". Errors: one sentence on what is missing for it, and
-/// how to go on.
+/// The device of a request: "cpu", "cuda", or "auto": the GPU if it can be used. Errors: one
+/// sentence on what is missing for it, and how to go on.
 models::Result<std::unique_ptr<TrainingDevice>> find_training_device(std::string_view name);
 
 /// Every part that CUDA needs, for doctor. Opens libtorch_cuda and our modules.

@@ -1,6 +1,7 @@
 #include "profiler/capture/measure_device.h"
 
 #include "profiler/capture/recorded_training.h"
+#include "profiler/trace/units.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/_softmax.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
@@ -28,18 +30,24 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kRowElements = 512;  // of softmax and LayerNorm
 
 /// cuBLAS may use tf32 for fp32 products while this lives.
-class Tf32 {
+class ScopedTf32 {
 public:
-    explicit Tf32(bool allowed) : before_(at::globalContext().allowTF32CuBLAS()) {
+    explicit ScopedTf32(bool allowed) : before_(at::globalContext().allowTF32CuBLAS()) {
         at::globalContext().setAllowTF32CuBLAS(allowed);
     }
-    ~Tf32() { at::globalContext().setAllowTF32CuBLAS(before_); }
-    Tf32(const Tf32&) = delete;
-    Tf32& operator=(const Tf32&) = delete;
+    ~ScopedTf32() { at::globalContext().setAllowTF32CuBLAS(before_); }
+    ScopedTf32(const ScopedTf32&) = delete;
+    ScopedTf32& operator=(const ScopedTf32&) = delete;
 
 private:
     bool before_;
 };
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
 
 class Measurement {
 public:
@@ -79,9 +87,9 @@ private:
     double median_seconds(const Call& call) const {
         call();  // first use of memory, and of kernels that are loaded then
         wait_for_device();
-        constexpr double kLongEnough = 2e-3;
+        constexpr double kLongEnoughS = 2e-3;
         const auto repeats =
-            static_cast<int64_t>(std::max(1.0, kLongEnough / std::max(seconds_of(call), 1e-6)));
+            static_cast<int64_t>(std::max(1.0, kLongEnoughS / std::max(seconds_of(call), 1e-6)));
         const Call repeated = [&] {
             for (int64_t i = 0; i < repeats; ++i) call();
         };
@@ -89,11 +97,10 @@ private:
         const auto start = Clock::now();
         const std::chrono::duration<double> room(sizes_.seconds_per_figure);
         while (seconds.empty() || Clock::now() - start < room) {
+            if (callbacks_.cancelled && callbacks_.cancelled()) throw Cancelled();
             seconds.push_back(seconds_of(repeated) / static_cast<double>(repeats));
         }
-        const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-        std::nth_element(seconds.begin(), middle, seconds.end());
-        return *middle;
+        return median(std::move(seconds));
     }
 
     /// Sizes rise until one product would take longer than a figure may: a processor without
@@ -121,7 +128,7 @@ private:
         const at::ScalarType dtype = type == "fp16"   ? at::kHalf
                                      : type == "bf16" ? at::kBFloat16
                                                       : at::kFloat;
-        const Tf32 tf32(type == "tf32");
+        const ScopedTf32 tf32(type == "tf32");
         const auto options = at::device(device_).dtype(dtype);
         const at::Tensor a = at::randn({size, size}, options);
         const at::Tensor b = at::randn({size, size}, options);
@@ -170,18 +177,25 @@ private:
         const Call launches = [&] {
             for (int i = 0; i < kLaunches; ++i) small.mul_(1);
         };
-        if (device_.is_cpu()) return median_seconds(launches) / kLaunches * 1e9;
+        if (device_.is_cpu()) return median_seconds(launches) / kLaunches * kNsPerS;
         // Behind a product that keeps the device busy meanwhile, so that the host is ahead of it.
         const int64_t size = sizes_.products.back();
         const at::Tensor a = at::randn({size, size}, options);
         at::Tensor product = at::empty_like(a);
-        const Call busy = [&] { at::mm_out(product, a, a); };
-        const double busy_s = median_seconds(busy);
-        const double both_s = median_seconds([&] {
-            busy();
+        const c10::impl::VirtualGuardImpl guard(device_.type());
+        const c10::Stream stream = guard.getStream(device_);
+        std::vector<double> times_ns;
+        for (int i = 0; i < 5; ++i) {
+            c10::Event begin(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+            c10::Event end(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+            at::mm_out(product, a, a);
+            begin.record(stream);
             launches();
-        });
-        return std::max(0.0, both_s - busy_s) / kLaunches * 1e9;
+            end.record(stream);
+            wait_for_device();
+            times_ns.push_back(begin.elapsedTime(end) * 1e6 / kLaunches);
+        }
+        return median(std::move(times_ns));
     }
 
     const at::Device device_;

@@ -1,6 +1,6 @@
 #include "profiler/capture/torch_hooks.h"
 
-#include "profiler/capture/callback_target.h"
+#include "models/callback_target.h"
 #include "profiler/capture/recorder.h"
 
 #include <ATen/record_function.h>
@@ -14,12 +14,14 @@
 namespace profiler {
 namespace {
 
-CallbackTarget<Recorder> active_recorder;
+models::CallbackTarget<Recorder> active_recorder;
 
 // ---- ops -------------------------------------------------------------------------------------
 
 struct OpContext : at::ObserverContext {
-    explicit OpContext(Recorder::RunningOp running_op) : op(std::move(running_op)) {}
+    OpContext(uint64_t recorder_generation, Recorder::RunningOp running_op)
+        : generation(recorder_generation), op(std::move(running_op)) {}
+    uint64_t generation;  // of the recorder that saw it begin
     Recorder::RunningOp op;
 };
 
@@ -33,15 +35,18 @@ std::unique_ptr<at::ObserverContext> on_op_begin(const at::RecordFunction& funct
     if (is_factory(function.name())) return nullptr;
     std::unique_ptr<at::ObserverContext> context;
     active_recorder.with([&](Recorder& recorder) {
-        context = std::make_unique<OpContext>(recorder.begin_op(function));
+        context = std::make_unique<OpContext>(recorder.generation(), recorder.begin_op(function));
     });
     return context;
 }
 
 void on_op_end(const at::RecordFunction& function, at::ObserverContext* context) {
     if (context == nullptr) return;
+    const auto& op_context = *static_cast<OpContext*>(context);
     active_recorder.with([&](Recorder& recorder) {
-        recorder.end_op(function, static_cast<OpContext*>(context)->op);
+        if (recorder.generation() == op_context.generation) {
+            recorder.end_op(function, op_context.op);
+        }
     });
 }
 

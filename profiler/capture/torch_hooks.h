@@ -7,7 +7,7 @@ class Recorder;
 
 /// Directs op and saved-tensor callbacks of the whole process to `recorder`; null switches them
 /// off, and then none uses the former recorder any more, on no thread. The engine stays installed,
-/// at the cost of a lock that nobody else holds and a branch.
+/// at the cost of a lock that nobody waits for and a branch.
 void install_torch_hooks(Recorder* recorder);
 
 }  // namespace profiler

@@ -157,9 +157,11 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
         notes.push_back(fmt::format("bandwidth taken as {} of the specification",
                                     calibration_->bandwidth_ratio.value));
     }
-    // The model's error where a whole source was left out of its fit: docs/planner.md.
     if (!is_calibrated_) {
-        notes.push_back("times within 20 % or so; temposcope sweep --calibrate measures a host");
+        notes.push_back(
+            "most times hold to ±20 % (docs/validation.md); temposcope sweep --calibrate measures "
+            "a "
+            "card");
     }
     return notes;
 }

@@ -70,7 +70,7 @@ private:
     std::array<double, kMatmulTypeNames.size()> ratios_{};  // of the specification; 0 = measured
     std::array<bool, kMatmulTypeNames.size()> has_rate_{};  // of its own; else that of fp32
     bool bandwidth_is_measured_ = false;
-    bool is_calibrated_ = false;  // on a host of the user's
+    bool is_calibrated_ = false;  // by rows of this card's own
     std::array<std::vector<const EfficiencyRow*>, kKernelKindNames.size()> efficiencies_;
 };
 

@@ -3,7 +3,7 @@
 LARGE = "bert-large b64"  # the model of kernel_speed.py whose shapes fill any card
 SHARE_OF_COPY = 0.9
 RATIO_TO_PYTORCH = 1.0
-DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}  # Philox bounds them, too
+DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}  # forward: Philox bounds it, too
 RECORDING_RATIO = 1.02
 
 
@@ -14,9 +14,11 @@ def slow_kernels(found: dict) -> list:
         name = f"{row['op']} of {row['model']} in {row['dtype']}"
         if row["ratio"] > RATIO_TO_PYTORCH:
             wrong.append(f"{name} takes {row['ratio']:.2f} of PyTorch's time")
-        if row["model"] != LARGE or row["op"] in DRAWS:
+        if row["model"] != LARGE:
             continue
         for way in ("forward", "backward"):
+            if way == "forward" and row["op"] in DRAWS:
+                continue
             if (share := row[f"{way}_share"]) < SHARE_OF_COPY:
                 wrong.append(f"{name}, {way}, reaches {share:.2f} of a copy's bandwidth")
     return wrong

@@ -259,9 +259,12 @@ def main() -> int:
     rows = []
     for model in MODELS:
         for name, dtype in DTYPES.items():
-            for op in ops_of(model, dtype, arguments.device, arguments.scale):
-                row = row_of(op, clock, copy, arguments.rounds)
-                rows.append({"model": model, "dtype": name} | row)
+            try:
+                for op in ops_of(model, dtype, arguments.device, arguments.scale):
+                    row = row_of(op, clock, copy, arguments.rounds)
+                    rows.append({"model": model, "dtype": name} | row)
+            except torch.OutOfMemoryError as error:  # a smaller card: the others may fit
+                print(f"{model}, {name}: {str(error).splitlines()[0]}", file=sys.stderr)
     json.dump({"copy_bytes_per_s": copy, "rows": rows}, sys.stdout)
     return 0
 

@@ -82,6 +82,8 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     EXPECT_NEAR(model.time_ns({.kernel = profiler::KernelKind::kSoftmax, .moved_bytes = 4'000'000}),
                 4e6 / 3e12 * 1e9 + 1900, 1);
     EXPECT_THAT(data.calibration.launch.back().ns.source, HasSubstr("2026-01-31"));
+    // What older kernel sets reach was not measured.
+    EXPECT_EQ(data.calibration.efficiencies.back().kernel_set, "torch");
 }
 
 TEST(UserCalibration, AProcessorAndAnUnknownCardBecomeCards) {
@@ -122,6 +124,37 @@ TEST(UserCalibration, ASecondMeasurementReplacesTheFirstAndLeavesOtherRows) {
     EXPECT_EQ(json["bandwidth"][1]["gb_per_s"], 5000);
     EXPECT_EQ(nlohmann::json::parse(second.files.gpus)["gpus"].size(), 1U);
     load(second.files);
+}
+
+TEST(UserCalibration, ACardOfTheUsersOwnIsNeverReplaced) {
+    std::vector<profiler::Gpu> known = built_in_planner_data().gpus;
+    known.push_back({.id = "cpu", .name = "My processor"});
+    known.back().memory_bytes.source = "by hand";
+    const auto result = calibrate(speed_of("AMD EPYC", "", 20), known, {}, "today");
+    ASSERT_FALSE(result.has_value());
+    EXPECT_THAT(result.error().message, HasSubstr("give that card another id"));
+}
+
+TEST(UserCalibration, ANewCardMeasuredAgainIsToldAnew) {
+    DeviceSpeed speed = speed_of("NVIDIA X900-PCIE-96GB", "12.1", 95);
+    const UserCalibration first = calibrated(speed);
+    speed.num_processors = 77;
+    const auto second = calibrate(speed, load(first.files).gpus, first.files, "2026-02-01");
+    ASSERT_TRUE(second.has_value());
+    EXPECT_EQ(second->gpu, first.gpu);
+    const profiler::PlannerData data = load(second->files);
+    EXPECT_EQ((*profiler::find_gpu(data.gpus, first.gpu))->sm_count.value, 77);
+}
+
+TEST(UserCalibration, MemoryIsNotRoundedUp) {
+    DeviceSpeed speed = speed_of("NVIDIA X900", "12.1", 95);
+    speed.memory_bytes = 143'771'000'000;
+    const profiler::PlannerData data = load(calibrated(speed).files);
+    const auto gpu = profiler::find_gpu(data.gpus, "x900");
+    ASSERT_TRUE(gpu.has_value());
+    const double memory = (*gpu)->usable_memory_bytes.value;
+    EXPECT_LE(memory, 143'771'000'000.0);
+    EXPECT_GT(memory, 143'771'000'000.0 - (2 << 20));
 }
 
 TEST(UserCalibration, AFileThatIsNoObjectIsLeftAlone) {

@@ -14,11 +14,14 @@
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <set>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +34,7 @@ constexpr int kWarmupSteps = 2;
 
 class PytorchProfiler {
 public:
-    explicit PytorchProfiler(bool cuda) {
+    explicit PytorchProfiler(bool cuda) : cuda_(cuda) {
         std::set<ActivityType> activities{ActivityType::CPU};
         if (cuda) activities.insert(ActivityType::CUDA);
         const torch::profiler::impl::ProfilerConfig config(
@@ -40,9 +43,18 @@ public:
         kineto::prepareProfiler(config, activities);
         kineto::enableProfiler(config, activities);
     }
-    ~PytorchProfiler() { kineto::disableProfiler(); }
-    PytorchProfiler(const PytorchProfiler&) = delete;
-    PytorchProfiler& operator=(const PytorchProfiler&) = delete;
+    /// Ends it. Throws when it has not seen what it should: it would be cheap for no reason.
+    void end() {
+        const auto result = kineto::disableProfiler();
+        const auto& events = result->events();
+        const bool saw_device = std::any_of(events.begin(), events.end(), [&](const auto& event) {
+            return (event.deviceType() != c10::DeviceType::CPU) == cuda_;
+        });
+        if (!saw_device) throw std::runtime_error("PyTorch's profiler has seen none of the work");
+    }
+
+private:
+    bool cuda_;
 };
 
 std::vector<int64_t> step_times_ns(models::Training& training, int64_t steps) {
@@ -77,8 +89,9 @@ int run(std::string_view device, std::string_view recording, int64_t steps) {
     step_times_ns(training, kWarmupSteps);
     std::vector<int64_t> times;
     if (recording == "profiler") {
-        const PytorchProfiler profiler(cuda);
+        PytorchProfiler profiler(cuda);
         times = step_times_ns(training, steps);
+        profiler.end();
     } else {
         times = step_times_ns(training, steps);
     }

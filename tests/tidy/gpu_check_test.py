@@ -74,7 +74,9 @@ class Goals(unittest.TestCase):
         slow = self.FAST | {"backward_share": 0.5}
         self.assertEqual(len(goals.slow_kernels({"rows": [slow]})), 1)
         self.assertEqual(goals.slow_kernels({"rows": [slow | {"model": "bert-base"}]}), [])
-        self.assertEqual(goals.slow_kernels({"rows": [slow | {"op": "dropout"}]}), [])
+        self.assertEqual(len(goals.slow_kernels({"rows": [slow | {"op": "dropout"}]})), 1)
+        drawing = self.FAST | {"op": "dropout", "forward_share": 0.5}
+        self.assertEqual(goals.slow_kernels({"rows": [drawing]}), [])
 
     def test_no_shape_may_be_slower_than_pytorch(self):
         slow = self.FAST | {"model": "bert-base", "ratio": 1.1}

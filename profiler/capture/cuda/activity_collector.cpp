@@ -79,7 +79,11 @@ std::size_t ActivityCollector::read(const Filled& filled) {
     const std::lock_guard lock(records_mutex_);
     const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
     if (options_.observe) options_.observe(bytes);
-    parse_activity_buffer(bytes, next_, records_);
+    try {
+        parse_activity_buffer(bytes, next_, records_);
+    } catch (const std::bad_alloc&) {
+        ++records_.broken_buffers;
+    }
     return bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
            bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
            bytes_of(records_.overheads);

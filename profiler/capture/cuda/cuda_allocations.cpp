@@ -1,6 +1,6 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 
-#include "profiler/capture/callback_target.h"
+#include "models/callback_target.h"
 
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
@@ -17,7 +17,7 @@ using c10::CachingDeviceAllocator::TraceEntry;
 constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
 /// Whom the tracker tells: torch can attach one and never detach it.
-CallbackTarget<CudaAllocations> active;
+models::CallbackTarget<CudaAllocations> active;
 /// Of the allocator's reserved bytes; -1: none.
 std::atomic<int64_t> reserved_limit_bytes{-1};
 std::atomic<int64_t> refused_bytes{-1};

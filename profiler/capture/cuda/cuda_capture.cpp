@@ -140,6 +140,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
 SweptMemory swept_memory() {
     return {.begin_batch =
                 [] {
+                    (void)cudaGetLastError();  // a library's, that the next launch would find
                     CudaAllocations::release_cache();  // of another batch's sizes
                     CudaAllocations::reset_peak(kCudaDevice);
                     CudaAllocations::watch_out_of_memory();

@@ -1,22 +1,24 @@
 #include "profiler/capture/cuda/cupti_session.h"
 
-#include "profiler/capture/callback_target.h"
+#include "models/callback_target.h"
 #include "profiler/capture/cuda/activity_recording.h"
 
 #include <array>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <new>
 #include <span>
 #include <utility>
 
 namespace profiler {
 namespace {
 
-/// Whom CUPTI's buffer callbacks reach.
-CallbackTarget<ActivityCollector> active_collector;
+/// Whom CUPTI's callbacks reach.
+models::CallbackTarget<CuptiSession> active_session;
+models::CallbackTarget<ActivityCollector> active_collector;
 
-void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
+void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) noexcept {
     std::span<uint8_t> bytes;
     active_collector.with([&](ActivityCollector& collector) { bytes = collector.request(); });
     *buffer = bytes.data();
@@ -24,7 +26,8 @@ void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
     *max_records = 0;  // as many as fit
 }
 
-void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t,
+                          size_t valid_bytes) noexcept {
     active_collector.with(
         [&](ActivityCollector& collector) { collector.complete(buffer, valid_bytes); });
 }
@@ -100,7 +103,7 @@ models::Result<void> CuptiSession::subscribe() {
                                   .subscriberName = "temposcope",
                                   .oldSubscriberName = other_client.data(),
                                   .oldSubscriberSize = other_client.size()};
-    const CUptiResult result = api_.subscribe(&subscriber_, &on_callback, this, &params);
+    const CUptiResult result = api_.subscribe(&subscriber_, &on_callback, nullptr, &params);
     if (result == CUPTI_SUCCESS) return {};
     subscriber_ = nullptr;
     other_client.back() = '\0';
@@ -117,6 +120,7 @@ models::Result<void> CuptiSession::set_up_clock_and_buffers() {
     api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     uses_steady_clock_ = api_.register_timestamp(&steady_now) == CUPTI_SUCCESS;
     active_collector.set(&collector_);
+    active_session.set(this);
     const CUptiResult result = api_.register_callbacks(&give_buffer, &take_buffer);
     if (result == CUPTI_SUCCESS) return {};
     return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
@@ -144,6 +148,7 @@ CuptiSession::~CuptiSession() {
     api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     active_collector.set(nullptr);
     api_.unsubscribe(subscriber_);
+    active_session.set(nullptr);
 }
 
 void CuptiSession::push_op(uint64_t external_id) noexcept {
@@ -217,15 +222,19 @@ std::string CuptiSession::api_name(ApiDomain domain, uint32_t function) const {
     return fmt::format("{} call {}", runtime ? "runtime" : "driver", function);
 }
 
-void CUPTIAPI CuptiSession::on_callback(void* session, CUpti_CallbackDomain domain,
-                                        CUpti_CallbackId id, const void* data) {
+void CUPTIAPI CuptiSession::on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                        const void* data) {
     if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-    auto& self = *static_cast<CuptiSession*>(session);
-    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) ++self.loaded_modules_;
+    active_session.with([&](CuptiSession& session) { session.on_resource(id, data); });
+}
+
+void CuptiSession::on_resource(CUpti_CallbackId id, const void* data) noexcept try {
+    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) ++loaded_modules_;
     if (id != CUPTI_CBID_RESOURCE_STREAM_CREATED) return;
     const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
-    const std::lock_guard lock(self.streams_mutex_);
-    self.new_streams_.push_back(reinterpret_cast<int64_t>(resource.resourceHandle.stream));
+    const std::lock_guard lock(streams_mutex_);
+    new_streams_.push_back(reinterpret_cast<int64_t>(resource.resourceHandle.stream));
+} catch (const std::bad_alloc&) {  // the stream will bear its number
 }
 
 }  // namespace profiler

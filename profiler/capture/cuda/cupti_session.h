@@ -61,8 +61,9 @@ private:
     models::Result<void> set_up_clock_and_buffers();
     void end_work();
     ActivityRecords hand_over(uint32_t flush_flag);
-    static void CUPTIAPI on_callback(void* session, CUpti_CallbackDomain domain,
-                                     CUpti_CallbackId id, const void* data);
+    static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                     const void* data);
+    void on_resource(CUpti_CallbackId id, const void* data) noexcept;
 
     const CuptiApi api_;
     ActivityCollector collector_;

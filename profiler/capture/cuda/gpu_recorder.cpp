@@ -86,7 +86,11 @@ void GpuRecorder::start(Recorder& recorder) {
 /// CUPTI's numbers of the streams that have been made, before records of their work are joined.
 void GpuRecorder::number_streams() {
     std::vector<int64_t> handles = cupti_->new_streams();
-    if (stream_handles_.empty()) handles.push_back(0);  // the default stream, which nobody makes
+    // Those of the allocator's too: the default stream, and what was made before we listened.
+    const auto known = trace_.streams.column<&Stream::handle>();
+    for (; numbered_streams_ < known.size(); ++numbered_streams_) {
+        if (known[numbered_streams_] >= 0) handles.push_back(known[numbered_streams_]);
+    }
     for (const int64_t handle : handles) {
         if (const auto number = cupti_->number_of_stream(handle)) stream_handles_[*number] = handle;
     }

@@ -63,6 +63,7 @@ private:
     std::string cupti_problem_;
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
+    std::size_t numbered_streams_ = 0;                      // of the trace's rows
     const Recorder* recorder_ = nullptr;  // whose clock times are on; null before start()
     int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
 };

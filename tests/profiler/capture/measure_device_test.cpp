@@ -40,6 +40,18 @@ TEST(MeasureDevice, EndsWhenItIsCancelled) {
         Cancelled);
 }
 
+TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {
+    SpeedSizes endless = kTiny;
+    endless.seconds_per_figure = 1e6;
+    int asked = 0;
+    EXPECT_THROW(measure_device(at::kCPU, endless,
+                                {.progress = {},
+                                 .phase_begun = {},
+                                 .step_done = {},
+                                 .cancelled = [&] { return ++asked > 3; }}),
+                 Cancelled);
+}
+
 TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
     const DeviceSpeed speed{.device_name = "x",
                             .compute_capability = "9.0",

@@ -143,11 +143,11 @@ TEST(PlannerData, AddsAndReplacesWhatTheUserGives) {
 
 TEST(PlannerData, NamesTheUsersFileThatIsWrong) {
     const tests::TemporaryFolder folder;
-    std::ofstream(folder.path() / "calibration.json") << R"({"sources": {}, "launch": 3})";
+    std::ofstream(folder.path() / "calibration.json") << R"({"sources": {}, "launches": 3})";
     const auto data = load_planner_data(folder.path());
     ASSERT_FALSE(data);
     EXPECT_THAT(data.error().message,
-                AllOf(HasSubstr("calibration.json"), HasSubstr("'launch' is not known")));
+                AllOf(HasSubstr("calibration.json"), HasSubstr("'launches' is not known")));
 }
 
 TEST(PlannerData, RefusesWhatIsNoFile) {

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-namespace profiler {
+namespace models {
 
 /// Whom a library's callbacks reach, on whatever threads it calls them. A callback that cannot be
 /// taken back, or whose last call may still run on another thread, outlives what it serves.
@@ -17,7 +17,8 @@ public:
         target_ = target;
     }
 
-    /// use(target), if there is one.
+    /// use(target), if there is one. Not to be nested on one thread: a `set` that waits between the
+    /// two would wait for ever.
     template <typename Use>
     void with(const Use& use) {
         const std::shared_lock lock(mutex_);
@@ -29,4 +30,4 @@ private:
     Target* target_ = nullptr;
 };
 
-}  // namespace profiler
+}  // namespace models

@@ -1,11 +1,11 @@
-#include "profiler/capture/callback_target.h"
+#include "models/callback_target.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
-namespace profiler {
+namespace models {
 namespace {
 
 TEST(CallbackTarget, ReachesWhomItIsSetToAndNobodyElse) {
@@ -45,4 +45,4 @@ TEST(CallbackTarget, IsLetGoOnlyWhenNoCallbackUsesItAnyMore) {
 }
 
 }  // namespace
-}  // namespace profiler
+}  // namespace models
