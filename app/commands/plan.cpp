@@ -191,10 +191,10 @@ std::string no_row_sentence(const Plan& plan) {
 
 /// Says how far it is once it takes long. `progress` must outlive it.
 PlanProgress patient_progress(Progress& progress) {
-    using namespace std::chrono_literals;
-    constexpr auto kPatience = 2s;
+    constexpr std::chrono::seconds kPatience{2};
     const auto start = std::chrono::steady_clock::now();
-    return [&progress, start](std::size_t done, std::size_t total, const models::Workload& next) {
+    return [&progress, start, kPatience](std::size_t done, std::size_t total,
+                                         const models::Workload& next) {
         if (std::chrono::steady_clock::now() - start < kPatience) return;
         progress.update(static_cast<double>(done) / static_cast<double>(total),
                         fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,

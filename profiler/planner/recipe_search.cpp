@@ -109,6 +109,7 @@ models::Result<HostBound> RecipeSearch::host_bound_at(int64_t batch_size) {
 }
 
 models::Result<BatchScene> RecipeSearch::look_at(int64_t batch_size) {
+    if (const auto known = scenes_.find(batch_size); known != scenes_.end()) return known->second;
     const auto step = family_.at(batch_size);
     if (!step) return tl::unexpected(step.error());
     const auto peaks = family_.unlimited_memory(batch_size, limits_.options);
@@ -144,7 +145,7 @@ models::Result<BatchScene> RecipeSearch::look_at(int64_t batch_size) {
     const StepTime time = time_of(*step, *model_);
     scene.own_step_ns = time.total_ns();
     scene.rest_ns = time.total_ns() - static_cast<double>(reference.time_ns);
-    return scene;
+    return scenes_.emplace(batch_size, std::move(scene)).first->second;
 }
 
 models::Workload RecipeSearch::workload_of(const Mix& mix) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,6 +45,7 @@ public:
     models::Result<void> prepare();
     std::size_t num_candidates() const { return table_.recipes().size(); }
 
+    /// Kept, since searches come back to a batch.
     models::Result<BatchScene> look_at(int64_t batch_size);
     /// Traced and simulated once, then kept.
     models::Result<const SimulatedMix*> simulate(const BatchScene& scene, const Mix& mix);
@@ -78,6 +80,7 @@ private:
     CardLimits limits_;
     std::optional<TimeModel> model_;
     LayerTable table_;
+    std::map<int64_t, BatchScene> scenes_;  // by batch
     std::deque<std::pair<models::Workload, SimulatedMix>> simulated_;
 };
 
