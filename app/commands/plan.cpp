@@ -211,7 +211,7 @@ Result<void> write_rows(const std::string& path, const std::string& csv,
 
 /// Of others it makes no difference whose kernels Tempo's ops would run.
 bool runs_tempo_kernels(const models::Recipe& recipe) {
-    return recipe.gelu != models::Gelu::kOriginal ||
+    return recipe.gelu == models::Gelu::kInPlace || recipe.gelu == models::Gelu::kRecompute ||
            recipe.layer_norm != models::LayerNorm::kOriginal ||
            recipe.attention == models::Attention::kRecomputeDropout ||
            recipe.masks != models::Masks::kByte;

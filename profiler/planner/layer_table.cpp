@@ -51,6 +51,9 @@ std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const G
     vary(recipes, &Recipe::gelu, models::kGeluNames);
     vary(recipes, &Recipe::masks, models::kMasksNames);
     std::erase_if(recipes, [&](const Recipe& recipe) {
+        // What another library does: there to be compared with, in memory and in time the worst.
+        if (recipe.gelu == models::Gelu::kPython && recipe.gelu != workload.recipe.gelu)
+            return true;
         models::Workload uniform = workload;
         uniform.recipe = recipe;
         return why_not_supported(uniform, gpu).has_value();

@@ -33,6 +33,11 @@ constexpr std::array<Word, 4> kCheckpointWords{{{"no checkpointing"},
                                                 {"checkpointing of several layers at once"},
                                                 {"checkpointing of attention"}}};
 
+static_assert(kLayerNormWords.size() == models::kLayerNormNames.size());
+static_assert(kAttentionWords.size() == models::kAttentionNames.size());
+static_assert(kMasksWords.size() == models::kMasksNames.size());
+static_assert(kCheckpointWords.size() == models::kCheckpointNames.size());
+
 using Words = std::vector<Word>;
 
 template <std::size_t N, typename Enum>
