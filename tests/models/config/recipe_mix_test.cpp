@@ -1,5 +1,6 @@
 #include "models/config/recipe_mix.h"
 
+#include "models/config/cuda_support.h"
 #include "models/config/workload.h"
 
 #include <gmock/gmock.h>
