@@ -210,13 +210,14 @@ private:
         const char* verb = words.is_plural ? "buy" : "buys";
         if (batch_size > own_max_batch_) {
             row_.sentence = fmt::format(
-                "{} {} batch {} for {} a step than {}, which {}.", text, verb, batch_size, cost,
+                "{} {} batch {} for {} a step than {}, which {}{}.", text, verb, batch_size, cost,
                 own,
                 own_max_batch_ > 0
                     ? fmt::format("ends at batch {}", own_max_batch_)
                     : fmt::format(
                           "does not fit at batch {}: it needs {} more than there is", batch_size,
-                          format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes())));
+                          format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes())),
+                compared_rates(batch_size, chosen));
         } else {
             row_.sentence =
                 fmt::format("{} {} {} a step than {} at batch {}, which fits, too.", text,

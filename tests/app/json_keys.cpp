@@ -4,14 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <map>
 #include <regex>
 #include <sstream>
 
 namespace tests {
-namespace {
 
-/// Lines "**name**: `a, b, c`" of the document.
 std::map<std::string, Keys> documented_keys() {
     std::ifstream file(TEMPOSCOPE_SOURCE_DIR "/docs/commands.md");
     const std::regex list(R"(^\*\*([a-z ]+)\*\*: `([a-z0-9_, ]+)`.*)");
@@ -26,8 +23,6 @@ std::map<std::string, Keys> documented_keys() {
     }
     return documented;
 }
-
-}  // namespace
 
 Keys keys_of(const nlohmann::json& object) {
     Keys keys;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -9,6 +10,9 @@
 namespace tests {
 
 using Keys = std::set<std::string>;
+
+/// Lines "**name**: `a, b, c`" of the document.
+std::map<std::string, Keys> documented_keys();
 
 Keys keys_of(const nlohmann::json& object);
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 /// The JSON keys of every command are those that docs/commands.md lists: others rely on them.
 namespace {
 
