@@ -110,7 +110,10 @@ std::vector<std::string> split_recipes(std::string_view text) {
     while (true) {
         const std::size_t comma = text.find(',');
         const std::string item(text.substr(0, comma));
-        const bool continues = item.find('=') != std::string::npos && !recipes.empty();
+        // "original+gelu=in_place@3" begins a recipe, "masks=bit+gelu=in_place@3" does not.
+        const std::size_t equals = item.find('=');
+        const bool is_switch = equals != std::string::npos && equals < item.find('+');
+        const bool continues = is_switch && !recipes.empty();
         if (continues) {
             recipes.back() += "," + item;
         } else {

@@ -13,6 +13,7 @@
 #include <ATen/ops/triu.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace models {
@@ -46,6 +47,13 @@ at::Tensor random_padding(const Workload& w, at::Generator& generator, at::Scala
 at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
     return at::triu(
         at::full({w.seq_len, w.seq_len}, -std::numeric_limits<double>::infinity(), type), 1);
+}
+
+bool has_textbook_attention(const Workload& w) {
+    const std::vector<Recipe> recipes = recipes_in(w);
+    return std::any_of(recipes.begin(), recipes.end(), [](const Recipe& recipe) {
+        return recipe.attention == Attention::kMaterialized;
+    });
 }
 
 /// The token itself where a coin of probability 0.15 falls, "ignore" elsewhere.
@@ -124,7 +132,7 @@ Batch make_batch(const Workload& w, at::Device device) {
         batch.additive_mask =
             place(by_token, type, [&] { return random_padding(w, generator, type); });
     }
-    if (w.model.family == Family::kGpt2 && w.recipe.attention == Attention::kMaterialized) {
+    if (w.model.family == Family::kGpt2 && has_textbook_attention(w)) {
         const at::ScalarType scores = is_autocast(w.precision) ? autocast_type(w.precision) : type;
         batch.causal_mask =
             place({w.seq_len, w.seq_len}, scores, [&] { return triangular_mask(w, scores); });

@@ -21,15 +21,16 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
     return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoredLabel);
 }
 
-/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016.
-int64_t layers_per_checkpoint(const Workload& workload) {
-    switch (workload.recipe.checkpoint) {
+/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016; 0: none.
+std::size_t layers_per_checkpoint(const Workload& workload, Checkpoint checkpoint) {
+    switch (checkpoint) {
+        case Checkpoint::kNone:
+            return 0;
         case Checkpoint::kPerLayer:
             return 1;
         case Checkpoint::kSqrt:
-            return static_cast<int64_t>(
+            return static_cast<std::size_t>(
                 std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
-        case Checkpoint::kNone:
         case Checkpoint::kAttentionCore:
             break;
     }
@@ -103,7 +104,8 @@ Model::Model(const Workload& workload, at::Device device)
              at::TensorOptions().device(device).dtype(weight_type(workload.precision))) {
     const ModelConfig& m = workload.model;
     if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
-    for (int64_t i = 0; i < m.num_layers; ++i) layers_.emplace_back(store_, workload, i);
+    for (int64_t i = 0; i < m.num_layers; ++i)
+        layers_.emplace_back(store_, workload_of_layer(workload, i), i);
     if (workload.head == Head::kLm) final_norm_.emplace(store_, "", "ln_f", workload);
     if (workload.head == Head::kMlm) {
         transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size,
@@ -125,13 +127,18 @@ Tensor Model::forward(const Batch& batch, int64_t step) const {
 }
 
 Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
-    if (workload_.recipe.checkpoint == Checkpoint::kNone) {
-        for (const TransformerLayer& layer : layers_) x = layer(x, context);
-        return x;
-    }
-    const std::size_t stride = static_cast<std::size_t>(layers_per_checkpoint(workload_));
-    for (std::size_t first = 0; first < layers_.size(); first += stride) {
-        const std::size_t last = std::min(first + stride, layers_.size());
+    for (std::size_t first = 0; first < layers_.size();) {
+        const Checkpoint checkpoint = layers_[first].checkpoint();
+        const std::size_t stride = layers_per_checkpoint(workload_, checkpoint);
+        if (stride == 0) {
+            x = layers_[first++](x, context);
+            continue;
+        }
+        std::size_t last = first + 1;
+        while (last < layers_.size() && last < first + stride &&
+               layers_[last].checkpoint() == checkpoint) {
+            ++last;
+        }
         name_tensor(x, "hidden_states");
         x = ops::checkpoint(
             layers_[first].scope(),
@@ -140,6 +147,7 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
                 return hidden;
             },
             x);
+        first = last;
     }
     return x;
 }

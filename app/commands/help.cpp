@@ -142,6 +142,9 @@ std::string list_recipes() {
     for (const models::RecipeSwitch& s : models::recipe_switches()) {
         text += two_columns(std::string(s.name), fmt::format("{}", fmt::join(s.values, ", ")), 36);
     }
+    text +=
+        "\nLayers of their own follow after '+', with '@': original+tempo@0-11, "
+        "tempo+masks=bit@3.\n";
     return text;
 }
 

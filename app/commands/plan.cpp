@@ -1,4 +1,5 @@
 #include "profiler/planner/plan.h"
+#include "app/commands/auto_plan_report.h"
 #include "app/commands/command.h"
 #include "app/commands/help.h"
 #include "app/commands/meta_traces.h"
@@ -37,6 +38,8 @@ struct PlanOptions {
     std::string alloc_conf;
     std::string traces;
     std::string output;
+    bool is_auto = false;
+    bool names_recipes = false;  // --recipe was given
     bool json = false;
 };
 
@@ -186,22 +189,103 @@ std::string no_row_sentence(const Plan& plan) {
                                                  others == 1 ? "row has" : "rows have"));
 }
 
-/// Says how far it is once it takes long.
-Plan plan_with_progress(const PlanRequest& request, const PlannerData& data,
-                        const MetaTraceSource& source) {
-    using namespace std::chrono_literals;
-    constexpr auto kPatience = 2s;
+/// Says how far it is once it takes long. `progress` must outlive it.
+PlanProgress patient_progress(Progress& progress) {
+    constexpr std::chrono::seconds kPatience{2};
     const auto start = std::chrono::steady_clock::now();
-    Progress progress;
-    return make_plan(request, data, source,
-                     [&](std::size_t done, std::size_t total, const models::Workload& next) {
-                         if (std::chrono::steady_clock::now() - start < kPatience) return;
-                         progress.update(
-                             static_cast<double>(done) / static_cast<double>(total),
-                             fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,
-                                         total, next.model.name, next.recipe_name,
-                                         models::name_of(next.precision), next.seq_len));
-                     });
+    return [&progress, start, kPatience](std::size_t done, std::size_t total,
+                                         const models::Workload& next) {
+        if (std::chrono::steady_clock::now() - start < kPatience) return;
+        progress.update(static_cast<double>(done) / static_cast<double>(total),
+                        fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,
+                                    total, next.model.name, next.recipe_name,
+                                    models::name_of(next.precision), next.seq_len));
+    };
+}
+
+Result<void> write_rows(const std::string& path, const std::string& csv,
+                        const nlohmann::json& json) {
+    if (path.empty()) return {};
+    return write_file(path, path.ends_with(".csv") ? csv : json.dump(2) + "\n");
+}
+
+/// Of others it makes no difference whose kernels Tempo's ops would run.
+bool runs_tempo_kernels(const models::Recipe& recipe) {
+    return recipe.gelu == models::Gelu::kInPlace || recipe.gelu == models::Gelu::kRecompute ||
+           recipe.layer_norm != models::LayerNorm::kOriginal ||
+           recipe.attention == models::Attention::kRecomputeDropout ||
+           recipe.masks != models::Masks::kByte;
+}
+
+/// What a layer may have of the recipes that --recipe names; none: every choice.
+Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
+    std::vector<models::Recipe> candidates;
+    if (!options.names_recipes) return candidates;
+    for (const std::string& name : split_recipes(options.workload.recipes)) {
+        const auto mix = models::parse_recipe_mix(name);
+        if (!mix) return tl::unexpected(mix.error());
+        if (!mix->layers.empty()) {
+            return models::fail(
+                "--auto chooses the layers of a recipe itself: name recipes without '@', not {}.",
+                name);
+        }
+        candidates.push_back(mix->recipe);
+    }
+    const models::Recipe* of_tempo = nullptr;
+    for (const models::Recipe& recipe : candidates) {
+        if (recipe.optimizer != candidates.front().optimizer) {
+            return models::fail(
+                "The recipes of --auto differ in their optimizer, which is the whole step's: name "
+                "the same one in each.");
+        }
+        if (!runs_tempo_kernels(recipe)) continue;
+        if (of_tempo != nullptr && of_tempo->kernels != recipe.kernels) {
+            return models::fail(
+                "The recipes of --auto differ in their kernels, which are the whole step's: name "
+                "recipes of Tempo's release or of ours.");
+        }
+        of_tempo = &recipe;
+    }
+    return candidates;
+}
+
+Outcome run_auto_plan(const PlanOptions& options, Output& output) {
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    if (!options.traces.empty()) {
+        return wrong_usage(
+            {"--auto traces recipes of its own choice, and no folder holds those: leave out "
+             "--traces."});
+    }
+    auto candidates = auto_candidates(options);
+    if (!candidates) return wrong_usage(candidates.error());
+    PlanOptions grid = options;  // each search is compared with the recipe that is named first
+    if (options.names_recipes) {
+        grid.workload.recipes = split_recipes(options.workload.recipes).front();
+    }
+    const auto plan_request = make_request(grid, *data);
+    if (!plan_request) return wrong_usage(plan_request.error());
+    const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
+    bool cancelled = false;
+    const AutoPlan plan = [&] {
+        Progress progress;
+        return make_auto_plan(request, *data, meta_trace_source(cancelled),
+                              patient_progress(progress));
+    }();
+    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    const nlohmann::json json = auto_plan_json(plan, request.plan);
+    if (const auto ok = write_rows(options.output, auto_plan_csv(plan), json); !ok) {
+        return failed(ok.error());
+    }
+    if (!plan.has_ok_row()) {
+        return fail_with(ExitCode::kFailed, "{}", plan.rows.front().row.reason);
+    }
+    if (options.json) {
+        output.document(json);
+    } else {
+        print_auto_plan(output, plan);
+    }
+    return ExitCode::kOk;
 }
 
 Outcome run_plan(const PlanOptions& options, Output& output) {
@@ -216,13 +300,14 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
-    const Plan plan = plan_with_progress(*request, *data, source);
+    const Plan plan = [&] {
+        Progress progress;
+        return make_plan(*request, *data, source, patient_progress(progress));
+    }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     const nlohmann::json json = plan_json(plan, *request);
-    if (!options.output.empty()) {
-        const std::string text =
-            options.output.ends_with(".csv") ? plan_csv(plan) : json.dump(2) + "\n";
-        if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
+    if (const auto ok = write_rows(options.output, plan_csv(plan), json); !ok) {
+        return failed(ok.error());
     }
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
@@ -268,6 +353,10 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
     command.add_option("--setup", options.setup, "software, host and optimizer that are assumed")
         ->type_name("NAME")
         ->capture_default_str();
+    command.add_flag(
+        "--auto", options.is_auto,
+        "search the fastest recipe that fits, layer by layer; --recipe then names what "
+        "a layer may have");
     command
         .add_option("--batch", options.batch_size,
                     "sequences a step and GPU; without it the largest that fits")
@@ -327,11 +416,15 @@ void add_plan_command(CLI::App& program, Chosen& chosen) {
         "Examples:\n"
         "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"
         "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"
+        "  temposcope plan --auto --model bert-large --head squad --seq 384 --gpu v100-16gb\n"
         "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 -o "
         "plan.csv\n");
-    command->callback([options, &chosen] {
+    command->callback([options, command, &chosen] {
         options->json = chosen.json;
-        chosen.run = [options](Output& output) { return run_plan(*options, output); };
+        options->names_recipes = command->get_option("--recipe")->count() > 0;
+        chosen.run = [options](Output& output) {
+            return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
+        };
     });
 }
 

@@ -25,8 +25,8 @@ Result<void> validate_precision(Precision precision, ComputeCapability capabilit
 }
 
 /// sdp_utils.cpp in torch: what each backend of scaled_dot_product_attention asks for.
-Result<void> validate_fused_attention(const Workload& w, ComputeCapability capability) {
-    const Attention backend = w.recipe.attention;
+Result<void> validate_fused_attention(const Workload& w, Attention backend,
+                                      ComputeCapability capability) {
     const auto name = kAttentionNames[static_cast<std::size_t>(backend)];
     const int64_t element_bytes = attention_bytes(w.precision);
     const bool efficient = backend == Attention::kEfficient;
@@ -65,6 +65,24 @@ Result<void> validate_fused_attention(const Workload& w, ComputeCapability capab
     return {};
 }
 
+Result<void> validate_recipe_for_cuda(const Workload& workload, const Recipe& recipe,
+                                      ComputeCapability capability) {
+    if (recipe.fusion != Fusion::kNone) {
+        return fail("The fusion '{}' is not available on CUDA: choose fusion=none.",
+                    kFusionNames[static_cast<std::size_t>(recipe.fusion)]);
+    }
+    switch (recipe.attention) {
+        case Attention::kMaterialized:
+        case Attention::kRecomputeDropout:
+            return {};
+        case Attention::kFlash:
+        case Attention::kEfficient:
+        case Attention::kCudnn:
+            return validate_fused_attention(workload, recipe.attention, capability);
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string to_text(ComputeCapability capability) {
@@ -85,19 +103,9 @@ Result<ComputeCapability> parse_compute_capability(std::string_view text) {
 
 Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capability) {
     if (auto ok = validate(workload); !ok) return ok;
-    if (workload.recipe.fusion != Fusion::kNone) {
-        return fail("The fusion '{}' is not available on CUDA: choose fusion=none.",
-                    kFusionNames[static_cast<std::size_t>(workload.recipe.fusion)]);
-    }
     if (auto ok = validate_precision(workload.precision, capability); !ok) return ok;
-    switch (workload.recipe.attention) {
-        case Attention::kMaterialized:
-        case Attention::kRecomputeDropout:
-            return {};
-        case Attention::kFlash:
-        case Attention::kEfficient:
-        case Attention::kCudnn:
-            return validate_fused_attention(workload, capability);
+    for (const Recipe& recipe : recipes_in(workload)) {
+        if (auto ok = validate_recipe_for_cuda(workload, recipe, capability); !ok) return ok;
     }
     return {};
 }

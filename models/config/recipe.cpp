@@ -119,11 +119,10 @@ std::vector<RecipeSwitch> recipe_switches() {
     return switches;
 }
 
-Result<Recipe> parse_recipe(std::string_view text) {
-    Recipe recipe;
+Result<void> apply_recipe_items(Recipe& recipe, std::string_view items) {
     for (bool first = true;; first = false) {
-        const std::size_t comma = text.find(',');
-        const std::string_view item = text.substr(0, comma);
+        const std::size_t comma = items.find(',');
+        const std::string_view item = items.substr(0, comma);
         const std::size_t equals = item.find('=');
         if (equals == std::string_view::npos) {
             if (!first)
@@ -132,25 +131,37 @@ Result<Recipe> parse_recipe(std::string_view text) {
                     "switch=value.",
                     item);
             auto preset = find_preset(item);
-            if (!preset) return preset;
+            if (!preset) return tl::unexpected(preset.error());
             recipe = *preset;
         } else if (auto set = set_switch(recipe, item.substr(0, equals), item.substr(equals + 1));
                    !set) {
-            return tl::unexpected(set.error());
+            return set;
         }
-        if (comma == std::string_view::npos) return recipe;
-        text.remove_prefix(comma + 1);
+        if (comma == std::string_view::npos) return {};
+        items.remove_prefix(comma + 1);
     }
 }
 
-std::string to_text(const Recipe& recipe) {
-    const Recipe original;
+Result<Recipe> parse_recipe(std::string_view text) {
+    Recipe recipe;
+    if (auto applied = apply_recipe_items(recipe, text); !applied) {
+        return tl::unexpected(applied.error());
+    }
+    return recipe;
+}
+
+std::string differing_switches(const Recipe& recipe, const Recipe& base) {
     std::string text;
     for_each_switch([&](std::string_view name, const auto& names, auto member) {
-        if (recipe.*member == original.*member) return;
+        if (recipe.*member == base.*member) return;
         if (!text.empty()) text += ',';
         text += fmt::format("{}={}", name, names[static_cast<std::size_t>(recipe.*member)]);
     });
+    return text;
+}
+
+std::string to_text(const Recipe& recipe) {
+    const std::string text = differing_switches(recipe, Recipe{});
     return text.empty() ? "original" : text;
 }
 

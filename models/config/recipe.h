@@ -95,4 +95,11 @@ Result<Recipe> parse_recipe(std::string_view text);
 /// "original". parse_recipe(to_text(r)) == r.
 std::string to_text(const Recipe& recipe);
 
+/// Changes `recipe` by items as parse_recipe takes them: a preset may stand first and replaces all
+/// switches. Errors: as parse_recipe.
+Result<void> apply_recipe_items(Recipe& recipe, std::string_view items);
+
+/// "gelu=in_place,masks=bit": the switches of `recipe` that differ from `base`; empty: none.
+std::string differing_switches(const Recipe& recipe, const Recipe& base);
+
 }  // namespace models

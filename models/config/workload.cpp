@@ -26,7 +26,6 @@ Result<void> validate_sizes(const Workload& w) {
         if (value > kMaxElements)
             return fail("The {} is {}: it must be at most 2^31.", what, value);
     }
-    constexpr int64_t kMaxLayers = 100'000;
     if (m.num_layers > kMaxLayers) {
         return fail("The number of layers is {}: it must be at most {}.", m.num_layers, kMaxLayers);
     }
@@ -97,9 +96,16 @@ Result<void> validate_options(const Workload& w) {
     return {};
 }
 
+Result<void> validate_layers_of_recipe(const Workload& w) {
+    if (w.layer_recipes.empty() || w.layer_recipes.back().last_layer < w.model.num_layers) {
+        return {};
+    }
+    return fail("The recipe '{}' names layer {}, but {} has the layers 0 to {}.", w.recipe_name,
+                w.layer_recipes.back().last_layer, w.model.name, w.model.num_layers - 1);
+}
+
 /// Switches that contradict one another, on any device.
-Result<void> validate_recipe(const Workload& w) {
-    const Recipe& recipe = w.recipe;
+Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
     if (recipe.checkpoint == Checkpoint::kAttentionCore) {
         return fail(
             "The recipe '{}' asks for checkpoint=attention_core, which nothing implements: choose "
@@ -143,6 +149,34 @@ Result<void> validate_recipe(const Workload& w) {
             "The recipe '{}' sets masks={}, but dropout=stock keeps bytes: choose dropout=tempo "
             "or masks=byte.",
             w.recipe_name, kMasksNames[static_cast<std::size_t>(recipe.masks)]);
+    }
+    return {};
+}
+
+/// What exists on CUDA only, or is never run.
+Result<void> validate_recipe_for_cpu(const Workload& workload, const Recipe& recipe) {
+    const auto attention = kAttentionNames[static_cast<std::size_t>(recipe.attention)];
+    if (recipe.attention == Attention::kEfficient || recipe.attention == Attention::kCudnn) {
+        return fail(
+            "The attention '{}' exists on CUDA only: choose materialized, recompute_dropout or "
+            "flash on the CPU.",
+            attention);
+    }
+    if (recipe.attention == Attention::kFlash && workload.model.attention_dropout_p > 0) {
+        return fail(
+            "The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe "
+            "'{}'.",
+            workload.recipe_name);
+    }
+    if (recipe.kernels == Kernels::kPublished) {
+        return fail(
+            "The recipe '{}' is that of Tempo's 2022 release, which is predicted and never run: "
+            "choose tempo, or --device predict:GPU.",
+            workload.recipe_name);
+    }
+    if (recipe.fusion != Fusion::kNone) {
+        return fail("The fusion '{}' is not available on the CPU: choose fusion=none.",
+                    kFusionNames[static_cast<std::size_t>(recipe.fusion)]);
     }
     return {};
 }
@@ -211,34 +245,17 @@ Result<void> validate(const Workload& workload) {
     if (auto ok = validate_sizes(workload); !ok) return ok;
     if (auto ok = validate_elements(workload); !ok) return ok;
     if (auto ok = validate_options(workload); !ok) return ok;
-    return validate_recipe(workload);
+    if (auto ok = validate_layers_of_recipe(workload); !ok) return ok;
+    for (const Recipe& recipe : recipes_in(workload)) {
+        if (auto ok = validate_recipe(workload, recipe); !ok) return ok;
+    }
+    return {};
 }
 
 Result<void> validate_for_cpu(const Workload& workload) {
     if (auto ok = validate(workload); !ok) return ok;
-    const Recipe& recipe = workload.recipe;
-    const auto attention = kAttentionNames[static_cast<std::size_t>(recipe.attention)];
-    if (recipe.attention == Attention::kEfficient || recipe.attention == Attention::kCudnn) {
-        return fail(
-            "The attention '{}' exists on CUDA only: choose materialized, recompute_dropout or "
-            "flash on the CPU.",
-            attention);
-    }
-    if (recipe.attention == Attention::kFlash && workload.model.attention_dropout_p > 0) {
-        return fail(
-            "The CPU's flash attention has no dropout: add --attention-dropout 0 to use the recipe "
-            "'{}'.",
-            workload.recipe_name);
-    }
-    if (recipe.kernels == Kernels::kPublished) {
-        return fail(
-            "The recipe '{}' is that of Tempo's 2022 release, which is predicted and never run: "
-            "choose tempo, or --device predict:GPU.",
-            workload.recipe_name);
-    }
-    if (recipe.fusion != Fusion::kNone) {
-        return fail("The fusion '{}' is not available on the CPU: choose fusion=none.",
-                    kFusionNames[static_cast<std::size_t>(recipe.fusion)]);
+    for (const Recipe& recipe : recipes_in(workload)) {
+        if (auto ok = validate_recipe_for_cpu(workload, recipe); !ok) return ok;
     }
     if (workload.precision == Precision::kTf32) {
         return fail("The precision tf32 exists on CUDA only: choose fp32 or bf16 on the CPU.");
@@ -250,7 +267,7 @@ nlohmann::json to_json(const Workload& w) {
     return {{"model", model_to_json(w.model)},
             {"head", name_of(w.head)},
             {"recipe_name", w.recipe_name},
-            {"recipe", to_text(w.recipe)},
+            {"recipe", to_text(mix_of(w))},
             {"precision", name_of(w.precision)},
             {"batch_size", w.batch_size},
             {"seq_len", w.seq_len},
@@ -265,9 +282,10 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
         w.model = model_from_json(json.at("model"));
         w.head = enum_from_json<Head>(json, "head", kHeadNames);
         json.at("recipe_name").get_to(w.recipe_name);
-        auto recipe = parse_recipe(json.at("recipe").get_ref<const std::string&>());
-        if (!recipe) return tl::unexpected(recipe.error());
-        w.recipe = *recipe;
+        auto mix = parse_recipe_mix(json.at("recipe").get_ref<const std::string&>());
+        if (!mix) return tl::unexpected(mix.error());
+        w.recipe = mix->recipe;
+        w.layer_recipes = std::move(mix->layers);
         w.precision = enum_from_json<Precision>(json, "precision", kPrecisionNames);
         w.batch_size = integer_from_json(json, "batch_size");
         w.seq_len = integer_from_json(json, "seq_len");
@@ -284,16 +302,44 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
 }
 
 Result<Workload> with_recipe(Workload workload, std::string_view recipe) {
-    const auto parsed = parse_recipe(recipe);
-    if (!parsed) return tl::unexpected(parsed.error());
+    auto mix = parse_recipe_mix(recipe);
+    if (!mix) return tl::unexpected(mix.error());
+    workload = with_recipe(std::move(workload), std::move(*mix));
     workload.recipe_name = recipe;
-    workload.recipe = *parsed;
     return workload;
+}
+
+Workload with_recipe(Workload workload, RecipeMix mix) {
+    workload.recipe_name = to_text(mix);
+    workload.recipe = mix.recipe;
+    workload.layer_recipes = std::move(mix.layers);
+    return workload;
+}
+
+RecipeMix mix_of(const Workload& workload) { return {workload.recipe, workload.layer_recipes}; }
+
+Workload workload_of_layer(const Workload& workload, int64_t layer) {
+    Workload uniform = workload;
+    uniform.recipe = recipe_of_layer(mix_of(workload), layer);
+    uniform.layer_recipes.clear();
+    return uniform;
+}
+
+std::vector<Recipe> recipes_in(const Workload& workload) {
+    std::vector<Recipe> recipes{workload.recipe};
+    for (const LayerRecipe& one : workload.layer_recipes) {
+        const Recipe recipe = recipe_of_layer(mix_of(workload), one.first_layer);
+        if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
+            recipes.push_back(recipe);
+        }
+    }
+    return recipes;
 }
 
 bool comparable(const Workload& a, const Workload& b) {
     Workload other = b;
     other.recipe = a.recipe;
+    other.layer_recipes = a.layer_recipes;
     other.recipe_name = a.recipe_name;
     return a == other;
 }

@@ -2,7 +2,7 @@
 
 #include "models/config/model_config.h"
 #include "models/config/precision.h"
-#include "models/config/recipe.h"
+#include "models/config/recipe_mix.h"
 #include "models/config/result.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Everything that defines a training step: model, head, recipe, batch, precision, data.
 /// Two traces are comparable when their workloads differ in the recipe only.
@@ -24,8 +25,9 @@ inline constexpr std::array<std::string_view, 2> kPaddingNames{"none", "random"}
 struct Workload {
     ModelConfig model;
     Head head = Head::kLayers;
-    std::string recipe_name = "original";  // as the user gave it
-    Recipe recipe;
+    std::string recipe_name = "original";    // as the user gave it
+    Recipe recipe;                           // of what is outside the layers, and of most layers
+    std::vector<LayerRecipe> layer_recipes;  // of the others; canonical, as in RecipeMix
     Precision precision = Precision::kFp32;
     int64_t batch_size = 8;  // B
     int64_t seq_len = 512;   // S
@@ -49,8 +51,15 @@ nlohmann::json to_json(const Workload& workload);
 /// As written: what comes from a file or from another process still goes through `validate`.
 Result<Workload> workload_from_json(const nlohmann::json& json);
 
-/// The same step with another recipe. Errors: as parse_recipe.
+/// The same step with another recipe, or one for each layer. Errors: as parse_recipe_mix.
 Result<Workload> with_recipe(Workload workload, std::string_view recipe);
+Workload with_recipe(Workload workload, RecipeMix mix);  // named by its canonical text
+
+RecipeMix mix_of(const Workload& workload);
+/// The step of whose layers all have the recipe of this one.
+Workload workload_of_layer(const Workload& workload, int64_t layer);
+/// That of what is outside the layers first, then those of layers, each once.
+std::vector<Recipe> recipes_in(const Workload& workload);
 
 /// The same step but for the recipe: what comparisons group by.
 bool comparable(const Workload& a, const Workload& b);

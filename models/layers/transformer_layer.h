@@ -35,12 +35,14 @@ private:
 };
 
 /// One encoder layer (BERT: normalization after the residual) or decoder block (GPT-2: before it).
+/// `workload.recipe` is the layer's own.
 class TransformerLayer {
 public:
     TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
     void refresh();
     const std::string& scope() const { return scope_; }
+    Checkpoint checkpoint() const { return workload_.recipe.checkpoint; }
 
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;

@@ -47,6 +47,7 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     const auto recipe = recipe_around(trace, layer, workload->recipe);
     if (!recipe) return nothing("the middle layer's neighbours have other recipes");
     workload->recipe = *recipe;
+    workload->layer_recipes.clear();
     auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
     if (!form) return tl::unexpected(form.error());
 

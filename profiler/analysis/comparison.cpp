@@ -69,7 +69,10 @@ void take_sweep(ComparisonColumn& column, const Trace& trace) {
 /// capture at another batch.
 bool describes_same_run(const Draft& draft, const NamedTrace& named,
                         std::optional<models::Workload> workload) {
-    if (!draft.workload || !workload || draft.workload->recipe != workload->recipe) return false;
+    if (!draft.workload || !workload ||
+        models::mix_of(*draft.workload) != models::mix_of(*workload)) {
+        return false;
+    }
     const bool has_sweep = !named.trace->sweep_points.empty();
     if (draft.has_sweep != has_sweep) workload->batch_size = draft.workload->batch_size;
     const Run run = named.trace->run();

@@ -111,7 +111,7 @@ std::string why_not_equal(const Trace& predicted, const Trace& measured) {
         return fmt::format("they differ in {}", fmt::join(differing, ", "));
     }
     b->recipe.optimizer = a->recipe.optimizer;
-    return a->recipe == b->recipe ? "" : "their recipes differ";
+    return models::mix_of(*a) == models::mix_of(*b) ? "" : "their recipes differ";
 }
 
 }  // namespace

@@ -23,8 +23,11 @@ void describe_run(const models::Workload& workload, const RunPlace& place, Trace
     StringTable& strings = trace.strings;
     const nlohmann::json software{{"torch", TORCH_VERSION},
                                   {"cpu_capability", at::get_cpu_capability()}};
-    const nlohmann::json recipes(static_cast<std::size_t>(workload.model.num_layers),
-                                 models::to_text(workload.recipe));
+    nlohmann::json recipes = nlohmann::json::array();
+    for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
+        recipes.push_back(
+            models::to_text(models::recipe_of_layer(models::mix_of(workload), layer)));
+    }
     const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
     trace.runs.append({.source = place.source,
                        .time_basis = place.time_basis,

@@ -23,12 +23,8 @@ models::Result<bool> fits(StepFamily& family, const MemoryOptions& options, int6
     if (batch_size > family.largest_valid_batch()) return false;
     const auto unlimited = family.unlimited_memory(batch_size, options);
     if (!unlimited) return tl::unexpected(unlimited.error());
-    if (unlimited->peak_reserved_bytes <= capacity_bytes) return true;
-    if (unlimited->peak_allocated_bytes > capacity_bytes) return false;
-    // Between the two the allocator decides: it gives back what is cached and asks again.
-    const auto limited = family.limited_memory(batch_size, options, capacity_bytes);
-    if (!limited) return tl::unexpected(limited.error());
-    return !limited->out_of_memory;
+    return fits(*unlimited, capacity_bytes,
+                [&] { return family.limited_memory(batch_size, options, capacity_bytes); });
 }
 
 /// A batch strictly between two, where a line through their peaks meets the capacity; the middle
@@ -45,19 +41,6 @@ int64_t guess_between(StepFamily& family, const MemoryOptions& options, int64_t 
     const auto guess =
         good + static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
     return std::clamp(guess, good + 1, bad - 1);
-}
-
-/// `dense`: batches cost no trace of their own.
-std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
-    std::set<int64_t> batches{max_batch};
-    for (int64_t b = 1; b < max_batch; b *= 2) batches.insert(b);
-    if (!dense) return {batches.begin(), batches.end()};
-    for (int64_t b = 1; b <= std::min(max_batch, kDenseBatches); ++b) batches.insert(b);
-    const int64_t rest = std::max<int64_t>(max_batch - kDenseBatches, 0);
-    const int64_t step =
-        std::max<int64_t>((rest / kDenseBatches + kBatchStep - 1) / kBatchStep, 1) * kBatchStep;
-    for (int64_t b = kDenseBatches + step; b < max_batch; b += step) batches.insert(b);
-    return {batches.begin(), batches.end()};
 }
 
 bool is_power_of_two(int64_t value) { return (value & (value - 1)) == 0; }
@@ -100,29 +83,10 @@ private:
             refuse(step.error().message);
             return false;
         }
-        memory_.context_bytes = static_cast<int64_t>(row_.setup->context_bytes(row_.gpu->id).value);
-        memory_.usable_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
-        if (request_.budget_bytes) {
-            memory_.usable_bytes = std::min(memory_.usable_bytes, *request_.budget_bytes);
-        }
-        memory_.terms = data_parallel_terms(request_.parallel, step->parameters,
-                                            row_.setup->ddp_buckets == DdpBuckets::kCopy,
-                                            static_cast<int64_t>(row_.setup->nccl_bytes.value));
-        capacity_bytes_ = memory_.usable_bytes - memory_.context_bytes;
-        options_ = {.settings = request_.allocator,
-                    .gradients = row_.setup->gradients,
-                    .parallel = request_.parallel};
-        if (row_.gpu->compute_capability) {
-            options_.cublas_workspace_bytes =
-                models::cublas_workspace_bytes(*row_.gpu->compute_capability);
-        }
-        for (const MemoryTerm& term : memory_.terms) {
-            if (term.is_tensor) {
-                options_.persistent_bytes.push_back(std::max<int64_t>(term.size_bytes, 1));
-            } else {
-                capacity_bytes_ -= term.size_bytes;
-            }
-        }
+        CardLimits limits = limits_of(row_, request_, step->parameters);
+        memory_ = std::move(limits.memory);
+        options_ = std::move(limits.options);
+        capacity_bytes_ = limits.capacity_bytes;
         add_notes(*step);
         return true;
     }
@@ -153,8 +117,9 @@ private:
                 fmt::format("memory only for {}: {}", row_.gpu->id, row_.gpu->no_kernel_model));
             return std::nullopt;
         }
-        const auto model = make_time_model(*row_.gpu, *row_.setup, data_.calibration, row_.workload,
-                                           request_.parallel, bus_bytes_per_s());
+        const auto model =
+            make_time_model(*row_.gpu, *row_.setup, data_.calibration, row_.workload,
+                            request_.parallel, bus_bytes_per_s(request_, data_, *row_.gpu));
         if (!model) {
             row_.notes.push_back(model.error().message);
             return std::nullopt;
@@ -163,17 +128,15 @@ private:
             row_.notes.push_back(std::move(note));
         }
         row_.notes.push_back(fmt::format("optimizer {}", model->optimizer));
+        add_link_note();
         return *model;
     }
 
-    double bus_bytes_per_s() {
-        if (request_.parallel.num_gpus == 1) return 0;
-        if (request_.bus_bytes_per_s) return *request_.bus_bytes_per_s;
+    void add_link_note() {
         const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
-        if (link == nullptr) return 0;
+        if (request_.parallel.num_gpus == 1 || request_.bus_bytes_per_s || link == nullptr) return;
         row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
                                          link->bus_bytes_per_s.value / kGiga));
-        return link->bus_bytes_per_s.value;
     }
 
     void say_how_much_is_missing(int64_t batch_size) {
@@ -267,6 +230,63 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
     }
     if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
     return row;
+}
+
+CardLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters) {
+    CardLimits limits;
+    PlanMemory& memory = limits.memory;
+    memory.context_bytes = static_cast<int64_t>(row.setup->context_bytes(row.gpu->id).value);
+    memory.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
+    if (request.budget_bytes) {
+        memory.usable_bytes = std::min(memory.usable_bytes, *request.budget_bytes);
+    }
+    memory.terms = data_parallel_terms(request.parallel, parameters,
+                                       row.setup->ddp_buckets == DdpBuckets::kCopy,
+                                       static_cast<int64_t>(row.setup->nccl_bytes.value));
+    limits.capacity_bytes = memory.usable_bytes - memory.context_bytes;
+    limits.options = {.settings = request.allocator,
+                      .gradients = row.setup->gradients,
+                      .parallel = request.parallel};
+    if (row.gpu->compute_capability) {
+        limits.options.cublas_workspace_bytes =
+            models::cublas_workspace_bytes(*row.gpu->compute_capability);
+    }
+    for (const MemoryTerm& term : memory.terms) {
+        if (term.is_tensor) {
+            limits.options.persistent_bytes.push_back(std::max<int64_t>(term.size_bytes, 1));
+        } else {
+            limits.capacity_bytes -= term.size_bytes;
+        }
+    }
+    return limits;
+}
+
+double bus_bytes_per_s(const PlanRequest& request, const PlannerData& data, const Gpu& gpu) {
+    if (request.parallel.num_gpus == 1) return 0;
+    if (request.bus_bytes_per_s) return *request.bus_bytes_per_s;
+    const LinkRow* link = find_link(data.calibration, gpu.id);
+    return link == nullptr ? 0 : link->bus_bytes_per_s.value;
+}
+
+models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
+                          const std::function<models::Result<StepMemory>()>& limited) {
+    if (unlimited.peak_reserved_bytes <= capacity_bytes) return true;
+    if (unlimited.peak_allocated_bytes > capacity_bytes) return false;
+    const auto memory = limited();
+    if (!memory) return tl::unexpected(memory.error());
+    return !memory->out_of_memory;
+}
+
+std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
+    std::set<int64_t> batches{max_batch};
+    for (int64_t b = 1; b < max_batch; b *= 2) batches.insert(b);
+    if (!dense) return {batches.begin(), batches.end()};
+    for (int64_t b = 1; b <= std::min(max_batch, kDenseBatches); ++b) batches.insert(b);
+    const int64_t rest = std::max<int64_t>(max_batch - kDenseBatches, 0);
+    const int64_t step =
+        std::max<int64_t>((rest / kDenseBatches + kBatchStep - 1) / kBatchStep, 1) * kBatchStep;
+    for (int64_t b = kDenseBatches + step; b < max_batch; b += step) batches.insert(b);
+    return {batches.begin(), batches.end()};
 }
 
 void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,

@@ -31,8 +31,13 @@ bool has_embedding(const models::Workload& workload) {
 /// of an ordinary batch.
 std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     std::vector<int64_t> tokens;
-    if (workload.recipe.layer_norm == models::LayerNorm::kFromOutput &&
-        workload.recipe.kernels == models::Kernels::kOurs) {
+    const std::vector<models::Recipe> recipes = models::recipes_in(workload);
+    const bool has_inplace_norm =
+        std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
+            return recipe.layer_norm == models::LayerNorm::kFromOutput &&
+                   recipe.kernels == models::Kernels::kOurs;
+        });
+    if (has_inplace_norm) {
         tokens.push_back(models::kLayerNormPartialRows);
     }
     if (has_embedding(workload)) tokens.push_back(models::kMostUnsortedTokens);

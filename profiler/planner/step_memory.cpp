@@ -9,6 +9,7 @@ namespace {
 struct StepStream {
     RequestStream requests;
     std::size_t first_measured = 0;  // where the last step begins
+    std::size_t first_update = 0;    // the last step's optimizer's first; 0: it asks for nothing
     std::vector<Role> roles;         // by allocation
 };
 
@@ -40,6 +41,9 @@ StepStream make_stream(const StepWork& traced, const MemoryOptions& options) {
         if (request.kind != AllocatorRequestKind::kAlloc) {
             stream.requests.push_back({request.kind, number});
             continue;
+        }
+        if (allocation.in_optimizer && allocation.in_last_step && result.first_update == 0) {
+            result.first_update = stream.requests.size();
         }
         number = stream.allocate(size_of(allocation, options), allocation.stream, allocation.pool);
         result.roles.push_back(allocation.role);
@@ -99,6 +103,26 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     contents.rounding_bytes = simulation.at_peak.allocated_bytes - sum;
     contents.cached_bytes = simulation.at_peak.reserved_bytes - simulation.at_peak.allocated_bytes;
     return contents;
+}
+
+StepLevels levels_of(const StepWork& step, const MemoryOptions& options) {
+    const StepStream step_stream = make_stream(step, options);
+    const std::vector<AllocatorRequest>& requests = step_stream.requests.requests;
+    std::vector<int64_t> sizes(step_stream.requests.num_allocations);
+    StepLevels levels;
+    int64_t live = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const AllocatorRequest& request = requests[i];
+        if (i == step_stream.first_measured) levels.begin_bytes = live;
+        if (request.kind == AllocatorRequestKind::kFreeCompleted) continue;
+        const bool is_alloc = request.kind == AllocatorRequestKind::kAlloc;
+        if (is_alloc) sizes[request.allocation] = request.size_bytes;
+        live += is_alloc ? request.size_bytes : -sizes[request.allocation];
+        if (step_stream.first_update > 0 && i >= step_stream.first_update) {
+            levels.update_bytes = std::max(levels.update_bytes, live);
+        }
+    }
+    return levels;
 }
 
 bool is_cublas_workspace(Role role, int64_t size_bytes) {

@@ -45,6 +45,13 @@ struct PeakContents {
 PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes);
 
+/// What lives at some moments of the last step, without the rounding of blocks.
+struct StepLevels {
+    int64_t begin_bytes = 0;   // when it begins
+    int64_t update_bytes = 0;  // at most, while the optimizer has temporaries; 0: it has none
+};
+StepLevels levels_of(const StepWork& step, const MemoryOptions& options);
+
 bool is_cublas_workspace(Role role, int64_t size_bytes);
 
 }  // namespace profiler

@@ -10,7 +10,8 @@ std::optional<std::string> why_not_without_cuda(const models::Workload& workload
     if (workload.precision == models::Precision::kTf32) {
         return fmt::format("{} has no tf32, which is NVIDIA's: choose fp32 or bf16.", gpu.id);
     }
-    if (workload.recipe.attention == models::Attention::kCudnn) {
+    for (const models::Recipe& recipe : models::recipes_in(workload)) {
+        if (recipe.attention != models::Attention::kCudnn) continue;
         return fmt::format("{} has no cuDNN, which is NVIDIA's: choose attention=flash.", gpu.id);
     }
     return std::nullopt;

@@ -1,6 +1,8 @@
 /// A worker without torch: TEMPOSCOPE_FAKE says what becomes of each capture.
 #include "profiler/protocol/worker_server.h"
+#include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"
+#include "tests/profiler/planner/toy_step.h"
 #include "tests/support/trace_builder.h"
 
 #include <cmath>
@@ -37,7 +39,15 @@ WorkerOutcome write_steps(const Request& request, double loss) {
     return ResultFrame{.path = request.output_path, .summary = nlohmann::json::object()};
 }
 
+WorkerOutcome trace_toy(const Request& request) {
+    const auto workload = models::workload_from_json(request.workload);
+    if (!workload) return error(workload.error().message);
+    return ResultFrame{.summary = nlohmann::json::object(),
+                       .payload = to_bytes(make_toy_step(*workload))};
+}
+
 WorkerOutcome answer(const Request& request, WorkerServer& server) {
+    if (request.kind == RequestKind::kMetaTrace) return trace_toy(request);
     if (request.kind == RequestKind::kDoctor) {
         return ResultFrame{
             .path = "",

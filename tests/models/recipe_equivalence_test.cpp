@@ -38,8 +38,6 @@ StepResult run_step(const Workload& workload) {
 Workload small_workload(const std::string& model_name, Head head, const std::string& recipe) {
     Workload w{.model = *find_model(model_name),
                .head = head,
-               .recipe_name = recipe,
-               .recipe = *parse_recipe(recipe),
                .precision = Precision::kFp64,
                .batch_size = 2,
                .seq_len = 19};
@@ -49,7 +47,7 @@ Workload small_workload(const std::string& model_name, Head head, const std::str
     w.model.intermediate_size = 56;
     w.model.vocab_size = 101;
     w.model.max_position_embeddings = 32;
-    return w;
+    return with_recipe(w, recipe).value();
 }
 
 struct Case {
@@ -77,8 +75,7 @@ TEST_P(RecipeEquivalence, LossAndAllGradientsAreThoseOfOriginal) {
     Workload workload = small_workload(c.model, c.head, c.recipe);
     workload.padding = c.padding;
     workload.model.attention_dropout_p = c.attention_dropout_p;
-    Workload original = workload;
-    original.recipe = Recipe{};
+    const Workload original = with_recipe(workload, "original").value();
     const StepResult expected = run_step(original);
     const StepResult actual = run_step(workload);
     EXPECT_NEAR(actual.loss.item<double>(), expected.loss.item<double>(),
@@ -98,7 +95,7 @@ std::vector<Case> all_cases() {
     for (const char* recipe :
          {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
           "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt",
-          "gelu=python"}) {
+          "gelu=python", "tempo@0", "tempo-packed+checkpoint@1", "checkpoint@0+tempo-gelu@1"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
         cases.push_back({"gpt2", Head::kLayers, recipe});
     }

@@ -49,7 +49,15 @@ private:
     int64_t rows() const { return w_.batch_size * w_.seq_len; }
     int64_t hidden() const { return w_.model.hidden_size; }
     int64_t inner() const { return w_.model.intermediate_size; }
-    bool checkpoints() const { return w_.recipe.checkpoint == models::Checkpoint::kPerLayer; }
+    models::Recipe recipe(std::size_t layer) const {
+        return models::recipe_of_layer(models::mix_of(w_), static_cast<int64_t>(layer));
+    }
+    bool checkpoints(std::size_t layer) const {
+        return recipe(layer).checkpoint == models::Checkpoint::kPerLayer;
+    }
+    bool keeps_up(std::size_t layer) const {
+        return checkpoints(layer) || recipe(layer).gelu != models::Gelu::kInPlace;
+    }
 
     Matrix matrix(int64_t rows, int64_t columns, Role role, const std::string& name,
                   Id<Op> op = {}) {
@@ -153,10 +161,10 @@ private:
         for (std::size_t i = 0; i < up_.size(); ++i) {
             Kept kept = layer_forward(x, i);
             x = product(kept.gelu, down_[i], Role::kActivation, scopes_[i], "hidden_states");
-            if (checkpoints()) {
+            if (checkpoints(i)) {
                 free(kept.up);
                 free(kept.gelu);
-            } else if (w_.recipe.gelu == models::Gelu::kInPlace) {
+            } else if (!keeps_up(i)) {
                 free(kept.up);
             }
             const Id<Save> save = b_.save(kept.input.allocation, Id<Op>(b_.trace().ops.size() - 1));
@@ -177,7 +185,7 @@ private:
         free(x);
         for (std::size_t i = layers.size(); i-- > 0;) {
             Kept& kept = layers[i];
-            if (checkpoints()) {
+            if (checkpoints(i)) {
                 const Kept again = layer_forward(kept.input, i);
                 kept.up = again.up;
                 kept.gelu = again.gelu;
@@ -190,10 +198,13 @@ private:
             free(grad);
             const Matrix dup =
                 map("aten::gelu_backward", {dgelu, kept.gelu}, Role::kTemporary, scope, "dup");
+            const int passes = keeps_up(i) ? 0 : options_.in_place_passes;
+            for (int pass = 0; pass < passes; ++pass) {
+                free(map("aten::mul", {kept.gelu}, Role::kTemporary, scope, "scratch"));
+            }
             free(dgelu);
             free(kept.gelu);
-            const bool has_input = checkpoints() || w_.recipe.gelu != models::Gelu::kInPlace;
-            if (has_input) free(kept.up);
+            if (keeps_up(i)) free(kept.up);
             gradients_.push_back(
                 product(transposed(kept.input), dup, Role::kGradient, scope, "up.grad"));
             grad = product(dup, transposed(up_[i]), Role::kTemporary, scope, "grad");

@@ -1,0 +1,345 @@
+#include "profiler/planner/auto_row.h"
+
+#include "profiler/planner/recipe_search.h"
+#include "profiler/planner/recipe_words.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// How often the best batch is looked for again after the simulator said that less fits.
+constexpr int kMostRounds = 4;
+
+/// "1.4 %".
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+/// The fastest mix of a batch by the search's estimates.
+struct BatchPoint {
+    BatchScene scene;
+    Mix fastest;
+    double rate = 0;  // sequences a second
+};
+
+/// What was chosen: a mix of a frontier at its batch.
+struct Choice {
+    BatchScene scene;
+    std::vector<Mix> mixes;  // at this batch; peaks rise, times fall
+    std::size_t index = 0;
+};
+
+class AutoRowBuilder {
+public:
+    AutoRowBuilder(AutoRow& row, const AutoRequest& request, const PlannerData& data,
+                   const MetaTraceSource& source, StepFamily& family)
+        : row_(row),
+          own_(row.row),
+          request_(request),
+          data_(data),
+          source_(source),
+          search_(own_, request, data, source, family) {}
+
+    void fill() {
+        if (const auto ok = build(); !ok) {
+            row_ = AutoRow{.row = own_};
+            row_.row.status = PlanStatus::kNotSupported;
+            row_.row.reason = ok.error().message;
+        }
+    }
+
+private:
+    models::Result<void> build() {
+        if (const auto ok = search_.prepare(); !ok) return ok;
+        row_.num_candidates = static_cast<int64_t>(search_.num_candidates());
+        const auto own_max =
+            find_max_batch(search_.family(), search_.memory_options(), search_.capacity_bytes());
+        if (!own_max) return tl::unexpected(own_max.error());
+        own_max_batch_ = *own_max;
+        const auto& batch_size = request_.plan.batch_size;
+        auto choice = batch_size ? choose_at(*batch_size) : choose_batch();
+        if (!choice) return tl::unexpected(choice.error());
+        if (!*choice) return say_what_takes_least(batch_size.value_or(1));
+        return report(**choice);
+    }
+
+    /// None: nothing fits at this batch.
+    models::Result<std::optional<Choice>> choose_at(int64_t batch_size) {
+        if (batch_size > search_.family().largest_valid_batch()) return std::optional<Choice>();
+        auto scene = search_.look_at(batch_size);
+        if (!scene) return tl::unexpected(scene.error());
+        std::vector<Mix> mixes = pareto_mixes(scene->problem);
+        const auto index = search_.fastest_fitting(*scene, mixes);
+        if (!index) return tl::unexpected(index.error());
+        if (!*index) return std::optional<Choice>();
+        return std::optional(Choice{std::move(*scene), std::move(mixes), **index});
+    }
+
+    /// The batch of the highest throughput: by estimates, then again with what the simulator left
+    /// of the memory, until it agrees.
+    models::Result<std::optional<Choice>> choose_batch() {
+        int64_t limit_bytes = search_.capacity_bytes();
+        std::optional<Choice> best;
+        for (int round = 0; round < kMostRounds; ++round) {
+            if (const auto ok = look_at_batches(limit_bytes); !ok) {
+                return tl::unexpected(ok.error());
+            }
+            if (points_.empty()) return std::optional<Choice>();
+            const BatchPoint& point = *std::max_element(
+                points_.begin(), points_.end(),
+                [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
+            if (best && point.scene.batch_size == best->scene.batch_size) break;
+            auto choice = choose_at(point.scene.batch_size);
+            if (!choice) return choice;
+            if (!*choice) {
+                limit_bytes = point.fastest.peak_bytes - 1;
+                continue;
+            }
+            const int64_t peak_bytes = (*choice)->mixes[(*choice)->index].peak_bytes;
+            const bool agrees = peak_bytes >= point.fastest.peak_bytes;
+            best = std::move(*choice);
+            if (agrees) break;
+            limit_bytes = peak_bytes;
+        }
+        return best;
+    }
+
+    /// Fills points_ with the fastest mix of every batch that has one.
+    models::Result<void> look_at_batches(int64_t limit_bytes) {
+        points_.clear();
+        const auto largest = search_.find_largest_batch(limit_bytes);
+        if (!largest) return tl::unexpected(largest.error());
+        if (*largest == 0) return {};
+        for (const int64_t batch_size :
+             batches_up_to(*largest, search_.family().has_line_of_ops())) {
+            auto scene = search_.look_at(batch_size);
+            if (!scene) return tl::unexpected(scene.error());
+            scene->problem.most_peak_bytes = limit_bytes;
+            std::vector<Mix> mixes = pareto_mixes(scene->problem);
+            if (mixes.empty()) continue;
+            const double rate =
+                search_.sequences_per_s(batch_size, search_.step_ns(*scene, mixes.back()));
+            points_.push_back({std::move(*scene), std::move(mixes.back()), rate});
+        }
+        return {};
+    }
+
+    models::Result<void> report(const Choice& choice) {
+        const auto chosen = search_.simulate(choice.scene, choice.mixes[choice.index]);
+        if (!chosen) return tl::unexpected(chosen.error());
+        fill_plan_row((*chosen)->workload, choice.scene.batch_size);
+        if (const auto ok = add_why(choice); !ok) return ok;
+        if (const auto ok = add_sentence(choice, **chosen); !ok) return ok;
+        return request_.plan.batch_size ? add_memory_frontier(choice) : add_batch_frontier(choice);
+    }
+
+    void fill_plan_row(const models::Workload& workload, int64_t batch_size) {
+        PlanRequest one = request_.plan;
+        one.batch_size = batch_size;
+        row_.row = start_row(one, data_, workload, *own_.gpu);
+        if (row_.row.status != PlanStatus::kOk) return;
+        auto family =
+            StepFamily::trace(traced_workload(workload, *own_.setup, data_.calibration), source_);
+        if (!family) {
+            row_.row.status = PlanStatus::kNotSupported;
+            row_.row.reason = family.error().message;
+            return;
+        }
+        fill_row(row_.row, one, data_, *family);
+    }
+
+    models::Result<void> say_what_takes_least(int64_t batch_size) {
+        if (batch_size > search_.family().largest_valid_batch()) {
+            fill_plan_row(own_.workload, batch_size);
+            return {};
+        }
+        const auto scene = search_.look_at(batch_size);
+        if (!scene) return tl::unexpected(scene.error());
+        const models::Workload least = search_.workload_of(smallest_mix(scene->problem));
+        fill_plan_row(least, batch_size);
+        if (row_.row.status == PlanStatus::kDoesNotFit) {
+            row_.row.reason = fmt::format("{} This is with {}, the recipe that takes least.",
+                                          row_.row.reason, least.recipe_name);
+        }
+        return {};
+    }
+
+    models::Result<void> add_why(const Choice& choice) {
+        if (choice.index + 1 == choice.mixes.size()) {
+            row_.why = fmt::format("No recipe is faster at batch {}.", choice.scene.batch_size);
+            return {};
+        }
+        const Mix& faster = choice.mixes[choice.index + 1];
+        const auto next = search_.simulate(choice.scene, faster);
+        if (!next) return tl::unexpected(next.error());
+        const SimulatedMix& mix = **next;
+        if (mix.fits) {
+            row_.why = "A faster recipe fits, too, but the search for it was ended.";
+            return {};
+        }
+        row_.why = fmt::format(
+            "The next faster recipe at batch {}, {}, would reserve {}, {} more than there is.",
+            choice.scene.batch_size, mix.workload.recipe_name,
+            format_bytes(mix.peaks.peak_reserved_bytes),
+            format_bytes(mix.peaks.peak_reserved_bytes - search_.capacity_bytes()));
+        return {};
+    }
+
+    /// What a user would quote.
+    models::Result<void> add_sentence(const Choice& choice, const SimulatedMix& chosen) {
+        const int64_t batch_size = choice.scene.batch_size;
+        const std::string& own = own_.workload.recipe_name;
+        const TechniqueWords words = describe_techniques(chosen.workload, own_.workload);
+        if (words.text == "nothing") {
+            row_.sentence = fmt::format(
+                "{} is the fastest recipe that fits at batch {}: nothing that saves memory pays.",
+                own, batch_size);
+            return {};
+        }
+        const auto own_peaks =
+            search_.family().unlimited_memory(batch_size, search_.memory_options());
+        if (!own_peaks) return tl::unexpected(own_peaks.error());
+        const double share = chosen.time.total_ns() / choice.scene.own_step_ns - 1;
+        const std::string cost = share >= 0 ? fmt::format("{} more time", percent(share))
+                                            : fmt::format("{} less time", percent(-share));
+        std::string text = words.text;
+        text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+        const char* verb = words.is_plural ? "buy" : "buys";
+        if (batch_size > own_max_batch_) {
+            row_.sentence = fmt::format(
+                "{} {} batch {} for {} a step than {}, which {}{}.", text, verb, batch_size, cost,
+                own,
+                own_max_batch_ > 0
+                    ? fmt::format("ends at batch {}", own_max_batch_)
+                    : fmt::format(
+                          "does not fit at batch {}: it needs {} more than there is", batch_size,
+                          format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes())),
+                compared_rates(batch_size, chosen));
+        } else {
+            row_.sentence =
+                fmt::format("{} {} {} a step than {} at batch {}, which fits, too.", text,
+                            words.is_plural ? "take" : "takes", cost, own, batch_size);
+        }
+        return {};
+    }
+
+    /// ": 12.9 sequences/s instead of 11.3" where the batch is the search's; else nothing.
+    std::string compared_rates(int64_t batch_size, const SimulatedMix& chosen) {
+        if (request_.plan.batch_size || own_max_batch_ == 0) return {};
+        const auto own = search_.look_at(own_max_batch_);
+        if (!own) return {};
+        return fmt::format(": {:.1f} sequences/s instead of {:.1f}",
+                           search_.sequences_per_s(batch_size, chosen.time.total_ns()),
+                           search_.sequences_per_s(own_max_batch_, own->own_step_ns));
+    }
+
+    FrontierPoint point_of(const BatchScene& scene, const Mix& mix) const {
+        const double step_ns = search_.step_ns(scene, mix);
+        return {.recipe = search_.workload_of(mix).recipe_name,
+                .batch_size = scene.batch_size,
+                .step_time_ns = whole_ns(step_ns),
+                .sequences_per_s = search_.sequences_per_s(scene.batch_size, step_ns),
+                .peak_allocated_bytes = mix.peak_bytes};
+    }
+
+    models::Result<FrontierPoint> simulated_point(const BatchScene& scene, const Mix& mix) {
+        const auto result = search_.simulate(scene, mix);
+        if (!result) return tl::unexpected(result.error());
+        const double step_ns = (*result)->time.total_ns();
+        FrontierPoint point = point_of(scene, mix);
+        point.step_time_ns = whole_ns(step_ns);
+        point.sequences_per_s = search_.sequences_per_s(scene.batch_size, step_ns);
+        point.peak_allocated_bytes = (*result)->peaks.peak_allocated_bytes;
+        point.is_simulated = true;
+        point.fits = (*result)->fits;
+        return point;
+    }
+
+    /// Peak and time at the batch that was asked for. The chosen point and its neighbours are
+    /// simulated; the estimates of the others are moved by what the chosen one's was off.
+    models::Result<void> add_memory_frontier(const Choice& choice) {
+        const auto chosen = simulated_point(choice.scene, choice.mixes[choice.index]);
+        if (!chosen) return tl::unexpected(chosen.error());
+        const FrontierPoint estimate = point_of(choice.scene, choice.mixes[choice.index]);
+        std::vector<FrontierPoint> points;
+        for (std::size_t i = 0; i < choice.mixes.size(); ++i) {
+            const bool is_near = i + 1 >= choice.index && i <= choice.index + 1;
+            if (is_near) {
+                const auto point = simulated_point(choice.scene, choice.mixes[i]);
+                if (!point) return tl::unexpected(point.error());
+                points.push_back(*point);
+                points.back().is_chosen = i == choice.index;
+                continue;
+            }
+            FrontierPoint point = point_of(choice.scene, choice.mixes[i]);
+            point.peak_allocated_bytes +=
+                chosen->peak_allocated_bytes - estimate.peak_allocated_bytes;
+            point.step_time_ns += chosen->step_time_ns - estimate.step_time_ns;
+            point.sequences_per_s =
+                search_.sequences_per_s(point.batch_size, static_cast<double>(point.step_time_ns));
+            points.push_back(point);
+        }
+        keep_undominated(points, [](const FrontierPoint& a, const FrontierPoint& b) {
+            return a.peak_allocated_bytes <= b.peak_allocated_bytes &&
+                   a.step_time_ns <= b.step_time_ns;
+        });
+        return {};
+    }
+
+    /// The fastest recipe of each batch from the chosen one on.
+    models::Result<void> add_batch_frontier(const Choice& choice) {
+        auto chosen = simulated_point(choice.scene, choice.mixes[choice.index]);
+        if (!chosen) return tl::unexpected(chosen.error());
+        chosen->is_chosen = true;
+        std::vector<FrontierPoint> points{*chosen};
+        for (const BatchPoint& point : points_) {
+            if (point.scene.batch_size <= choice.scene.batch_size) continue;
+            if (points.size() > 1) {
+                points.push_back(point_of(point.scene, point.fastest));
+                continue;
+            }
+            const auto next = simulated_point(point.scene, point.fastest);  // the neighbour
+            if (!next) return tl::unexpected(next.error());
+            if (*next->fits) points.push_back(*next);
+        }
+        keep_undominated(points, [](const FrontierPoint& a, const FrontierPoint& b) {
+            return a.batch_size >= b.batch_size && a.sequences_per_s >= b.sequences_per_s;
+        });
+        return {};
+    }
+
+    /// The chosen point stays.
+    template <typename Beats>
+    void keep_undominated(const std::vector<FrontierPoint>& points, const Beats& beats) {
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            bool is_beaten = false;
+            for (std::size_t j = 0; j < points.size() && !points[i].is_chosen; ++j) {
+                if (j == i || !beats(points[j], points[i])) continue;
+                is_beaten |= j < i || !beats(points[i], points[j]);
+            }
+            if (!is_beaten) row_.frontier.push_back(points[i]);
+        }
+    }
+
+    AutoRow& row_;
+    const PlanRow own_;  // of the workload's own recipe, before it is filled
+    const AutoRequest& request_;
+    const PlannerData& data_;
+    const MetaTraceSource& source_;
+    RecipeSearch search_;
+    int64_t own_max_batch_ = 0;
+    std::vector<BatchPoint> points_;
+};
+
+}  // namespace
+
+void fill_auto_row(AutoRow& row, const AutoRequest& request, const PlannerData& data,
+                   const MetaTraceSource& source, StepFamily& family) {
+    AutoRowBuilder(row, request, data, source, family).fill();
+}
+
+}  // namespace profiler

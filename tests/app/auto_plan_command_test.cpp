@@ -1,0 +1,103 @@
+#include "tests/app/json_keys.h"
+#include "tests/app/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+/// `plan --auto` over toy steps, which a worker without torch traces for every recipe.
+namespace {
+
+using namespace tests;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class AutoPlanCommand : public testing::Test {
+protected:
+    Ran search(const std::vector<std::string>& more) const {
+        std::vector<std::string> arguments{"plan",     "--auto", "--model",  "bert-base",
+                                           "--layers", "4",      "--hidden", "512",
+                                           "--heads",  "8",      "--seq",    "512"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config"),
+                                               "TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
+                                               "/tests/fake_worker_for_commands"}});
+    }
+
+    void expect_failure(const std::vector<std::string>& more, int exit_code,
+                        const std::string& part) const {
+        const Ran ran = search(more);
+        EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+        EXPECT_EQ(ran.out, "");
+        EXPECT_THAT(ran.err, AllOf(HasSubstr("temposcope: "), HasSubstr(part)));
+        EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(AutoPlanCommand, SaysWhatItChoseAndWhy) {
+    const Ran ran = search({"--gpu", "t4", "--batch", "8", "--budget", "800MiB"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("batch 8"), HasSubstr("more than there is"),
+                               HasSubstr("recipes that no other one beats"), HasSubstr("chosen"),
+                               HasSubstr("checkpoint=per_layer"), HasSubstr("Assumptions")));
+}
+
+TEST_F(AutoPlanCommand, HasTheDocumentedKeys) {
+    for (const auto& batch : {std::vector<std::string>{"--batch", "8"}, {}}) {
+        std::vector<std::string> arguments{"--gpu", "t4", "--budget", "800MiB", "--json"};
+        arguments.insert(arguments.end(), batch.begin(), batch.end());
+        const auto json = search(arguments).json();
+        EXPECT_EQ(keys_of(json), documented("plan"));
+        Keys keys = documented("plan row");
+        keys.merge(documented("auto row"));
+        EXPECT_EQ(keys_of(json["rows"][0]), keys);
+        EXPECT_EQ(json["rows"][0]["status"], "ok");
+        const auto frontier = json["rows"][0]["frontier"];
+        ASSERT_FALSE(frontier.empty());
+        EXPECT_EQ(keys_of(frontier[0]), documented("frontier point"));
+        EXPECT_EQ(std::count_if(frontier.begin(), frontier.end(),
+                                [](const auto& point) { return point["chosen"] == true; }),
+                  1);
+    }
+}
+
+TEST_F(AutoPlanCommand, WritesTheFrontier) {
+    const std::string csv_path = folder_ / "frontier.csv";
+    EXPECT_EQ(search({"--gpu", "t4", "--batch", "8", "-o", csv_path}).exit_code, 0);
+    std::stringstream csv;
+    csv << std::ifstream(csv_path).rdbuf();
+    EXPECT_THAT(csv.str(), AllOf(testing::StartsWith("model,head,gpu,"), HasSubstr(",true\n")));
+    const Ran ran = search({"--gpu", "t4", "--batch", "8", "--json", "-o", folder_ / "f.json"});
+    std::ifstream file(folder_ / "f.json");
+    EXPECT_EQ(nlohmann::json::parse(file), ran.json());
+}
+
+TEST_F(AutoPlanCommand, ChoosesAmongTheRecipesThatAreNamed) {
+    const auto row = search({"--gpu", "t4", "--batch", "8", "--recipe", "original,checkpoint",
+                             "--budget", "800MiB", "--json"})
+                         .json()["rows"][0];
+    EXPECT_EQ(row["candidates"], 2);
+    EXPECT_THAT(row["recipe"].get<std::string>(), HasSubstr("checkpoint"));
+}
+
+TEST_F(AutoPlanCommand, RefusesWrongUsageInOneSentence) {
+    expect_failure({"--traces", folder_ / "traces"}, 2, "leave out --traces");
+    expect_failure({"--recipe", "tempo@0-2"}, 2, "chooses the layers of a recipe itself");
+    expect_failure({"--recipe", "original,tempo,optimizer=sgd"}, 2, "optimizer");
+    expect_failure({"--recipe", "tempo,tempo-published"}, 2, "kernels");
+    expect_failure({"--recipe", "tempu"}, 2, "tempo");
+    expect_failure({"--batch", "0"}, 2, "at least 1");
+}
+
+TEST_F(AutoPlanCommand, FailsWithTheReasonWhereNothingFits) {
+    expect_failure({"--gpu", "t4", "--budget", "510MiB"}, 1, "the recipe that takes least");
+    expect_failure({"--gpu", "mi300x"}, 1, "weighs memory against time");
+    expect_failure({"--gpu", "t4", "--recipe", "flash"}, 1, "no fp32 kernel");
+}
+
+}  // namespace
