@@ -9,7 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "tests" / "validation"
 PUBLISHED = FOLDER / "published.json"
 PREDICTED = FOLDER / "predicted.json"
-STANDINGS = ("judged", "calibration", "reported")
+STANDINGS = ("judged", "calibration", "closed form", "reported")
+ASSETS = ("gpus.json", "setups.json", "calibration.json")
+CHANGELOG = ROOT / "CHANGELOG.md"
 KINDS = ("batch", "time", "memory", "ratio")
 
 
@@ -54,6 +56,57 @@ def assets_sources():
     return sources
 
 
+def set_up_choices():
+    """Choices in the setups that have no source of their own, as SETUP.FIELD."""
+    return {f"{setup['id']}.{field}" for setup in read(ROOT / "assets" / "setups.json")["setups"]
+            for field in setup}
+
+
+def constant_name(table, row):
+    """What a row of constants is, without its value: its table, and what selects it."""
+    selectors = ("tier", "gpus", "min_compute_capability", "type", "name", "m", "n", "kernel",
+                 "kernel_set", "implementation", "state")
+    parts = [row[key] for key in selectors if key in row]
+    return " ".join([table, *(" ".join(one) if isinstance(one, list) else str(one)
+                              for one in parts)])
+
+
+def constants():
+    """(name, source) of every constant in the calibration, and of the setups' figures."""
+    found = []
+    for table, entry in read(ROOT / "assets" / "calibration.json").items():
+        if isinstance(entry, list):
+            found += [(constant_name(table, row), row["source"]) for row in entry]
+        elif "value" in entry:
+            found.append((table, entry["source"]))
+        elif table != "sources":
+            found += [(f"{table}.{key}", one["source"]) for key, one in entry.items()]
+    for setup in read(ROOT / "assets" / "setups.json")["setups"]:
+        found += [(field, one["source"]) for field, one in setup.items()
+                  if isinstance(one, dict) and "source" in one]
+        found += [("context", one["source"]) for one in setup["context"]]
+    return list(dict.fromkeys(found))
+
+
+def left_out_constants(published, one):
+    """Names of the constants that a source's rows fixed: the replaced ones, and those that stay."""
+    by_id = {row["id"]: row for row in all_rows(published)}
+
+    def is_from(key):
+        return any(name in one["sources"] or by_id.get(name, {}).get("source") in one["sources"]
+                   for name in published["calibrated_by"].get(key, []))
+
+    replaced = {constant_name(table, row) for table, rows in one["calibration"].items()
+                for row in rows}
+    fixed = [name for name, source in constants() if is_from(source)]
+    # A replacement that names no card holds for all of them.
+    gone = [name for name in fixed if name in replaced
+            or any(name.endswith(" " + other.partition(" ")[2]) for other in replaced
+                   if other.startswith("efficiencies "))]
+    choices = [key for key in published["calibrated_by"].keys() & set_up_choices() if is_from(key)]
+    return gone, [name for name in fixed if name not in gone] + sorted(choices)
+
+
 def row_problems(row, published, by_id):
     """What is wrong with one row."""
     problems = []
@@ -88,17 +141,18 @@ def calibration_problems(published, by_id):
     """Whether every constant's source says which rows it used, and none of them is judged."""
     problems = []
     used_by = published["calibrated_by"]
-    constants = assets_sources()
-    for key in sorted(constants.keys() - used_by.keys()):
+    texts = assets_sources()
+    for key in sorted(texts.keys() - used_by.keys()):
         problems.append(
             f"calibrated_by lacks '{key}' of assets/: list what it was fitted on"
         )
-    for key in sorted(used_by.keys() - constants.keys()):
-        problems.append(f"calibrated_by has '{key}', which no constant in assets/ is from")
+    for key in sorted(used_by.keys() - texts.keys() - set_up_choices()):
+        problems.append(f"calibrated_by has '{key}', which is neither the source of a constant in "
+                        "assets/ nor a choice of a setup")
     used = {name for names in used_by.values() for name in names}
     for name in sorted(used - published["sources"].keys() - by_id.keys()):
         problems.append(f"calibrated_by names '{name}', which is neither a source nor a row")
-    for key, text in constants.items():
+    for key, text in texts.items():
         for source, about in published["sources"].items():
             rows = [n for n in used_by.get(key, []) if by_id.get(n, {}).get("source") == source]
             speaks_of = re.search(rf"\b{re.escape(about['name'])}\b", text)
@@ -108,7 +162,7 @@ def calibration_problems(published, by_id):
     for row in by_id.values():
         parts = [by_id[part] for part in row.get("of", []) if part in by_id] + [row]
         fitted = any(part["id"] in used or part["source"] in used for part in parts)
-        if row["standing"] == "judged" and fitted and not row.get("exact"):
+        if row["standing"] == "judged" and fitted:
             problems.append(f"{row['id']}: is judged, and a constant was fitted on it")
         if row["standing"] == "calibration" and not fitted:
             problems.append(f"{row['id']}: is called calibration, and no constant used it")
@@ -135,6 +189,48 @@ def published_problems(published):
     return problems or calibration_problems(published, by_id)
 
 
+def assets_hash(name):
+    """Of what a file of assets/ says, however it is laid out."""
+    content = json.dumps(read(ROOT / "assets" / name), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def project_version():
+    """The version that CMakeLists.txt gives the program."""
+    text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    return re.search(r"project\(temposcope VERSION (\S+)", text).group(1)
+
+
+def made_with_now():
+    return {"version": project_version(), **{name: assets_hash(name) for name in ASSETS}}
+
+
+def made_with_problems(predicted):
+    """What has changed since the rows were predicted."""
+    then = predicted.get("made_with", {})
+    problems = []
+    for name, now in made_with_now().items():
+        if then.get(name) != now:
+            what = "version of the program" if name == "version" else f"assets/{name}"
+            problems.append(f"the rows were predicted with another {what} ({then.get(name)}, now "
+                            f"{now}); run scripts/validate")
+    return problems
+
+
+def published_count(published):
+    """Figures that others have published: no quotients of them, and no closed forms."""
+    return sum(row["value"] != "ratio" and row["standing"] != "closed form"
+               for row in all_rows(published))
+
+
+def changelog_problems(published):
+    """Whether the changelog counts the figures as they are."""
+    sentence = f"{published_count(published)} published figures"
+    if sentence in CHANGELOG.read_text(encoding="utf-8"):
+        return []
+    return [f"CHANGELOG.md does not say '{sentence}'"]
+
+
 def predicted_problems(published, predicted):
     """Rows that have not been predicted, or by another command than the one they name now."""
     problems = []
@@ -152,7 +248,8 @@ def predicted_problems(published, predicted):
 def fingerprint(row):
     """Of what a prediction depends on beside the program: commands, and what is read from them."""
     parts = [*command_of(row), row["value"]]
-    for field in ("select", "accumulation", "scale", "tflop", "interval"):
+    for field in ("select", "accumulation", "scale", "tflop", "interval", "set_ups",
+                  "next_batch"):
         if field in row:
             parts.append(f"{field}={json.dumps(row[field], sort_keys=True)}")
     return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:12]

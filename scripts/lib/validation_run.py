@@ -14,10 +14,18 @@ import validation_data as data
 
 GIB = 1 << 30
 MIB = 1 << 20
-# What the interval of a batch covers (the goal of the issue): context, and fragmentation beyond the
-# simulator's.
+# What the interval of a batch covers: a context that much larger or smaller, and fragmentation
+# beyond the simulator's.
 CONTEXT_BYTES = GIB // 5
 FRAGMENTATION = 0.04
+# Other choices for a set-up of 2022: contexts of a 2080 Ti and of a 3090 (pytorch#49877), and
+# torch's copies of the gradients, which apex's data parallelism does without.
+OTHER_SET_UPS = {
+    "context 880 MiB": {"context": [{"mib": 880, "source": "neutral"}]},
+    "context 1490 MiB": {"context": [{"mib": 1490, "source": "neutral"}]},
+    "copies of the gradients": {"ddp_buckets": "copy"},
+}
+PLAN_FILE = "plan.json"
 # Modules whose backward gives the gradient of a layer's input.
 PROJECTIONS = (".query", ".key", ".value", ".c_attn")
 
@@ -27,7 +35,11 @@ class RunError(Exception):
 
 
 class DoesNotFit(RunError):
-    """A batch that does not fit: a result, not a failure."""
+    """A batch that does not fit: a result, not a failure. `reason` says by how much."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
 
 
 class Runner:
@@ -57,13 +69,15 @@ class Runner:
 
     def _run(self, commands, settings, folder):
         for command in commands:
+            arguments = shlex.split(command)
+            if arguments[0] == "plan":
+                # Written even where no row is possible, when nothing is printed.
+                arguments += ["-o", PLAN_FILE]
             done = subprocess.run(
-                [self.program, *shlex.split(command)], cwd=folder, capture_output=True, text=True,
+                [self.program, *arguments], cwd=folder, capture_output=True, text=True,
                 env={**os.environ, "XDG_CONFIG_HOME": str(settings)}, check=False)
             if done.returncode != 0:
-                sentence = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-                raise (DoesNotFit if "needs" in sentence and "fits" in sentence else RunError)(
-                    f"temposcope {command}: {sentence}")
+                raise failure(command, done, folder / PLAN_FILE)
         table = folder / "ops.csv"
         if table.exists():
             with table.open(newline="") as file:
@@ -84,28 +98,66 @@ class Runner:
             result["value"] = READERS[row["value"].partition(".")[0]](row, answer)
             if row.get("interval"):
                 result["low"], result["high"] = self._interval(row, answer["rows"][0])
+            if row.get("set_ups"):
+                result["set_ups"] = self._other_set_ups(row, answer["rows"][0]["setup"])
+            if row.get("next_batch"):
+                result["at_next"] = self._at_next(row, settings)
         except DoesNotFit as error:
-            result.update(value=None, note=str(error).rpartition("original: ")[2])
+            result.update(value=None, note=error.reason)
         return result
+
+    def _other_set_ups(self, row, setup_id):
+        """The largest batches under OTHER_SET_UPS."""
+        batches = {}
+        for name, changes in OTHER_SET_UPS.items():
+            settings = self.settings(name, setups=setups_with(setup_id, **changes))
+            answer = self.answer(data.command_of(row), settings)
+            batches[name] = answer["rows"][0]["max_batch_size"]
+        return batches
+
+    def _at_next(self, row, settings):
+        """Bytes of the step at the batch that did not fit any more."""
+        command = f"{row['command']} --batch {row['next_batch']}"
+        plan = self.answer([command], settings)["rows"][0]
+        return {"capacity_bytes": capacity_of(plan),
+                "peak_reserved_bytes": plan["peak_reserved_bytes"],
+                "peak_by_class": plan["peak_by_class"]}
 
     def _interval(self, row, plan):
         """The largest batches that less and more memory for tensors would leave."""
         context = plan["terms"]["context_bytes"]
-        capacity = plan["usable_bytes"] - context - plan["terms"]["nccl_bytes"]
+        capacity = capacity_of(plan)
         least = (capacity - CONTEXT_BYTES) * (1 - FRAGMENTATION)
         ends = []
         for name, moved in (("low", capacity - least), ("high", -CONTEXT_BYTES)):
-            setups = setups_with_context(plan["setup"], (context + moved) / MIB)
+            mib = round((context + moved) / MIB)
+            setups = setups_with(plan["setup"], context=[{"mib": mib, "source": "neutral"}])
             settings = self.settings(f"{name}-{row['id']}", setups=setups)
             ends.append(self.answer(data.command_of(row), settings)["rows"][0]["max_batch_size"])
         return ends
 
 
-def setups_with_context(setup_id, mib):
-    """A user's setups.json in which a setup has another context."""
+def failure(command, done, plan_file):
+    """What a failed command means: a plan whose only row does not fit is a result."""
+    if plan_file.exists():
+        row = data.read(plan_file)["rows"][0]
+        if row["status"] == "does_not_fit":
+            return DoesNotFit(row["reason"])
+    sentence = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    return RunError(f"temposcope {command}: {sentence}")
+
+
+def capacity_of(plan):
+    """What tensors may take on the card."""
+    terms = plan["terms"]
+    return plan["usable_bytes"] - terms["context_bytes"] - terms["nccl_bytes"]
+
+
+def setups_with(setup_id, **changes):
+    """A user's setups.json in which a setup has other fields."""
     setups = data.read(data.ROOT / "assets" / "setups.json")
     setup = copy.deepcopy(next(one for one in setups["setups"] if one["id"] == setup_id))
-    setup["context"] = [{"mib": round(mib), "source": "neutral"}]
+    setup.update(changes)
     return {"sources": setups["sources"], "setups": [setup]}
 
 
@@ -196,3 +248,11 @@ def replays(program, samples):
         rate = answer["address_match_rate"]
         found.append({"file": file.name, **{key: answer[key] for key in keys}, "rate": rate})
     return found
+
+
+def version(program):
+    """The program's own, as in: temposcope 0.1.0."""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunError(f"{program} does not say its version")
+    return done.stdout.split()[-1]

@@ -14,8 +14,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
 
 import validation_data as data  # noqa: E402
+import validation_findings as findings  # noqa: E402
 import validation_page as page  # noqa: E402
 import validation_run as run  # noqa: E402
+from validation_book import Book  # noqa: E402
 
 
 class Repository(unittest.TestCase):
@@ -72,6 +74,20 @@ class Rules(unittest.TestCase):
         self.published["calibrated_by"]["ff1"] = []
         self.assert_reported("the constant source 'ff1' speaks of mli")
 
+    def test_no_flag_makes_a_fitted_row_judged(self):
+        row = self.row("judged")
+        row.update(source="ivanov", exact="counted, not fitted")
+        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+
+    def test_a_choice_of_a_setup_calibrates_as_a_constant_does(self):
+        row = self.row("judged")
+        self.published["calibrated_by"]["tempo-2022.ddp_buckets"].append(row["id"])
+        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+
+    def test_a_choice_is_of_a_setup_that_there_is(self):
+        self.published["calibrated_by"]["tempo-2022.colour"] = []
+        self.assert_reported("calibrated_by has 'tempo-2022.colour'")
+
     def test_judged_and_calibration_rows_are_in_groups_of_their_own(self):
         group = next(one for one in self.published["groups"] if one["id"] == "rate")
         group["rows"].append(self.row("calibration"))
@@ -81,6 +97,76 @@ class Rules(unittest.TestCase):
         self.row("judged")["command"] += " --budget 8GiB"
         problems = data.predicted_problems(self.published, self.predicted)
         self.assertIn("was predicted by another command", "\n".join(problems))
+
+    def test_other_assets_or_another_program_need_other_predictions(self):
+        self.assertEqual(data.made_with_problems(self.predicted), [])
+        for name in ("version", *data.ASSETS):
+            changed = copy.deepcopy(self.predicted)
+            changed["made_with"][name] = "0"
+            self.assertIn(name if name != "version" else "version of the program",
+                          "\n".join(data.made_with_problems(changed)))
+
+    def test_quotients_and_closed_forms_are_no_published_figures(self):
+        rows = data.all_rows(self.published)
+        count = data.published_count(self.published)
+        self.assertLess(count, len(rows))
+        self.row("closed form")["standing"] = "reported"
+        self.assertEqual(data.published_count(self.published), count + 1)
+        self.assertIn("CHANGELOG.md does not say",
+                      "\n".join(data.changelog_problems(self.published)))
+
+    def test_what_a_source_fixed_is_replaced_or_named_as_staying(self):
+        mli = next(one for one in self.published["leave_out"] if one["id"] == "mli")
+        gone, stays = data.left_out_constants(self.published, mli)
+        self.assertIn("bandwidth rtx3090ti", gone)
+        self.assertIn("gemm.half_k", stays)
+        del mli["calibration"]["bandwidth"]
+        self.assertIn("bandwidth rtx3090ti", data.left_out_constants(self.published, mli)[1])
+
+    def test_a_batch_that_ran_and_does_not_fit_misses_its_goal(self):
+        book = Book(self.published, self.predicted)
+        self.assertIn("tempo.fp32.tempo.rate", [row["id"] for row in book.ran()])
+        for row in book.ran():
+            self.predicted["rows"][row["id"]]["value"] = 1.0
+        row = book.ran()[0]
+        self.assertEqual(self.fit_line()[3], "met")
+        self.predicted["rows"][row["id"]]["value"] = None
+        self.assertEqual(self.fit_line()[2:], (f"{len(book.ran()) - 1} of {len(book.ran())}",
+                                               "**missed**"))
+
+    def fit_line(self):
+        return list(page.memory_lines(Book(self.published, self.predicted)))[1]
+
+    def test_no_goal_is_judged_with_what_only_calibrates_or_copies(self):
+        verdicts = {line[0]: line[3] for line in page.goal_lines(Book(self.published,
+                                                                      self.predicted))}
+        for begin in ("Largest batch", "Peak memory", "The same, their source left out"):
+            name = next(one for one in verdicts if one.startswith(begin))
+            self.assertEqual(verdicts[name], "not judged")
+
+    def test_times_are_as_readme_and_the_planners_page_say(self):
+        """Typically within 10 %, at worst 30 %: of the judged rows."""
+        book = Book(self.published, self.predicted)
+        sizes = sorted(abs(error) for error in book.errors(book.judged("rate")))
+        self.assertLess(sizes[len(sizes) // 2], 0.10)
+        self.assertLess(sizes[-1], 0.30)
+        for name in ("README.md", "docs/planner.md"):
+            text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+            self.assertIn("typically within 10 %, at worst 30 %, of published ones", text)
+
+    def test_numbers_in_findings_follow_the_predictions(self):
+        text = "{too_high:rate:16} {worst:x}"
+        with self.assertRaisesRegex(data.DataError, "the field 'worst'"):
+            findings.filled_in(Book(self.published, self.predicted), text)
+        with self.assertRaisesRegex(data.DataError, "the row 'x'"):
+            findings.filled_in(Book(self.published, self.predicted), "{error:x}")
+        for row in next(one for one in self.published["groups"] if one["id"] == "rate")["rows"]:
+            self.predicted["rows"][row["id"]]["value"] = row["published"] * 1.5
+        book = Book(self.published, self.predicted)
+        rows = findings.rows_of(book, "rate", "16")
+        self.assertEqual(findings.filled_in(book, "{too_high:rate:16}, {lean:rate:16}"),
+                         f"{len(rows)} of {len(rows)}, +50.0 %")
+        self.assertEqual(findings.filled_in(book, "{span:lambda[.]a10[.].*}"), "+50.0 %")
 
     def test_the_page_follows_the_predictions(self):
         row = self.row("judged")
@@ -125,22 +211,26 @@ class Reading(unittest.TestCase):
 class Running(unittest.TestCase):
     """Against a program that only fails."""
 
-    def predict(self, sentence):
+    def predict(self, status):
+        """The answer about a plan whose file says that status."""
+        plan = '{"rows": [{"status": "%s", "reason": "Batch 28 needs 2 GiB; batch 27 fits."}]}'
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "program"
-            program.write_text(f"#!/bin/sh\necho '{sentence}' >&2\nexit 1\n")
+            written = f"echo '{plan % status}' > plan.json\n" if status else ""
+            program.write_text(f"#!/bin/sh\n{written}echo 'it needs more than fits' >&2\nexit 1\n")
             program.chmod(0o755)
             row = {"id": "x", "value": "plan.max_batch_size", "command": "plan"}
             return run.Runner(str(program), 1).predict([row])["x"]
 
     def test_a_batch_that_does_not_fit_is_a_result(self):
-        answer = self.predict("No row is possible. original: Batch 28 needs 2 GiB; batch 27 fits.")
+        answer = self.predict("does_not_fit")
         self.assertIsNone(answer["value"])
         self.assertEqual(answer["note"], "Batch 28 needs 2 GiB; batch 27 fits.")
 
-    def test_any_other_failure_is_none(self):
-        with self.assertRaisesRegex(run.RunError, "worker is missing"):
-            self.predict("the worker is missing")
+    def test_any_other_failure_is_none_whatever_its_words(self):
+        for status in ("not_supported", None):
+            with self.assertRaisesRegex(run.RunError, "it needs more than fits"):
+                self.predict(status)
 
 
 if __name__ == "__main__":
