@@ -25,9 +25,7 @@ find_program(TEMPOSCOPE_CCACHE ccache DOC "compiler cache; empty for none")
 if(TEMPOSCOPE_CCACHE)
   foreach(language C CXX CUDA)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      # What ccache's manual asks for with precompiled headers.
-      set(CMAKE_${language}_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${TEMPOSCOPE_CCACHE}")
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/ccache-launcher;${TEMPOSCOPE_CCACHE}")
     endif()
   endforeach()
   message(STATUS "Compiler cache: ${TEMPOSCOPE_CCACHE}")
