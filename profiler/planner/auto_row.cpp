@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 namespace profiler {
@@ -204,26 +205,30 @@ private:
             search_.family().unlimited_memory(batch_size, search_.memory_options());
         if (!own_peaks) return tl::unexpected(own_peaks.error());
         const double share = chosen.time.total_ns() / choice.scene.own_step_ns - 1;
-        const std::string cost = share >= 0 ? fmt::format("{} more time", percent(share))
-                                            : fmt::format("{} less time", percent(-share));
         std::string text = words.text;
         text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-        const char* verb = words.is_plural ? "buy" : "buys";
-        if (batch_size > own_max_batch_) {
-            row_.sentence = fmt::format(
-                "{} {} batch {} for {} a step than {}, which {}{}.", text, verb, batch_size, cost,
-                own,
-                own_max_batch_ > 0
-                    ? fmt::format("ends at batch {}", own_max_batch_)
-                    : fmt::format(
-                          "does not fit at batch {}: it needs {} more than there is", batch_size,
-                          format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes())),
-                compared_rates(batch_size, chosen));
-        } else {
+        if (batch_size <= own_max_batch_) {
             row_.sentence =
-                fmt::format("{} {} {} a step than {} at batch {}, which fits, too.", text,
-                            words.is_plural ? "take" : "takes", cost, own, batch_size);
+                fmt::format("{} {} {} {} time a step than {} at batch {}, which fits, too.", text,
+                            words.is_plural ? "take" : "takes", percent(std::abs(share)),
+                            share < 0 ? "less" : "more", own, batch_size);
+            return {};
         }
+        const std::string limit =
+            own_max_batch_ > 0
+                ? fmt::format("ends at batch {}", own_max_batch_)
+                : fmt::format(
+                      "does not fit at batch {}: it needs {} more than there is", batch_size,
+                      format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes()));
+        const std::string bargain =
+            share < 0
+                ? fmt::format("{} batch {} and {} {} less time a step than {}",
+                              words.is_plural ? "allow" : "allows", batch_size,
+                              words.is_plural ? "take" : "takes", percent(-share), own)
+                : fmt::format("{} batch {} for {} more time a step than {}",
+                              words.is_plural ? "buy" : "buys", batch_size, percent(share), own);
+        row_.sentence = fmt::format("{} {}, which {}{}.", text, bargain, limit,
+                                    compared_rates(batch_size, chosen));
         return {};
     }
 
