@@ -13,6 +13,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -132,6 +133,23 @@ std::string today() {
     return fmt::format("{:%Y-%m-%d}", day);
 }
 
+/// What could not be written after a minute, and can be known before.
+models::Result<void> check_before(const fs::path& folder) {
+    if (const auto sound = profiler::load_planner_data(folder); !sound) {
+        return tl::unexpected(sound.error());
+    }
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
+        return models::fail(
+            "Your planner data cannot be written into {}: make it a folder of yours, or name "
+            "another "
+            "one with XDG_CONFIG_HOME.",
+            folder.string());
+    }
+    return {};
+}
+
 }  // namespace
 
 Outcome run_calibration(const std::string& device, Output& output) {
@@ -148,9 +166,7 @@ Outcome run_calibration(const std::string& device, Output& output) {
                          "There is no folder for your calibration: set HOME or XDG_CONFIG_HOME.");
     }
     // What is wrong with the files that are there shows before a minute is spent.
-    if (const auto sound = profiler::load_planner_data(folder); !sound) {
-        return failed(sound.error());
-    }
+    if (const auto ok = check_before(folder); !ok) return failed(ok.error());
     const auto speed = measure(measured_device(device));
     if (!speed) return tl::unexpected(speed.error());
     // Read now: somebody may have edited them meanwhile.

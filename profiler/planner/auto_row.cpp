@@ -15,7 +15,7 @@ namespace profiler {
 namespace {
 
 /// How often the best batch is looked for again after the simulator said that less fits.
-constexpr int kMostRounds = 4;
+constexpr int kMostRounds = 8;
 
 /// "1.4 %".
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -97,7 +97,11 @@ private:
             auto choice = choose_at(point.scene.batch_size);
             if (!choice) return choice;
             if (!*choice) {
-                limit_bytes = point.fastest.peak_bytes - 1;
+                const auto simulated = search_.simulate(point.scene, point.fastest);
+                if (!simulated) return tl::unexpected(simulated.error());
+                const int64_t over_bytes =
+                    (*simulated)->peaks.peak_reserved_bytes - search_.capacity_bytes();
+                limit_bytes = point.fastest.peak_bytes - std::max<int64_t>(over_bytes, 1);
                 continue;
             }
             const int64_t peak_bytes = (*choice)->mixes[(*choice)->index].peak_bytes;
@@ -106,6 +110,8 @@ private:
             if (agrees) break;
             limit_bytes = peak_bytes;
         }
+        // What fits without a search is not given up.
+        if (!best && own_max_batch_ > 0) return choose_at(own_max_batch_);
         return best;
     }
 
@@ -222,7 +228,7 @@ private:
                       format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes()));
         const std::string bargain =
             share < 0
-                ? fmt::format("{} batch {} and {} {} less time a step than {}",
+                ? fmt::format("{} batch {} and {} {} less time a step than {} would there",
                               words.is_plural ? "allow" : "allows", batch_size,
                               words.is_plural ? "take" : "takes", percent(-share), own)
                 : fmt::format("{} batch {} for {} more time a step than {}",
@@ -305,6 +311,10 @@ private:
             if (point.scene.batch_size <= choice.scene.batch_size) continue;
             if (points.size() > 1) {
                 points.push_back(point_of(point.scene, point.fastest));
+                // Of the row's own recipe it is known what fits.
+                const bool fits = points.back().batch_size <= own_max_batch_ ||
+                                  points.back().recipe != own_.workload.recipe_name;
+                if (!fits) points.pop_back();
                 continue;
             }
             const auto next = simulated_point(point.scene, point.fastest);  // the neighbour

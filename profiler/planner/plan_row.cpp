@@ -151,14 +151,23 @@ private:
                                 : valid.error().message;
             return;
         }
+        const std::string_view place =
+            request_.budget_bytes ? std::string_view("the budget") : row_.gpu->id;
+        if (capacity_bytes_ <= 0) {
+            row_.reason = fmt::format(
+                "The {} of {} are less than what CUDA takes before the first tensor: a context of "
+                "{}{}.",
+                format_bytes(memory_.usable_bytes), place, format_bytes(memory_.context_bytes),
+                request_.parallel.num_gpus > 1 ? ", and NCCL" : "");
+            return;
+        }
         const auto memory = family_.unlimited_memory(batch_size, options_);
         if (!memory) return refuse(memory.error().message);
-        const int64_t over = std::max(memory->peak_allocated_bytes, memory->peak_reserved_bytes) -
-                             std::max<int64_t>(capacity_bytes_, 0);
+        const int64_t over =
+            std::max(memory->peak_allocated_bytes, memory->peak_reserved_bytes) - capacity_bytes_;
         row_.reason = fmt::format(
             "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
-            format_bytes(memory->peak_reserved_bytes), format_bytes(over),
-            request_.budget_bytes ? "the budget" : row_.gpu->id,
+            format_bytes(memory->peak_reserved_bytes), format_bytes(over), place,
             *row_.max_batch_size > 0 ? fmt::format("; batch {} fits", *row_.max_batch_size) : "");
     }
 
@@ -211,6 +220,15 @@ private:
     int64_t capacity_bytes_ = 0;  // for tensors
 };
 
+bool uses_fused_attention(const models::Workload& workload) {
+    const auto recipes = models::recipes_in(workload);
+    return std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
+        return recipe.attention == models::Attention::kFlash ||
+               recipe.attention == models::Attention::kEfficient ||
+               recipe.attention == models::Attention::kCudnn;
+    });
+}
+
 }  // namespace
 
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
@@ -229,6 +247,14 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                                         request.setup->torch, gpu.id, row.setup->id));
     }
     if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
+    if (uses_fused_attention(workload)) {
+        row.notes.push_back("fused attention's times rest on charts of the kernels alone");
+        if (row.setup->torch.starts_with("1.")) {
+            row.notes.push_back(fmt::format(
+                "PyTorch {} of {} has no fused attention: that of 2.0 is assumed in its place",
+                row.setup->torch, row.setup->id));
+        }
+    }
     return row;
 }
 

@@ -149,7 +149,9 @@ models::Result<PlannerData> load_planner_data(const std::filesystem::path& folde
         },
         [&](Calibration calibration) { data.calibration = std::move(calibration); });
     if (!ok) return tl::unexpected(ok.error());
-    if (const auto problem = NameCheck(data).problem()) return models::fail("{}", *problem);
+    if (const auto problem = NameCheck(data).problem()) {
+        return models::fail("{} Mend or remove that row in {}.", *problem, folder.string());
+    }
     return data;
 }
 

@@ -84,6 +84,8 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
                    "capability 8.0");
     expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
     expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than the budget has");
+    expect_failure({"--budget", "300MiB", "--gpu", "t4"}, 1,
+                   "less than what CUDA takes before the first tensor: a context of 500 MiB");
     // Another length was not traced.
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }

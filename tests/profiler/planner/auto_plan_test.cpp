@@ -171,6 +171,25 @@ TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
     EXPECT_THAT(row.why, HasSubstr("No recipe is faster"));
 }
 
+/// Where batches are large, rounding makes the search's own estimate end a little beyond the card.
+TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
+    for (int64_t size_mib = 400; size_mib <= 25600; size_mib *= 2) {
+        const Gpu gpu = card(size_mib * kMiB);
+        AutoRequest request = request_for(gpu);
+        request.candidates.push_back(models::parse_recipe("original").value());
+        const AutoRow row = search(request);
+        ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+        PlanRequest one = request.plan;
+        one.workloads = {workload("original")};
+        const PlanRow plain = make_plan(one, data(), tests::toy_source()).rows.at(0);
+        EXPECT_GE(row.row.sequences_per_s, plain.best_sequences_per_s * 0.98) << size_mib;
+        EXPECT_FALSE(row.frontier.empty()) << size_mib;
+        for (const FrontierPoint& point : row.frontier) {
+            EXPECT_LE(point.batch_size, *plain.max_batch_size) << size_mib;
+        }
+    }
+}
+
 /// As Tempo's release on a V100 in 16 bits: it reaches a larger batch, and is slower there.
 TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
     const Gpu gpu = card(700 * kMiB);
