@@ -181,8 +181,9 @@ void add_calibration_rows(const DeviceSpeed& speed, const std::string& id,
 void put_card(ordered_json& document, ordered_json card) {
     ordered_json& cards = document["gpus"];
     if (!cards.is_array()) cards = ordered_json::array();
+    const std::string id = card["id"];
     for (ordered_json& old : cards) {
-        if (!old.is_object() || old.value("id", "") != card["id"]) continue;
+        if (!old.is_object() || old.value("id", "") != id) continue;
         old = std::move(card);
         return;
     }
