@@ -39,6 +39,8 @@ Surface create_surface(const Page& page, ChartFormat format, std::string& bytes)
     if (format == ChartFormat::kPdf) {
         Surface pdf(cairo_pdf_surface_create_for_stream(append, &bytes, page.width, page.height));
         // Without a date of its own Cairo writes the present one: never the same bytes twice.
+        // 1.4 has transparency, and every LaTeX takes it without a warning.
+        cairo_pdf_surface_restrict_to_version(pdf.get(), CAIRO_PDF_VERSION_1_4);
         cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_CREATE_DATE,
                                        "2000-01-01T00:00:00Z");
         cairo_pdf_surface_set_metadata(pdf.get(), CAIRO_PDF_METADATA_TITLE, page.title.c_str());

@@ -116,7 +116,7 @@ TEST(ComparisonChart, WritesAPngOfTheScaledSize) {
 
 TEST(ComparisonChart, WritesOnePageOfPdf) {
     const std::string pdf = render(sample_view(), {.format = ChartFormat::kPdf});
-    EXPECT_THAT(pdf, StartsWith("%PDF-1."));
+    EXPECT_THAT(pdf, StartsWith("%PDF-1.4"));
     EXPECT_THAT(pdf, HasSubstr("/Count 1"));
     EXPECT_THAT(pdf, HasSubstr("Roboto")) << "text is text in the embedded font, not outlines";
     EXPECT_TRUE(pdf.ends_with("%%EOF\n"));
