@@ -173,12 +173,13 @@ Tensor Model::masked_lm_loss(const Tensor& hidden, const Batch& batch) const {
     x = (*transform_norm_)(activation(x, workload_));  // [B, S, H]
     const Scope decoder("decoder");
     const Tensor logits = at::linear(x, embeddings_->word_weight(), decoder_bias_);  // [B, S, V]
-    return cross_entropy(logits.view({-1, workload_.model.vocab_size}), batch.labels.view({-1}));
+    return cross_entropy(output_of(logits).view({-1, workload_.model.vocab_size}),
+                         batch.labels.view({-1}));
 }
 
 /// Hugging Face BertForQuestionAnswering: mean of the cross entropies of start and end.
 Tensor Model::span_loss(const Tensor& hidden, const Batch& batch) const {
-    const Tensor logits = (*span_)(hidden);  // [B, S, 2]
+    const Tensor logits = output_of((*span_)(hidden));  // [B, S, 2]
     const Scope scope("loss");
     const Tensor start = cross_entropy(logits.select(2, 0).contiguous(), batch.labels.select(1, 0));
     const Tensor end = cross_entropy(logits.select(2, 1).contiguous(), batch.labels.select(1, 1));
@@ -191,6 +192,10 @@ Tensor Model::next_token_loss(const Tensor& hidden, const Batch& batch) const {
     const Tensor logits = at::linear(hidden, embeddings_->word_weight());  // [B, S, V]
     return cross_entropy(logits.view({-1, workload_.model.vocab_size}).to(at::kFloat),
                          batch.labels.view({-1}));
+}
+
+Tensor Model::output_of(const Tensor& logits) const {
+    return has_master_weights(workload_.precision) ? logits.to(at::kFloat) : logits;
 }
 
 void Model::refresh() {

@@ -46,6 +46,8 @@ private:
     Tensor masked_lm_loss(const Tensor& hidden, const Batch& batch) const;
     Tensor span_loss(const Tensor& hidden, const Batch& batch) const;
     Tensor next_token_loss(const Tensor& hidden, const Batch& batch) const;
+    /// What the loss is computed of: with fp32 master weights apex O2 casts the model's output.
+    Tensor output_of(const Tensor& logits) const;
 
     Workload workload_;
     ParameterStore store_;

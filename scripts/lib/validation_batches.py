@@ -7,10 +7,6 @@ from validation_book import magnitude, number, table
 # BERT-large, whose batches DeepSpeed published.
 LAYERS = 24
 HEADS = 16
-VOCABULARY = 30522
-# A loss in fp32 has fp16 and fp32 logits, log-softmax and two gradients, 2 + 4 · 4 bytes a
-# logit, where one in fp16 has log-softmax and two gradients, 3 · 2 bytes.
-FP32_LOSS_BYTES = 2 + 4 * 4 - 3 * 2
 GB = 1e9
 
 BYTES_BEFORE = """At the next batch of each grid, which did not fit then, in decimal GB: what
@@ -18,8 +14,7 @@ tensors may take, what the plan has at its peak (`plan --batch N --json`), and w
 have. The last column is all of them over the first: at 100 % the published batch is explained.
 """
 BYTES_AFTER = """The terms that are not planned are upper bounds, and assumed: no log of that time
-tells them. 18 bytes a logit (fp16 and fp32 logits, fp32 log-softmax and two gradients) in the
-place of 6, one tensor of scores a layer, and gradients of 4 bytes a parameter.
+tells them. One tensor of scores a layer, and gradients of 4 bytes a parameter.
 """
 
 
@@ -48,7 +43,6 @@ def missing_bytes(row, at_next):
     batch = row["next_batch"]
     seq = int(re.search(r"--seq (\d+)", row["command"]).group(1))
     return {
-        "loss in fp32": FP32_LOSS_BYTES * batch * seq * VOCABULARY,
         "softmax's input": 2 * LAYERS * batch * HEADS * seq * seq,
         # Parameters are of 2 bytes here, their accumulated gradients of 4.
         "fp32 gradients": 2 * at_next["peak_by_class"]["parameter_bytes"],
@@ -90,6 +84,6 @@ def bytes_section(book):
                       gigabytes(static), gigabytes(rest), *map(gigabytes, missing),
                       magnitude(share_filled(row, at_next))])
     head = ["row", "batch", "tensors may take", "parameters, gradients, optimizer",
-            "activations, temporaries, cached", "loss in fp32, not planned",
-            "softmax's input, not planned", "fp32 gradients, not planned", "filled"]
+            "activations, temporaries, cached", "softmax's input, not planned",
+            "fp32 gradients, not planned", "filled"]
     return f"{BYTES_BEFORE}\n{table(head, lines)}\n{BYTES_AFTER}"

@@ -60,6 +60,13 @@ def span(book, pattern):
     return " to ".join(ends)
 
 
+def by_summaries(book, groups):
+    """Mean and worst against the rates that the programs sum up, start-up included."""
+    errors = [book.predicted_of(row) / row.get("summary", book.published_of(row)) - 1
+              for row in book.judged(groups)]
+    return "mean {}, worst {}".format(*map(magnitude, mean_and_worst(errors)))
+
+
 def left_out_mean(book, name, index):
     one = next(entry for entry in book.published["leave_out"] if entry["id"] == name)
     return magnitude(mean_and_worst(book.left_out(one)[index])[0])
@@ -75,6 +82,7 @@ FIELDS = {
     "beyond": beyond,
     "next_worst": next_worst,
     "span": span,
+    "by_summaries": by_summaries,
     "fitted": lambda book, name: left_out_mean(book, name, 0),
     "without": lambda book, name: left_out_mean(book, name, 1),
     "moved": batches.moved,
