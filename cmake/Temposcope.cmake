@@ -11,7 +11,8 @@
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
 #
-# PRECOMPILED plain, commands, tests or torch: which precompiled header its files use (cmake/Precompiled.cmake).
+# QUICK       its functions run once a command or once a frame, not once an event: -O1, which takes a fifth off compiling
+# PRECOMPILED plain, json, commands, tests, torch or torch_ops: which precompiled header its files use (cmake/Precompiled.cmake).
 # Include paths start at the repository's root.
 
 include(GoogleTest)
@@ -42,7 +43,7 @@ function(_temposcope_add_to_product target)
 endfunction()
 
 function(temposcope_add_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TYPE;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "QUICK" "NAME;TYPE;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
   _temposcope_check_arguments(temposcope_add_library)
   if(NOT arg_TYPE)
     set(arg_TYPE STATIC)
@@ -57,6 +58,9 @@ function(temposcope_add_library)
   add_library(${arg_NAME} ${arg_TYPE} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
   _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}")
+  if(arg_QUICK)
+    target_compile_options(${arg_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   if(NOT arg_TYPE STREQUAL "STATIC")
     _temposcope_add_to_product(${arg_NAME})
   endif()

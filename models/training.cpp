@@ -1,11 +1,11 @@
 #include "models/training.h"
 
 #include "models/autocast_scope.h"
+#include "models/observer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mul.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <mutex>
 #include <optional>
@@ -91,8 +91,7 @@ double Training::run_step(StepListener* listener) {
     }
     {
         const PhaseScope phase(listener, TrainingPhase::kBackward);
-        torch::autograd::backward({scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())},
-                                  {});
+        (scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())).backward();
     }
     if (listener) listener->on_gradients();
     {
@@ -104,6 +103,7 @@ double Training::run_step(StepListener* listener) {
 
 void Training::update_parameters() {
     const at::NoGradGuard no_grad;
+    const Scope scope("optimizer");
     std::vector<Tensor> gradients;
     for (const Parameter& parameter : model_.parameters()) {
         gradients.push_back(parameter.value.grad());
