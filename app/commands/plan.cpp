@@ -203,10 +203,11 @@ PlanProgress patient_progress(Progress& progress) {
     };
 }
 
-Result<void> write_rows(const std::string& path, const std::string& csv,
-                        const nlohmann::json& json) {
+template <typename MakeCsv>
+Result<void> write_rows(const std::string& path, const nlohmann::json& json,
+                        const MakeCsv& make_csv) {
     if (path.empty()) return {};
-    return write_file(path, path.ends_with(".csv") ? csv : json.dump(2) + "\n");
+    return write_file(path, path.ends_with(".csv") ? make_csv() : json.dump(2) + "\n");
 }
 
 /// Of others it makes no difference whose kernels Tempo's ops would run.
@@ -274,9 +275,8 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     const nlohmann::json json = auto_plan_json(plan, request.plan);
-    if (const auto ok = write_rows(options.output, auto_plan_csv(plan), json); !ok) {
-        return failed(ok.error());
-    }
+    const auto written = write_rows(options.output, json, [&] { return auto_plan_csv(plan); });
+    if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", plan.rows.front().row.reason);
     }
@@ -306,9 +306,8 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     const nlohmann::json json = plan_json(plan, *request);
-    if (const auto ok = write_rows(options.output, plan_csv(plan), json); !ok) {
-        return failed(ok.error());
-    }
+    const auto written = write_rows(options.output, json, [&] { return plan_csv(plan); });
+    if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
     }

@@ -50,15 +50,11 @@ std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const G
     vary(recipes, &Recipe::layer_norm, models::kLayerNormNames);
     vary(recipes, &Recipe::gelu, models::kGeluNames);
     vary(recipes, &Recipe::masks, models::kMasksNames);
+    // What another library does: there to be compared with, in memory and in time the worst.
     std::erase_if(recipes, [&](const Recipe& recipe) {
-        // What another library does: there to be compared with, in memory and in time the worst.
-        if (recipe.gelu == models::Gelu::kPython && recipe.gelu != workload.recipe.gelu)
-            return true;
-        models::Workload uniform = workload;
-        uniform.recipe = recipe;
-        return why_not_supported(uniform, gpu).has_value();
+        return recipe.gelu == models::Gelu::kPython && recipe.gelu != workload.recipe.gelu;
     });
-    return recipes;
+    return supported_recipes(std::move(recipes), workload, gpu);
 }
 
 models::Result<LayerTable> LayerTable::trace(models::Workload workload,

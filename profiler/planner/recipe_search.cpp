@@ -4,6 +4,7 @@
 #include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -49,13 +50,10 @@ models::Result<void> RecipeSearch::prepare() {
     if (!step) return tl::unexpected(step.error());
     limits_ = limits_of(row_, request_.plan, step->parameters);
 
-    std::vector<Recipe> recipes = request_.candidates;
-    std::erase_if(recipes, [&](const Recipe& recipe) {
-        models::Workload uniform = row_.workload;
-        uniform.recipe = recipe;
-        return why_not_supported(uniform, *row_.gpu).has_value();
-    });
-    if (request_.candidates.empty()) recipes = recipes_of_a_layer(row_.workload, *row_.gpu);
+    const std::vector<Recipe> recipes =
+        request_.candidates.empty()
+            ? recipes_of_a_layer(row_.workload, *row_.gpu)
+            : supported_recipes(request_.candidates, row_.workload, *row_.gpu);
     if (recipes.empty()) {
         return models::fail("{} runs none of the recipes that --recipe names.", row_.gpu->id);
     }
@@ -88,11 +86,7 @@ models::Result<void> RecipeSearch::add_checkpointed() {
             }
         }
     }
-    std::erase_if(recipes, [&](const Recipe& recipe) {
-        models::Workload uniform = row_.workload;
-        uniform.recipe = recipe;
-        return why_not_supported(uniform, *row_.gpu).has_value();
-    });
+    recipes = supported_recipes(std::move(recipes), row_.workload, *row_.gpu);
     if (recipes.empty()) return {};
     auto table = trace_table(recipes);
     if (!table) return tl::unexpected(table.error());

@@ -34,4 +34,14 @@ std::optional<std::string> why_not_supported(const models::Workload& workload, c
     return ok ? std::nullopt : std::optional(ok.error().message);
 }
 
+std::vector<models::Recipe> supported_recipes(std::vector<models::Recipe> recipes,
+                                              const models::Workload& workload, const Gpu& gpu) {
+    models::Workload uniform = workload;
+    std::erase_if(recipes, [&](const models::Recipe& recipe) {
+        uniform.recipe = recipe;
+        return why_not_supported(uniform, gpu).has_value();
+    });
+    return recipes;
+}
+
 }  // namespace profiler

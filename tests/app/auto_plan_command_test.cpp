@@ -29,11 +29,7 @@ protected:
 
     void expect_failure(const std::vector<std::string>& more, int exit_code,
                         const std::string& part) const {
-        const Ran ran = search(more);
-        EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
-        EXPECT_EQ(ran.out, "");
-        EXPECT_THAT(ran.err, AllOf(HasSubstr("temposcope: "), HasSubstr(part)));
-        EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+        expect_one_sentence(search(more), exit_code, part);
     }
 
     TemporaryFolder folder_;

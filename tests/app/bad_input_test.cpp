@@ -13,15 +13,10 @@ namespace {
 
 using namespace tests;
 using namespace profiler;
-using testing::AllOf;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 void expect_failure(const Ran& ran, const std::string& part) {
-    EXPECT_EQ(ran.exit_code, 1) << ran.err;
-    EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(ran.err, AllOf(StartsWith("temposcope: "), HasSubstr(part)));
-    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    expect_one_sentence(ran, 1, part);
     EXPECT_THAT(ran.err, testing::EndsWith(".\n"));
 }
 

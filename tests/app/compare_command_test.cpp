@@ -69,9 +69,7 @@ std::string failure_of(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "compare");
     arguments.insert(arguments.end(), {"--fail-if-peak-grows", "2%", "--json"});
     const Ran ran = run(arguments);
-    EXPECT_EQ(ran.exit_code, 1) << ran.err;
-    EXPECT_EQ(ran.out, "");
-    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    expect_one_sentence(ran, 1);
     return ran.err;
 }
 

@@ -14,7 +14,6 @@ namespace {
 using namespace tests;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 class PlanCommand : public testing::Test {
 protected:
@@ -36,11 +35,7 @@ protected:
 
     void expect_failure(const std::vector<std::string>& more, int exit_code,
                         const std::string& part) const {
-        const Ran ran = plan(more);
-        EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
-        EXPECT_EQ(ran.out, "");
-        EXPECT_THAT(ran.err, AllOf(HasSubstr("temposcope: "), HasSubstr(part)));
-        EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+        expect_one_sentence(plan(more), exit_code, part);
     }
 
     TemporaryFolder folder_;

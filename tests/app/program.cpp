@@ -5,11 +5,13 @@
 #include "tests/support/trace_builder.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -71,6 +73,15 @@ Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundi
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
             .out = redirected ? std::string() : read_file(out),
             .err = read_file(err)};
+}
+
+void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part) {
+    using namespace testing;
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, AllOf(StartsWith("temposcope: "), HasSubstr(part)));
+    EXPECT_THAT(ran.err, AnyOf(EndsWith(".\n"), EndsWith("?\n")));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -31,6 +31,10 @@ struct Surroundings {
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
+/// The command failed as every failure must: with this exit code, nothing on standard output and
+/// one sentence on standard error that has `part` in it.
+void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part = {});
+
 /// A folder that is gone after the test.
 class TemporaryFolder {
 public:

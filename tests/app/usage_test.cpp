@@ -8,11 +8,7 @@
 namespace {
 
 using namespace tests;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::EndsWith;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare",
                                          "replay",  "export", "open", "doctor"};
@@ -25,12 +21,7 @@ std::vector<std::string> capture(const std::vector<std::string>& more) {
 }
 
 void expect_usage_error(const std::vector<std::string>& arguments, const std::string& part) {
-    const Ran ran = run(arguments);
-    EXPECT_EQ(ran.exit_code, 2) << ran.err;
-    EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(ran.err, AllOf(StartsWith("temposcope: "), HasSubstr(part)));
-    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-    EXPECT_THAT(ran.err, AnyOf(EndsWith(".\n"), EndsWith("?\n")));
+    expect_one_sentence(run(arguments), 2, part);
 }
 
 TEST(Usage, HelpIsOnStandardOutputAndListsTheCommands) {
