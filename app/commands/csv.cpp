@@ -2,6 +2,7 @@
 
 #include "app/commands/csv_writer.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/analysis/throughput.h"
 
@@ -67,11 +68,14 @@ std::string ops_csv(const Trace& trace) {
 
 std::string steps_csv(const Trace& trace) {
     CsvWriter csv;
-    csv.row("step", "start_ns", "end_ns", "step_time_ns", "loss");
+    csv.row("step", "start_ns", "end_ns", "step_time_ns", "peak_allocated_bytes", "loss");
+    const MemoryCurve curve(trace);
     const bool has_loss = trace.run().source != Source::kPredicted;
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
+        const auto whole_step = curve.sample(step.start_ns, step.end_ns, 1);
         csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns,
+                whole_step.empty() ? 0 : whole_step.front().allocated_bytes,
                 has_loss ? fmt::to_string(step.loss) : std::string());
     }
     return csv.take();

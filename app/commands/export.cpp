@@ -22,7 +22,7 @@ const std::vector<std::string> kFormats{"svg", "png", "pdf", "html", "csv"};
 struct ExportOptions {
     std::vector<std::string> files;
     std::string format;
-    std::string table = "allocations";
+    std::string table;  // empty: not asked for
     std::string output;
 };
 
@@ -68,6 +68,12 @@ Outcome run_export(const ExportOptions& options, Output& output) {
             options.output,
             std::filesystem::path(options.output).stem().string() + "." + options.format);
     }
+    if (options.format != "csv" && !options.table.empty()) {
+        return fail_with(ExitCode::kUsage,
+                         "--table is of --to csv, and --to {} draws memory over time: leave one of "
+                         "them out.",
+                         options.format);
+    }
     if (options.format == "csv" && options.files.size() > 1) {
         return fail_with(ExitCode::kUsage, "--to csv takes one trace, not {}.",
                          options.files.size());
@@ -104,10 +110,9 @@ void add_export_command(CLI::App& program, Chosen& chosen) {
         ->check(CLI::IsMember(kFormats));
     command
         ->add_option("--table", options->table,
-                     "with --to csv: allocations, ledger, ops, steps or sweep")
+                     "with --to csv: allocations (without it), ledger, ops, steps or sweep")
         ->type_name("NAME")
-        ->check(CLI::IsMember({"allocations", "ledger", "ops", "steps", "sweep"}))
-        ->capture_default_str();
+        ->check(CLI::IsMember({"allocations", "ledger", "ops", "steps", "sweep"}));
     command->add_option("-o,--output", options->output, "file to write")
         ->type_name("FILE")
         ->required();

@@ -38,6 +38,16 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
     }
 }
 
+void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
+    for (const NamedTrace& named : traces) {
+        for (std::size_t i = 0; i < named.trace->health.size(); ++i) {
+            const auto note = named.trace->health[profiler::Id<profiler::HealthNote>(i)];
+            if (named.trace->text(note.code) != profiler::kMachineBusy) continue;
+            print_error(fmt::format("{}: {}", named.file, named.trace->text(note.explanation)));
+        }
+    }
+}
+
 nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
     nlohmann::json rows = nlohmann::json::array();
     for (const NamedTrace& named : traces) {
@@ -92,6 +102,7 @@ Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) 
         traces.push_back(std::move(*trace));
     }
     warn_about_losses(traces);
+    warn_about_busy_machine(traces);
     if (output.json()) {
         output.document(results_json(traces));
         return ExitCode::kOk;

@@ -1,7 +1,9 @@
 #include "app/commands/command.h"
+#include "app/commands/terminal.h"
 #include "app/commands/window.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 
@@ -16,8 +18,14 @@ void add_open_command(CLI::App& program, Chosen& chosen) {
         "hand.\n\n"
         "Example:\n"
         "  temposcope open out/original.tscope out/tempo.tscope\n");
-    command->callback(
-        [files, &chosen] { chosen.run = [files](Output&) { return open_window(*files); }; });
+    add_json_option(*command, chosen);
+    command->callback([files, &chosen] {
+        chosen.run = [files](Output& output) {
+            const Outcome outcome = open_window(*files);
+            if (outcome) output.document({{"files", *files}});
+            return outcome;
+        };
+    });
 }
 
 }  // namespace app

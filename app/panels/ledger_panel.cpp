@@ -109,10 +109,11 @@ void draw_summary(const LedgerView& view) {
 }
 
 /// What fits into the cell; the whole text as a tooltip where it does not.
-void fitted_text(const std::string& content, ImU32 color) {
+void fitted_text(const std::string& content, ImU32 color,
+                 std::string (*fit)(std::string_view, float) = fit_to) {
     const float width = ImGui::GetContentRegionAvail().x;
     if (text_width(content) <= width) return colored_text(color, content);
-    colored_text(color, fit_to(content, width));
+    colored_text(color, fit(content, width));
     ImGui::SetItemTooltip("%s", content.c_str());
 }
 
@@ -160,7 +161,7 @@ void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column
             return fitted_text(row.tensor, color);
         }
         case LedgerColumn::kScope:
-            return fitted_text(row.scope, palette().dim);
+            return fitted_text(row.scope, palette().dim, fit_path_to);
         case LedgerColumn::kOp:
             return fitted_text(row.op, color);
         case LedgerColumn::kShape:

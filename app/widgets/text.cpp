@@ -45,9 +45,16 @@ float text_width(std::string_view content) {
     return ImGui::CalcTextSize(content.data(), content.data() + content.size()).x;
 }
 
+namespace {
+double width_in_pixels(std::string_view content) { return text_width(content); }
+}  // namespace
+
 std::string fit_to(std::string_view content, float width) {
-    return profiler::fit_label(
-        content, width, [](std::string_view t) { return static_cast<double>(text_width(t)); });
+    return profiler::fit_label(content, width, width_in_pixels);
+}
+
+std::string fit_path_to(std::string_view path, float width) {
+    return profiler::fit_path(path, width, width_in_pixels);
 }
 
 namespace {

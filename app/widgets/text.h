@@ -25,6 +25,8 @@ void note_text(std::string_view content);
 float text_width(std::string_view content);
 /// As much of it as fits into `width` in the font in use; the middle gives way.
 std::string fit_to(std::string_view content, float width);
+/// The same of a module path: its start gives way.
+std::string fit_path_to(std::string_view path, float width);
 
 /// A small filled square before a label.
 void swatch(ImU32 color);

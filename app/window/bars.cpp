@@ -69,6 +69,7 @@ ChangeLine change_line(const char* label, int64_t from_bytes, int64_t to_bytes) 
 std::vector<ChangeLine> changes(const Selection& selection) {
     if (!selection.a || !selection.b || !selection.b->has_step) return {};
     const Document &a = *selection.a, &b = *selection.b;
+    if (a.workload != b.workload) return {};  // of two different steps a change says nothing
     std::vector<ChangeLine> lines{
         change_line("Peak", a.peak.allocated_bytes, b.peak.allocated_bytes),
         change_line("Kept", a.ledger.total_bytes, b.ledger.total_bytes)};

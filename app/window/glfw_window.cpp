@@ -8,6 +8,9 @@
 namespace app {
 namespace {
 
+constexpr int kLeastWidth = 720;
+constexpr int kLeastHeight = 480;
+
 // GLFW reports through a callback that has no user pointer.
 std::string& last_glfw_error() {
     static std::string text;
@@ -32,6 +35,23 @@ models::Error no_display() {
         display, because())};
 }
 
+/// No larger than what the screen has beside panels and docks.
+GlfwWindowOptions fit_to_screen(GlfwWindowOptions options) {
+    GLFWmonitor* const monitor = glfwGetPrimaryMonitor();
+    if (monitor == nullptr) return options;
+    int x = 0, y = 0, width = 0, height = 0;
+    glfwGetMonitorWorkarea(monitor, &x, &y, &width, &height);
+    float scale_x = 1, scale_y = 1;  // GLFW_SCALE_TO_MONITOR multiplies the size by these
+    glfwGetMonitorContentScale(monitor, &scale_x, &scale_y);
+    if (width <= 0 || height <= 0 || scale_x <= 0 || scale_y <= 0) return options;
+    const auto units = [](int pixels, float scale) {
+        return static_cast<int>(static_cast<float>(pixels) / scale);
+    };
+    options.width = std::min(options.width, std::max(kLeastWidth, units(width, scale_x)));
+    options.height = std::min(options.height, std::max(kLeastHeight, units(height, scale_y)));
+    return options;
+}
+
 }  // namespace
 
 void DestroyGlfwWindow::operator()(GLFWwindow* window) const {
@@ -39,7 +59,7 @@ void DestroyGlfwWindow::operator()(GLFWwindow* window) const {
     glfwTerminate();
 }
 
-models::Result<GlfwWindow> open_glfw_window(const GlfwWindowOptions& options) {
+models::Result<GlfwWindow> open_glfw_window(const GlfwWindowOptions& wanted) {
     last_glfw_error().clear();
     glfwSetErrorCallback([](int, const char* text) { last_glfw_error() = text; });
     if (!glfwInit()) return tl::unexpected(no_display());
@@ -52,6 +72,7 @@ models::Result<GlfwWindow> open_glfw_window(const GlfwWindowOptions& options) {
     glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
     glfwWindowHintString(GLFW_X11_CLASS_NAME, "temposcope");
     glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "temposcope");
+    const GlfwWindowOptions options = fit_to_screen(wanted);
     GlfwWindow window(
         glfwCreateWindow(options.width, options.height, options.title.c_str(), nullptr, nullptr));
     if (!window) {
@@ -64,7 +85,8 @@ models::Result<GlfwWindow> open_glfw_window(const GlfwWindowOptions& options) {
     }
     glfwMakeContextCurrent(window.get());
     glfwSwapInterval(1);
-    glfwSetWindowSizeLimits(window.get(), 720, 480, GLFW_DONT_CARE, GLFW_DONT_CARE);
+    glfwSetWindowSizeLimits(window.get(), kLeastWidth, kLeastHeight, GLFW_DONT_CARE,
+                            GLFW_DONT_CARE);
     return window;
 }
 

@@ -2,34 +2,29 @@
 
 #include "app/worker/calibrate_job.h"
 #include "app/worker/doctor.h"
+#include "app/worker/job_answers.h"
 #include "app/worker/live_sampler.h"
 #include "app/worker/meta_trace_job.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
 #include "profiler/capture/out_of_memory.h"
-#include "profiler/protocol/exit_code.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 
-#include <c10/util/Exception.h>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
 
 namespace app {
 namespace {
 
-using profiler::ErrorFrame;
+using profiler::ExitCode;
 using profiler::Request;
 using profiler::ResultFrame;
 using profiler::Trace;
 using profiler::TraceWriter;
 using profiler::WorkerOutcome;
 using profiler::WorkerServer;
-
-constexpr int kExitFailed = static_cast<int>(profiler::ExitCode::kFailed);
-constexpr int kExitOutOfMemory = static_cast<int>(profiler::ExitCode::kOutOfMemory);
 
 /// A failure on the way of a trace to its file.
 struct FileError : std::runtime_error {
@@ -38,10 +33,6 @@ struct FileError : std::runtime_error {
 
 void require(const models::Result<void>& result) {
     if (!result) throw FileError(result.error().message);
-}
-
-tl::unexpected<ErrorFrame> failure(std::string message, int exit_code = kExitFailed) {
-    return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
 }
 
 /// One request from its workload to its finished file.
@@ -62,7 +53,7 @@ public:
         writer_.emplace(std::move(*writer));
         WorkerOutcome outcome = run_recording(*workload);
         writer_.reset();
-        if (!outcome && !committed_) remove_partial();
+        if (!outcome && !committed_) profiler::remove_partial(request_.output_path + ".partial");
         return outcome;
     }
 
@@ -72,11 +63,8 @@ private:
         require(writer_->finish(trace_));
         return ResultFrame{.path = request_.output_path};
     } catch (const profiler::Cancelled&) {
-        return tl::unexpected(
-            ErrorFrame{.message = committed_ ? "The capture was cancelled." + kept_sentence()
-                                             : "The capture was cancelled; nothing was kept.",
-                       .exit_code = kExitFailed,
-                       .cancelled = true});
+        return cancellation(committed_ ? "The capture was cancelled." + kept_sentence()
+                                       : "The capture was cancelled; nothing was kept.");
     } catch (const FileError& error) {
         return failure(error.what());
     } catch (const std::bad_alloc&) {
@@ -84,18 +72,15 @@ private:
             "Out of memory while recording: the trace itself does not fit this machine's "
             "memory; record fewer --steps or fewer --layers." +
                 kept_sentence(),
-            kExitOutOfMemory);
+            ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
         if (profiler::is_out_of_memory(error)) {
-            return failure(describe_out_of_memory(workload), kExitOutOfMemory);
+            return failure(describe_out_of_memory(workload), ExitCode::kOutOfMemory);
         }
-        const auto* const torch = dynamic_cast<const c10::Error*>(&error);
-        if (torch != nullptr) {
-            return failure(fmt::format("torch refused the step: {}.{}",
-                                       first_line(torch->what_without_backtrace()),
-                                       kept_sentence()));
-        }
-        return failure(fmt::format("The capture failed: {}.{}", error.what(), kept_sentence()));
+        const bool is_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+        return failure(fmt::format("{}: {}.{}",
+                                   is_torch ? "torch refused the step" : "The capture failed",
+                                   first_line(error), kept_sentence()));
     }
 
     void record(const models::Workload& workload) {
@@ -120,19 +105,15 @@ private:
     }
 
     profiler::CaptureCallbacks callbacks() {
-        return {
-            .progress =
-                [this](std::string_view stage, int64_t done, int64_t total) {
-                    server_.send(profiler::Progress{std::string(stage), done, total});
-                },
-            .phase_begun = [this](int64_t step,
-                                  profiler::PhaseKind phase) { sampler_.set_phase(step, phase); },
-            .step_done =
-                [this](Trace& trace) {
-                    require(writer_->commit(trace));
-                    committed_ = true;
-                },
-            .cancelled = [this] { return server_.cancelled(); }};
+        profiler::CaptureCallbacks callbacks = callbacks_to(server_);
+        callbacks.phase_begun = [this](int64_t step, profiler::PhaseKind phase) {
+            sampler_.set_phase(step, phase);
+        };
+        callbacks.step_done = [this](Trace& trace) {
+            require(writer_->commit(trace));
+            committed_ = true;
+        };
+        return callbacks;
     }
 
     std::string describe_out_of_memory(const models::Workload& workload) const {
@@ -160,16 +141,6 @@ private:
     std::string kept_sentence() const {
         if (!committed_) return {};
         return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
-    }
-
-    static std::string first_line(const std::string& text) {
-        return text.substr(0, text.find('\n'));
-    }
-    void remove_partial() const {
-        std::error_code ignored;
-        for (const char* suffix : {".partial", ".partial-wal", ".partial-shm"}) {
-            std::filesystem::remove(request_.output_path + suffix, ignored);
-        }
     }
 
     const Request& request_;

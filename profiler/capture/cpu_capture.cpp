@@ -4,16 +4,13 @@
 #include "profiler/capture/available_memory.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/freed_memory.h"
+#include "profiler/capture/processor_share.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
-
-#include <chrono>
-#include <ctime>
 
 namespace profiler {
 namespace {
@@ -39,45 +36,6 @@ int64_t effective_limit(const CaptureOptions& options) {
     return TrackingAllocator::instance().allocated_bytes() + available_bytes;
 }
 
-/// How much of the steps' time this process ran: at least one of its threads always has something
-/// to do, so that a machine of its own gives it 1 or more. (With many threads it may be 1 on a
-/// shared machine too: what is called busy is busy, not the other way round.)
-class ProcessorShare {
-public:
-    void begin_step() {
-        start_ = std::chrono::steady_clock::now();
-        start_processor_s_ = read_processor_s();
-    }
-    void end_step() {
-        wall_ += std::chrono::steady_clock::now() - start_;
-        processor_s_ += read_processor_s() - start_processor_s_;
-    }
-    double share() const { return wall_.count() > 0 ? processor_s_ / wall_.count() : 1; }
-
-private:
-    static double read_processor_s() {
-        timespec time{};
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-    }
-
-    std::chrono::steady_clock::time_point start_;
-    double start_processor_s_ = 0;
-    std::chrono::duration<double> wall_{0};
-    double processor_s_ = 0;
-};
-
-void note_busy_machine(Recorder& recorder, double share) {
-    constexpr double kLeastShare = 0.9;
-    if (share >= kLeastShare) return;
-    recorder.add_note(
-        kMachineBusy, Severity::kWarning,
-        fmt::format("Something else ran on this machine: the steps got {:.0f} % of the time of one "
-                    "processor. Memory is right; times are not the recipe's, capture again when "
-                    "the machine is idle.",
-                    share * 100));
-}
-
 void record_steps(models::Training& training, const CaptureOptions& options,
                   const CaptureCallbacks& callbacks, Trace& trace) {
     Recorder recorder(trace);
@@ -89,17 +47,17 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
-        processor.begin_step();
+        processor.begin();
         const double loss = training.step(&listener);
-        processor.end_step();
+        processor.end();
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new
         note_step(recorder, training, i, loss);
         if (callbacks.step_done) callbacks.step_done(trace);
     }
     report(callbacks, "step", options.steps, options.steps);
-    note_busy_machine(recorder, processor.share());
     recorder.stop();
+    note_busy_machine(trace, processor.share());
 }
 
 SweptMemory swept_memory() {
@@ -147,7 +105,11 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     models::Workload smallest = workload;
     smallest.batch_size = 1;
     models::Training training(smallest);
+    ProcessorShare processor;
+    processor.begin();
     sweep_batches(training, sweep, swept_memory(), callbacks, trace);
+    processor.end();
+    note_busy_machine(trace, processor.share());
 }
 
 }  // namespace profiler

@@ -188,10 +188,13 @@ FigureText describe(const TimelineView& view, const ChartOptions& options) {
                         view.traces[0].name, view.traces[1].name));
     }
     if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);
-    text.footer.emplace_back(
-        "Each column shows the instant of its highest total; dashed: reserved by the allocator, "
-        "where "
-        "it differs. Drawn by Temposcope.");
+    for (const std::string& note : view.notes) text.footer.push_back("Note: " + note + ".");
+    const bool has_reserved =
+        std::any_of(view.traces.begin(), view.traces.end(),
+                    [](const TimelineTrace& trace) { return trace.has_reserved; });
+    text.footer.push_back(
+        fmt::format("Each column shows the instant of its highest total{}. Drawn by Temposcope.",
+                    has_reserved ? "; dashed: reserved by the allocator, where it differs" : ""));
     return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/worker_process.h"
+#include "profiler/trace/trace_file.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -33,16 +34,24 @@ bool is_utf8(const std::string& text) {
     }
 }
 
-/// Where a worker that ended leaves what it had committed.
+/// Where a worker that ended leaves what it had committed; a file without any goes with it.
 std::string kept_in(const std::string& output_path) {
     const std::string partial = output_path + ".partial";
     std::error_code error;
     if (output_path.empty() || !std::filesystem::exists(partial, error)) return {};
+    if (!holds_committed_rows(partial)) {
+        remove_partial(partial);
+        return {};
+    }
     return fmt::format(" What was recorded before is in {}.", partial);
 }
 
 tl::unexpected<ErrorFrame> cancelled(const std::string& output_path) {
-    return tl::unexpected(ErrorFrame{"The capture was cancelled." + kept_in(output_path), 1, true});
+    const std::string kept = kept_in(output_path);
+    const std::string text = kept.empty() && !output_path.empty()
+                                 ? "The capture was cancelled; nothing was kept."
+                                 : "The capture was cancelled." + kept;
+    return tl::unexpected(ErrorFrame{text, 1, true});
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ struct ReadOptions {
 /// truncated, an id out of range: one sentence with the path.
 models::Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& = {});
 
+/// Whether a `.partial` holds what a capture committed: a step or a point of a sweep. True where
+/// that cannot be read: what may be there is kept.
+bool holds_committed_rows(const std::filesystem::path& partial);
+
+/// Removes a `.partial` and what SQLite left beside it.
+void remove_partial(const std::filesystem::path& partial);
+
 /// Writes a whole trace in one transaction beside `path` and renames it there.
 models::Result<void> write_trace(const Trace& trace, const std::filesystem::path& path);
 

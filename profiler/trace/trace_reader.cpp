@@ -139,6 +139,9 @@ Trace read_tables(Snapshot& file, const ReadOptions& options) {
         check_no_rings(name, table);
     });
     if (trace.runs.size() > 1) damaged("it holds {} runs instead of one", trace.runs.size());
+    if (trace.runs.empty()) {
+        throw FileError("its capture ended before the first step, and nothing is in it; repeat it");
+    }
     return trace;
 }
 
@@ -157,6 +160,13 @@ Result<void> check_length(const fs::path& path) {
     };
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     const std::string_view magic(reinterpret_cast<const char*>(header.data()), kMagic.size());
+    const auto num_read = static_cast<std::size_t>(file.gcount());
+    if (num_read < header.size() && kMagic.starts_with(magic.substr(0, num_read))) {
+        return fail(
+            "{} is truncated: {} bytes are fewer than a trace begins with; copy it again or repeat "
+            "the capture.",
+            path.string(), num_read);
+    }
     if (!file || magic != kMagic || word(24) != word(92)) return {};  // left to SQLite
     const int64_t page_bytes = byte(16) << 8 | byte(17);
     const int64_t promised_bytes = word(28) * (page_bytes == 1 ? 65536 : page_bytes);
@@ -231,6 +241,25 @@ std::string missing_log(const fs::path& path) {
 }
 
 }  // namespace
+
+bool holds_committed_rows(const fs::path& partial) {
+    try {
+        Snapshot file(partial);
+        return file.database().integer("SELECT count(*) FROM run") > 0;
+    } catch (const sqlite::Error& error) {
+        return error.primary_code() != SQLITE_ERROR;  // which says: no such table yet
+    } catch (const std::exception&) {
+        return true;
+    }
+}
+
+void remove_partial(const fs::path& partial) {
+    std::error_code ignored;
+    fs::remove(partial, ignored);
+    for (const char* suffix : {"-wal", "-shm"}) {
+        fs::remove(sqlite::side_file(partial, suffix), ignored);
+    }
+}
 
 Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
     if (auto found = check_path(path); !found) return tl::unexpected(found.error());

@@ -41,6 +41,11 @@ using MeasureText = std::function<double(std::string_view)>;
 /// UTF-8 character.
 std::string fit_label(std::string_view text, double max_width, const MeasureText& measure);
 
+/// A module path, or as much of its end as fits, from a '.' on: "…0.attention.self.query". The
+/// number of the layer and the module's own name are what tells rows apart. As fit_label where not
+/// even the last name fits.
+std::string fit_path(std::string_view path, double max_width, const MeasureText& measure);
+
 /// Breaks `text` into at most `max_lines` lines of `max_width`, preferably after a space, comma,
 /// hyphen or '='; what is left over is fitted into the last line.
 std::vector<std::string> wrap_label(std::string_view text, double max_width, int max_lines,

@@ -65,6 +65,15 @@ std::string fit_label(std::string_view text, double max_width, const MeasureText
     return measure(shortest) <= max_width ? shortest : std::string();
 }
 
+std::string fit_path(std::string_view path, double max_width, const MeasureText& measure) {
+    if (measure(path) <= max_width) return std::string(path);
+    for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1)) {
+        std::string end = std::string(kEllipsis) + std::string(path.substr(dot + 1));
+        if (measure(end) <= max_width) return end;
+    }
+    return fit_label(path, max_width, measure);
+}
+
 std::vector<std::string> wrap_label(std::string_view text, double max_width, int max_lines,
                                     const MeasureText& measure) {
     std::vector<std::string> lines;

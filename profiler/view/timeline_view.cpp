@@ -200,6 +200,20 @@ void add_totals(TimelineView& view) {
     }
 }
 
+void add_notes(const Trace& trace, const std::string& name, TimelineView& view) {
+    if (trace.run().state == RunState::kIncomplete) {
+        const std::size_t count = trace.steps.size();
+        view.notes.push_back(fmt::format("{} is incomplete: {} {} recorded", name, count,
+                                         count == 1 ? "step was" : "steps were"));
+    }
+    const auto codes = trace.health.column<&HealthNote::code>();
+    const auto is_busy = [&](StringId code) { return trace.text(code) == kMachineBusy; };
+    if (std::any_of(codes.begin(), codes.end(), is_busy)) {
+        view.notes.push_back(
+            fmt::format("the times of {} are not its own: the machine was busy", name));
+    }
+}
+
 /// What ran, and on what.
 void add_run(const Trace& trace, TimelineView& view) {
     const std::string workload = describe_workload(trace);
@@ -226,6 +240,7 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
     for (std::size_t i = 0; i < request.sources.size(); ++i) {
         const TimelineSource& source = request.sources[i];
         add_run(*source.trace, view);
+        add_notes(*source.trace, source.name, view);
         const TimeMap& map = map_of(request, i);
         TimelineTrace trace;
         trace.name = source.name;

@@ -80,6 +80,7 @@ struct TimelineView {
     std::vector<TimelineTrace> traces;
     std::string workload;             // "bert-large, 3 layers, ..."; of both where they differ
     std::vector<std::string> origin;  // "measured on the CPU (AMD EPYC), 2 threads": each once
+    std::vector<std::string> notes;   // what is not as it should be: incomplete, a busy machine
     /// Second minus first per column, 0 where one of them has ended; empty with one trace.
     std::vector<double> difference_bytes;
     std::vector<Role> roles;          // that occur in the window, in kRoleStackOrder

@@ -1,5 +1,7 @@
+#include "profiler/analysis/peak.h"
 #include "tests/app/program.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,6 +37,10 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
     EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
     EXPECT_EQ(lines(csv("steps")), 3);
+    EXPECT_THAT(csv("steps"),
+                StartsWith("step,start_ns,end_ns,step_time_ns,peak_allocated_bytes,loss\n"));
+    const int64_t peak = profiler::find_peak(trace).allocated_bytes;
+    EXPECT_THAT(csv("steps"), HasSubstr(fmt::format(",{},", peak)));
     EXPECT_EQ(
         csv("sweep"),
         "batch_size,outcome,peak_allocated_bytes,step_time_ns,step_time_min_ns,step_time_max_ns,"
@@ -66,6 +72,15 @@ TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
             EXPECT_THAT(read(out), StartsWith(start));
         }
     }
+}
+
+TEST(ExportCommand, RefusesATableThatIsNotToBeWritten) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "a.tscope");
+    const std::string chart = folder / "a.svg";
+    expect_one_sentence(run({"export", sample, "--to", "svg", "--table", "ops", "-o", chart}), 2,
+                        "--table is of --to csv");
+    EXPECT_FALSE(std::filesystem::exists(chart));
 }
 
 TEST(ExportCommand, RefusesANameThatPromisesAnotherFormat) {

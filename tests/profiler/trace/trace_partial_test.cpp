@@ -27,14 +27,14 @@ using tests::create;
 using tests::read;
 using tests::TemporaryFolder;
 
-/// The child records two steps, and a third that it never commits, then dies.
-void record_two_steps_and_die(const fs::path& path) {
+/// The child commits so many steps, records another one that it never commits, then dies.
+void record_and_die(const fs::path& path, int committed_steps) {
     const pid_t child = fork();
     if (child == 0) {
         auto writer = TraceWriter::create(path);
         if (!writer) _exit(1);
         Trace trace;
-        for (int step = 0; step < 2; ++step) {
+        for (int step = 0; step < committed_steps; ++step) {
             add_step(trace);
             if (!writer->commit(trace)) _exit(2);
         }
@@ -44,6 +44,23 @@ void record_two_steps_and_die(const fs::path& path) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+void record_two_steps_and_die(const fs::path& path) { record_and_die(path, 2); }
+
+TEST(PartialTrace, OneKilledBeforeItsFirstStepHoldsNothing) {
+    const TemporaryFolder folder;
+    record_and_die(folder / "a.tscope", 0);
+    const fs::path partial = folder / "a.tscope.partial";
+    EXPECT_FALSE(holds_committed_rows(partial));
+    const auto trace = read_trace(partial);
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("ended before the first step"));
+    remove_partial(partial);
+    EXPECT_THAT(folder.names(), testing::IsEmpty());
+
+    record_and_die(folder / "b.tscope", 1);
+    EXPECT_TRUE(holds_committed_rows(folder / "b.tscope.partial"));
 }
 
 TEST(PartialTrace, AKilledCaptureOpensWithWhatItCommitted) {

@@ -132,6 +132,10 @@ TEST(AxisEnd, AlwaysShowsTheValueWithItsHeadroom) {
 TEST(FitLabel, LeavesWhatFitsAndShortensTheMiddle) {
     EXPECT_EQ(fit_label("tempo-packed", 12, characters), "tempo-packed");
     EXPECT_EQ(fit_label("encoder.layer.10.output", 12, characters), "encode…utput");
+    EXPECT_EQ(fit_path("encoder.layer.10.output", 23, characters), "encoder.layer.10.output");
+    EXPECT_EQ(fit_path("encoder.layer.10.output", 22, characters), "…layer.10.output");
+    EXPECT_EQ(fit_path("encoder.layer.10.output", 11, characters), "…10.output");
+    EXPECT_EQ(fit_path("encoder.layer.10.output", 5, characters), "en…ut");
     EXPECT_EQ(fit_label("encoder", 1, characters), "…");
     EXPECT_EQ(fit_label("encoder", 0.5, characters), "");
 }

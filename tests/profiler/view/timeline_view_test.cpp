@@ -78,6 +78,21 @@ TEST(BuildTimelineView, NeverLosesThePeakWhateverTheWidth) {
     }
 }
 
+TEST(BuildTimelineView, NotesWhatIsNotAsItShouldBe) {
+    Trace trace = make_trace(8 * kMiB, 4'000'000);
+    const auto notes_of = [](const Trace& traced) {
+        const Loaded loaded(traced);
+        return build_timeline_view({.sources = {loaded.source("A")}, .end_ns = 5e6, .width_px = 9})
+            .notes;
+    };
+    trace.runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kComplete);
+    EXPECT_THAT(notes_of(trace), testing::IsEmpty());
+    trace.runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
+    trace.health.append({.code = trace.strings.intern(kMachineBusy)});
+    EXPECT_THAT(notes_of(trace), testing::ElementsAre("A is incomplete: 1 step was recorded",
+                                                      HasSubstr("the machine was busy")));
+}
+
 TEST(BuildTimelineView, StacksRolesUpToTheAllocatedLine) {
     const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
     const TimelineView view = build_timeline_view(
