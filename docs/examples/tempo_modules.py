@@ -5,13 +5,14 @@
     tempo_modules.swap(model)                            # in place; parameters stay
 
 `swap` replaces nn.LayerNorm, nn.Dropout and GELU modules anywhere in a model (a Hugging Face BERT's
-too) and nn.TransformerEncoderLayer as a whole, whose attention then recomputes its dropout in
-backward. What autograd keeps:
+too) and nn.TransformerEncoderLayer as a whole (also inside nn.TransformerEncoder), whose attention
+and second linear layer then recompute their dropout in backward. What autograd keeps:
 
     LayerNorm    its output and 4 bytes a row      instead of its input
     GELU         its output and 1 bit an element   instead of its input
     dropout      1 bit an element, or nothing      instead of a byte ("philox" draws it again)
     attention    probabilities and 1 bit each      instead of two [B, A, S, S] and a byte each
+    MLP          GELU's output and 1 bit each      instead of two such tensors and a byte each
 
 Run as a program it swaps the ops into an encoder layer and, where the package transformers is
 installed, into a Hugging Face BERT, and prints what each keeps:
@@ -24,6 +25,7 @@ import sys
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 tempo = torch.ops.tempo
 
@@ -53,8 +55,9 @@ class Dropout(nn.Module):
 class LayerNorm(nn.Module):
     """Shares weight and bias with the module it replaces.
 
-    Where some |weight| is small (or bias / weight large), x̂ is kept instead of the output: the
-    same bytes, no division. `refresh` decides it, once per optimizer step.
+    Where some |weight| is small (or bias / weight large), x̂ is kept instead of the output. That
+    costs its bytes a second time wherever the next layer keeps the output for itself, as a linear
+    layer does. `refresh` decides it, once per optimizer step.
     """
 
     def __init__(self, norm):
@@ -87,7 +90,8 @@ class Gelu(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """nn.TransformerEncoderLayer (batch first, GELU) on Tempo's ops, with its own parameters."""
+    """nn.TransformerEncoderLayer (batch first, GELU) on Tempo's ops, with its own parameters and
+    the probabilities of its four dropouts. Same arguments, same function, in training too."""
 
     def __init__(self, layer, masks, index):
         super().__init__()
@@ -98,10 +102,11 @@ class EncoderLayer(nn.Module):
         self.self_attn, self.linear1, self.linear2 = layer.self_attn, layer.linear1, layer.linear2
         self.norm1, self.norm2 = LayerNorm(layer.norm1), LayerNorm(layer.norm2)
         self.norm_first, self.masks, self.index = layer.norm_first, masks, index
-        self.attention_p, self.p = layer.self_attn.dropout, layer.dropout.p
+        # By site: on the probabilities, after attention, after the activation, after the MLP.
+        self.p = layer.self_attn.dropout, layer.dropout1.p, layer.dropout.p, layer.dropout2.p
 
     def _dropout_key(self, site):
-        p = self.p if self.training else 0.0
+        p = self.p[site] if self.training else 0.0
         return p, self.masks.kind, self.masks.key(self.index, site)
 
     def _add_dropped(self, x, branch, site):
@@ -115,7 +120,7 @@ class EncoderLayer(nn.Module):
             branch, x, norm.weight, norm.bias, *self._dropout_key(site), norm.eps, norm.save
         )
 
-    def _attention(self, x, additive_mask):
+    def _attention(self, x, src_mask, padding, is_causal):
         B, S, H = x.shape
         A, D = self.self_attn.num_heads, self.self_attn.head_dim
         projected = F.linear(x, self.self_attn.in_proj_weight, self.self_attn.in_proj_bias)
@@ -123,30 +128,36 @@ class EncoderLayer(nn.Module):
         q, k, v = (
             projected.view(B, S, 3, A, D).permute(2, 0, 3, 1, 4).reshape(3, B * A, S, D).unbind()
         )
-        scores = torch.bmm(q, k.transpose(1, 2))
-        p = self.attention_p if self.training else 0.0
-        out = tempo.attention_core(
-            scores,
-            v,
-            additive_mask,
-            D**-0.5,
-            False,
-            A,
-            p,
-            self.masks.kind,
-            self.masks.key(self.index, 0),
-        )
+        if src_mask is None or is_causal:
+            scores, scale = torch.bmm(q, k.transpose(1, 2)), D**-0.5
+        else:  # scaled already, because the mask is not to be
+            scores, scale = torch.baddbmm(src_mask, q, k.transpose(1, 2), alpha=D**-0.5), 1.0
+        out = tempo.attention_core(scores, v, padding, scale, is_causal, A, *self._dropout_key(0))
         out = out.view(B, A, S, D).transpose(1, 2).reshape(B, S, H)
         return self.self_attn.out_proj(out)
 
     def _feed_forward(self, x):
-        up = F.linear(x, self.linear1.weight)
-        return self.linear2(tempo.bias_gelu(up, self.linear1.bias))
+        """linear2(dropout(gelu(linear1(x))))."""
+        y = tempo.bias_gelu(F.linear(x, self.linear1.weight), self.linear1.bias)
+        p, _, key = self._dropout_key(2)
+        if p == 0:
+            return self.linear2(y)
 
-    def forward(self, x, additive_mask=None):
-        """x [B, S, H]; additive_mask [B, S], added to the scores of each key, or none."""
+        def dropped_linear(y):
+            return self.linear2(tempo.dropout(y, p, "philox", key))
+
+        # GELU keeps y. The dropped y that linear2 would keep beside it is drawn again in backward,
+        # from the key: no generator's state has to be put back.
+        return checkpoint(dropped_linear, y, use_reentrant=False, preserve_rng_state=False)
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        """src [B, S, H]; src_mask [S, S] or [B*A, S, S] and src_key_padding_mask [B, S]: bool (True
+        is hidden) or added to the scores. is_causal says that src_mask, if any, is the causal one:
+        it is then not read."""
+        x, src_mask = src, _additive(src_mask, src.dtype)
+        padding = _additive(src_key_padding_mask, src.dtype)
         if self.norm_first:
-            a = self._attention(self.norm1(x), additive_mask)
+            a = self._attention(self.norm1(x), src_mask, padding, is_causal)
             normed, x = tempo.residual_layer_norm_sum(
                 a,
                 x,
@@ -156,9 +167,19 @@ class EncoderLayer(nn.Module):
                 self.norm2.eps,
                 self.norm2.save,
             )
-            return self._add_dropped(x, self._feed_forward(normed), 2)
-        x = self._add_and_normalize(x, self._attention(x, additive_mask), self.norm1, 1)
-        return self._add_and_normalize(x, self._feed_forward(x), self.norm2, 2)
+            return self._add_dropped(x, self._feed_forward(normed), 3)
+        a = self._attention(x, src_mask, padding, is_causal)
+        x = self._add_and_normalize(x, a, self.norm1, 1)
+        return self._add_and_normalize(x, self._feed_forward(x), self.norm2, 3)
+
+
+def _additive(mask, dtype):
+    """A mask of torch's attention as numbers to add to scores; None stays None."""
+    if mask is None:
+        return None
+    if mask.dtype == torch.bool:
+        return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+    return mask.to(dtype)
 
 
 def _replacement(module, masks, index):
@@ -186,6 +207,8 @@ def swap(model, masks=None):
             if new is not None:
                 new.train(child.training)
                 setattr(parent, name, new)
+        if isinstance(parent, nn.TransformerEncoder):
+            parent.use_nested_tensor = False  # inference would hand its layers no dense tensor
     return masks
 
 
