@@ -3,8 +3,41 @@
 LARGE = "bert-large b64"  # the model of kernel_speed.py whose shapes fill any card
 SHARE_OF_COPY = 0.9
 RATIO_TO_PYTORCH = 1.0
-DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}  # forward: Philox bounds it, too
+SHARE_OF_BOUND = 0.9  # of the lower of bytes and Philox, where forward draws random numbers
+DRAWS = {"dropout", "residual_layer_norm", "softmax dropout"}
 RECORDING_RATIO = 1.02
+
+# 32-bit results per clock and multiprocessor, of integer multiplication and of bitwise logic each;
+# they have a pipe of their own (CUDA C++ Programming Guide, Throughput of Native Arithmetic
+# Instructions; Nsight Compute's fma and alu pipes). Other cards: not read there yet.
+INTEGER_LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64, (8, 6): 64, (8, 9): 64, (9, 0): 64}
+PHILOX_OPS = 20 / 8  # multiplications an element, and as many xors (kernels/dropout.cu)
+
+
+def philox_bound(capability: tuple, multiprocessors: int, clock_hz: float) -> dict:
+    """The elements a second that a card's integer throughput lets Philox draw, and of what."""
+    if capability not in INTEGER_LANES:
+        name = ".".join(map(str, capability))
+        return {"missing": f"no integer throughput is listed for compute capability {name}"}
+    if clock_hz <= 0:
+        return {"missing": "the card does not tell its clock"}
+    lanes = INTEGER_LANES[capability]
+    return {
+        "multiprocessors": multiprocessors,
+        "clock_hz": clock_hz,
+        "lanes": lanes,
+        "elements_per_s": multiprocessors * clock_hz * lanes / PHILOX_OPS,
+    }
+
+
+def forward_bound(op: str, bytes_per_element: float, copy_bytes_per_s: float, philox: dict):
+    """The lower of both bounds, bytes and Philox, as a share of the copy's bandwidth; None where
+    Philox's is not known."""
+    if op not in DRAWS:
+        return 1.0
+    if "missing" in philox:
+        return None
+    return min(1.0, philox["elements_per_s"] * bytes_per_element / copy_bytes_per_s)
 
 
 def slow_kernels(found: dict) -> list:
@@ -16,12 +49,32 @@ def slow_kernels(found: dict) -> list:
             wrong.append(f"{name} takes {row['ratio']:.2f} of PyTorch's time")
         if row["model"] != LARGE:
             continue
-        for way in ("forward", "backward"):
-            if way == "forward" and row["op"] in DRAWS:
-                continue
-            if (share := row[f"{way}_share"]) < SHARE_OF_COPY:
-                wrong.append(f"{name}, {way}, reaches {share:.2f} of a copy's bandwidth")
+        if (share := row["backward_share"]) < SHARE_OF_COPY:
+            wrong.append(f"{name}, backward, reaches {share:.2f} of a copy's bandwidth")
+        wrong += slow_forward(row, name)
     return wrong
+
+
+def slow_forward(row: dict, name: str) -> list:
+    share, bound = row["forward_share"], row["forward_bound"]
+    if bound is None:  # not judged: unjudged_kernels says so
+        return []
+    if row["op"] in DRAWS:
+        if share < SHARE_OF_BOUND * bound:
+            what = "Philox's integer operations" if bound < 1 else "bytes"
+            return [f"{name}, forward, reaches {share / bound:.2f} of its bound, {what}"]
+    elif share < SHARE_OF_COPY:
+        return [f"{name}, forward, reaches {share:.2f} of a copy's bandwidth"]
+    return []
+
+
+def unjudged_kernels(found: dict) -> list:
+    """What slow_kernels could not hold to a bound, and why."""
+    rows = [row for row in found["rows"] if row["forward_bound"] is None]
+    if not rows:
+        return []
+    ops = ", ".join(sorted({row["op"] for row in rows}))
+    return [f"forward of {ops} is not judged: {found['philox']['missing']}"]
 
 
 def costly_recording(found: dict) -> list:

@@ -4,8 +4,10 @@
 
 One JSON document: `copy_bytes_per_s` of the device, and a row for each op, shape and dtype with
 `forward_share` and `backward_share`, the bytes that the pass must move (docs/ops.md) over its time,
-as a share of the copy's; and `ratio`, forward and backward with autograd over PyTorch's ops for the
-same, run in turns. Medians. --scale N divides the shapes, for trying it out on the CPU.
+as a share of the copy's; `forward_bound`, the most that this share could be (1, or less where
+Philox, `philox`, takes longer than the bytes; null where the card's integer throughput is not
+known); and `ratio`, forward and backward with autograd over PyTorch's ops for the same, run in
+turns. Medians. --scale N divides the shapes, for trying it out on the CPU.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import statistics
 import sys
 import time
 
+import goals
 import torch
 import torch.nn.functional as F
 
@@ -219,7 +222,16 @@ def copy_bytes_per_s(clock: Clock, device: str, scale: int, rounds: int) -> floa
     return 2 * source.numel() / seconds
 
 
-def row_of(op: Op, clock: Clock, copy: float, rounds: int) -> dict:
+def philox_bound(device: str) -> dict:
+    """The elements a second that the device's integer throughput lets Philox draw, and of what."""
+    if device != "cuda":
+        return {"missing": "stated for CUDA cards only"}
+    card = torch.cuda.get_device_properties(0)
+    capability, clock_hz = (card.major, card.minor), 1e3 * card.clock_rate
+    return goals.philox_bound(capability, card.multi_processor_count, clock_hz)
+
+
+def row_of(op: Op, clock: Clock, copy: float, philox: dict, rounds: int) -> dict:
     with torch.no_grad():
         dy = torch.randn_like(op.ours())
         gradient = dy if op.name != "softmax dropout" else torch.randn_like(op.inputs[0])
@@ -237,6 +249,9 @@ def row_of(op: Op, clock: Clock, copy: float, rounds: int) -> dict:
         "op": op.name,
         "shape": list(op.inputs[0].shape),
         "forward_share": op.forward_bytes / forward_s / copy,
+        "forward_bound": goals.forward_bound(
+            op.name, op.forward_bytes / op.inputs[0].numel(), copy, philox
+        ),
         "backward_share": op.backward_bytes / backward_s / copy,
         "ours_ns": round(ours_s * 1e9),
         "stock_ns": round(stock_s * 1e9),
@@ -256,16 +271,18 @@ def main() -> int:
         torch.ops.load_library(str(arguments.libraries / "libtempo_ops_cuda.so"))
     clock = Clock(arguments.device)
     copy = copy_bytes_per_s(clock, arguments.device, arguments.scale, arguments.rounds)
+    philox = philox_bound(arguments.device)
     rows = []
     for model in MODELS:
         for name, dtype in DTYPES.items():
             try:
                 for op in ops_of(model, dtype, arguments.device, arguments.scale):
-                    row = row_of(op, clock, copy, arguments.rounds)
+                    row = row_of(op, clock, copy, philox, arguments.rounds)
                     rows.append({"model": model, "dtype": name} | row)
             except torch.OutOfMemoryError as error:  # a smaller card: the others may fit
                 print(f"{model}, {name}: {str(error).splitlines()[0]}", file=sys.stderr)
-    json.dump({"copy_bytes_per_s": copy, "rows": rows}, sys.stdout)
+    found = {"copy_bytes_per_s": copy, "philox": philox, "rows": rows}
+    json.dump(found | {"not_judged": goals.unjudged_kernels(found)}, sys.stdout)
     return 0
 
 

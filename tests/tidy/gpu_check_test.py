@@ -67,7 +67,7 @@ class Judgement(unittest.TestCase):
 
 class Goals(unittest.TestCase):
     FAST = {"op": "gelu", "model": goals.LARGE, "dtype": "fp16", "ratio": 0.9,
-            "forward_share": 0.95, "backward_share": 0.93}
+            "forward_share": 0.95, "forward_bound": 1.0, "backward_share": 0.93}
 
     def test_only_large_shapes_are_held_to_the_bandwidth(self):
         self.assertEqual(goals.slow_kernels({"rows": [self.FAST]}), [])
@@ -75,8 +75,29 @@ class Goals(unittest.TestCase):
         self.assertEqual(len(goals.slow_kernels({"rows": [slow]})), 1)
         self.assertEqual(goals.slow_kernels({"rows": [slow | {"model": "bert-base"}]}), [])
         self.assertEqual(len(goals.slow_kernels({"rows": [slow | {"op": "dropout"}]})), 1)
-        drawing = self.FAST | {"op": "dropout", "forward_share": 0.5}
-        self.assertEqual(goals.slow_kernels({"rows": [drawing]}), [])
+
+    def test_what_draws_is_held_to_the_lower_of_bytes_and_philox(self):
+        card = goals.philox_bound((9, 0), 132, 1.98e9)  # 6.7e12 elements a second
+        self.assertAlmostEqual(card["elements_per_s"], 132 * 1.98e9 * 64 * 8 / 20)
+        for copy, bound, slowest in ((4e12, 1.0, "bytes"), (56e12, 0.5, "Philox's integer")):
+            found = goals.forward_bound("dropout", 4.185, copy, card)
+            self.assertAlmostEqual(found, bound, places=2)
+            drawing = self.FAST | {"op": "dropout", "forward_bound": found}
+            fast = drawing | {"forward_share": 0.91 * found}
+            self.assertEqual(goals.slow_kernels({"rows": [fast]}), [])
+            (wrong,) = goals.slow_kernels({"rows": [drawing | {"forward_share": 0.8 * found}]})
+            self.assertIn(f"0.80 of its bound, {slowest}", wrong)
+        self.assertEqual(goals.forward_bound("gelu", 4.1, 56e12, card), 1.0)
+
+    def test_a_card_without_figures_is_named(self):
+        for card in (goals.philox_bound((3, 5), 13, 7e8), goals.philox_bound((9, 0), 132, 0)):
+            bound = goals.forward_bound("dropout", 4.1, 4e12, card)
+            row = self.FAST | {"op": "dropout", "forward_share": 0.1, "forward_bound": bound}
+            found = {"philox": card, "rows": [row, self.FAST]}
+            self.assertEqual(goals.slow_kernels(found), [])
+            (sentence,) = goals.unjudged_kernels(found)
+            self.assertEqual(sentence, f"forward of dropout is not judged: {card['missing']}")
+        self.assertEqual(goals.unjudged_kernels({"rows": [self.FAST]}), [])
 
     def test_no_shape_may_be_slower_than_pytorch(self):
         slow = self.FAST | {"model": "bert-base", "ratio": 1.1}
