@@ -1,5 +1,6 @@
 #include "models/observer.h"
 #include "models/ops/attention_core_kernels.h"
+#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <ATen/ops/bmm.h>
@@ -34,8 +35,14 @@ struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> 
         return at::bmm(as_type(drop.p > 0 ? dropped : probs, value.scalar_type()), value);
     }
 
-    /// With D' = P keep / q:  dV = D'ᵀ dO,  dD = dO Vᵀ,  dscores from dD, P and the mask.
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
+        return once_differentiable("tempo::attention_core", grads,
+                                   [&] { return gradients(ctx, grads); });
+    }
+
+private:
+    /// With D' = P keep / q:  dV = D'ᵀ dO,  dD = dO Vᵀ,  dscores from dD, P and the mask.
+    static variable_list gradients(AutogradContext* ctx, const variable_list& grads) {
         const auto saved = ctx->get_saved_variables();
         const Tensor& probs = saved[0];
         const Tensor& keep_mask = saved[1];
@@ -50,8 +57,6 @@ struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> 
                                spec);
         return {ddropped, dvalue, Tensor(), Tensor()};
     }
-
-private:
     static Tensor dropped_probs(const Tensor& probs, const Tensor& keep_mask,
                                 const DropoutSpec& spec) {
         static const auto op =

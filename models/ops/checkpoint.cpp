@@ -2,6 +2,7 @@
 
 #include "models/autocast_scope.h"
 #include "models/observer.h"
+#include "models/ops/once_differentiable.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
@@ -35,6 +36,12 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
+        return once_differentiable("tempo::checkpoint", grads,
+                                   [&] { return gradients(ctx, grads); });
+    }
+
+private:
+    static variable_list gradients(AutogradContext* ctx, const variable_list& grads) {
         const auto rerun =
             c10::static_intrusive_pointer_cast<Rerun>(ctx->saved_data["rerun"].toCapsule());
         Tensor x = ctx->get_saved_variables()[0].detach();

@@ -1,5 +1,6 @@
 #include "models/observer.h"
 #include "models/ops/dropout_kernels.h"
+#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <torch/library.h>
@@ -25,8 +26,11 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
         static const auto op = tempo_op<decltype(dropout_backward<Cpu>)>("tempo::dropout_backward");
         const DropoutSpec spec = kept_spec(*ctx);
         const Tensor keep_mask = ctx->get_saved_variables()[0];
-        return {op.call(grads[0], keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key)),
+        return once_differentiable("tempo::dropout", grads, [&]() -> variable_list {
+            return {
+                op.call(grads[0], keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key)),
                 Tensor()};
+        });
     }
 };
 

@@ -1,5 +1,6 @@
 #include "models/observer.h"
 #include "models/ops/inplace_gelu_kernels.h"
+#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <ATen/ops/gelu.h>
@@ -45,7 +46,9 @@ struct InplaceGeluFunction : torch::autograd::Function<InplaceGeluFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        return {dx_from_output(ctx, grads[0]), Tensor(), Tensor()};
+        return once_differentiable("tempo::gelu", grads, [&]() -> variable_list {
+            return {dx_from_output(ctx, grads[0]), Tensor(), Tensor()};
+        });
     }
 };
 
@@ -61,15 +64,18 @@ struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        const Tensor dx = dx_from_output(ctx, grads[0]);
-        const Tensor dbias = ctx->needs_input_grad(1)
-                                 ? at::sum(dx.reshape_symint({-1, dx.sym_size(-1)}), 0)
-                                 : Tensor();
-        return {dx, dbias, Tensor(), Tensor()};
+        return once_differentiable("tempo::bias_gelu", grads, [&]() -> variable_list {
+            const Tensor dx = dx_from_output(ctx, grads[0]);
+            const Tensor dbias = ctx->needs_input_grad(1)
+                                     ? at::sum(dx.reshape_symint({-1, dx.sym_size(-1)}), 0)
+                                     : Tensor();
+            return {dx, dbias, Tensor(), Tensor()};
+        });
     }
 };
 
-/// Keeps x and not gelu(x): dW = dyᵀ gelu(x), db = Σ dy, dx = (dy W) gelu'(x).
+/// Keeps x and not gelu(x): dW = dyᵀ gelu(x), db = Σ dy, dx = (dy W) gelu'(x). Backward is made of
+/// torch's ops, so that it has derivatives of its own.
 struct GeluLinearFunction : torch::autograd::Function<GeluLinearFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight,
                           const Tensor& bias, bool tanh) {

@@ -1,5 +1,6 @@
 #include "models/observer.h"
 #include "models/ops/inplace_layer_norm_kernels.h"
+#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <torch/library.h>
@@ -32,9 +33,11 @@ struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunc
             tempo_op<decltype(layer_norm_backward<Cpu>)>("tempo::layer_norm_backward");
         const auto saved = ctx->get_saved_variables();
         const MaybeTensor gamma = given(saved[2]), beta = given(saved[3]);
-        auto [dx, dgamma, dbeta] = op.call(grads[0], saved[0], gamma, beta, saved[1],
-                                           ctx->saved_data["save"].toStringRef());
-        return {dx, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor(), Tensor()};
+        return once_differentiable("tempo::layer_norm", grads, [&]() -> variable_list {
+            auto [dx, dgamma, dbeta] = op.call(grads[0], saved[0], gamma, beta, saved[1],
+                                               ctx->saved_data["save"].toStringRef());
+            return {dx, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor(), Tensor()};
+        });
     }
 };
 

@@ -1,6 +1,7 @@
 #include "models/ops/residual_layer_norm_kernels.h"
 
 #include "models/observer.h"
+#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <ATen/ops/add.h>
@@ -54,10 +55,13 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
         const DropoutSpec spec = kept_spec(*ctx);
         const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_like(saved[0]);
         const MaybeTensor dsum = grads.size() > 1 ? given(grads[1]) : std::nullopt;
-        auto [dx, dresidual, dgamma, dbeta] = op.call(
-            dy, dsum, saved[0], gamma, beta, saved[1], saved[2], spec.p, name_of(spec.mask_kind),
-            key_array(spec.key), ctx->saved_data["save"].toStringRef());
-        return {dx, dresidual, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor()};
+        return once_differentiable("tempo::residual_layer_norm", grads, [&]() -> variable_list {
+            auto [dx, dresidual, dgamma, dbeta] =
+                op.call(dy, dsum, saved[0], gamma, beta, saved[1], saved[2], spec.p,
+                        name_of(spec.mask_kind), key_array(spec.key),
+                        ctx->saved_data["save"].toStringRef());
+            return {dx, dresidual, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor()};
+        });
     }
 };
 

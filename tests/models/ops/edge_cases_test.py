@@ -1,5 +1,5 @@
 """torch.ops.tempo where ops usually break: threads, layouts, p = 1, masks together, 16-bit types,
-small gammas, and an op that no other test knows.
+small gammas, second derivatives, and an op that no other test knows.
 
 Run by ctest with the virtual environment's Python: `edge_cases_test.py LIBTEMPO_OPS`.
 """
@@ -11,6 +11,7 @@ import unittest
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 from ops_test import KEY, attention, cases, norm_arguments, randn, tempo
 
@@ -73,6 +74,57 @@ print(*counts)
         run = [sys.executable, "-W", "ignore", "-c", program, LIBRARY]
         start, ours, both = map(int, subprocess.check_output(run, text=True).split())
         self.assertEqual((ours - start, both - ours), (3, 0))
+
+
+class SecondDerivatives(unittest.TestCase):
+    """Backward is made of ops that autograd does not know: without an error their share of a second
+    derivative would be zero."""
+
+    def test_are_refused_by_the_op_that_lacks_them(self):
+        for op, arguments in cases():
+            if op is tempo.gelu_linear:
+                continue
+            name = op._qualified_op_name.removesuffix("_sum")
+            with self.subTest(op=name):
+                leaves = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
+                y = op(*arguments)
+                y = y if isinstance(y, torch.Tensor) else y[0]
+                dy = randn(*y.shape, seed=9)
+                plain = torch.autograd.grad(y, leaves, dy, retain_graph=True)
+                first = torch.autograd.grad(y, leaves, dy, create_graph=True)
+                for a, b in zip(first, plain):
+                    self.assertTrue(torch.equal(a, b))
+                loss = sum(gradient.square().sum() for gradient in first)
+                for target in (*leaves, dy):  # each way to what the gradients depend on
+                    with self.assertRaisesRegex(RuntimeError, f"{name} has no second derivative"):
+                        torch.autograd.grad(loss, target, retain_graph=True)
+                with self.assertRaisesRegex(RuntimeError, f"{name} has no second derivative"):
+                    loss.backward()
+
+    def test_exist_where_backward_is_torchs(self):
+        arguments = (randn(4, 17), randn(6, 17), randn(6))
+        for tanh in (False, True):
+            self.assertTrue(
+                torch.autograd.gradgradcheck(
+                    lambda *leaves, tanh=tanh: tempo.gelu_linear(*leaves, tanh), arguments
+                )
+            )
+
+    def test_a_checkpoint_is_no_second_derivative(self):
+        """Backward enables gradients while it computes the forward again."""
+        x, scores, value = randn(4, 8), randn(4, 5, 5), randn(4, 5, 3)
+
+        def run(x, scores, value):
+            y = tempo.dropout(tempo.gelu(tempo.layer_norm(x, None, None)), 0.3, "bit", KEY)
+            return y.sum() * attention(scores, value)
+
+        expected = torch.autograd.grad(run(x, scores, value).sum(), [x, scores, value])
+        for reentrant in (False, True):
+            y = torch.utils.checkpoint.checkpoint(run, x, scores, value, use_reentrant=reentrant)
+            y.sum().backward()
+            for leaf, gradient in zip((x, scores, value), expected):
+                torch.testing.assert_close(leaf.grad, gradient)
+                leaf.grad = None
 
 
 class EdgeCases(unittest.TestCase):
