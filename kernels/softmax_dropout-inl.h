@@ -86,11 +86,12 @@ HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
     });
 }
 
+/// Returns the sum of the exponentials: at least 1, 0 for a row that sees nothing, or NaN.
 template <typename T>
-HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
+HWY_INLINE StatOf<T> softmax_row(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto maximum = hn::Set(d, row_maximum(row));
-    const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+    const StatOf<T> sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto e = exp_of_nonpositive(d, hn::Sub(logit(row, j, access), maximum));
         if (row.buffer) access.store(d, e, row.buffer + j);
         return e;
@@ -101,6 +102,7 @@ HWY_INLINE void softmax_row(const SoftmaxRow<T>& row) {
                                   : exp_of_nonpositive(d, hn::Sub(logit(row, j, access), maximum));
         access.store(d, hn::Mul(e, inverse), row.probs + j);
     });
+    return sum;
 }
 
 /// Keys that query `row` sees.
@@ -124,13 +126,12 @@ HWY_INLINE void softmax_one(const SoftmaxDropoutForwardArgs<T>& args, int64_t ro
     } else if (size <= kBufferedRow) {
         work.buffer = stack_buffer;
     }
-    softmax_row(work);
-    std::fill(work.probs + work.visible, work.probs + size, T{});
-    if (work.visible == 0) {  // nothing to see: torch's softmax of a row of -inf
-        T nan[1];
-        store_part(ComputeTag<T>(), hn::NaN(ComputeTag<T>()), nan, 1);
-        std::fill(work.probs, work.probs + size, nan[0]);
+    const StatOf<T> sum = softmax_row(work);
+    T unseen[1] = {T{}};
+    if (!(sum > 0)) {  // nothing but -inf, or a NaN: torch's softmax is NaN in the whole row
+        store_part(ComputeTag<T>(), hn::NaN(ComputeTag<T>()), unseen, 1);
     }
+    std::fill(work.probs + work.visible, work.probs + size, unseen[0]);
 }
 
 /// Rows in groups that end on a multiple of 64 elements: each group's softmax, then, while it is in

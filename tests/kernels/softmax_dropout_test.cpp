@@ -284,6 +284,31 @@ TEST(SoftmaxDropout, NanAndFullyMaskedRowsGiveNanAndLeaveOtherRowsAlone) {
     EXPECT_EQ(f.probs[8], 0.0f);
 }
 
+// Padding on the left hides all that a causal query sees: torch adds both masks, the row is NaN.
+TYPED_TEST(SoftmaxDropoutOfType, ARowWhoseVisibleKeysAreMaskedIsNanInItsInvisiblePartToo) {
+    using T = TypeParam;
+    constexpr int64_t kKeys = 67;
+    const auto scores = test::normal<T>(kKeys * kKeys, 8);
+    std::vector<T> mask(kKeys, from_double<T>(0));
+    for (size_t key = 0; key < 2; ++key) mask[key] = from_double<T>(-kInfinity);
+    const auto f = forward<T>({.scores = scores.data(),
+                               .additive_mask = mask.data(),
+                               .num_keys = kKeys,
+                               .num_queries = kKeys,
+                               .rows_per_mask = kKeys,
+                               .causal = true},
+                              kKeys);
+    for (size_t i = 0; i < f.probs.size(); ++i) {
+        const size_t query = i / kKeys, key = i % kKeys;
+        const double prob = to_double(f.probs[i]);
+        if (query < 2) {
+            ASSERT_TRUE(std::isnan(prob)) << query << " " << key;
+        } else {
+            ASSERT_TRUE(key >= 2 && key <= query ? prob > 0 : prob == 0) << query << " " << key;
+        }
+    }
+}
+
 TYPED_TEST(SoftmaxDropoutOfType, ProbabilityOneDropsEverythingAndKeepsTheProbabilities) {
     using T = TypeParam;
     const auto scores = test::normal<T>(4 * 33, 8);

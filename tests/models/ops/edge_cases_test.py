@@ -165,6 +165,17 @@ class EdgeCases(unittest.TestCase):
         for a, b in zip(*(torch.autograd.grad(y, [scores, value], dy) for y in (ours, stock))):
             torch.testing.assert_close(a, b)
 
+    def test_a_causal_row_that_sees_only_padding_is_nan_as_torchs(self):
+        scores, value = randn(4, 67, 67, grad=False), randn(4, 67, 3, grad=False)
+        padding = torch.zeros(2, 67, dtype=torch.float64)
+        padding[1, :2] = float("-inf")
+        hidden = torch.full((67, 67), float("-inf"), dtype=torch.float64).triu(1)
+        added = padding.repeat_interleave(2, 0)[:, None, :] + hidden
+        ours = tempo.softmax_dropout_forward(scores, padding, 0.5, True, 2, 0.0, "byte", KEY)[0]
+        stock = torch.softmax(scores * 0.5 + added, -1)
+        self.assertEqual(int(stock.isnan().sum()), 2 * 2 * 67)
+        torch.testing.assert_close(ours, stock, equal_nan=True)
+
     def test_probability_1_gives_zeros_and_zero_gradients(self):
         x, gamma, beta = norm_arguments(3, 40)
         scores, value = randn(4, 5, 5), randn(4, 5, 3)
