@@ -14,8 +14,8 @@
 //     key     = (low word of seed, high word of seed xor rank)   (seed, rank) for seeds below 2^32
 //     counter = (i / 8, step, layer, site)
 // Element i takes half i % 8: word (i % 8) / 2, low half when i is even. i counts the logical
-// tensor in row-major order, so a mask does not depend on how the work was split. Up to 2^35
-// elements.
+// tensor in row-major order, so a mask does not depend on how the work was split. Up to
+// kMaxDrawnElements: beyond them the counter's first word would begin again. Callers check.
 //
 // The keep probability is quantized to q, and 1/q (not 1/(1-p)) is the scale, so that E[y] = x
 // exactly. |q - (1-p)| <= 2^-17. p = 0 keeps everything, p = 1 gives zeros.
@@ -24,6 +24,8 @@
 // with the mask read; mask is 1 (byte), 1/8 (bit) or 0 (none).
 
 namespace kernels {
+
+inline constexpr int64_t kMaxDrawnElements = int64_t{1} << 35;
 
 /// What identifies one dropout mask. Two sites that share all fields drop the same elements.
 struct DropoutKey {

@@ -2,10 +2,21 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/core/SymBool.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
 
 namespace models::ops {
 
 using kernels::MaskKind;
+
+namespace {
+
+constexpr int64_t kMaxKeyWord = std::numeric_limits<uint32_t>::max();
+
+}  // namespace
 
 void check_floating(const Tensor& tensor, const char* argument) {
     const at::ScalarType type = tensor.scalar_type();
@@ -83,34 +94,50 @@ std::string_view name_of(MaskKind kind) {
     TORCH_CHECK(false, "tempo: not a mask kind");
 }
 
-DropoutSpec dropout_spec(double p, std::string_view masks, at::IntArrayRef key) {
+DropoutCall dropout_call(double p, std::string_view masks, c10::SymIntArrayRef key) {
+    static constexpr const char* kNames[] = {"seed", "rank", "step", "layer", "site"};
     TORCH_CHECK(p >= 0 && p <= 1, "tempo: p is ", p, "; expected a probability");
-    TORCH_CHECK(key.size() == 5, "tempo: key has ", key.size(),
+    TORCH_CHECK(key.size() == std::size(kNames), "tempo: key has ", key.size(),
                 " values; expected [seed, rank, step, layer, site]");
-    return {.p = p,
-            .mask_kind = parse_mask_kind(masks),
-            .key = {.seed = static_cast<uint64_t>(key[0]),
-                    .rank = static_cast<uint32_t>(key[1]),
-                    .step = static_cast<uint32_t>(key[2]),
-                    .layer = static_cast<uint32_t>(key[3]),
-                    .site = static_cast<uint32_t>(key[4])}};
+    DropoutCall call = {.p = p, .mask_kind = parse_mask_kind(masks), .key = {}};
+    std::copy(key.begin(), key.end(), call.key.begin());
+    for (size_t i = 1; i < std::size(kNames); ++i) {  // a seed has 64 bits
+        TORCH_SYM_CHECK(call.key[i].sym_ge(0).sym_and(call.key[i].sym_le(kMaxKeyWord)),
+                        "tempo: key has ", kNames[i], " ", call.key[i], "; expected 0 to ",
+                        kMaxKeyWord);
+    }
+    return call;
 }
 
-std::array<int64_t, 5> key_array(const kernels::DropoutKey& key) {
+kernels::DropoutKey kernel_key(const DropoutCall& call) {
+    const auto number = [&](size_t i) { return call.key[i].guard_int(__FILE__, __LINE__); };
+    return {.seed = static_cast<uint64_t>(number(0)),
+            .rank = static_cast<uint32_t>(number(1)),
+            .step = static_cast<uint32_t>(number(2)),
+            .layer = static_cast<uint32_t>(number(3)),
+            .site = static_cast<uint32_t>(number(4))};
+}
+
+std::array<c10::SymInt, 5> key_array(const kernels::DropoutKey& key) {
     return {static_cast<int64_t>(key.seed), key.rank, key.step, key.layer, key.site};
 }
 
-void keep_spec(torch::autograd::AutogradContext& ctx, const DropoutSpec& spec) {
-    const auto key = key_array(spec.key);
-    ctx.saved_data["p"] = spec.p;
-    ctx.saved_data["mask_kind"] = static_cast<int64_t>(spec.mask_kind);
-    ctx.saved_data["key"] = std::vector<int64_t>(key.begin(), key.end());
+void check_drawable(const Tensor& x, const char* argument) {
+    TORCH_SYM_CHECK(x.sym_numel().sym_le(kernels::kMaxDrawnElements), "tempo: ", argument, " has ",
+                    x.sym_numel(), " elements; dropout draws for at most ",
+                    kernels::kMaxDrawnElements);
 }
 
-DropoutSpec kept_spec(const torch::autograd::AutogradContext& ctx) {
+void keep_call(torch::autograd::AutogradContext& ctx, const DropoutCall& call) {
+    ctx.saved_data["p"] = call.p;
+    ctx.saved_data["mask_kind"] = static_cast<int64_t>(call.mask_kind);
+    ctx.saved_data["key"] = c10::IValue(c10::SymIntArrayRef(call.key));
+}
+
+DropoutCall kept_call(const torch::autograd::AutogradContext& ctx) {
     const auto kind = static_cast<MaskKind>(ctx.saved_data.at("mask_kind").toInt());
-    return dropout_spec(ctx.saved_data.at("p").toDouble(), name_of(kind),
-                        ctx.saved_data.at("key").toIntVector());
+    return dropout_call(ctx.saved_data.at("p").toDouble(), name_of(kind),
+                        ctx.saved_data.at("key").toSymIntVector());
 }
 
 }  // namespace models::ops

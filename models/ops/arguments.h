@@ -105,13 +105,22 @@ std::string_view name_of(kernels::MaskKind kind);
 
 // ---- schema arguments ------------------------------------------------------------------------
 
-DropoutSpec dropout_spec(double p, std::string_view masks, at::IntArrayRef key);
-/// [seed, rank, step, layer, site].
-std::array<int64_t, 5> key_array(const kernels::DropoutKey& key);
+/// p, masks and key as a schema has them, checked. The key is symbolic where torch.compile traces a
+/// step that is counted: only what draws asks for its numbers, by kernel_key.
+struct DropoutCall {
+    double p = 0;
+    kernels::MaskKind mask_kind = kernels::MaskKind::kByte;
+    std::array<c10::SymInt, 5> key;  // seed, rank, step, layer, site
+};
+DropoutCall dropout_call(double p, std::string_view masks, c10::SymIntArrayRef key);
+kernels::DropoutKey kernel_key(const DropoutCall& call);
+std::array<c10::SymInt, 5> key_array(const kernels::DropoutKey& key);
+/// A mask has a number of its own for as many elements as `x` has.
+void check_drawable(const Tensor& x, const char* argument);
 
-/// Autograd nodes carry a spec from forward to backward as plain values, not as tensors.
-void keep_spec(torch::autograd::AutogradContext& ctx, const DropoutSpec& spec);
-DropoutSpec kept_spec(const torch::autograd::AutogradContext& ctx);
+/// Autograd nodes carry a call from forward to backward as plain values, not as tensors.
+void keep_call(torch::autograd::AutogradContext& ctx, const DropoutCall& call);
+DropoutCall kept_call(const torch::autograd::AutogradContext& ctx);
 
 // ---- calls -----------------------------------------------------------------------------------
 

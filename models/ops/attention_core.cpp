@@ -17,21 +17,29 @@ Tensor as_type(const Tensor& tensor, at::ScalarType type) {
     return tensor.scalar_type() == type ? tensor : tensor.to(type);
 }
 
+/// AttentionCoreSpec, with what may be symbolic.
+struct AttentionCoreCall {
+    double scale = 1;
+    bool causal = false;
+    int64_t num_heads = 1;
+    DropoutCall dropout;
+};
+
 struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& scores, const Tensor& value,
-                          const MaybeTensor& additive_mask, const AttentionCoreSpec& spec) {
+                          const MaybeTensor& additive_mask, const AttentionCoreCall& call) {
         static const auto op =
             tempo_op<decltype(softmax_dropout_forward<Cpu>)>("tempo::softmax_dropout_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        const DropoutSpec& drop = spec.dropout;
+        const DropoutCall& drop = call.dropout;
         auto [probs, dropped, keep_mask] =
-            op.call(scores, additive_mask, spec.scale, spec.causal, spec.num_heads, drop.p,
-                    name_of(drop.mask_kind), key_array(drop.key));
+            op.call(scores, additive_mask, call.scale, call.causal, call.num_heads, drop.p,
+                    name_of(drop.mask_kind), drop.key);
         name_tensor(probs, "attention_probs");
         name_tensor(keep_mask, "keep_mask");
         ctx->save_for_backward({probs, keep_mask, value});
-        ctx->saved_data["scale"] = spec.scale;
-        keep_spec(*ctx, drop);
+        ctx->saved_data["scale"] = call.scale;
+        keep_call(*ctx, drop);
         return at::bmm(as_type(drop.p > 0 ? dropped : probs, value.scalar_type()), value);
     }
 
@@ -47,47 +55,48 @@ private:
         const Tensor& probs = saved[0];
         const Tensor& keep_mask = saved[1];
         const Tensor& value = saved[2];
-        const DropoutSpec spec = kept_spec(*ctx);
+        const DropoutCall drop = kept_call(*ctx);
         const Tensor dcontext = as_type(grads[0], value.scalar_type());
         Tensor dvalue = at::bmm(
-            as_type(dropped_probs(probs, keep_mask, spec), value.scalar_type()).transpose(1, 2),
+            as_type(dropped_probs(probs, keep_mask, drop), value.scalar_type()).transpose(1, 2),
             dcontext);
         Tensor ddropped = as_type(at::bmm(dcontext, value.transpose(1, 2)), probs.scalar_type());
         overwrite_with_dscores(ddropped, probs, keep_mask, ctx->saved_data["scale"].toDouble(),
-                               spec);
+                               drop);
         return {ddropped, dvalue, Tensor(), Tensor()};
     }
     static Tensor dropped_probs(const Tensor& probs, const Tensor& keep_mask,
-                                const DropoutSpec& spec) {
+                                const DropoutCall& drop) {
         static const auto op =
             tempo_op<decltype(softmax_dropout_recompute<Cpu>)>("tempo::softmax_dropout_recompute");
-        if (spec.p == 0) return probs;
-        return op.call(probs, keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key));
+        if (drop.p == 0) return probs;
+        return op.call(probs, keep_mask, drop.p, name_of(drop.mask_kind), drop.key);
     }
     static void overwrite_with_dscores(Tensor& ddropped, const Tensor& probs,
                                        const Tensor& keep_mask, double scale,
-                                       const DropoutSpec& spec) {
+                                       const DropoutCall& drop) {
         static const auto op =
             tempo_op<decltype(softmax_dropout_backward_<Cpu>)>("tempo::softmax_dropout_backward_");
-        op.call(ddropped, probs, keep_mask, scale, spec.p, name_of(spec.mask_kind),
-                key_array(spec.key));
+        op.call(ddropped, probs, keep_mask, scale, drop.p, name_of(drop.mask_kind), drop.key);
     }
 };
 
 Tensor attention_core_op(const Tensor& scores, const Tensor& value,
                          const MaybeTensor& additive_mask, double scale, bool causal,
-                         int64_t num_heads, double p, std::string_view masks, at::IntArrayRef key) {
+                         int64_t num_heads, double p, std::string_view masks,
+                         c10::SymIntArrayRef key) {
     check_scores(scores, "scores");
+    check_floating(value, "value");
     TORCH_CHECK(value.dim() == 3 && value.sym_size(0) == scores.sym_size(0) &&
                     value.sym_size(1) == scores.sym_size(2) && value.device() == scores.device(),
                 "tempo: value has shape ", value.sym_sizes(), " on ", value.device(),
                 "; expected [", scores.sym_size(0), ", ", scores.sym_size(2), ", head_dim] on ",
                 scores.device());
     return AttentionCoreFunction::apply(scores, value, additive_mask,
-                                        AttentionCoreSpec{.scale = scale,
+                                        AttentionCoreCall{.scale = scale,
                                                           .causal = causal,
                                                           .num_heads = num_heads,
-                                                          .dropout = dropout_spec(p, masks, key)});
+                                                          .dropout = dropout_call(p, masks, key)});
 }
 
 }  // namespace

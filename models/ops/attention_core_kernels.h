@@ -38,14 +38,15 @@ inline void check_scores(const Tensor& scores, const char* argument) {
 template <typename Device>
 ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& additive_mask,
                                      double scale, bool causal, int64_t num_heads, double p,
-                                     std::string_view masks, at::IntArrayRef key) {
+                                     std::string_view masks, c10::SymIntArrayRef key) {
     check_scores(scores, "scores");
-    const DropoutSpec spec = dropout_spec(p, masks, key);
+    const DropoutCall call = dropout_call(p, masks, key);
     const Tensor mask = checked_additive_mask(additive_mask, scores, num_heads);
     const Tensor source = scores.contiguous();
-    const bool drops = spec.p > 0;
+    const bool drops = call.p > 0;
+    if (drops) check_drawable(scores, "scores");
     Tensor probs = at::empty_like(source);
-    Tensor keep_mask = drops ? empty_mask(source, spec.mask_kind)
+    Tensor keep_mask = drops ? empty_mask(source, call.mask_kind)
                              : at::empty({0}, source.options().dtype(at::kByte));
     Tensor dropped = empty_like_if(drops, source);
     if constexpr (Device::kComputes) {
@@ -58,9 +59,9 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& ad
                                                       .probs = pointer<T>(probs),
                                                       .dropped = pointer_if_any<T>(dropped),
                                                       .mask = mask_pointer(keep_mask),
-                                                      .mask_kind = spec.mask_kind,
-                                                      .dropout_p = spec.p,
-                                                      .key = spec.key,
+                                                      .mask_kind = call.mask_kind,
+                                                      .dropout_p = call.p,
+                                                      .key = kernel_key(call),
                                                       .scale = scale,
                                                       .num_keys = num_keys,
                                                       .num_queries = num_queries,
@@ -75,10 +76,10 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& ad
 /// probs * keep / q, bit for bit as forward made it.
 template <typename Device>
 Tensor softmax_dropout_recompute(const Tensor& probs, const Tensor& keep_mask, double p,
-                                 std::string_view masks, at::IntArrayRef key) {
+                                 std::string_view masks, c10::SymIntArrayRef key) {
     check_scores(probs, "probs");
-    const DropoutSpec spec = dropout_spec(p, masks, key);
-    check_mask(keep_mask, "keep_mask", probs, spec.mask_kind);
+    const DropoutCall call = dropout_call(p, masks, key);
+    check_mask(keep_mask, "keep_mask", probs, call.mask_kind);
     const Tensor source = probs.contiguous();
     Tensor dropped = at::empty_like(source);
     if constexpr (Device::kComputes) {
@@ -87,9 +88,9 @@ Tensor softmax_dropout_recompute(const Tensor& probs, const Tensor& keep_mask, d
             Device::run(kernels::RecomputeDroppedArgs<T>{.probs = const_pointer<T>(source),
                                                          .dropped = pointer<T>(dropped),
                                                          .mask = mask_pointer(keep_mask),
-                                                         .mask_kind = spec.mask_kind,
-                                                         .dropout_p = spec.p,
-                                                         .key = spec.key,
+                                                         .mask_kind = call.mask_kind,
+                                                         .dropout_p = call.p,
+                                                         .key = kernel_key(call),
                                                          .num_keys = source.size(2)},
                         source.size(0) * source.size(1));
         });
@@ -101,12 +102,12 @@ Tensor softmax_dropout_recompute(const Tensor& probs, const Tensor& keep_mask, d
 template <typename Device>
 void softmax_dropout_backward_(Tensor& ddropped, const Tensor& probs, const Tensor& keep_mask,
                                double scale, double p, std::string_view masks,
-                               at::IntArrayRef key) {
+                               c10::SymIntArrayRef key) {
     check_scores(probs, "probs");
     check_like(ddropped, "ddropped", probs, "probs");
     TORCH_CHECK(ddropped.is_contiguous(), "tempo: ddropped is not contiguous");
-    const DropoutSpec spec = dropout_spec(p, masks, key);
-    if (spec.p > 0) check_mask(keep_mask, "keep_mask", probs, spec.mask_kind);
+    const DropoutCall call = dropout_call(p, masks, key);
+    if (call.p > 0) check_mask(keep_mask, "keep_mask", probs, call.mask_kind);
     const Tensor source = probs.contiguous();
     if constexpr (Device::kComputes) {
         if (source.numel() == 0) return;
@@ -116,9 +117,9 @@ void softmax_dropout_backward_(Tensor& ddropped, const Tensor& probs, const Tens
                                                        .probs = const_pointer<T>(source),
                                                        .mask = mask_pointer(keep_mask),
                                                        .dscores = pointer<T>(ddropped),
-                                                       .mask_kind = spec.mask_kind,
-                                                       .dropout_p = spec.p,
-                                                       .key = spec.key,
+                                                       .mask_kind = call.mask_kind,
+                                                       .dropout_p = call.p,
+                                                       .key = kernel_key(call),
                                                        .scale = scale,
                                                        .num_keys = source.size(2)},
                 source.size(0) * source.size(1));

@@ -12,30 +12,29 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
-    static Tensor forward(AutogradContext* ctx, const Tensor& x, const DropoutSpec& spec) {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, const DropoutCall& drop) {
         static const auto op = tempo_op<decltype(dropout_forward<Cpu>)>("tempo::dropout_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, keep_mask] = op.call(x, spec.p, name_of(spec.mask_kind), key_array(spec.key));
+        auto [y, keep_mask] = op.call(x, drop.p, name_of(drop.mask_kind), drop.key);
         name_tensor(keep_mask, "keep_mask");
         ctx->save_for_backward({keep_mask});
-        keep_spec(*ctx, spec);
+        keep_call(*ctx, drop);
         return y;
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
         static const auto op = tempo_op<decltype(dropout_backward<Cpu>)>("tempo::dropout_backward");
-        const DropoutSpec spec = kept_spec(*ctx);
+        const DropoutCall drop = kept_call(*ctx);
         const Tensor keep_mask = ctx->get_saved_variables()[0];
         return once_differentiable("tempo::dropout", grads, [&]() -> variable_list {
-            return {
-                op.call(grads[0], keep_mask, spec.p, name_of(spec.mask_kind), key_array(spec.key)),
-                Tensor()};
+            return {op.call(grads[0], keep_mask, drop.p, name_of(drop.mask_kind), drop.key),
+                    Tensor()};
         });
     }
 };
 
-Tensor dropout_op(const Tensor& x, double p, std::string_view masks, at::IntArrayRef key) {
-    return DropoutFunction::apply(x, dropout_spec(p, masks, key));
+Tensor dropout_op(const Tensor& x, double p, std::string_view masks, c10::SymIntArrayRef key) {
+    return DropoutFunction::apply(x, dropout_call(p, masks, key));
 }
 
 }  // namespace

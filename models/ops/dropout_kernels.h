@@ -10,21 +10,23 @@ namespace models::ops {
 
 /// x * keep / q and the mask.
 template <typename Device>
-TwoTensors dropout_forward(const Tensor& x, double p, std::string_view masks, at::IntArrayRef key) {
+TwoTensors dropout_forward(const Tensor& x, double p, std::string_view masks,
+                           c10::SymIntArrayRef key) {
     check_floating(x, "x");
-    const DropoutSpec spec = dropout_spec(p, masks, key);
+    check_drawable(x, "x");
+    const DropoutCall call = dropout_call(p, masks, key);
     const Tensor source = x.contiguous();
     // at::native_dropout allocates the mask before the output; so do we.
-    Tensor keep_mask = empty_mask(source, spec.mask_kind);
+    Tensor keep_mask = empty_mask(source, call.mask_kind);
     Tensor y = at::empty_like(source);
     if constexpr (Device::kComputes) {
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(kernels::DropoutForwardArgs<T>{.x = const_pointer<T>(source),
                                                        .y = pointer<T>(y),
                                                        .mask = mask_pointer(keep_mask),
-                                                       .mask_kind = spec.mask_kind,
-                                                       .dropout_p = spec.p,
-                                                       .key = spec.key},
+                                                       .mask_kind = call.mask_kind,
+                                                       .dropout_p = call.p,
+                                                       .key = kernel_key(call)},
                         source.numel());
         });
     }
@@ -33,10 +35,10 @@ TwoTensors dropout_forward(const Tensor& x, double p, std::string_view masks, at
 
 template <typename Device>
 Tensor dropout_backward(const Tensor& dy, const Tensor& keep_mask, double p, std::string_view masks,
-                        at::IntArrayRef key) {
+                        c10::SymIntArrayRef key) {
     check_floating(dy, "dy");
-    const DropoutSpec spec = dropout_spec(p, masks, key);
-    check_mask(keep_mask, "keep_mask", dy, spec.mask_kind);
+    const DropoutCall call = dropout_call(p, masks, key);
+    check_mask(keep_mask, "keep_mask", dy, call.mask_kind);
     const Tensor upstream = dy.contiguous();
     Tensor dx = at::empty_like(upstream);
     if constexpr (Device::kComputes) {
@@ -44,9 +46,9 @@ Tensor dropout_backward(const Tensor& dy, const Tensor& keep_mask, double p, std
             Device::run(kernels::DropoutBackwardArgs<T>{.dy = const_pointer<T>(upstream),
                                                         .dx = pointer<T>(dx),
                                                         .mask = mask_pointer(keep_mask),
-                                                        .mask_kind = spec.mask_kind,
-                                                        .dropout_p = spec.p,
-                                                        .key = spec.key},
+                                                        .mask_kind = call.mask_kind,
+                                                        .dropout_p = call.p,
+                                                        .key = kernel_key(call)},
                         upstream.numel());
         });
     }

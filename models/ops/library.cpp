@@ -5,16 +5,18 @@
 // is one function for all of them (in its own file, under CompositeImplicitAutograd).
 //
 // masks  "byte", "bit" or "philox": how a mask is kept
-// key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h)
+// key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h); SymInt,
+//        so that torch.compile traces a step that is counted once, not once per step
 // save   "output" or "normalized": what LayerNorm keeps; no op looks at values to decide it
 
 TORCH_LIBRARY(tempo, m) {
     const std::vector<at::Tag> traceable{at::Tag::pt2_compliant_tag};
     const auto def = [&](const char* schema) { m.def(schema, traceable); };
 
-    def("dropout(Tensor x, float p, str masks, int[] key) -> Tensor");
-    def("dropout_forward(Tensor x, float p, str masks, int[] key) -> (Tensor, Tensor)");
-    def("dropout_backward(Tensor dy, Tensor keep_mask, float p, str masks, int[] key) -> Tensor");
+    def("dropout(Tensor x, float p, str masks, SymInt[] key) -> Tensor");
+    def("dropout_forward(Tensor x, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
+    def("dropout_backward(Tensor dy, Tensor keep_mask, float p, str masks, SymInt[] key)"
+        " -> Tensor");
 
     def("gelu(Tensor x, bool tanh=False, str masks=\"bit\") -> Tensor");
     def("gelu_forward(Tensor x, bool tanh, str masks) -> (Tensor, Tensor)");
@@ -34,23 +36,23 @@ TORCH_LIBRARY(tempo, m) {
 
     // layer_norm(residual + dropout(x)); `_sum` also returns what is normalized.
     def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
-        " str masks, int[] key, float eps=1e-05, str save=\"output\") -> Tensor");
+        " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> Tensor");
     def("residual_layer_norm_sum(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
-        " str masks, int[] key, float eps=1e-05, str save=\"output\") -> (Tensor, Tensor)");
+        " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> (Tensor, Tensor)");
     def("residual_layer_norm_forward(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta,"
-        " float p, str masks, int[] key, float eps, str save, bool with_sum)"
+        " float p, str masks, SymInt[] key, float eps, str save, bool with_sum)"
         " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
     def("residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
-        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, int[] key, str save)"
+        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save)"
         " -> (Tensor, Tensor, Tensor, Tensor)");
 
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"
-        " bool causal, int num_heads, float p, str masks, int[] key) -> Tensor");
+        " bool causal, int num_heads, float p, str masks, SymInt[] key) -> Tensor");
     def("softmax_dropout_forward(Tensor scores, Tensor? additive_mask, float scale, bool causal,"
-        " int num_heads, float p, str masks, int[] key) -> (Tensor, Tensor, Tensor)");
-    def("softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks, int[] key)"
-        " -> Tensor");
+        " int num_heads, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
+    def("softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks,"
+        " SymInt[] key) -> Tensor");
     // Returns nothing: that is the form of an in-place op that torch.compile can functionalize.
     def("softmax_dropout_backward_(Tensor(a!) ddropped, Tensor probs, Tensor keep_mask,"
-        " float scale, float p, str masks, int[] key) -> ()");
+        " float scale, float p, str masks, SymInt[] key) -> ()");
 }

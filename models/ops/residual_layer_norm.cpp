@@ -17,7 +17,7 @@ using torch::autograd::variable_list;
 
 /// What is computed besides the tensors: as kernels::ResidualLayerNormForwardArgs.
 struct ResidualLayerNormSpec {
-    DropoutSpec dropout;
+    DropoutCall dropout;
     double eps = 1e-5;
     std::string_view save = "output";
     bool with_sum = false;  // returns the sum beside y
@@ -31,10 +31,10 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
         static const auto op = tempo_op<decltype(residual_layer_norm_forward<Cpu>)>(
             "tempo::residual_layer_norm_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        const DropoutSpec& drop = spec.dropout;
+        const DropoutCall& drop = spec.dropout;
         auto [y, sum, normalized, rstd, keep_mask] =
-            op.call(x, residual, gamma, beta, drop.p, name_of(drop.mask_kind), key_array(drop.key),
-                    spec.eps, spec.save, spec.with_sum);
+            op.call(x, residual, gamma, beta, drop.p, name_of(drop.mask_kind), drop.key, spec.eps,
+                    spec.save, spec.with_sum);
         const bool keep_output = parse_save(spec.save) == LayerNormSave::kOutput;
         name_tensor(keep_mask, "keep_mask");
         name_tensor(rstd, "rstd");
@@ -42,7 +42,7 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
         ctx->save_for_backward({keep_output ? y : normalized, rstd, keep_mask,
                                 gamma.value_or(Tensor()), beta.value_or(Tensor())});
         ctx->saved_data["save"] = std::string(spec.save);
-        keep_spec(*ctx, drop);
+        keep_call(*ctx, drop);
         ctx->set_materialize_grads(false);  // an unused sum costs no tensor of zeros
         return spec.with_sum ? variable_list{y, sum} : variable_list{y};
     }
@@ -52,14 +52,13 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
             "tempo::residual_layer_norm_backward");
         const auto saved = ctx->get_saved_variables();
         const MaybeTensor gamma = given(saved[3]), beta = given(saved[4]);
-        const DropoutSpec spec = kept_spec(*ctx);
+        const DropoutCall drop = kept_call(*ctx);
         const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_like(saved[0]);
         const MaybeTensor dsum = grads.size() > 1 ? given(grads[1]) : std::nullopt;
         return once_differentiable("tempo::residual_layer_norm", grads, [&]() -> variable_list {
             auto [dx, dresidual, dgamma, dbeta] =
-                op.call(dy, dsum, saved[0], gamma, beta, saved[1], saved[2], spec.p,
-                        name_of(spec.mask_kind), key_array(spec.key),
-                        ctx->saved_data["save"].toStringRef());
+                op.call(dy, dsum, saved[0], gamma, beta, saved[1], saved[2], drop.p,
+                        name_of(drop.mask_kind), drop.key, ctx->saved_data["save"].toStringRef());
             return {dx, dresidual, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor()};
         });
     }
@@ -76,7 +75,11 @@ bool one_kernel_takes(const Tensor& x) {
 /// The same values and the same kept tensors from the three ops one after another.
 variable_list step_by_step(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
                            const MaybeTensor& beta, const ResidualLayerNormSpec& spec) {
-    const Tensor dropped = spec.dropout.p > 0 ? dropout(x, spec.dropout) : x;
+    static const auto op =
+        tempo_op<Tensor(const Tensor&, double, std::string_view, c10::SymIntArrayRef)>(
+            "tempo::dropout");
+    const DropoutCall& drop = spec.dropout;
+    const Tensor dropped = drop.p > 0 ? op.call(x, drop.p, name_of(drop.mask_kind), drop.key) : x;
     const Tensor sum = at::add(residual, dropped);
     const Tensor y = inplace_layer_norm(sum, gamma.value_or(Tensor()), beta.value_or(Tensor()),
                                         spec.eps, parse_save(spec.save));
@@ -94,20 +97,18 @@ variable_list residual_layer_norm_of(const Tensor& x, const Tensor& residual,
 
 Tensor residual_layer_norm_op(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
                               const MaybeTensor& beta, double p, std::string_view masks,
-                              at::IntArrayRef key, double eps, std::string_view save) {
+                              c10::SymIntArrayRef key, double eps, std::string_view save) {
     return residual_layer_norm_of(
         x, residual, gamma, beta,
-        {.dropout = residual_dropout_spec(p, masks, key), .eps = eps, .save = save})[0];
+        {.dropout = residual_dropout_call(p, masks, key), .eps = eps, .save = save})[0];
 }
 
-std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(const Tensor& x, const Tensor& residual,
-                                                      const MaybeTensor& gamma,
-                                                      const MaybeTensor& beta, double p,
-                                                      std::string_view masks, at::IntArrayRef key,
-                                                      double eps, std::string_view save) {
+std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(
+    const Tensor& x, const Tensor& residual, const MaybeTensor& gamma, const MaybeTensor& beta,
+    double p, std::string_view masks, c10::SymIntArrayRef key, double eps, std::string_view save) {
     const variable_list both =
         residual_layer_norm_of(x, residual, gamma, beta,
-                               {.dropout = residual_dropout_spec(p, masks, key),
+                               {.dropout = residual_dropout_call(p, masks, key),
                                 .eps = eps,
                                 .save = save,
                                 .with_sum = true});

@@ -11,10 +11,11 @@ using FourTensors = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 using FiveTensors = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 /// Without dropout there is no mask to keep.
-inline DropoutSpec residual_dropout_spec(double p, std::string_view masks, at::IntArrayRef key) {
-    DropoutSpec spec = dropout_spec(p, masks, key);
-    if (p == 0) spec.mask_kind = kernels::MaskKind::kNone;
-    return spec;
+inline DropoutCall residual_dropout_call(double p, std::string_view masks,
+                                         c10::SymIntArrayRef key) {
+    DropoutCall call = dropout_call(p, masks, key);
+    if (p == 0) call.mask_kind = kernels::MaskKind::kNone;
+    return call;
 }
 
 /// Contiguous, at an address that the kernel takes: a view may start anywhere.
@@ -34,17 +35,18 @@ Tensor dense(const Tensor& tensor) {
 template <typename Device>
 FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                                         const MaybeTensor& gamma, const MaybeTensor& beta, double p,
-                                        std::string_view masks, at::IntArrayRef key, double eps,
+                                        std::string_view masks, c10::SymIntArrayRef key, double eps,
                                         std::string_view save, bool with_sum) {
     check_rows(x, "x");
     check_like(residual, "residual", x, "x");
     const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", x));
     const Tensor shift = dense<Device>(checked_parameter(beta, "beta", x));
-    const DropoutSpec spec = residual_dropout_spec(p, masks, key);
+    const DropoutCall call = residual_dropout_call(p, masks, key);
+    if (p > 0) check_drawable(x, "x");
     const Tensor source = dense<Device>(x);
     const Tensor stream = dense<Device>(residual);
     const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
-    Tensor keep_mask = empty_mask(source, spec.mask_kind);
+    Tensor keep_mask = empty_mask(source, call.mask_kind);
     Tensor y = at::empty_like(source);
     Tensor sum = empty_like_if(with_sum, source);
     Tensor normalized = empty_like_if(keep_normalized, source);
@@ -62,9 +64,9 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                     .normalized = pointer_if_any<T>(normalized),
                     .rstd = pointer<kernels::StatOf<T>>(rstd),
                     .mask = mask_pointer(keep_mask),
-                    .mask_kind = spec.mask_kind,
-                    .dropout_p = spec.p,
-                    .key = spec.key,
+                    .mask_kind = call.mask_kind,
+                    .dropout_p = call.p,
+                    .key = kernel_key(call),
                     .hidden_size = source.size(-1),
                     .eps = eps},
                 rstd.numel());
@@ -80,15 +82,15 @@ FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& ds
                                          const Tensor& saved, const MaybeTensor& gamma,
                                          const MaybeTensor& beta, const Tensor& rstd,
                                          const Tensor& keep_mask, double p, std::string_view masks,
-                                         at::IntArrayRef key, std::string_view save) {
+                                         c10::SymIntArrayRef key, std::string_view save) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");
     if (dsum) check_like(*dsum, "dsum", saved, "saved");
     const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", saved));
     const Tensor shift = dense<Device>(checked_parameter(beta, "beta", saved));
     check_rstd(rstd, saved);
-    const DropoutSpec spec = residual_dropout_spec(p, masks, key);
-    check_mask(keep_mask, "keep_mask", saved, spec.mask_kind);
+    const DropoutCall call = residual_dropout_call(p, masks, key);
+    check_mask(keep_mask, "keep_mask", saved, call.mask_kind);
     const Tensor kept = dense<Device>(saved);
     const Tensor upstream = dense<Device>(dy);
     const Tensor stream = dense<Device>(dsum.value_or(Tensor()));
@@ -106,9 +108,9 @@ FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& ds
                                                          .dx = pointer<T>(dx),
                                                          .dresidual = pointer<T>(dresidual),
                                                          .save = parse_save(save),
-                                                         .mask_kind = spec.mask_kind,
-                                                         .dropout_p = spec.p,
-                                                         .key = spec.key};
+                                                         .mask_kind = call.mask_kind,
+                                                         .dropout_p = call.p,
+                                                         .key = kernel_key(call)};
     });
     return {dx, dresidual, dgamma, dbeta};
 }
