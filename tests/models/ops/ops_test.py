@@ -1,10 +1,10 @@
 """torch.ops.tempo as a Python program sees it, against torch's own ops.
 
-Run by ctest with the virtual environment's Python: `ops_test.py LIBTEMPO_OPS LIBTEMPO_OPS_CUDA`.
-Every op is checked by torch.library.opcheck (schema, fake tensors, autograd registration,
-AOTAutograd with dynamic shapes), by gradcheck in float64, under autocast, without gradients, and
-with inputs that are not contiguous or empty. compile_test.py has torch.compile, errors_test.py wrong
-arguments.
+Run by ctest with the virtual environment's Python: `ops_test.py LIBTEMPO_OPS LIBTEMPO_OPS_CUDA`, on
+the CPU and, where torch finds one, on a GPU. Every op is checked against torch's own in every
+dtype, by torch.library.opcheck (schema, fake tensors, autograd registration, AOTAutograd with
+dynamic shapes), by gradcheck in float64, under autocast, without gradients, and with inputs that
+are not contiguous or empty. compile_test.py has torch.compile, errors_test.py wrong arguments.
 """
 
 import sys
@@ -26,8 +26,10 @@ OPCHECK_TESTS = (
 
 
 def randn(*shape, dtype=torch.float64, grad=True, seed=0):
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_(grad)
+    """The same numbers on every device; on the default one."""
+    generator = torch.Generator("cpu").manual_seed(seed + sum(shape))
+    x = torch.randn(*shape, dtype=dtype, generator=generator, device="cpu")
+    return x.to(torch.get_default_device()).requires_grad_(grad)
 
 
 def attention(
@@ -96,14 +98,24 @@ def cases():
     )
 
 
-class Ops(unittest.TestCase):
+class OpsOnDevice:
+    """What holds on every device; tensors are made on `device`."""
+
+    device = "cpu"
+
+    def setUp(self):
+        torch.set_default_device(self.device)
+
+    def tearDown(self):
+        torch.set_default_device("cpu")
+
     def test_opcheck(self):
         for op, arguments in cases():
             with self.subTest(op=str(op), arguments=str(arguments[1:])[:60]):
                 torch.library.opcheck(op.default, arguments, test_utils=OPCHECK_TESTS)
 
     def test_opcheck_of_the_pairs_without_autograd(self):
-        x = randn(4, 16, grad=False)
+        x = randn(4, 16, dtype=torch.float32, grad=False)
         scores = randn(4, 5, 5, grad=False)
         for masks in ("byte", "bit", "philox"):
             torch.library.opcheck(tempo.dropout_forward.default, (x, 0.5, masks, KEY))
@@ -157,21 +169,91 @@ class Ops(unittest.TestCase):
 
                 self.assertTrue(torch.autograd.gradcheck(run, tensors))
 
-    def test_values_equal_torch(self):
-        x, gamma, beta = norm_arguments(6, 64)
-        torch.testing.assert_close(tempo.gelu(x), F.gelu(x))
-        torch.testing.assert_close(tempo.gelu(x, True), F.gelu(x, approximate="tanh"))
-        torch.testing.assert_close(
-            tempo.layer_norm(x, gamma, beta), F.layer_norm(x, (64,), gamma, beta)
-        )
-        scores, value = randn(4, 7, 7), randn(4, 7, 3)
-        expected = torch.softmax(scores * 0.5, -1) @ value
-        torch.testing.assert_close(attention(scores, value, p=0.0), expected)
-        causal = torch.full((7, 7), float("-inf"), dtype=torch.float64).triu(1)
-        torch.testing.assert_close(
-            attention(scores, value, p=0.0, causal=True),
-            torch.softmax(scores * 0.5 + causal, -1) @ value,
-        )
+    def assert_as_torch(self, op, stock, leaves, rtol, atol):
+        """Values and gradients of `op` beside those of `stock` in double, from the same numbers."""
+        wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
+        ours, truth = op(*leaves), stock(*wide)
+        dy = randn(*truth.shape, dtype=ours.dtype, grad=False, seed=8)
+        close = {"rtol": rtol, "atol": atol}
+        torch.testing.assert_close(ours.double(), truth, **close)
+        grads = torch.autograd.grad(ours, leaves, dy)
+        for a, b in zip(grads, torch.autograd.grad(truth, wide, dy.double())):
+            scale = max(1.0, float(b.abs().max()))
+            torch.testing.assert_close(a.double(), b, rtol=rtol, atol=atol * scale)
+
+    def test_values_and_gradients_equal_torchs(self):
+        """Rows that vectors and warps divide, and others; every dtype. A GELU's derivative from its
+        output carries an error of up to `gelu` (docs/ops.md), the others some roundings."""
+        for dtype, gelu in (
+            (torch.float64, 1e-8),
+            (torch.float32, 1e-4),
+            (torch.float16, 2e-2),
+            (torch.bfloat16, 5e-2),
+        ):
+            eps = 4 * torch.finfo(dtype).eps
+            for shape in ((6, 64), (5, 37), (3, 2, 1000)):
+                x, gamma, beta = norm_arguments(*shape, dtype=dtype)
+                residual = randn(*shape, dtype=dtype, seed=2)
+                keep = tempo.dropout(torch.ones(shape, dtype=torch.float64), 0.3, "byte", KEY)
+                H = shape[-1:]
+
+                def check(op, stock, leaves, atol=eps):
+                    self.assert_as_torch(op, stock, leaves, eps, atol)
+
+                with self.subTest(dtype=dtype, shape=shape):
+                    for tanh, kind in ((False, "none"), (True, "tanh")):
+                        check(
+                            lambda x: tempo.gelu(x, tanh),
+                            lambda x: F.gelu(x, approximate=kind),
+                            [x],
+                            gelu,
+                        )
+                        check(
+                            lambda x, b: tempo.bias_gelu(x, b, tanh),
+                            lambda x, b: F.gelu(x + b, approximate=kind),
+                            [x, beta],
+                            gelu,
+                        )
+                    check(
+                        tempo.layer_norm, lambda *t: F.layer_norm(t[0], H, *t[1:]), [x, gamma, beta]
+                    )
+                    for masks in ("byte", "bit", "philox"):
+                        check(
+                            lambda x: tempo.dropout(x, 0.3, masks, KEY), lambda x: x * keep, [x]
+                        )
+                        check(
+                            lambda x, r, *t: tempo.residual_layer_norm(x, r, *t, 0.3, masks, KEY),
+                            lambda x, r, *t: F.layer_norm(r + x * keep, H, *t),
+                            [x, residual, gamma, beta],
+                        )
+
+    def test_attention_equals_torchs(self):
+        for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+            eps = 4 * torch.finfo(dtype).eps
+            for S in (7, 64, 129):
+                leaves = [randn(4, S, S, dtype=dtype), randn(4, S, 8, dtype=dtype)]
+                keep = tempo.dropout(torch.ones(4, S, S, dtype=torch.float64), 0.25, "byte", KEY)
+                future = torch.full((S, S), float("-inf"), dtype=torch.float64).triu(1)
+                for causal in (False, True):
+                    hidden = future if causal else 0
+
+                    def stock(scores, value):
+                        return (torch.softmax(scores * 0.5 + hidden, -1) * keep) @ value
+
+                    for masks in ("byte", "bit", "philox"):
+                        with self.subTest(dtype=dtype, S=S, causal=causal, masks=masks):
+
+                            def ours(scores, value):
+                                return attention(scores, value, causal=causal, masks=masks)
+
+                            self.assert_as_torch(ours, stock, leaves, eps, eps)
+
+    def test_masks_are_those_of_the_cpu(self):
+        for shape in ((5, 13), (70, 129)):
+            ones = torch.ones(shape)
+            for masks in ("byte", "bit", "philox"):
+                y = tempo.dropout(ones, 0.3, masks, KEY)
+                self.assertTrue(torch.equal(y.cpu(), tempo.dropout(ones.cpu(), 0.3, "byte", KEY)))
 
     def test_dropout_of_probability_0_and_1(self):
         x = randn(3, 40)
@@ -188,7 +270,7 @@ class Ops(unittest.TestCase):
         x, gamma, beta = norm_arguments(4, 32, dtype=torch.float32)
         weight = randn(8, 32, dtype=torch.float32)
         bias = randn(8, dtype=torch.float32)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(self.device, dtype=torch.bfloat16):
             hidden = F.linear(x, weight, bias)
             self.assertEqual(hidden.dtype, torch.bfloat16)
             self.assertEqual(tempo.gelu(hidden).dtype, torch.bfloat16)
@@ -298,6 +380,8 @@ class Ops(unittest.TestCase):
         self.assertEqual(kept(lambda: attention(scores, value))[0], probs + probs // 32 + values)
         self.assertEqual(kept(lambda: attention(scores, value, masks="philox"))[0], probs + values)
 
+
+class Ops(OpsOnDevice, unittest.TestCase):
     def test_cuda_library_loads_and_registers_without_a_gpu(self):
         torch.ops.load_library(CUDA_LIBRARY)
         self.assertTrue(
@@ -310,6 +394,29 @@ class Ops(unittest.TestCase):
         for name in ("forward", "recompute", "backward_"):
             op = f"tempo::softmax_dropout_{name}"
             self.assertTrue(torch._C._dispatch_has_kernel_for_dispatch_key(op, "CUDA"), op)
+
+
+@unittest.skipUnless(torch.cuda.is_available(), "torch finds no GPU")
+class OpsOnCuda(OpsOnDevice, unittest.TestCase):
+    device = "cuda"
+
+    @classmethod
+    def setUpClass(cls):
+        torch.ops.load_library(CUDA_LIBRARY)
+
+    def test_work_is_queued_on_the_current_stream(self):
+        """On any other it would read what the side stream has not written yet."""
+        x = randn(1 << 20, dtype=torch.float32, grad=False)
+        expected = tempo.gelu(3 * x)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            late = torch.zeros_like(x)
+            torch.cuda._sleep(100_000_000)
+            late.copy_(3 * x)
+            y = tempo.gelu(late)
+        side.synchronize()
+        self.assertTrue(torch.equal(y, expected))
 
 
 if __name__ == "__main__":
