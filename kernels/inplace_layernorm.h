@@ -14,7 +14,8 @@
 //
 // Backward recovers x̂ = (y - beta) / gamma. Storing y in T costs x̂ an error of about
 // eps_T (|x̂| + |beta / gamma|), so where some |gamma| is small the caller keeps x̂ instead
-// (LayerNormSave::kNormalized): same bytes, no division. needs_normalized() is the rule.
+// (LayerNormSave::kNormalized): no division, but e bytes per element more wherever the layer that
+// follows keeps y for itself. needs_normalized() is the rule.
 // Source   Tempo (Andoorveedu et al., NeurIPS 2022, arXiv 2210.10246), In-place LayerNorm.
 //
 // Bytes moved per element (e = sizeof(T)): forward e read (twice, the second from cache), e
