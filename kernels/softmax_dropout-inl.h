@@ -86,12 +86,12 @@ HWY_INLINE StatOf<T> row_maximum(const SoftmaxRow<T>& row) {
     });
 }
 
-/// Returns the sum of the exponentials: at least 1, 0 for a row that sees nothing, or NaN.
+/// Returns the sum of the exponentials: at least 1, or 0 for a row that sees nothing, or NaN.
 template <typename T>
 HWY_INLINE StatOf<T> softmax_row(const SoftmaxRow<T>& row) {
     const ComputeTag<T> d;
     const auto maximum = hn::Set(d, row_maximum(row));
-    const StatOf<T> sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+    const auto sum = sum_row(d, row.visible, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto e = exp_of_nonpositive(d, hn::Sub(logit(row, j, access), maximum));
         if (row.buffer) access.store(d, e, row.buffer + j);
         return e;

@@ -10,8 +10,8 @@
 /// Tempo's ops as differentiable functions of torch tensors, also reachable as `torch.ops.tempo.*`.
 /// Each keeps for backward exactly the tensors that its comment lists.
 /// Source   Andoorveedu et al., "Tempo", NeurIPS 2022, arXiv 2210.10246.
-/// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on CPU, Meta and,
-///          with tempo_ops_cuda loaded, CUDA.
+/// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on CPU, Meta
+///          and, with tempo_ops_cuda loaded, CUDA.
 /// Errors   c10::Error that names the argument; std::runtime_error that names the op where a
 ///          gradient is differentiated again (once_differentiable.h).
 namespace models::ops {

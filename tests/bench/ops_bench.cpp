@@ -166,7 +166,7 @@ void residual_layer_norm(benchmark::State& state) {
         c10::Dispatcher::singleton().findSchemaOrThrow("tempo::residual_layer_norm", "");
     const auto call = op.typed<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&,
                                       const std::optional<Tensor>&, double, std::string_view,
-                                      at::IntArrayRef, double, std::string_view)>();
+                                      c10::SymIntArrayRef, double, std::string_view)>();
     const auto key = key_array(kDropout.key);
     const std::vector<Tensor> leaves = {x, residual, gamma, beta};
     const auto ours = [=] {
