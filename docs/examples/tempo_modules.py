@@ -35,7 +35,7 @@ class Masks:
 
     def __init__(self, seed=0, rank=0, kind="bit"):
         self.seed, self.rank, self.kind = seed, rank, kind
-        self.step = 0  # set it, or add one, before each training step
+        self.step = 0  # set it, or add one, before each step; under torch.compile: docs/ops.md
 
     def key(self, layer, site=0):
         return [self.seed, self.rank, self.step, layer, site]

@@ -183,7 +183,7 @@ class OpsOnDevice:
 
     def test_values_and_gradients_equal_torchs(self):
         """Rows that vectors and warps divide, and others; every dtype. A GELU's derivative from its
-        output carries an error of up to `gelu` (docs/ops.md), the others some roundings."""
+        output has an error of up to `gelu` (kernels/inplace_gelu.h), the others some roundings."""
         for dtype, gelu in (
             (torch.float64, 1e-8),
             (torch.float32, 1e-4),
