@@ -1,6 +1,7 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 
 #include "models/callback_target.h"
+#include "profiler/capture/cuda/cuda_device.h"
 
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
@@ -131,11 +132,6 @@ private:
 
 CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device)
     : rows_(trace, streams), device_(device) {
-    TORCH_CHECK(allocator::name() == "native", "the allocator '", allocator::name(),
-                "' is set, whose actions cannot be recorded: unset PYTORCH_ALLOC_CONF");
-    TORCH_CHECK(std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr,
-                "PYTORCH_NO_CUDA_MEMORY_CACHING is set, and without the caching allocator nothing "
-                "can be recorded: unset it");
     [[maybe_unused]] static const bool attached = [] {
         allocator::attachAllocatorTraceTracker(&on_any_entry);
         return true;
@@ -143,6 +139,12 @@ CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceI
 }
 
 CudaAllocations::~CudaAllocations() { stop(); }
+
+void CudaAllocations::require_native() {
+    const auto ok = check_allocator(allocator::name(),
+                                    std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr);
+    TORCH_CHECK(ok.has_value(), ok.error().message);
+}
 
 void CudaAllocations::start(AllocationListener& listener) {
     listener_ = &listener;

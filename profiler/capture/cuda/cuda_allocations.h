@@ -35,8 +35,7 @@ struct CudaMemory {
 
 class CudaAllocations final : public AllocationSource {
 public:
-    /// For `device` of an initialized CUDA. Errors: c10::Error when the allocator is not torch's
-    /// native caching one, whose actions alone are known.
+    /// For `device` of an initialized CUDA, after require_native().
     CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device);
     ~CudaAllocations() override;
 
@@ -47,6 +46,11 @@ public:
     const AllocatorRowCounts& counts() const { return rows_.counts(); }
     /// How often torch's own allocated or reserved bytes were others than those of the rows.
     int64_t differing_totals() const { return differing_totals_; }
+
+    /// To be called before anything else here: other allocators throw their own words at the first
+    /// snapshot. Needs no driver. Throws c10::Error when the allocator is not torch's native
+    /// caching one, whose actions alone are known.
+    static void require_native();
 
     // Of the allocator itself, recorded or not.
     static CudaMemory memory(c10::DeviceIndex device);

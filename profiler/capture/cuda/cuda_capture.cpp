@@ -172,6 +172,7 @@ std::vector<CudaCheck> CudaCapture::checks() {
 
 void CudaCapture::capture(const models::Workload& workload, const CaptureOptions& options,
                           const CaptureCallbacks& callbacks, Trace& trace) {
+    CudaAllocations::require_native();
     const CudaDevice device = require_device();
     report(callbacks, "starting CUDA", 0, 1);
     GpuRecorder gpu(trace);
@@ -190,6 +191,7 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
 void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& options,
                         const SweepOptions& sweep, const CaptureCallbacks& callbacks,
                         Trace& trace) {
+    CudaAllocations::require_native();
     const CudaDevice device = require_device();
     if (!cuda_bytes_) {
         Trace unused;  // steps of a sweep are not recorded

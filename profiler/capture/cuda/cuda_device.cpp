@@ -81,6 +81,21 @@ CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded
     return check;
 }
 
+models::Result<void> check_allocator(std::string_view backend, bool uncached) {
+    if (backend != "native") {
+        return models::fail(
+            "torch is told to use the allocator '{}', whose actions cannot be recorded: take "
+            "'backend' out of PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF.",
+            backend);
+    }
+    if (uncached) {
+        return models::fail(
+            "PYTORCH_NO_CUDA_MEMORY_CACHING is set, and without the caching allocator nothing can "
+            "be recorded: unset it.");
+    }
+    return {};
+}
+
 models::Result<CudaDevice> find_cuda_device() {
     cudaError_t error = cudaSuccess;
     const int count = count_devices(error);

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace profiler {
@@ -15,6 +16,11 @@ inline constexpr int kCudaDevice = 0;
 
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<CudaDevice> find_cuda_device();
+
+/// Whether torch's allocator can be recorded: the native one, with its cache. `backend` is what
+/// torch calls the one it has chosen; `uncached`: PYTORCH_NO_CUDA_MEMORY_CACHING is set.
+/// Errors: one sentence with the variables to unset.
+models::Result<void> check_allocator(std::string_view backend, bool uncached);
 
 /// Driver and device as doctor shows them; no context is made.
 std::vector<CudaCheck> check_cuda_device();

@@ -89,7 +89,8 @@ models::Result<void> CuptiSession::record_memory() {
     // that bear numbers instead of handles.
     api_.enable_allocation_source(1);
     for (const CUpti_CallbackId event :
-         {CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_STREAM_CREATED}) {
+         {CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_STREAM_CREATED,
+          CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING}) {
         api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, event);
     }
     const CUptiResult result = api_.enable(CUPTI_ACTIVITY_KIND_MEMORY2);
@@ -201,14 +202,22 @@ int64_t CuptiSession::steady_clock_offset_ns() const {
     return offset_ns;
 }
 
-std::optional<uint32_t> CuptiSession::number_of_stream(int64_t handle) const {
+std::optional<uint32_t> CuptiSession::ask_stream_number(CUcontext context, CUstream stream) const {
     uint32_t number = 0;
-    auto* const stream = reinterpret_cast<CUstream>(handle);
-    if (api_.stream_id(nullptr, stream, 0, &number) != CUPTI_SUCCESS) return std::nullopt;
+    if (api_.stream_id(context, stream, 0, &number) != CUPTI_SUCCESS) return std::nullopt;
     return number;
 }
 
-std::vector<int64_t> CuptiSession::new_streams() {
+std::optional<uint32_t> CuptiSession::number_of_stream(int64_t handle) {
+    auto* const stream = reinterpret_cast<CUstream>(handle);
+    {
+        const std::lock_guard lock(streams_mutex_);
+        if (destroyed_streams_.contains(stream)) return std::nullopt;
+    }
+    return ask_stream_number(nullptr, stream);
+}
+
+std::vector<NumberedStream> CuptiSession::new_streams() {
     const std::lock_guard lock(streams_mutex_);
     return std::exchange(new_streams_, {});
 }
@@ -225,16 +234,34 @@ std::string CuptiSession::api_name(ApiDomain domain, uint32_t function) const {
 void CUPTIAPI CuptiSession::on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                         const void* data) {
     if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-    active_session.with([&](CuptiSession& session) { session.on_resource(id, data); });
+    active_session.with([&](CuptiSession& session) {
+        session.on_resource(id, *static_cast<const CUpti_ResourceData*>(data));
+    });
 }
 
-void CuptiSession::on_resource(CUpti_CallbackId id, const void* data) noexcept try {
+void CuptiSession::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& resource) noexcept
+    try {
     if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) ++loaded_modules_;
-    if (id != CUPTI_CBID_RESOURCE_STREAM_CREATED) return;
-    const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
-    const std::lock_guard lock(streams_mutex_);
-    new_streams_.push_back(reinterpret_cast<int64_t>(resource.resourceHandle.stream));
+    if (id == CUPTI_CBID_RESOURCE_STREAM_CREATED) on_stream_made(resource);
+    if (id == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING) {
+        on_stream_ends(resource.resourceHandle.stream);
+    }
 } catch (const std::bad_alloc&) {  // the stream will bear its number
+}
+
+/// Its number is asked for while the stream surely lives: later another thread may destroy it, and
+/// a freed handle must not be shown to CUPTI.
+void CuptiSession::on_stream_made(const CUpti_ResourceData& resource) {
+    CUstream const stream = resource.resourceHandle.stream;
+    const auto number = ask_stream_number(resource.context, stream);
+    const std::lock_guard lock(streams_mutex_);
+    destroyed_streams_.erase(stream);
+    if (number) new_streams_.push_back({reinterpret_cast<int64_t>(stream), *number});
+}
+
+void CuptiSession::on_stream_ends(CUstream stream) {
+    const std::lock_guard lock(streams_mutex_);
+    destroyed_streams_.insert(stream);
 }
 
 }  // namespace profiler

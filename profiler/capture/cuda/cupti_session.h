@@ -10,11 +10,19 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 /// CUPTI as this process's recorder of GPU work. One session at a time in a process: CUPTI serves
 /// one subscriber, and its buffer callbacks have no user data.
 namespace profiler {
+
+/// A stream of CUDA's and CUPTI's number of it, which no other stream gets, while CUDA gives the
+/// handle of a destroyed stream to a new one.
+struct NumberedStream {
+    int64_t handle = 0;
+    uint32_t number = 0;
+};
 
 class CuptiSession {
 public:
@@ -46,10 +54,12 @@ public:
     /// What is to be added to CUPTI's times to make them std::chrono::steady_clock's.
     int64_t steady_clock_offset_ns() const;
 
-    /// CUPTI's number of a stream of CUDA's, in the current context; none when CUPTI has none.
-    std::optional<uint32_t> number_of_stream(int64_t handle) const;
-    /// Handles of the streams that were made since the last call.
-    std::vector<int64_t> new_streams();
+    /// CUPTI's number of a stream of CUDA's, in the current context; none when CUPTI has none, or
+    /// the stream was destroyed.
+    std::optional<uint32_t> number_of_stream(int64_t handle);
+    /// The streams that were made since the last call, destroyed meanwhile or not: work of theirs
+    /// may still be to come.
+    std::vector<NumberedStream> new_streams();
     std::string api_name(ApiDomain domain, uint32_t function) const;
 
     int64_t loaded_modules() const { return loaded_modules_; }
@@ -63,7 +73,10 @@ private:
     ActivityRecords hand_over(uint32_t flush_flag);
     static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                      const void* data);
-    void on_resource(CUpti_CallbackId id, const void* data) noexcept;
+    void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& resource) noexcept;
+    std::optional<uint32_t> ask_stream_number(CUcontext context, CUstream stream) const;
+    void on_stream_made(const CUpti_ResourceData& resource);
+    void on_stream_ends(CUstream stream);
 
     const CuptiApi api_;
     ActivityCollector collector_;
@@ -72,7 +85,8 @@ private:
     bool uses_steady_clock_ = false;
     std::atomic<int64_t> loaded_modules_ = 0;
     std::mutex streams_mutex_;
-    std::vector<int64_t> new_streams_;  // guarded by streams_mutex_
+    std::vector<NumberedStream> new_streams_;         // guarded by streams_mutex_
+    std::unordered_set<CUstream> destroyed_streams_;  // likewise: handles not to be used
 };
 
 }  // namespace profiler

@@ -85,13 +85,14 @@ void GpuRecorder::start(Recorder& recorder) {
 
 /// CUPTI's numbers of the streams that have been made, before records of their work are joined.
 void GpuRecorder::number_streams() {
-    std::vector<int64_t> handles = cupti_->new_streams();
+    for (const NumberedStream& made : cupti_->new_streams()) {
+        stream_handles_[made.number] = made.handle;
+    }
     // Those of the allocator's too: the default stream, and what was made before we listened.
     const auto known = trace_.streams.column<&Stream::handle>();
     for (; numbered_streams_ < known.size(); ++numbered_streams_) {
-        if (known[numbered_streams_] >= 0) handles.push_back(known[numbered_streams_]);
-    }
-    for (const int64_t handle : handles) {
+        const int64_t handle = known[numbered_streams_];
+        if (handle < 0) continue;
         if (const auto number = cupti_->number_of_stream(handle)) stream_handles_[*number] = handle;
     }
 }

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <stdexcept>
+#include <string>
 
 /// The module as the worker opens it, and what it says where there is no GPU.
 namespace profiler {
@@ -56,6 +60,53 @@ TEST(CudaModule, TellsTheStateOfEachPart) {
         EXPECT_FALSE(check.detail.empty()) << check.name;
         EXPECT_EQ(check.remedy.empty(), check.ok) << check.name;
     }
+}
+
+/// What a capture, or a sweep, answers in this process.
+std::string refusal(bool sweep) {
+    CudaSource* const source = open_cuda_module(TEMPOSCOPE_BINARY_DIR).source;
+    if (source == nullptr) return "the module does not open";
+    Trace trace;
+    try {
+        if (sweep) {
+            source->sweep({}, {}, {}, {}, trace);
+        } else {
+            source->capture({}, {}, {}, trace);
+        }
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "it went on";
+}
+
+/// In a process of its own each: torch reads the variable once, when its library is opened.
+[[noreturn]] void tell_refusal_with(const char* variable, const char* value, bool sweep) {
+    ::setenv(variable, value, 1);
+    std::cerr << refusal(sweep) << std::endl;
+    std::_Exit(0);
+}
+
+TEST(CudaAllocatorDeathTest, AnotherAllocatorIsRefusedBeforeAnythingIsAskedOfIt) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    for (const bool sweep : {false, true}) {
+        EXPECT_EXIT(tell_refusal_with("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync", sweep),
+                    testing::ExitedWithCode(0), "the allocator 'cudaMallocAsync', whose actions");
+        EXPECT_EXIT(tell_refusal_with("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", sweep),
+                    testing::ExitedWithCode(0), "PYTORCH_NO_CUDA_MEMORY_CACHING is set");
+    }
+}
+
+TEST(CudaAllocator, ARefusalIsOneSentenceThatNamesTheVariable) {
+    EXPECT_TRUE(check_allocator("native", false).has_value());
+    const auto other = check_allocator("cudaMallocAsync", false);
+    ASSERT_FALSE(other.has_value());
+    EXPECT_THAT(other.error().message,
+                AllOf(HasSubstr("'cudaMallocAsync'"), HasSubstr("PYTORCH_ALLOC_CONF"),
+                      Not(HasSubstr("\n")), EndsWith(".")));
+    const auto uncached = check_allocator("native", true);
+    ASSERT_FALSE(uncached.has_value());
+    EXPECT_THAT(uncached.error().message,
+                AllOf(HasSubstr("unset it"), Not(HasSubstr("\n")), EndsWith(".")));
 }
 
 TEST(CudaDeviceCount, EachAnswerOfCudaHasItsRemedy) {
