@@ -78,10 +78,54 @@ def unjudged_kernels(found: dict) -> list:
 
 
 def costly_recording(found: dict) -> list:
-    """Misses of what recording adds to a step: ratios of recorded to unrecorded step times."""
+    """Misses of what recording adds to a step: ratios of recorded to unrecorded step times.
+    Raises NotJudged when there are too few pairs of them."""
+    if found["turns"] < RECORDING_PAIRS:
+        raise NotJudged(f"not judged: {found['turns']} pairs in the time, of {RECORDING_PAIRS}")
     wrong = []
     if found["ratio"] > RECORDING_RATIO:
         wrong.append(f"recording costs {100 * (found['ratio'] - 1):.1f} % of a step")
     if found["ratio"] >= found["pytorch_profiler_ratio"]:
         wrong.append("recording costs no less than PyTorch's profiler")
+    return wrong
+
+
+# ---- what a card is held to beside speeds --------------------------------------------------------
+
+RECORDING_PAIRS = 10
+LOSS_SHARE = 1e-3  # between recipes that compute the same function
+PREDICTED_PEAK = 0.01
+PREDICTED_BATCH = 1
+PREDICTED_TIME = 0.10  # of a calibrated card
+
+
+class NotJudged(Exception):
+    """Too little was measured to say whether a goal is met."""
+
+
+def differing_losses(losses: dict) -> list:
+    """Losses of each recipe's steps, by recipe: all must be the first's, which dropout masks drawn
+    from the same numbers make possible. Sums come in another order, and the in-place GELU is
+    fitted, to far less than LOSS_SHARE of a loss."""
+    wrong = []
+    (first, expected), *others = losses.items()
+    for recipe, found in others:
+        if len(found) != len(expected):
+            wrong.append(f"{recipe} has {len(found)} losses and {first} {len(expected)}")
+            continue
+        offs = [abs(a - b) / max(abs(b), 1e-30) for a, b in zip(found, expected, strict=True)]
+        if not all(off <= LOSS_SHARE for off in offs):  # a loss that is no number, too
+            texts = ", ".join(f"{100 * off:.3g} %" for off in offs)
+            wrong.append(f"the losses of {recipe} and {first} differ, by step: {texts}")
+    return wrong
+
+
+def wrong_predictions(rows: list) -> list:
+    """Misses among the rows of gpu_predictions.compare."""
+    wrong = []
+    for row in rows:
+        if row["met"] is False:
+            batch = isinstance(row["goal"], int)
+            off = f"{row['off']:+d}" if batch else f"{100 * row['off']:+.1f} %"
+            wrong.append(f"{row['figure']} of {row['step']} is {off} off its prediction")
     return wrong

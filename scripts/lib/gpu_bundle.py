@@ -1,9 +1,12 @@
 """The files that a machine with a GPU is handed: built elsewhere."""
 
+import json
 import pathlib
 import re
 import shutil
 import subprocess
+
+import gpu_predictions
 
 LIMIT_BYTES = 64 << 20
 # Built file -> its name in the bundle.
@@ -15,8 +18,17 @@ FILES = {
     "tests/cuda_kernels_test": "cuda_kernels_test",
     "step_bench": "step_bench",
 }
-SCRIPTS = ("gpu-check", "lib/worker_link.py", "lib/trace_checks.py", "lib/gpu_bundle.py",
-           "lib/goals.py", "lib/kernel_speed.py")
+# Beside scripts/ -> name in the bundle.
+SCRIPTS = {
+    "gpu-check": "gpu-check",
+    **{
+        f"lib/{name}.py": f"lib/{name}.py"
+        for name in ("worker_link", "trace_checks", "gpu_bundle", "gpu_checks", "gpu_workloads",
+                     "gpu_predictions", "gpu_recordings", "record_allocator", "goals",
+                     "kernel_speed")
+    },
+    "../tests/models/ops/ops_test.py": "lib/ops_test.py",
+}
 # What a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13",
@@ -62,8 +74,14 @@ def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> in
         path = build / "bin" / source
         for name in needed_libraries(path) - SYSTEM - TORCH - set(FILES):
             shutil.copy2(find_library(name, path), target / name)
-    for name in SCRIPTS:
-        shutil.copy2(scripts / name, target / name)
+    for source, name in SCRIPTS.items():
+        shutil.copy2(scripts / source, target / name)
+    program = build / "bin" / "temposcope"
+    if not program.exists():
+        raise SystemExit(f"gpu-check: {program}, which predicts, is not built; run scripts/build")
+    catalogue = json.loads((scripts.parent / "assets" / "gpus.json").read_text())
+    predictions = gpu_predictions.predict(program, catalogue)
+    (target / gpu_predictions.FILE).write_text(json.dumps(predictions, indent=1) + "\n")
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     if size > LIMIT_BYTES:
         raise SystemExit(

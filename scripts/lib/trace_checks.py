@@ -1,5 +1,6 @@
 """What a trace of a measured step must fulfil, asked in SQL (docs/trace_format.md)."""
 
+import json
 import pathlib
 import sqlite3
 
@@ -32,6 +33,25 @@ def last_counters(db: sqlite3.Connection) -> dict:
 
 def peak_allocated_bytes(db: sqlite3.Connection) -> int:
     return db.execute("SELECT max(allocated_bytes) FROM v_memory").fetchone()[0] or 0
+
+
+def peak_reserved_bytes(db: sqlite3.Connection) -> int:
+    """Of the segments that the allocator held; actions as trace.h's AllocatorAction."""
+    growth = "CASE action WHEN 0 THEN size_bytes WHEN 2 THEN size_bytes ELSE -size_bytes END"
+    query = (
+        f"SELECT max(held) FROM (SELECT sum({growth}) OVER (ORDER BY event) AS held"
+        " FROM allocator_event WHERE action < 4)"
+    )
+    return db.execute(query).fetchone()[0] or 0
+
+
+def workload(db: sqlite3.Connection) -> dict:
+    query = "SELECT s.text FROM run JOIN string s ON s.id = run.workload"
+    return json.loads((db.execute(query).fetchone() or ["{}"])[0])
+
+
+def losses(db: sqlite3.Connection) -> list:
+    return [loss for (loss,) in db.execute("SELECT loss FROM step")]
 
 
 def live_at_step_ends(db: sqlite3.Connection) -> list:
@@ -75,7 +95,10 @@ def summary(path) -> dict:
         "step_times_ns": step_times_ns(db),
         "allocations": db.execute("SELECT count(*) FROM allocation").fetchone()[0],
         "allocator_events": db.execute("SELECT count(*) FROM allocator_event").fetchone()[0],
+        "workload": workload(db),
+        "losses": losses(db),
         "peak_allocated_bytes": peak_allocated_bytes(db),
+        "peak_reserved_bytes": peak_reserved_bytes(db),
         "live_bytes_at_step_ends": live_at_step_ends(db),
         "counters": last_counters(db),
         "notes": notes(db),

@@ -116,6 +116,20 @@ def complete(fields: dict) -> dict:
     } | fields
 
 
+def gpt(layers: int, hidden: int = 768, **changes) -> dict:
+    """The workload of a GPT-2 of that size, as models/config writes it."""
+    described = bert(layers, hidden, **changes)
+    described["model"] |= {
+        "name": "gpt2",
+        "family": "gpt2",
+        "vocab_size": 50257,
+        "max_position_embeddings": 1024,
+        "type_vocab_size": 0,
+        "layer_norm_eps": 1e-5,
+    }
+    return described
+
+
 def bert(layers: int, hidden: int = 1024, **changes) -> dict:
     """The workload of a BERT of that size, as models/config writes it."""
     model = {

@@ -1,5 +1,9 @@
 """scripts/gpu-check: libraries of its files, its judgements, its client of the worker."""
 
+import copy
+import importlib.machinery
+import importlib.util
+import json
 import os
 import pathlib
 import sys
@@ -12,8 +16,22 @@ BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "b
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
 
+
+def load_gpu_check():
+    """The command, which is a script without a name that can be imported."""
+    path = str(repository.ROOT / "scripts" / "gpu-check")
+    loader = importlib.machinery.SourceFileLoader("gpu_check", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    return module
+
+
 import goals  # noqa: E402
 import gpu_bundle  # noqa: E402
+import gpu_checks  # noqa: E402
+import gpu_predictions  # noqa: E402
+import gpu_recordings  # noqa: E402
+import gpu_workloads  # noqa: E402
 import trace_checks  # noqa: E402
 import worker_link  # noqa: E402
 
@@ -104,11 +122,215 @@ class Goals(unittest.TestCase):
         self.assertIn("1.10 of PyTorch's time", goals.slow_kernels({"rows": [slow]})[0])
 
     def test_recording_is_held_to_two_percent_and_to_pytorchs_profiler(self):
+        cheap = {"turns": 10, "ratio": 1.01, "pytorch_profiler_ratio": 1.2}
+        self.assertEqual(goals.costly_recording(cheap), [])
+        costly = {"turns": 10, "ratio": 1.05, "pytorch_profiler_ratio": 1.04}
+        self.assertEqual(len(goals.costly_recording(costly)), 2)
+
+    def test_fewer_than_ten_pairs_are_not_judged(self):
+        for ratio in (1.01, 1.5):
+            found = {"turns": 9, "ratio": ratio, "pytorch_profiler_ratio": 1.2}
+            with self.assertRaisesRegex(goals.NotJudged, "not judged: 9 pairs"):
+                goals.costly_recording(found)
+
+    def test_losses_of_recipes_are_compared_step_by_step(self):
+        losses = {"original": [-95.4976, -139.6523], "tempo": [-95.4977, -139.6523]}
+        self.assertEqual(goals.differing_losses(losses), [])
+        for wrong in ([-95.4976, -137.0], [-95.4976, float("nan")], [-95.4976]):
+            self.assertEqual(len(goals.differing_losses(losses | {"tempo": wrong})), 1, wrong)
+
+
+PREDICTED = {
+    "h200": {
+        "name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 141,
+        "calibrated": False, "max_batch_size": 13,
+        "steps": {
+            "capture original": {"peak_allocated_bytes": 2_000_000_000,
+                                 "peak_reserved_bytes": 2_500_000_000, "step_time_ns": 27_000_000},
+            "overhead": {},
+        },
+    },
+    "h100-sxm": {"name": "NVIDIA H100 SXM", "compute_capability": "9.0", "memory_gib": 80},
+    "h100-pcie": {"name": "NVIDIA H100 PCIe", "compute_capability": "9.0", "memory_gib": 80},
+    "a100-40gb": {"name": "NVIDIA A100 40 GB", "compute_capability": "8.0", "memory_gib": 40},
+    "a100-80gb": {"name": "NVIDIA A100 80 GB SXM", "compute_capability": "8.0", "memory_gib": 80},
+    "t4": {"name": "NVIDIA T4", "compute_capability": "7.5", "memory_gib": 16},
+}
+
+
+class Predictions(unittest.TestCase):
+    """Predicted beside measured, on figures made by hand."""
+
+    def measured(self, peak=1.0, time=1.0, batch=0):
+        predicted = PREDICTED["h200"]
+        step = dict(predicted["steps"]["capture original"])
+        step["peak_allocated_bytes"] *= peak
+        step["step_time_ns"] *= time
+        steps = {"capture original": step, "overhead": step}
+        return {"steps": steps, "max_batch_size": predicted["max_batch_size"] + batch}
+
+    def misses(self, same_card=True, calibrated=False, **changes):
+        prediction = copy.deepcopy(PREDICTED["h200"]) | {"calibrated": calibrated}
+        rows = gpu_predictions.compare(prediction, self.measured(**changes), same_card)
+        return goals.wrong_predictions(rows)
+
+    def test_peaks_are_held_to_one_percent_and_batches_to_one(self):
+        self.assertEqual(self.misses(), [])
+        self.assertEqual(self.misses(peak=1.009, batch=1), [])
+        self.assertRegex(self.misses(peak=1.02)[0], r"peak_allocated_bytes .* \+2\.0 % off")
+        self.assertEqual(len(self.misses(peak=0.98)), 1)
+        self.assertRegex(self.misses(batch=-2)[0], "max_batch_size .* -2 off")
+
+    def test_times_are_judged_only_of_a_calibrated_card(self):
+        self.assertEqual(self.misses(time=1.3), [])
+        self.assertEqual(self.misses(time=1.3, calibrated=True, same_card=False), [])
+        self.assertEqual(self.misses(time=1.08, calibrated=True), [])
+        self.assertRegex(self.misses(time=1.3, calibrated=True)[0], "step_time_ns")
+
+    def test_the_table_has_a_line_for_each_figure_that_both_have(self):
+        rows = gpu_predictions.compare(PREDICTED["h200"], self.measured(time=1.3), True)
+        self.assertEqual(len(rows), 4)  # "overhead" does not fit the card: nothing is predicted
+        lines = gpu_predictions.table(rows).splitlines()
+        self.assertEqual(len(lines), 5)
+        self.assertRegex(lines[3], r"step_time_ns .*27\.00 ms .*35\.10 ms .*\+30\.00 %  not judged")
+        self.assertRegex(lines[4], r"max_batch_size .*\+0  met")
+        only_steps = {"steps": self.measured()["steps"]}
+        self.assertEqual(len(gpu_predictions.compare(PREDICTED["h200"], only_steps, True)), 3)
+
+    def test_cards_are_found_as_their_drivers_call_them(self):
+        for name, capability, memory_gib, card in (
+            ("NVIDIA H200", "9.0", 139.8, "h200"),
+            ("NVIDIA H100 80GB HBM3", "9.0", 79.2, "h100-sxm"),
+            ("NVIDIA H100 PCIe", "9.0", 79.2, "h100-pcie"),
+            ("NVIDIA A100-SXM4-40GB", "8.0", 39.4, "a100-40gb"),
+            ("NVIDIA A100-SXM4-80GB", "8.0", 79.2, "a100-80gb"),
+            ("Tesla T4", "7.5", 14.6, "t4"),
+        ):
+            found = gpu_predictions.find_card(PREDICTED, name, capability, memory_gib)
+            self.assertEqual(found, (card, True), name)
+        alike = gpu_predictions.find_card(PREDICTED, "NVIDIA GH200 480GB", "9.0", 95.6)
+        self.assertEqual(alike, ("h100-sxm", False))
+        self.assertEqual(gpu_predictions.find_card(PREDICTED, "NVIDIA L4", "8.9", 22), ("", False))
+
+    def test_the_catalogue_gives_every_card_that_torch_has_code_for(self):
+        catalogue = json.loads((repository.ROOT / "assets" / "gpus.json").read_text())
+        cards = gpu_predictions.cards(catalogue)
+        self.assertLessEqual({"t4", "a100-80gb", "h100-sxm", "h200", "b200", "rtx4090"}, set(cards))
+        self.assertFalse({"gtx1080ti", "v100-16gb", "mi300x", "jetson-orin"} & set(cards))
+
+    def test_the_program_predicts_the_steps_that_the_worker_is_asked_for(self):
+        program = BUILD / "bin" / "temposcope"
+        if not program.exists():
+            self.skipTest(f"{program} is not built")
+        catalogue = json.loads((repository.ROOT / "assets" / "gpus.json").read_text())
+        catalogue["gpus"] = [gpu for gpu in catalogue["gpus"] if gpu["id"] in ("h200", "t4")]
+        predicted = gpu_predictions.predict(program, catalogue)
         self.assertEqual(
-            goals.costly_recording({"ratio": 1.01, "pytorch_profiler_ratio": 1.2}), []
+            set(predicted["h200"]["steps"]), {*gpu_workloads.CAPTURES, "overhead"}
         )
+        for figures in predicted["h200"]["steps"].values():
+            self.assertGreater(figures["peak_reserved_bytes"], figures["peak_allocated_bytes"])
+            self.assertGreater(figures["step_time_ns"], 0)
+        self.assertEqual(predicted["t4"]["steps"]["overhead"], {})  # does not fit 16 GB
+        self.assertNotIn("capture tempo-packed bf16", predicted["t4"]["steps"])
+
+
+class Check(unittest.TestCase):
+    """The checks' own logic, without a worker."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.check = object.__new__(gpu_checks.Check)
+        self.check.device = "cuda"
+        self.check.folder = self.folder
+        self.check.recordings = self.folder / "recordings"
+        self.check.found = {}
+        self.check.card = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 139.8}
+
+    def test_results_bear_the_cards_name(self):
+        gpu_check = load_gpu_check()
+        detail = "NVIDIA GeForce RTX 4090, 23.6 GiB, compute capability 8.9"
+        self.check.card = gpu_check.card_of(detail)
+        self.assertEqual(self.check.card, {
+            "name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9", "memory_gib": 23.6,
+        })
+        self.assertEqual(gpu_check.file_name(self.check), "nvidia-geforce-rtx-4090.json")
+        self.check.device = "cpu"
+        self.assertEqual(gpu_check.file_name(self.check), "no-gpu.json")
+
+    def test_losses_of_the_captures_are_compared(self):
+        with self.assertRaises(gpu_checks.Skipped):
+            gpu_checks.check_losses(self.check)
+        self.check.found = {
+            "capture original": {"losses": [1.0, 0.9]}, "capture tempo": {"losses": [1.0, 0.9]},
+        }
+        gpu_checks.check_losses(self.check)
+        self.check.found["capture tempo"] = {"losses": [1.0, 0.95]}
+        with self.assertRaisesRegex(gpu_checks.Failed, "the losses of tempo and original differ"):
+            gpu_checks.check_losses(self.check)
+
+    def test_what_was_measured_is_what_is_compared(self):
+        step = {"peak_allocated_bytes": 5, "peak_reserved_bytes": 6, "step_times_ns": [7, 9, 8]}
+        self.check.found = {
+            "capture original": step, "capture tempo": {},
+            "overhead": {"turns": 3, "step_time_ns": 4, "peak_allocated_bytes": 1},
+            "memory limit": {"max_batch_size": 12, "points": []},
+        }
+        figures = gpu_checks.measured_figures(self.check)
+        self.assertEqual(set(figures["steps"]), {"capture original", "overhead"})
+        self.assertEqual(figures["steps"]["capture original"]["step_time_ns"], 8)
+        self.assertEqual(figures["max_batch_size"], 12)
+
+    def test_a_check_without_enough_measurements_keeps_what_it_has(self):
+        def few(_):
+            raise gpu_checks.Skipped("not judged: 3 pairs", {"turns": 3})
+
+        self.check.end = float("inf")
+        gpu_checks.CHECKS["few"] = few
+        self.addCleanup(gpu_checks.CHECKS.pop, "few")
+        row = gpu_checks.run_check("few", self.check)
+        self.assertEqual((row["status"], row["detail"]), ("skipped", {"turns": 3}))
+        self.assertEqual(self.check.found["few"], {"turns": 3})
+
+
+class Recordings(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name in gpu_recordings.STEPS:
+            (self.folder / name).write_bytes(bytes(1000))
+        for scenarios in gpu_recordings.SCENARIOS.values():
+            for name in scenarios:
+                for family in ("bert", "gpt"):
+                    (self.folder / f"{name}_{family}.pickle").write_bytes(bytes(1000))
+
+    def test_all_scenarios_of_both_models_must_be_there(self):
+        self.assertEqual(gpu_recordings.problems(self.folder, {}), [])
+        (self.folder / "graph_capture_gpt.pickle").unlink()
+        (self.folder / "bert_eager.cupti").write_bytes(b"")
         self.assertEqual(
-            len(goals.costly_recording({"ratio": 1.05, "pytorch_profiler_ratio": 1.04})), 2
+            gpu_recordings.problems(self.folder, {"eager": {"problem": "no room"}}),
+            ["no room", "not recorded: graph_capture_gpt.pickle", "nothing is in bert_eager.cupti"],
+        )
+
+    def test_more_than_eight_mebibytes_are_too_many(self):
+        (self.folder / "bert_eager.cupti").write_bytes(bytes(8 << 20))
+        self.assertRegex(gpu_recordings.problems(self.folder, {})[0], "8 is the most")
+
+    def test_the_recorder_has_every_scenario(self):
+        text = (repository.ROOT / "scripts" / "lib" / "record_allocator.py").read_text()
+        for scenarios in gpu_recordings.SCENARIOS.values():
+            for name in scenarios:
+                self.assertIn(f'    "{name}": ', text)
+
+    def test_settings_are_the_allocators(self):
+        self.assertEqual(gpu_recordings.with_settings({"A": "1"}, ""), {"A": "1"})
+        self.assertEqual(
+            gpu_recordings.with_settings({}, "max_split_size_mb:32"),
+            {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:32"},
         )
 
 
@@ -131,9 +353,20 @@ class Worker(unittest.TestCase):
             self.ask(request="capture", workload=workload, output_path=str(path))
             found = trace_checks.summary(path)
         self.assertEqual(found["steps"], 3)
+        self.assertEqual(len(found["losses"]), 3)
+        self.assertEqual(found["workload"]["seq_len"], 16)
         self.assertGreater(found["peak_allocated_bytes"], 0)
         self.assertEqual(trace_checks.problems(found, with_kernels=False), [])
         self.assertIn("there is no kernel", trace_checks.problems(found, with_kernels=True))
+
+    def test_a_gpt_can_be_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "gpt.tscope"
+            workload = worker_link.gpt(1, 64, batch_size=2, seq_len=16)
+            self.ask(request="capture", workload=workload, output_path=str(path), steps=1)
+            found = trace_checks.summary(path)
+        self.assertEqual(found["workload"]["model"]["family"], "gpt2")
+        self.assertGreater(found["allocations"], 0)
 
     def test_a_refusal_is_the_workers_sentence(self):
         with self.assertRaisesRegex(worker_link.WorkerError, "no device of this worker"):
