@@ -128,7 +128,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         recorder.end_step(loss);
         describe_all(recorder, training);
         note_step(recorder, training, i, loss);
-        gpu.add_step();
+        gpu.add_reading();
         if (callbacks.step_done) callbacks.step_done(trace);
     }
     report(callbacks, "step", options.steps, options.steps);
@@ -184,6 +184,7 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     set_up_torch(workload);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, kDevice);
+    gpu.add_reading();  // what each part of a run takes is held against what that part loads
     warm_up(training, options.warmup_steps, nullptr, callbacks);
     record_steps(training, options, callbacks, trace, gpu);
 }

@@ -241,12 +241,19 @@ void CUPTIAPI CuptiSession::on_callback(void*, CUpti_CallbackDomain domain, CUpt
 
 void CuptiSession::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& resource) noexcept
     try {
-    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) ++loaded_modules_;
+    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) on_module_loaded(resource);
     if (id == CUPTI_CBID_RESOURCE_STREAM_CREATED) on_stream_made(resource);
     if (id == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING) {
         on_stream_ends(resource.resourceHandle.stream);
     }
 } catch (const std::bad_alloc&) {  // the stream will bear its number
+}
+
+/// Nothing is asked of the driver or of NVML here: the driver holds its locks.
+void CuptiSession::on_module_loaded(const CUpti_ResourceData& resource) {
+    const auto* const module =
+        static_cast<const CUpti_ModuleResourceData*>(resource.resourceDescriptor);
+    if (module != nullptr) module_image_bytes_ += static_cast<int64_t>(module->cubinSize);
 }
 
 /// Its number is asked for while the stream surely lives: later another thread may destroy it, and

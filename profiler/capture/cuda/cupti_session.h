@@ -34,8 +34,8 @@ public:
     CuptiSession(const CuptiSession&) = delete;
     CuptiSession& operator=(const CuptiSession&) = delete;
 
-    /// Records what the process takes from the driver, and counts modules as they load. Errors:
-    /// one sentence.
+    /// Records what the process takes from the driver, and the sizes of modules as they load.
+    /// Errors: one sentence.
     models::Result<void> record_memory();
     /// Kernels, copies, API calls, overhead and op ids too, from here on.
     /// Errors: one sentence; nothing of it is recorded then.
@@ -62,7 +62,8 @@ public:
     std::vector<NumberedStream> new_streams();
     std::string api_name(ApiDomain domain, uint32_t function) const;
 
-    int64_t loaded_modules() const { return loaded_modules_; }
+    /// The images of all modules that were loaded since record_memory().
+    int64_t module_image_bytes() const { return module_image_bytes_; }
     int64_t most_host_bytes() const { return collector_.most_host_bytes(); }
 
 private:
@@ -75,6 +76,7 @@ private:
                                      const void* data);
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& resource) noexcept;
     std::optional<uint32_t> ask_stream_number(CUcontext context, CUstream stream) const;
+    void on_module_loaded(const CUpti_ResourceData& resource);
     void on_stream_made(const CUpti_ResourceData& resource);
     void on_stream_ends(CUstream stream);
 
@@ -83,7 +85,7 @@ private:
     CUpti_SubscriberHandle subscriber_ = nullptr;
     bool records_work_ = false;
     bool uses_steady_clock_ = false;
-    std::atomic<int64_t> loaded_modules_ = 0;
+    std::atomic<int64_t> module_image_bytes_ = 0;
     std::mutex streams_mutex_;
     std::vector<NumberedStream> new_streams_;         // guarded by streams_mutex_
     std::unordered_set<CUstream> destroyed_streams_;  // likewise: handles not to be used

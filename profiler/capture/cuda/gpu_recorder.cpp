@@ -103,7 +103,7 @@ int64_t GpuRecorder::handle_of_stream(uint32_t number) {
     return found != stream_handles_.end() ? found->second : -static_cast<int64_t>(number);
 }
 
-void GpuRecorder::add_step() {
+void GpuRecorder::add_reading() {
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     read_device(ReadingCause::kRun);
 }
@@ -137,7 +137,7 @@ void GpuRecorder::read_device(ReadingCause cause) {
                           .reserved_bytes = CudaAllocations::memory(kCudaDevice).reserved_bytes,
                           .library_bytes = elsewhere.library_bytes,
                           .nccl_bytes = elsewhere.nccl_bytes,
-                          .loaded_modules = cupti_ ? cupti_->loaded_modules() : 0};
+                          .module_image_bytes = cupti_ ? cupti_->module_image_bytes() : 0};
     // In a container another process may bear our number.
     if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
     outside_.add(reading);

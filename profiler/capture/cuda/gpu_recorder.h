@@ -29,9 +29,9 @@ public:
 
     /// Records GPU work from here on, on `recorder`'s clock.
     void start(Recorder& recorder);
-    /// After a step, when the device has nothing left to do: adds the rows of its work, and one
-    /// value of each counter.
-    void add_step();
+    /// Between parts of the run, as after a step: waits for the device, adds the rows of its work
+    /// since the last time, and one value of each counter.
+    void add_reading();
     /// After the last step: no more work is recorded, and what CUPTI still holds is added.
     void stop();
     /// After stop(): what was imperfect, as notes.

@@ -1,11 +1,24 @@
 #include "profiler/capture/cuda/outside_memory.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
 
 namespace profiler {
+namespace {
+
+/// The driver takes memory from the device in pieces of 2 MiB, CUDA's page on all its devices
+/// (cuMemGetAllocationGranularity): the first of a module may be nearly empty.
+constexpr int64_t kPageBytes = int64_t{2} << 20;
+
+/// The most that modules with images of `image_bytes` can have taken.
+int64_t most_module_bytes(int64_t image_bytes) {
+    return (image_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+}  // namespace
 
 int64_t OutsideMemory::outside_bytes(const DeviceReading& reading) const {
     if (by_process_) return reading.process_bytes - reading.reserved_bytes;
@@ -31,10 +44,14 @@ void OutsideMemory::add(const DeviceReading& reading) {
         case ReadingCause::kCupti:
             parts_.cupti_bytes += growth;
             break;
-        case ReadingCause::kRun:
-            (reading.loaded_modules > before.loaded_modules ? parts_.modules_bytes
-                                                            : parts_.unexplained_bytes) += growth;
+        case ReadingCause::kRun: {
+            const int64_t most =
+                most_module_bytes(reading.module_image_bytes - before.module_image_bytes);
+            const int64_t module_growth = std::clamp<int64_t>(growth, 0, most);
+            parts_.modules_bytes += module_growth;
+            parts_.unexplained_bytes += growth - module_growth;
             break;
+        }
     }
     last_ = reading;
 }
@@ -77,6 +94,7 @@ void append_memory_counters(Trace& trace, Id<Device> device, const DeviceReading
         {"libraries_bytes", parts.libraries_bytes},
         {"nccl_bytes", parts.nccl_bytes},
         {"modules_bytes", parts.modules_bytes},
+        {"module_image_bytes", reading.module_image_bytes},
         {"unexplained_bytes", parts.unexplained_bytes}};
     for (const auto& [name, value] : values) {
         if (name == "process_bytes" && value < 0) continue;  // the driver does not tell

@@ -17,7 +17,8 @@
 ///                                             ├─ cupti      growth while CUPTI was set up
 ///                                             ├─ libraries  taken from the driver by others than
 ///                                             │  nccl       the allocator, as CUPTI saw it
-///                                             ├─ modules    growth while code was loaded
+///                                             ├─ modules    growth while code was loaded, no more
+///                                             │             than the images of that code
 ///                                             └─ unexplained  what is left, never hidden
 namespace profiler {
 
@@ -34,7 +35,7 @@ struct DeviceReading {
     int64_t reserved_bytes = 0;  // of the caching allocator
     int64_t library_bytes = 0;   // taken from the driver by libraries, without NCCL
     int64_t nccl_bytes = 0;
-    int64_t loaded_modules = 0;  // so far
+    int64_t module_image_bytes = 0;  // of the machine code that the driver loaded so far
 };
 
 struct OutsideParts {
@@ -51,6 +52,10 @@ struct OutsideParts {
     }
 };
 
+/// Growth is the modules' only as far as the images that were loaded meanwhile can explain it: what
+/// else grew in the same time stays unexplained. An image is an upper bound, since the driver may
+/// put only a part of it on the device, and functions that it puts there later, when they are first
+/// called, are unexplained then.
 class OutsideMemory {
 public:
     /// `used_before_bytes` is what the device had in use before this process touched it; -1 where

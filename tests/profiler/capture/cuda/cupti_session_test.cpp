@@ -76,6 +76,12 @@ void destroy_stream(int64_t handle) {
     fake.living_streams.erase(stream_at(handle));
 }
 
+void load_module(CUpti_ModuleResourceData* module) {
+    CUpti_ResourceData data{};
+    data.resourceDescriptor = module;
+    tell(CUPTI_CBID_RESOURCE_MODULE_LOADED, data);
+}
+
 std::unique_ptr<CuptiSession> started_session() {
     auto session = CuptiSession::start(fake_api());
     EXPECT_TRUE(session.has_value());
@@ -96,6 +102,17 @@ TEST(SyntheticCuptiSession, AStreamThatIsDestroyedBeforeItsWorkIsJoinedKeepsItsN
     EXPECT_EQ(streams[1].number, 8U);
     EXPECT_TRUE(session->new_streams().empty());
     EXPECT_EQ(fake.dead_streams_asked, 0);
+}
+
+TEST(SyntheticCuptiSession, AddsUpTheImagesOfModulesAsTheyLoad) {
+    const auto session = started_session();
+    EXPECT_EQ(session->module_image_bytes(), 0);
+    CUpti_ModuleResourceData small{.moduleId = 1, .cubinSize = 5'000, .pCubin = nullptr};
+    CUpti_ModuleResourceData large{.moduleId = 2, .cubinSize = 7'000'000, .pCubin = nullptr};
+    load_module(&small);
+    load_module(&large);
+    load_module(nullptr);  // of which CUPTI says nothing
+    EXPECT_EQ(session->module_image_bytes(), 7'005'000);
 }
 
 TEST(SyntheticCuptiSession, ADestroyedStreamsHandleIsNotShownToCuptiAgain) {

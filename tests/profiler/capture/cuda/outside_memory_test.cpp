@@ -18,12 +18,12 @@ TEST(SyntheticOutsideMemory, GivesEachPartItsGrowth) {
     memory.add({.used_bytes = (1210 + 2048 + 24 + 90) * kMiB,
                 .reserved_bytes = 2048 * kMiB,
                 .library_bytes = 24 * kMiB,
-                .loaded_modules = 40});
+                .module_image_bytes = 400 * kMiB});
     // A step that loads nothing, and 3 MiB that nobody can explain.
     memory.add({.used_bytes = (1210 + 2048 + 24 + 90 + 3) * kMiB,
                 .reserved_bytes = 2048 * kMiB,
                 .library_bytes = 24 * kMiB,
-                .loaded_modules = 40});
+                .module_image_bytes = 400 * kMiB});
     const OutsideParts& parts = memory.parts();
     EXPECT_EQ(parts.context_bytes, 500 * kMiB);
     EXPECT_EQ(parts.cupti_bytes, 10 * kMiB);
@@ -33,6 +33,24 @@ TEST(SyntheticOutsideMemory, GivesEachPartItsGrowth) {
     EXPECT_EQ(parts.nccl_bytes, 0);
     // With the allocator's segments they are all that the device has more in use than before.
     EXPECT_EQ(parts.total_bytes() + 2048 * kMiB, (1210 + 2048 + 24 + 90 + 3 - 700) * kMiB);
+}
+
+TEST(SyntheticOutsideMemory, GrowthThatTheLoadedImagesCannotExplainIsUnexplained) {
+    OutsideMemory memory(0);
+    memory.add({.cause = ReadingCause::kContext, .used_bytes = 500 * kMiB});
+    // A library takes 300 MiB unseen while 20 MiB of code are loaded.
+    memory.add({.used_bytes = 820 * kMiB, .module_image_bytes = 20 * kMiB});
+    EXPECT_EQ(memory.parts().modules_bytes, 20 * kMiB);
+    EXPECT_EQ(memory.parts().unexplained_bytes, 300 * kMiB);
+    // A small image takes a page of the driver's.
+    memory.add({.used_bytes = 822 * kMiB, .module_image_bytes = 20 * kMiB + 1000});
+    EXPECT_EQ(memory.parts().modules_bytes, 22 * kMiB);
+    // Images that were loaded before explain no growth of later, and none a loss.
+    memory.add({.used_bytes = 825 * kMiB, .module_image_bytes = 20 * kMiB + 1000});
+    EXPECT_EQ(memory.parts().unexplained_bytes, 303 * kMiB);
+    memory.add({.used_bytes = 815 * kMiB, .module_image_bytes = 50 * kMiB});
+    EXPECT_EQ(memory.parts().modules_bytes, 22 * kMiB);
+    EXPECT_EQ(memory.parts().unexplained_bytes, 293 * kMiB);
 }
 
 TEST(SyntheticOutsideMemory, TheDriversOwnFigureOfTheProcessIsPreferred) {
