@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -124,12 +125,32 @@ def check_doctor(check: Check) -> dict:
     return {"rows": rows}
 
 
+def judge_unit_tests(returncode: int, log: str) -> dict:
+    """What unittest's log says; Failed when a test did, or when none has run."""
+    lines = log.strip().splitlines() or ["it wrote nothing"]
+    found = {"tests": 0, "skipped": 0, "failed": []}
+    for line in lines:
+        if ran := re.match(r"Ran (\d+) test", line):
+            found["tests"] = int(ran[1])
+        if skipped := re.search(r"skipped=(\d+)", line):
+            found["skipped"] = int(skipped[1])
+        if line.startswith(("FAIL:", "ERROR:")):
+            found["failed"].append(line)
+    if returncode and not found["failed"]:
+        raise Failed(lines[-1], found)
+    if found["failed"]:
+        raise Failed(f"{len(found['failed'])} tests fail, the first: {found['failed'][0]}", found)
+    if found["tests"] <= found["skipped"]:
+        raise Failed("no test has run", found)
+    return found
+
+
 def check_ops(check: Check) -> dict:
     """torch.ops.tempo on the card, as a Python program uses it: values, gradients, autocast, inputs
     that are not contiguous. Its own time, so that it cannot take the other checks'."""
     if check.device != "cuda":
         raise Skipped("needs a GPU")
-    command = [sys.executable, str(BUNDLE / "lib" / "ops_test.py"), "--device", "cuda"]
+    command = [sys.executable, str(BUNDLE / "lib" / "ops_test.py"), "-k", "OpsOnCuda"]
     done = subprocess.run(
         [*command, str(BUNDLE / "libtempo_ops.so"), str(BUNDLE / "libtempo_ops_cuda.so")],
         env=check.environment | {"PYTHONDONTWRITEBYTECODE": "1"},
@@ -138,12 +159,7 @@ def check_ops(check: Check) -> dict:
         timeout=max(1.0, min(OPS_TIMEOUT_S, check.left_s())),
         check=False,
     )
-    lines = done.stderr.strip().splitlines() or ["it wrote nothing"]
-    failed = [line for line in lines if line.startswith(("FAIL:", "ERROR:"))]
-    if done.returncode:
-        first = failed[0] if failed else lines[-1]
-        raise Failed(f"{lines[-1]}; the first: {first}", {"failed": failed})
-    return {"output": lines[-3:]}
+    return judge_unit_tests(done.returncode, done.stderr)
 
 
 def check_kernels(check: Check) -> dict:

@@ -260,6 +260,20 @@ class Check(unittest.TestCase):
         self.check.device = "cpu"
         self.assertEqual(gpu_check.file_name(self.check), "no-gpu.json")
 
+    def test_the_ops_tests_must_have_run(self):
+        log = "......\n------\nRan 6 tests in 0.1s\n\nOK (skipped=1)"
+        self.assertEqual(gpu_checks.judge_unit_tests(0, log)["tests"], 6)
+        for returncode, log, sentence in (
+            (0, "Ran 0 tests in 0.0s\n\nOK", "no test has run"),
+            (5, "Ran 0 tests in 0.0s\n\nNO TESTS RAN", "NO TESTS RAN"),
+            (0, "ss\nRan 2 tests in 0.0s\n\nOK (skipped=2)", "no test has run"),
+            (1, "FAIL: test_gelu (x.OpsOnCuda)\nRan 2 tests\n\nFAILED (failures=1)",
+             "1 tests fail, the first: FAIL: test_gelu"),
+            (1, "ModuleNotFoundError: No module named 'torch'", "No module named 'torch'"),
+        ):
+            with self.assertRaisesRegex(gpu_checks.Failed, sentence):
+                gpu_checks.judge_unit_tests(returncode, log)
+
     def test_losses_of_the_captures_are_compared(self):
         with self.assertRaises(gpu_checks.Skipped):
             gpu_checks.check_losses(self.check)
