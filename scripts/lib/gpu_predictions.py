@@ -4,7 +4,6 @@ that it may meet, and how far the card's own figures are from it."""
 import json
 import pathlib
 import re
-import statistics
 import subprocess
 import tempfile
 
@@ -15,7 +14,7 @@ import trace_checks
 FILE = "predictions.json"
 # torch 2.11 with CUDA 13.0 has machine code for these and newer; Jetsons have another processor.
 LEAST_CAPABILITY = 7.5
-OUT_OF_MEMORY = 3  # exit code
+FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "step_time_ns")
 
 
 # ---- on the machine that packs -------------------------------------------------------------------
@@ -35,66 +34,58 @@ def cards(catalogue: dict) -> dict:
     }
 
 
-def can_multiply(capability: str, precision: str) -> bool:
-    return precision != "bf16" or float(capability) >= 8
-
-
 def output_of(command: list) -> str:
-    """What it prints; empty when it says that the step does not fit the card."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == OUT_OF_MEMORY:
-        return ""
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
         raise SystemExit(f"gpu-check: no prediction: {lines[-1]}")
     return done.stdout
 
 
-def predicted_step(program, card: str, described: dict, folder: str) -> dict:
-    """Empty when the step does not fit."""
+def planned_rows(program, cards: dict, described: dict, *options: str) -> list:
+    """The planner's rows of all cards; a card that the step does not fit has a status that is not
+    ok."""
+    command = [str(program), "plan", *gpu_workloads.arguments(described)]
+    report = output_of([*command, "--gpu", ",".join(cards), *options, "--json"])
+    return json.loads(report)["rows"]
+
+
+def check_step(program, card: str, described: dict, planned: dict, folder: str):
+    """That the planner, a predicted trace and what the worker on the card is asked for are one
+    step, and that the trace's figures are taken as those of a measured one will be."""
     path = pathlib.Path(folder) / "step.tscope"
     path.unlink(missing_ok=True)
     command = [str(program), "capture", *gpu_workloads.arguments(described)]
-    device = ["--device", f"predict:{card}"]
-    if not output_of([*command, "--batch", "8", *device, "--json", "-o", str(path)]):
-        return {}
+    output_of([*command, "--batch", "8", "--device", f"predict:{card}", "-o", str(path)])
     found = trace_checks.summary(path)
-    # The worker on the card is given JSON: the two must describe one step. The program spells the
-    # recipe's switches out.
+    # The program spells the recipe's switches out.
     expected = gpu_workloads.workload(described) | {"recipe": found["workload"].get("recipe")}
     if found["workload"] != expected:
         raise SystemExit(f"gpu-check: {described} is another workload for temposcope")
-    return {
-        "peak_allocated_bytes": found["peak_allocated_bytes"],
-        "peak_reserved_bytes": found["peak_reserved_bytes"],
-        "step_time_ns": statistics.median(found["step_times_ns"]),
-    }
-
-
-def predicted_batch(program, card: str) -> dict:
-    budget = f"{gpu_workloads.SWEEP_LIMIT_BYTES // gpu_workloads.MIB}MiB"
-    command = [str(program), "plan", *gpu_workloads.arguments(gpu_workloads.SWEEP)]
-    report = json.loads(output_of([*command, "--gpu", card, "--budget", budget, "--json"]))
-    row = report["rows"][0]
-    return {
-        "max_batch_size": row["max_batch_size"],
-        # The planner's note on times that rest on no measurement of the card.
-        "calibrated": not any("sweep --calibrate" in note for note in row["notes"]),
-    }
+    for figure in ("peak_allocated_bytes", "peak_reserved_bytes"):
+        if found[figure] != planned[figure]:
+            raise SystemExit(f"gpu-check: {figure} of {described} is not the planner's")
 
 
 def predict(program, catalogue: dict) -> dict:
-    """Asks the built program; minutes for all cards. Exits with a sentence when it refuses."""
-    described = gpu_workloads.CAPTURES | {"overhead": gpu_workloads.OVERHEAD}
+    """Asks the built program. Exits with a sentence when it refuses."""
     predictions = cards(catalogue)
-    with tempfile.TemporaryDirectory() as folder:
-        for card, row in predictions.items():
-            row["steps"] = {
-                name: predicted_step(program, card, step, folder)
-                for name, step in described.items()
-                if can_multiply(row["compute_capability"], step["precision"])
-            }
-            row |= predicted_batch(program, card)
+    for row in predictions.values():
+        row["steps"] = {}  # those that fit
+    roomy = max(predictions, key=lambda card: predictions[card]["memory_gib"])
+    for name, described in (gpu_workloads.CAPTURES | {"overhead": gpu_workloads.OVERHEAD}).items():
+        for row in planned_rows(program, predictions, described, "--batch", "8"):
+            if row["status"] == "ok":
+                predictions[row["gpu"]]["steps"][name] = {figure: row[figure] for figure in FIGURES}
+        with tempfile.TemporaryDirectory() as folder:
+            check_step(program, roomy, described, predictions[roomy]["steps"][name], folder)
+    budget = f"{gpu_workloads.SWEEP_LIMIT_BYTES // gpu_workloads.MIB}MiB"
+    for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
+        predictions[row["gpu"]] |= {
+            "max_batch_size": row["max_batch_size"],
+            # The planner's note on times that rest on no measurement of the card.
+            "calibrated": not any("sweep --calibrate" in note for note in row["notes"]),
+        }
     return predictions
 
 
@@ -159,10 +150,10 @@ def compare(prediction: dict, measured: dict, same_card: bool) -> list:
         row_of(step, figure, predicted[figure], measured["steps"][step][figure], goal)
         for step, predicted in prediction["steps"].items()
         for figure, goal in shares.items()
-        if figure in predicted and figure in measured["steps"].get(step, {})
+        if figure in measured["steps"].get(step, {})
     ]
-    if "max_batch_size" in measured:
-        predicted = prediction["max_batch_size"]
+    predicted = prediction["max_batch_size"]  # none where no batch fits
+    if predicted is not None and "max_batch_size" in measured:
         batch = ("memory limit", "max_batch_size", predicted, measured["max_batch_size"])
         rows.append(row_of(*batch, goals.PREDICTED_BATCH))
     return rows

@@ -147,7 +147,6 @@ PREDICTED = {
         "steps": {
             "capture original": {"peak_allocated_bytes": 2_000_000_000,
                                  "peak_reserved_bytes": 2_500_000_000, "step_time_ns": 27_000_000},
-            "overhead": {},
         },
     },
     "h100-sxm": {"name": "NVIDIA H100 SXM", "compute_capability": "9.0", "memory_gib": 80},
@@ -231,8 +230,12 @@ class Predictions(unittest.TestCase):
         for figures in predicted["h200"]["steps"].values():
             self.assertGreater(figures["peak_reserved_bytes"], figures["peak_allocated_bytes"])
             self.assertGreater(figures["step_time_ns"], 0)
-        self.assertEqual(predicted["t4"]["steps"]["overhead"], {})  # does not fit 16 GB
-        self.assertNotIn("capture tempo-packed bf16", predicted["t4"]["steps"])
+        # 24 layers do not fit 16 GB, and that card has no bf16.
+        self.assertEqual(
+            set(predicted["t4"]["steps"]),
+            {"capture original", "capture tempo", "capture checkpoint"},
+        )
+        self.assertIn(predicted["t4"]["max_batch_size"], range(8, 20))
 
 
 class Check(unittest.TestCase):
