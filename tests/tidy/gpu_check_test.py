@@ -1,14 +1,18 @@
 """scripts/gpu-check: libraries of its files, its judgements, its client of the worker."""
 
+import contextlib
 import copy
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import repository
 
@@ -299,6 +303,57 @@ class Check(unittest.TestCase):
         self.assertEqual(set(figures["steps"]), {"capture original", "overhead"})
         self.assertEqual(figures["steps"]["capture original"]["step_time_ns"], 8)
         self.assertEqual(figures["max_batch_size"], 12)
+
+    def test_predictions_of_the_bundle_are_compared_with_the_card(self):
+        (self.folder / gpu_predictions.FILE).write_text(json.dumps(PREDICTED))
+        step = PREDICTED["h200"]["steps"]["capture original"]
+        measured = {key: value for key, value in step.items() if key != "step_time_ns"}
+        self.check.found["capture original"] = measured | {"step_times_ns": [30_000_000]}
+        quiet = contextlib.redirect_stdout(io.StringIO())
+        with mock.patch.object(gpu_checks, "BUNDLE", self.folder), quiet:
+            found = gpu_checks.check_predictions(self.check)
+            self.assertEqual((found["predicted_for"], found["same_card"]), ("h200", True))
+            self.assertEqual([row["met"] for row in found["rows"]], [True, True, None])
+            self.check.found["memory limit"] = {"max_batch_size": 9}
+            with self.assertRaisesRegex(gpu_checks.Failed, "1 goals are missed.*-4 off"):
+                gpu_checks.check_predictions(self.check)
+            self.check.card = {"name": "X", "compute_capability": "8.7", "memory_gib": 30}
+            with self.assertRaisesRegex(gpu_checks.Skipped, "no card of 8.7 was predicted"):
+                gpu_checks.check_predictions(self.check)
+
+    def test_recordings_are_made_with_the_settings_of_each_and_checked(self):
+        self.check.environment = {"HOME": "/"}
+        settings_of_steps = []
+
+        def trace(name, kind, workload, **_):
+            environment = self.check.environment
+            settings_of_steps.append(environment.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+            path = pathlib.Path(environment["TEMPOSCOPE_CUPTI_RECORDING"])
+            self.assertEqual(path.stem, name)
+            path.write_bytes(bytes(1000))
+            return {"kernels": 5}
+
+        def record(folder, settings, environment):
+            names = [f"{name}_{family}.pickle" for name in gpu_recordings.SCENARIOS[settings]
+                     for family in ("bert", "gpt")]
+            for name in names:
+                (folder / name).write_bytes(bytes(1000))
+            return {name: {"events": 7} for name in names}
+
+        self.check.trace = trace
+        with mock.patch.object(gpu_recordings, "record_allocator", record):
+            found = gpu_checks.check_recordings(self.check)
+        self.assertEqual(len(found), 15)
+        self.assertEqual(settings_of_steps, ["", "", "expandable_segments:True"])
+        self.assertEqual(self.check.environment, {"HOME": "/"})
+
+        def refuse(*_):
+            return {"problem": "no device"}
+
+        shutil.rmtree(self.check.recordings)
+        with mock.patch.object(gpu_recordings, "record_allocator", refuse):
+            with self.assertRaisesRegex(gpu_checks.Failed, "no device.*not recorded: eager_bert"):
+                gpu_checks.check_recordings(self.check)
 
     def test_a_check_without_enough_measurements_keeps_what_it_has(self):
         def few(_):
