@@ -199,7 +199,7 @@ def check_losses(check: Check) -> dict:
     losses = {
         gpu_workloads.CAPTURES[name]["recipe"]: check.found[name]["losses"]
         for name in ("capture original", "capture tempo", "capture checkpoint")
-        if name in check.found
+        if "losses" in check.found.get(name, {})
     }
     if len(losses) < 2:
         raise Skipped("two captures are needed")
@@ -275,11 +275,12 @@ def check_recordings(check: Check) -> dict:
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     check.recordings.mkdir(parents=True, exist_ok=True)
+    for name in gpu_recordings.names():  # of an earlier run
+        (check.recordings / name).unlink(missing_ok=True)
     found = {}
     plain = check.environment
     for name, (workload, settings) in gpu_recordings.STEPS.items():
         path = check.recordings / name
-        path.unlink(missing_ok=True)
         check.environment = gpu_recordings.with_settings(plain, settings) | {
             "TEMPOSCOPE_CUPTI_RECORDING": str(path)
         }

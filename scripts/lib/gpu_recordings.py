@@ -10,6 +10,7 @@ import worker_link
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_BYTES = 8 << 20
+LEAST_BYTES = 100  # of a file with a record in it
 ALLOCATOR_TIMEOUT_S = 60
 
 # CUPTI's buffers of a step of the worker: file -> the workload, and the allocator's settings.
@@ -54,18 +55,24 @@ def record_allocator(folder: pathlib.Path, settings: str, environment: dict) -> 
     return json.loads(done.stdout)
 
 
+def names() -> list:
+    scenarios = [name for together in SCENARIOS.values() for name in together]
+    pickles = [f"{name}_{family}.pickle" for name in scenarios for family in ("bert", "gpt")]
+    return [*STEPS, *pickles]
+
+
 def problems(folder: pathlib.Path, found: dict) -> list:
     """What is missing in `folder`, beside what recording said itself."""
     wrong = [row["problem"] for row in found.values() if "problem" in row]
-    names = [*STEPS]
-    for scenarios in SCENARIOS.values():
-        names += [f"{name}_{family}.pickle" for name in scenarios for family in ("bert", "gpt")]
-    missing = [name for name in names if not (folder / name).exists()]
+    missing = [name for name in names() if not (folder / name).exists()]
     if missing:
         wrong.append(f"not recorded: {', '.join(missing)}")
-    if small := [name for name in names if name not in missing
-                 and (folder / name).stat().st_size < 100]:
-        wrong.append(f"nothing is in {', '.join(small)}")
+    empty = [
+        name for name in names()
+        if name not in missing and (folder / name).stat().st_size < LEAST_BYTES
+    ]
+    if empty:
+        wrong.append(f"nothing is in {', '.join(empty)}")
     size = sum(path.stat().st_size for path in folder.iterdir())
     if size > LIMIT_BYTES:
         wrong.append(f"the recordings take {size / (1 << 20):.1f} MiB, and 8 is the most")
