@@ -1,5 +1,7 @@
 #include "profiler/capture/cuda/activity_join.h"
 
+#include "profiler/trace/units.h"
+
 #include <cxxabi.h>
 
 #include <algorithm>
@@ -195,6 +197,27 @@ void ActivityJoin::add_overheads(const std::vector<OverheadRecord>& overheads) {
     }
 }
 
+/// A mark for each piece of memory that the process took from the driver or gave back, be it a
+/// segment of the allocator's or a library's own.
+void ActivityJoin::add_memory_marks(std::vector<MemoryRecord>& records) {
+    std::stable_sort(
+        records.begin(), records.end(),
+        [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
+    for (const MemoryRecord& record : records) {
+        const std::string_view library =
+            record.library.substr(record.library.find_last_of('/') + 1);  // 0 where there is no /
+        const int64_t time_ns = time_of(record.time_ns);
+        trace_.annotations.append(
+            {.text = trace_.strings.intern(fmt::format("driver: {} of {} memory {}{}{}",
+                                                       format_bytes(record.size_bytes),
+                                                       record.is_device_memory ? "device" : "other",
+                                                       record.is_release ? "given back" : "taken",
+                                                       library.empty() ? "" : " by ", library)),
+             .start_ns = time_ns,
+             .end_ns = time_ns});
+    }
+}
+
 void ActivityJoin::add(ActivityRecords records) {
     for (; listed_threads_ < trace_.threads.size(); ++listed_threads_) {
         const Id<Thread> row(listed_threads_);
@@ -206,6 +229,7 @@ void ActivityJoin::add(ActivityRecords records) {
     add_copies(records.copies);
     add_apis(records.apis);
     add_overheads(records.overheads);
+    add_memory_marks(records.memory);
 }
 
 }  // namespace profiler

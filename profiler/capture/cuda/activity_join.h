@@ -67,6 +67,7 @@ private:
     void add_copies(std::vector<CopyRecord>& copies);
     void add_apis(std::vector<ApiRecord>& apis);
     void add_overheads(const std::vector<OverheadRecord>& overheads);
+    void add_memory_marks(std::vector<MemoryRecord>& records);
 
     Trace& trace_;
     StreamRows& streams_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -186,6 +188,31 @@ TEST(SyntheticActivityJoin, OverheadIsAnAnnotation) {
     EXPECT_EQ(f.trace.text(row.text), "CUPTI buffer flush");
     EXPECT_EQ(row.start_ns, 50);
     EXPECT_EQ(row.end_ns, 80);
+}
+
+TEST(SyntheticActivityJoin, MemoryOfTheDriverIsAMarkWithTheLibraryThatTookIt) {
+    Fixture f;
+    f.join({.memory = {{.is_release = true,
+                        .is_device_memory = true,
+                        .address = 0x7000,
+                        .size_bytes = 2 << 20,
+                        .time_ns = cupti(90)},
+                       {.is_device_memory = true,
+                        .address = 0x7000,
+                        .size_bytes = 2 << 20,
+                        .time_ns = cupti(60),
+                        .library = "/opt/torch/lib/libcublasLt.so.13"},
+                       {.size_bytes = 512, .time_ns = cupti(95), .library = "libcudart.so.13"}}});
+    std::vector<std::string> marks;
+    for (std::size_t i = 0; i < f.trace.annotations.size(); ++i) {
+        const Annotation row = f.trace.annotations[Id<Annotation>(i)];
+        EXPECT_EQ(row.start_ns, row.end_ns);
+        marks.push_back(fmt::format("{} {}", row.start_ns, f.trace.text(row.text)));
+    }
+    EXPECT_EQ(marks, (std::vector<std::string>{
+                         "60 driver: 2.00 MiB of device memory taken by libcublasLt.so.13",
+                         "90 driver: 2.00 MiB of device memory given back",
+                         "95 driver: 512 B of other memory taken by libcudart.so.13"}));
 }
 
 TEST(SyntheticActivityJoin, JoinsAMillionRecords) {
