@@ -12,8 +12,8 @@
 /// Source   Andoorveedu et al., "Tempo", NeurIPS 2022, arXiv 2210.10246.
 /// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on CPU, Meta
 ///          and, with tempo_ops_cuda loaded, CUDA.
-/// Errors   c10::Error that names the argument; std::runtime_error that names the op where a
-///          gradient is differentiated again (once_differentiable.h).
+/// Errors   c10::Error that names the argument, or the op whose gradient is differentiated again
+///          (once_differentiable.h).
 namespace models::ops {
 
 using at::Tensor;

@@ -3,6 +3,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <gtest/gtest.h>
 
@@ -165,6 +166,14 @@ TEST(Checkpoint, RefusesAnInputThatWouldCostTheParametersTheirGradients) {
     const at::Tensor x = at::ones({2, 2});
     EXPECT_THROW(
         ops::checkpoint("layer", [](const at::Tensor& t) { return t * 2; }, x), c10::Error);
+}
+
+TEST(Checkpoint, HasAFirstDerivativeAndRefusesASecond) {
+    const at::Tensor x = at::full({2}, 3.0).requires_grad_();
+    const at::Tensor y = ops::checkpoint("layer", [](const at::Tensor& t) { return t * t * t; }, x);
+    const auto first = torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, true);
+    EXPECT_EQ(first[0][0].item<float>(), 27);
+    EXPECT_THROW(torch::autograd::grad({first[0].sum()}, {x}), c10::Error);
 }
 
 }  // namespace
