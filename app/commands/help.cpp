@@ -106,7 +106,7 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
 std::string two_columns(const std::string& name, const std::string& text, std::size_t name_width) {
     std::string result = fmt::format("  {:<{}}", name, name_width);
     std::size_t column = result.size();
-    if (name.size() + 1 > name_width) {
+    if (!name.empty() && name.size() + 1 > name_width) {
         result += fmt::format("\n{:<{}}", "", name_width + 2);
         column = name_width + 2;
     }

@@ -2,6 +2,7 @@
 #include "app/commands/auto_plan_report.h"
 #include "app/commands/command.h"
 #include "app/commands/help.h"
+#include "app/commands/list_option.h"
 #include "app/commands/meta_traces.h"
 #include "app/commands/number_option.h"
 #include "app/commands/plan_report.h"
@@ -43,28 +44,35 @@ struct PlanOptions {
     bool json = false;
 };
 
-std::vector<std::string> split(std::string_view list) {
-    std::vector<std::string> items;
-    while (true) {
-        const std::size_t comma = list.find(',');
-        items.emplace_back(list.substr(0, comma));
-        if (comma == std::string_view::npos) return items;
-        list.remove_prefix(comma + 1);
+/// The recipes of --recipe, each once.
+std::vector<std::string> recipes_of(const PlanOptions& options) {
+    std::vector<std::string> recipes;
+    for (std::string& recipe : split_recipes(options.workload.recipes)) {
+        if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
+            recipes.push_back(std::move(recipe));
+        }
     }
+    return recipes;
 }
 
 /// Model x precision x length x recipe, in the order in which people read a table.
 Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options) {
     std::vector<models::Workload> workloads;
-    for (const std::string& model : split(options.workload.model)) {
-        for (const std::string& precision : split(options.workload.precision)) {
-            for (const std::string& length : split(options.seq)) {
+    const auto model_names = split_list("--model", options.workload.model);
+    if (!model_names) return tl::unexpected(model_names.error());
+    const auto precisions = split_list("--precision", options.workload.precision);
+    if (!precisions) return tl::unexpected(precisions.error());
+    const auto lengths = split_list("--seq", options.seq);
+    if (!lengths) return tl::unexpected(lengths.error());
+    for (const std::string& model : *model_names) {
+        for (const std::string& precision : *precisions) {
+            for (const std::string& length : *lengths) {
                 const auto seq_len = parse_whole_number(length);
                 if (!seq_len) {
                     return models::fail(
                         "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
                 }
-                for (const std::string& recipe : split_recipes(options.workload.recipes)) {
+                for (const std::string& recipe : recipes_of(options)) {
                     WorkloadOptions one = options.workload;
                     one.model = model;
                     one.precision = precision;
@@ -100,7 +108,9 @@ Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
         for (const Gpu& gpu : catalogue) gpus.push_back(&gpu);
         return gpus;
     }
-    for (const std::string& id : split(list)) {
+    const auto ids = split_list("--gpu", list);
+    if (!ids) return tl::unexpected(ids.error());
+    for (const std::string& id : *ids) {
         const auto gpu = find_gpu(catalogue, id);
         if (!gpu) return tl::unexpected(gpu.error());
         gpus.push_back(*gpu);
@@ -222,7 +232,7 @@ bool runs_tempo_kernels(const models::Recipe& recipe) {
 Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
     std::vector<models::Recipe> candidates;
     if (!options.names_recipes) return candidates;
-    for (const std::string& name : split_recipes(options.workload.recipes)) {
+    for (const std::string& name : recipes_of(options)) {
         const auto mix = models::parse_recipe_mix(name);
         if (!mix) return tl::unexpected(mix.error());
         if (!mix->layers.empty()) {

@@ -1,8 +1,10 @@
 #include "models/config/names.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cctype>
 #include <numeric>
+#include <string>
+#include <tuple>
 
 namespace models {
 namespace {
@@ -23,16 +25,53 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+std::string lower_case(std::string_view text) {
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return lower;
+}
+
+/// A name beside the word that may stand for it; the smallest is the nearest.
+struct Candidate {
+    bool lacks_word = true;
+    std::size_t word_at = 0;  // where the name has the word
+    std::size_t distance = 0;
+    std::string_view name;
+};
+
+Candidate compare(const std::string& word, std::string_view name) {
+    const std::string lower = lower_case(name);
+    const std::size_t at = word.empty() ? std::string::npos : lower.find(word);
+    const bool lacks_word = at == std::string::npos;
+    return {.lacks_word = lacks_word,
+            .word_at = lacks_word ? 0 : at,
+            .distance = edit_distance(word, lower),
+            .name = name};
+}
+
 }  // namespace
 
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names) {
-    std::vector<std::string_view> sorted = names;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](std::string_view a, std::string_view b) {
-        return edit_distance(word, a) < edit_distance(word, b);
-    });
-    if (sorted.size() > 3) sorted.resize(3);
-    return sorted;
+    constexpr std::size_t kMostNames = 3;
+    const std::string lower = lower_case(word);
+    std::vector<Candidate> candidates;
+    for (const std::string_view name : names) candidates.push_back(compare(lower, name));
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) {
+                         return std::tie(a.lacks_word, a.word_at, a.distance) <
+                                std::tie(b.lacks_word, b.word_at, b.distance);
+                     });
+    std::vector<std::string_view> nearest;
+    for (const Candidate& candidate : candidates) {
+        // Beside names that have the word, ones that do not are no help.
+        if (nearest.size() == kMostNames || candidate.lacks_word != candidates.front().lacks_word) {
+            break;
+        }
+        nearest.push_back(candidate.name);
+    }
+    return nearest;
 }
 
 }  // namespace models

@@ -29,7 +29,9 @@ Result<Enum> parse_name(const std::array<std::string_view, N>& names, std::strin
     return fail("'{}' is not a {}: choose one of {}.", word, what, fmt::join(names, ", "));
 }
 
-/// Up to three of `names` that are nearest to `word` by edit distance, best first.
+/// Up to three of `names` that somebody who wrote `word` may have meant, best first, whatever the
+/// case: those that begin with it ("h100": "h100-pcie", "h100-sxm") or else have it inside ("orin":
+/// "jetson-orin"); where there are none, the nearest by edit distance.
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names);
 

@@ -55,6 +55,11 @@ TEST_F(PlanCommand, MakesARowForEveryCell) {
     EXPECT_EQ(json["rows"][1]["setup"], "tempo-2022");
 }
 
+TEST_F(PlanCommand, MakesOneRowOfACellThatIsNamedTwice) {
+    const auto json = plan({"--recipe", "original,original", "--gpu", "t4,t4", "--json"}).json();
+    EXPECT_EQ(json["rows"].size(), 1U);
+}
+
 TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -114,6 +119,9 @@ TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
 
 TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--gpu", "rtx3080ti"}, 2, "rtx3090ti");
+    expect_failure({"--gpu", "V100"}, 2, "did you mean v100-16gb, v100-32gb?");
+    expect_failure({"--gpu", "t4,"}, 2, "--gpu t4, has nothing beside a comma");
+    expect_failure({"--precision", "fp32,,fp16"}, 2, "nothing beside a comma");
     expect_failure({"--setup", "torch-9"}, 2, "torch-2.11");
     expect_failure({"--recipe", "temp"}, 2, "tempo");
     expect_failure({"--batch", "0"}, 2, "at least 1");

@@ -1,0 +1,25 @@
+#include "app/commands/list_option.h"
+
+#include <algorithm>
+
+namespace app {
+
+models::Result<std::vector<std::string>> split_list(std::string_view option,
+                                                    std::string_view list) {
+    std::vector<std::string> items;
+    for (std::string_view rest = list;;) {
+        const std::size_t comma = rest.find(',');
+        std::string item(rest.substr(0, comma));
+        if (item.empty()) {
+            return models::fail(
+                "{} {} has nothing beside a comma: write items with commas between.", option, list);
+        }
+        if (std::find(items.begin(), items.end(), item) == items.end()) {
+            items.push_back(std::move(item));
+        }
+        if (comma == std::string_view::npos) return items;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace app
