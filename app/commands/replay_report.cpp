@@ -40,6 +40,12 @@ nlohmann::json row_json(const ReplayRow& row) {
 }
 
 void print_exactness(Output& output, const ReplayReport& report) {
+    if (report.events == 0) {
+        output.line(output.styled(
+            "The snapshot has no history, so there is nothing to replay: call", Style::kWarning));
+        output.line("  torch.cuda.memory._record_memory_history() before the steps to record.");
+        return;
+    }
     output.line(report.is_exact()
                     ? output.styled("Replayed exactly as recorded:", Style::kGood)
                     : output.styled("The replay differs from the recording:", Style::kWarning));
@@ -54,14 +60,20 @@ void print_exactness(Output& output, const ReplayReport& report) {
     if (!report.first_difference.empty()) output.line("  " + report.first_difference);
 }
 
-std::string out_of_memory_sentence(const ReplayRow& row) {
+/// `recorded_allocations`: of the events; the stream begins with those that had been made before.
+std::string out_of_memory_sentence(const ReplayRow& row, int64_t recorded_allocations) {
     const OutOfMemory& detail = row.out_of_memory->detail;
     return fmt::format(
-        "Out of memory with {}{} after {} of {} allocations: {} asked for a segment of {}, {} were "
+        "Out of memory with {}{} after {} of {} allocations{}: {} asked for a segment of {}, {} "
+        "were "
         "free; {} allocated of {} reserved.",
         settings_text(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
+        recorded_allocations < row.num_allocations
+            ? fmt::format(", of which {} were there when the recording began",
+                          format_count(row.num_allocations - recorded_allocations))
+            : std::string(),
         format_bytes(detail.requested_bytes), format_bytes(detail.asked_bytes),
         format_bytes(detail.free_bytes), format_bytes(detail.use.allocated_bytes),
         format_bytes(detail.use.reserved_bytes));
@@ -129,7 +141,9 @@ void print_replay(Output& output, const ReplayDocument& document) {
     output.line();
     output.table(rows_table(document.rows));
     for (const ReplayRow& row : document.rows) {
-        if (row.out_of_memory) output.line(out_of_memory_sentence(row));
+        if (!row.out_of_memory) continue;
+        output.line(out_of_memory_sentence(
+            row, document.exact ? document.exact->allocations : row.num_allocations));
     }
     output.line(output.styled(
         "Fragmentation: share of the reserved memory that is not allocated when most is.",

@@ -42,8 +42,10 @@ public:
             if (problem != nullptr) {
                 const RecordedEvent& event = recording_.events[i];
                 return fail(
-                    "event {} ({} of {} bytes at {:#x}) contradicts what comes after it: {}", i,
-                    name_of(event.action), event.size_bytes, event.address, problem);
+                    "event {} ({} of {} bytes at {:#x}) contradicts what comes after it: {}, so "
+                    "events are missing between them; record again with max_entries of "
+                    "torch.cuda.memory._record_memory_history large enough for all",
+                    i, name_of(event.action), event.size_bytes, event.address, problem);
             }
         }
         return {};

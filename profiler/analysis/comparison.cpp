@@ -174,9 +174,14 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
         const Draft& baseline = drafts[draft.column.baseline];
         if (&draft == &baseline) continue;
         if (draft.column.source != baseline.column.source) {
-            notes.push_back(fmt::format("{} is {}, {} is {}.", baseline.column.recipe,
-                                        describe(baseline.column.source), draft.column.recipe,
-                                        describe(draft.column.source)));
+            const auto on_device = [](const ComparisonColumn& column) {
+                return column.device.empty() ? "" : " on " + column.device;
+            };
+            notes.push_back(fmt::format(
+                "{} is {}{}, {} is {}{}: what differs between them is not the recipe's alone.",
+                baseline.column.recipe, describe(baseline.column.source),
+                on_device(baseline.column), draft.column.recipe, describe(draft.column.source),
+                on_device(draft.column)));
         } else if (!draft.column.device.empty() && !baseline.column.device.empty() &&
                    draft.column.device != baseline.column.device) {
             notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",

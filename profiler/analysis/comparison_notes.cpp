@@ -98,6 +98,12 @@ std::string enumerate(const std::vector<std::string>& parts) {
     return text;
 }
 
+/// Whether what differs between two columns can be the recipe's: a prediction and a measurement,
+/// and runs on two devices, differ for other reasons, too.
+bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
+    return a.source == b.source && (a.device.empty() || b.device.empty() || a.device == b.device);
+}
+
 }  // namespace
 
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
@@ -137,6 +143,7 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
     const ComparisonColumn* best = nullptr;
     for (std::size_t i = 1; i < columns.size(); ++i) {
         if (columns[i].peak_allocated_bytes == 0) continue;
+        if (!ran_alike(columns[i], columns.front())) continue;
         if (!best || rank(columns[i]) < rank(*best)) best = &columns[i];
     }
     if (!best || columns.front().peak_allocated_bytes == 0) return {};

@@ -80,10 +80,24 @@ void match(Side& predicted, Side& measured, Reconciliation& result) {
 
 GapCause cause_of(Role role) {
     if (role == Role::kWorkspace) return GapCause::kWorkspace;
+    if (role == Role::kGradient) return GapCause::kGradient;
     return role == Role::kTemporary ? GapCause::kTemporary : GapCause::kUnknown;
 }
 
-std::string make_sentence(const Reconciliation& result) {
+/// "forward"; empty: outside a phase.
+std::string phase_of(const Trace& trace, const PeakReport& peak) {
+    if (!peak.phase.valid()) return {};
+    return std::string(name_of(trace.phases.get<&Phase::kind>(peak.phase)));
+}
+
+/// Where the peaks lie when it is not the same phase, which alone lets gradients, kept tensors and
+/// temporaries differ; else empty.
+std::string differing_phases(const std::string& predicted, const std::string& measured) {
+    if (predicted.empty() || measured.empty() || predicted == measured) return {};
+    return fmt::format(" (the peaks lie in {} and {})", predicted, measured);
+}
+
+std::string make_sentence(const Reconciliation& result, const std::string& phases) {
     const auto difference = static_cast<double>(result.predicted_bytes - result.measured_bytes);
     const double error = difference / static_cast<double>(result.measured_bytes);
     std::string text =
@@ -99,7 +113,7 @@ std::string make_sentence(const Reconciliation& result) {
         parts.push_back(fmt::format("{} {}{}", kGapCauseNames[i], bytes > 0 ? "+" : "-",
                                     format_bytes(std::abs(bytes))));
     }
-    return fmt::format("{}; {}.", text, fmt::join(parts, ", "));
+    return fmt::format("{}; {}{}.", text, fmt::join(parts, ", "), phases);
 }
 
 /// Why the two are not the same step; empty: they are.
@@ -153,7 +167,8 @@ models::Result<Reconciliation> reconcile(const Trace& predicted, const Trace& me
                      [](const UnmatchedTensor& a, const UnmatchedTensor& b) {
                          return a.size_bytes > b.size_bytes;
                      });
-    result.sentence = make_sentence(result);
+    result.sentence = make_sentence(
+        result, differing_phases(phase_of(predicted, ours.peak), phase_of(measured, theirs.peak)));
     return result;
 }
 

@@ -18,10 +18,11 @@ enum class GapCause : uint8_t {
     kWorkspace,      // of libraries
     kFragmentation,  // reserved and not allocated
     kTemporary,      // freed before the next op
+    kGradient,       // of parameters: kept between steps, or not yet there in the peak's phase
     kUnknown         // any other tensor that only one of the two holds
 };
-inline constexpr std::array<std::string_view, 5> kGapCauseNames{
-    "rounding", "workspace", "fragmentation", "temporary", "unknown"};
+inline constexpr std::array<std::string_view, 6> kGapCauseNames{
+    "rounding", "workspace", "fragmentation", "temporary", "gradient", "unknown"};
 
 struct Gap {
     int64_t predicted_bytes = 0;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace {
@@ -17,7 +18,8 @@ std::string write_snapshot(const TemporaryFolder& folder, std::size_t first_even
     Recorder recorder({});
     run_random(recorder, {.num_steps = 400});
     const std::string path = folder / "snapshot.pickle";
-    std::ofstream(path, std::ios::binary) << snapshot_bytes(recorder.recording(first_event));
+    std::ofstream(path, std::ios::binary)
+        << snapshot_bytes(recorder.recording(std::min(first_event, recorder.num_events())));
     return path;
 }
 
@@ -40,6 +42,14 @@ TEST(Replay, OfASnapshotSaysThatEveryBlockLiesWhereTorchPutIt) {
     EXPECT_EQ(json["rows"][0]["start"], "recorded");
     EXPECT_EQ(json["peak_reserved_bytes"], json["rows"][0]["peak_reserved_bytes"]);
     EXPECT_GT(json["peak_allocated_bytes"], 0);
+}
+
+TEST(Replay, OfASnapshotWithoutHistoryPraisesNothing) {
+    const TemporaryFolder folder;
+    const Ran ran = run({"replay", write_snapshot(folder, 1'000'000)});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("has no history"), HasSubstr("_record_memory_history"),
+                               testing::Not(HasSubstr("100.0 %"))));
 }
 
 TEST(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {

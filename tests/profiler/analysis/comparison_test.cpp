@@ -30,6 +30,7 @@ struct Spec {
     int64_t batch_size = 8;
     int64_t memory_limit_bytes = -1;
     PhaseKind peak_phase = PhaseKind::kForward;
+    Source source = Source::kMeasuredCpu;
 };
 
 std::shared_ptr<const Trace> make_trace(const Spec& spec) {
@@ -39,6 +40,7 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
     w.recipe = models::parse_recipe(spec.recipe).value();
     w.batch_size = spec.batch_size;
     TraceBuilder b(w);
+    b.trace().runs.set<&Run::source>(Id<profiler::Run>(0), spec.source);
     b.trace().runs.set<&Run::memory_limit_bytes>(Id<profiler::Run>(0), spec.memory_limit_bytes);
     for (const int64_t duration_ns : spec.step_times_ns) {
         b.begin_step();
@@ -68,6 +70,16 @@ std::vector<std::string> recipes(const Comparison& comparison) {
     std::vector<std::string> names;
     for (const auto& column : comparison.columns) names.push_back(column.recipe);
     return names;
+}
+
+TEST(Compare, DrawsNoConclusionFromAPredictionBesideAMeasurement) {
+    const auto comparison =
+        compare(
+            {{"m", make_trace({})},
+             {"p", make_trace({.recipe = "tempo", .bytes = 500, .source = Source::kPredicted})}})
+            .value();
+    EXPECT_EQ(comparison.sentence, "");
+    EXPECT_THAT(comparison.notes, testing::Contains(HasSubstr("is not the recipe's alone")));
 }
 
 TEST(Compare, PutsOriginalFirstAndQuotesTheSaving) {

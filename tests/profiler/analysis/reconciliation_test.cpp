@@ -18,6 +18,7 @@ struct StepSpec {
     int64_t rounding_bytes = 0;  // of each block
     int64_t segment_bytes = 0;   // 0: no segments
     int64_t seq_len = 32;
+    PhaseKind phase = PhaseKind::kForward;
 };
 
 Trace make_step(const StepSpec& spec) {
@@ -33,7 +34,7 @@ Trace make_step(const StepSpec& spec) {
     b.allocate({.bytes = 4 << 20, .role = Role::kParameter, .name = "weight"});
     b.allocate({.bytes = spec.workspace_bytes, .role = Role::kWorkspace, .name = "cublas"});
     b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_phase(spec.phase);
     const auto scope = b.scope("encoder.layer.0", 0);
     b.allocate({.bytes = 2 << 20, .role = Role::kActivation, .op = b.op("aten::gelu", scope)});
     if (spec.temporary_bytes > 0) {
@@ -80,7 +81,8 @@ TEST(Reconcile, NamesTheCauseOfEachPartOfTheGap) {
     EXPECT_EQ(result->gap(GapCause::kRounding).difference_bytes(), 4 * 512);
     EXPECT_EQ(result->gap(GapCause::kWorkspace).difference_bytes(), -(1 << 20));
     EXPECT_EQ(result->gap(GapCause::kTemporary).difference_bytes(), -(3 << 20));
-    EXPECT_EQ(result->gap(GapCause::kUnknown).difference_bytes(), -(4 << 20));
+    EXPECT_EQ(result->gap(GapCause::kGradient).difference_bytes(), -(4 << 20));
+    EXPECT_EQ(result->gap(GapCause::kUnknown).difference_bytes(), 0);
     EXPECT_EQ(result->gap(GapCause::kFragmentation).predicted_bytes, (5 << 20) - 4 * 512);
     expect_to_sum_up(*result);
     EXPECT_EQ(result->matched_count, 2);
@@ -90,6 +92,16 @@ TEST(Reconcile, NamesTheCauseOfEachPartOfTheGap) {
     EXPECT_EQ(result->tensors[3].name, "aten::sum in encoder.layer.0");
     EXPECT_THAT(result->sentence, HasSubstr("37.5 % too little; rounding +2.00 KiB, workspace "
                                             "-1.00 MiB, fragmentation"));
+}
+
+TEST(Reconcile, SaysWhenThePeaksLieInDifferentPhases) {
+    const auto result = reconcile(make_step({.gradient_bytes = 2 << 20}),
+                                  make_step({.source = Source::kMeasuredCuda,
+                                             .gradient_bytes = 1 << 20,
+                                             .phase = PhaseKind::kOptimizer}));
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_THAT(result->sentence,
+                HasSubstr("gradient +1.00 MiB (the peaks lie in forward and optimizer)."));
 }
 
 TEST(Reconcile, WithoutSegmentsHoldsAllocatedMemoryAgainstEachOther) {
