@@ -90,17 +90,14 @@ private:
                 return tl::unexpected(ok.error());
             }
             if (points_.empty()) return std::optional<Choice>();
-            const BatchPoint& point = *std::max_element(
-                points_.begin(), points_.end(),
-                [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
+            const BatchPoint& point = best_point();
             if (best && point.scene.batch_size == best->scene.batch_size) break;
             auto choice = choose_at(point.scene.batch_size);
             if (!choice) return choice;
             if (!*choice) {
                 const auto simulated = search_.simulate(point.scene, point.fastest);
                 if (!simulated) return tl::unexpected(simulated.error());
-                const int64_t over_bytes =
-                    (*simulated)->peaks.peak_reserved_bytes - search_.capacity_bytes();
+                const int64_t over_bytes = (*simulated)->needed_bytes - search_.capacity_bytes();
                 limit_bytes = point.fastest.peak_bytes - std::max<int64_t>(over_bytes, 1);
                 continue;
             }
@@ -112,7 +109,30 @@ private:
         }
         // What fits without a search is not given up.
         if (!best && own_max_batch_ > 0) return choose_at(own_max_batch_);
-        return best;
+        if (!best) return best;
+        return at_own_best_batch(std::move(*best));
+    }
+
+    /// The choice, or that at the batch where the chosen recipe itself is fastest, where that is
+    /// faster: estimates of memory may end the batches a little before the simulator does.
+    models::Result<std::optional<Choice>> at_own_best_batch(Choice choice) {
+        const auto chosen = search_.simulate(choice.scene, choice.mixes[choice.index]);
+        if (!chosen) return tl::unexpected(chosen.error());
+        const double rate =
+            search_.sequences_per_s(choice.scene.batch_size, (*chosen)->time.total_ns());
+        fill_plan_row((*chosen)->workload, choice.scene.batch_size);
+        if (row_.row.status != PlanStatus::kOk || row_.row.best_sequences_per_s <= rate) {
+            return std::optional(std::move(choice));
+        }
+        auto other = choose_at(*row_.row.best_batch_size);
+        if (!other) return other;
+        if (!*other) return std::optional(std::move(choice));
+        const auto faster = search_.simulate((*other)->scene, (*other)->mixes[(*other)->index]);
+        if (!faster) return tl::unexpected(faster.error());
+        const double other_rate =
+            search_.sequences_per_s((*other)->scene.batch_size, (*faster)->time.total_ns());
+        if (other_rate > rate) return other;
+        return std::optional(std::move(choice));
     }
 
     /// Fills points_ with the fastest mix of every batch that has one.
@@ -121,8 +141,23 @@ private:
         const auto largest = search_.find_largest_batch(limit_bytes);
         if (!largest) return tl::unexpected(largest.error());
         if (*largest == 0) return {};
-        for (const int64_t batch_size :
-             batches_up_to(*largest, search_.family().has_line_of_ops())) {
+        const bool dense = search_.family().has_line_of_ops();
+        const std::vector<int64_t> coarse = batches_up_to(*largest, dense);
+        if (const auto ok = add_points(coarse, limit_bytes); !ok) return ok;
+        if (!dense || points_.empty()) return {};
+        const int64_t best = best_point().scene.batch_size;
+        if (const auto ok = add_points(batches_beside({best, *largest}, coarse), limit_bytes);
+            !ok) {
+            return ok;
+        }
+        std::sort(points_.begin(), points_.end(), [](const BatchPoint& a, const BatchPoint& b) {
+            return a.scene.batch_size < b.scene.batch_size;
+        });
+        return {};
+    }
+
+    models::Result<void> add_points(const std::vector<int64_t>& batches, int64_t limit_bytes) {
+        for (const int64_t batch_size : batches) {
             auto scene = search_.look_at(batch_size);
             if (!scene) return tl::unexpected(scene.error());
             scene->problem.most_peak_bytes = limit_bytes;
@@ -133,6 +168,12 @@ private:
             points_.push_back({std::move(*scene), std::move(mixes.back()), rate});
         }
         return {};
+    }
+
+    const BatchPoint& best_point() const {
+        return *std::max_element(
+            points_.begin(), points_.end(),
+            [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
     }
 
     models::Result<void> report(const Choice& choice) {
@@ -176,6 +217,10 @@ private:
     }
 
     models::Result<void> add_why(const Choice& choice) {
+        if (row_.num_candidates == 1) {
+            row_.why = "--recipe names no other recipe to compare with.";
+            return {};
+        }
         if (choice.index + 1 == choice.mixes.size()) {
             row_.why = fmt::format("No recipe is faster at batch {}.", choice.scene.batch_size);
             return {};
@@ -189,10 +234,10 @@ private:
             return {};
         }
         row_.why = fmt::format(
-            "The next faster recipe at batch {}, {}, would reserve {}, {} more than there is.",
-            choice.scene.batch_size, mix.workload.recipe_name,
-            format_bytes(mix.peaks.peak_reserved_bytes),
-            format_bytes(mix.peaks.peak_reserved_bytes - search_.capacity_bytes()));
+            "The next faster recipe at batch {}, {}, would need {} for tensors, {} more than there "
+            "is.",
+            choice.scene.batch_size, mix.workload.recipe_name, format_bytes(mix.needed_bytes),
+            format_bytes(mix.needed_bytes - search_.capacity_bytes()));
         return {};
     }
 
@@ -201,15 +246,17 @@ private:
         const int64_t batch_size = choice.scene.batch_size;
         const std::string& own = own_.workload.recipe_name;
         const TechniqueWords words = describe_techniques(chosen.workload, own_.workload);
+        if (row_.num_candidates == 1) {
+            row_.sentence = fmt::format("{} alone was looked at; it fits at batch {}.", own,
+                                        batch_text(batch_size));
+            return {};
+        }
         if (words.text == "nothing") {
             row_.sentence = fmt::format(
                 "{} is the fastest recipe that fits at batch {}: nothing that saves memory pays.",
-                own, batch_size);
+                own, batch_text(batch_size));
             return {};
         }
-        const auto own_peaks =
-            search_.family().unlimited_memory(batch_size, search_.memory_options());
-        if (!own_peaks) return tl::unexpected(own_peaks.error());
         const double share = chosen.time.total_ns() / choice.scene.own_step_ns - 1;
         std::string text = words.text;
         text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
@@ -217,25 +264,45 @@ private:
             row_.sentence =
                 fmt::format("{} {} {} {} time a step than {} at batch {}, which fits, too.", text,
                             words.is_plural ? "take" : "takes", percent(std::abs(share)),
-                            share < 0 ? "less" : "more", own, batch_size);
+                            share < 0 ? "less" : "more", own, batch_text(batch_size));
             return {};
         }
-        const std::string limit =
-            own_max_batch_ > 0
-                ? fmt::format("ends at batch {}", own_max_batch_)
-                : fmt::format(
-                      "does not fit at batch {}: it needs {} more than there is", batch_size,
-                      format_bytes(own_peaks->peak_reserved_bytes - search_.capacity_bytes()));
+        const auto limit = end_of_own(batch_size);
+        if (!limit) return tl::unexpected(limit.error());
         const std::string bargain =
             share < 0
-                ? fmt::format("{} batch {} and {} {} less time a step than {} would there",
-                              words.is_plural ? "allow" : "allows", batch_size,
+                ? fmt::format("{} batch {} and {} {} less time a step there than {} would take",
+                              words.is_plural ? "allow" : "allows", batch_text(batch_size),
                               words.is_plural ? "take" : "takes", percent(-share), own)
                 : fmt::format("{} batch {} for {} more time a step than {}",
-                              words.is_plural ? "buy" : "buys", batch_size, percent(share), own);
-        row_.sentence = fmt::format("{} {}, which {}{}.", text, bargain, limit,
+                              words.is_plural ? "buy" : "buys", batch_text(batch_size),
+                              percent(share), own);
+        row_.sentence = fmt::format("{} {}, which {}{}.", text, bargain, *limit,
                                     compared_rates(batch_size, chosen));
         return {};
+    }
+
+    /// "8", of several GPUs "8 a GPU".
+    std::string batch_text(int64_t batch_size) const {
+        const bool is_shared = request_.plan.parallel.num_gpus > 1;
+        return fmt::format("{}{}", batch_size, is_shared ? " a GPU" : "");
+    }
+
+    /// Why the workload's own recipe is not there: what follows "which".
+    models::Result<std::string> end_of_own(int64_t batch_size) {
+        if (own_max_batch_ > 0) {
+            return fmt::format("ends at batch {}", batch_text(own_max_batch_));
+        }
+        StepFamily& family = search_.family();
+        const auto peaks = family.unlimited_memory(batch_size, search_.memory_options());
+        if (!peaks) return tl::unexpected(peaks.error());
+        const auto least =
+            least_capacity_bytes(*peaks, search_.capacity_bytes(), [&](int64_t limit_bytes) {
+                return family.limited_memory(batch_size, search_.memory_options(), limit_bytes);
+            });
+        if (!least) return tl::unexpected(least.error());
+        return fmt::format("does not fit at batch {}: it needs {} more than there is",
+                           batch_text(batch_size), format_bytes(*least - search_.capacity_bytes()));
     }
 
     /// ": 12.9 sequences/s instead of 11.3" where the batch is the search's; else nothing.

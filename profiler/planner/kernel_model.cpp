@@ -159,8 +159,8 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     }
     if (!is_calibrated_) {
         notes.push_back(
-            "times ±20 % (typically 10 %, at worst 30 %: docs/validation.md); temposcope sweep "
-            "--calibrate measures a card");
+            "times ±20 %: of published ones typically within 10 %, at worst 30 % "
+            "(docs/validation.md); temposcope sweep --calibrate measures a card");
     }
     return notes;
 }

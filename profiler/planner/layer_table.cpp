@@ -44,7 +44,8 @@ models::Result<LayerProfile> trace_profile(models::Workload workload, int64_t ba
 
 }  // namespace
 
-std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu) {
+std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
+                                       const Calibration& calibration) {
     std::vector<Recipe> recipes{workload.recipe};
     vary(recipes, &Recipe::attention, models::kAttentionNames);
     vary(recipes, &Recipe::layer_norm, models::kLayerNormNames);
@@ -53,6 +54,10 @@ std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const G
     // What another library does: there to be compared with, in memory and in time the worst.
     std::erase_if(recipes, [&](const Recipe& recipe) {
         return recipe.gelu == models::Gelu::kPython && recipe.gelu != workload.recipe.gelu;
+    });
+    std::erase_if(recipes, [&](const Recipe& recipe) {
+        return recipe.attention != workload.recipe.attention &&
+               !why_not_comparable(recipe.attention, gpu, calibration).empty();
     });
     return supported_recipes(std::move(recipes), workload, gpu);
 }

@@ -15,9 +15,11 @@ namespace profiler {
 
 /// Every choice of gelu, layer_norm, attention and masks that the card runs and that leaves the
 /// function of the model as it is, the other switches being the workload's. The simplest first.
-/// Flash, efficient and cuDNN's attention are among them: where attention has dropout they draw
-/// other masks from the same distribution.
-std::vector<models::Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu);
+/// Flash and efficient attention are among them: where attention has dropout they draw other masks
+/// from the same distribution. An attention other than the workload's whose times do not compare
+/// (`why_not_comparable`) is not.
+std::vector<models::Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
+                                               const Calibration& calibration);
 
 /// Which phases wait for the host, so that launches take their time and not kernels.
 struct HostBound {

@@ -13,8 +13,18 @@
 namespace profiler {
 namespace {
 
-/// Recipes that save most, tried when none of the plan's own fits.
-constexpr std::array<std::string_view, 2> kSavingRecipes{"checkpoint", "tempo-philox"};
+/// Recipes that save most, tried when none of the plan's own fits: of activations, and of the
+/// temporaries of the update.
+constexpr std::array<std::string_view, 3> kSavingRecipes{"checkpoint", "tempo-philox",
+                                                         "checkpoint,optimizer=adamw_fused"};
+/// The last resort, since it trains otherwise: an optimizer without moments.
+constexpr std::string_view kStatelessRecipe = "checkpoint,optimizer=sgd";
+
+/// "checkpoint, tempo-philox or flash".
+std::string alternatives(const std::vector<std::string>& names) {
+    if (names.size() < 2) return names.empty() ? "" : names.front();
+    return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
 
 class Planner {
 public:
@@ -104,32 +114,68 @@ private:
             row.reason += fmt::format(" The recipe {} would fit.", other.workload.recipe_name);
             return;
         }
-        if (row.max_batch_size.value_or(0) > 0) return;
-        std::vector<std::string_view> too_large;
+        if (row.max_batch_size.value_or(0) > 0 || has_no_room(row)) return;
+        std::vector<std::string> too_large;
         for (const std::string_view name : kSavingRecipes) {
-            const std::optional<bool> fits = would_fit(row, name);
-            if (!fits) continue;
-            if (*fits) {
-                row.reason += fmt::format(" The recipe {} would fit.", name);
-                return;
-            }
-            too_large.push_back(name);
+            if (suggests(name, row, too_large)) return;
         }
+        if (suggest_sharding(row) || suggests(kStatelessRecipe, row, too_large)) return;
         if (!too_large.empty()) {
-            row.reason += fmt::format(" Neither would {} fit.", fmt::join(too_large, " or "));
+            row.reason += fmt::format(" Nor would {} fit.", alternatives(too_large));
         }
     }
 
-    /// None: it cannot be known, or the card refuses the recipe.
-    std::optional<bool> would_fit(const PlanRow& row, std::string_view recipe) {
+    /// Whether a recipe fits, which the row's reason then says; else it is added to `too_large`
+    /// where the card runs it.
+    bool suggests(std::string_view recipe, PlanRow& row, std::vector<std::string>& too_large) {
         const auto workload = models::with_recipe(row.workload, recipe);
-        if (!workload) return std::nullopt;
-        PlanRow other = start_row(request_, data_, *workload, *row.gpu);
+        if (!workload) return false;
+        const std::optional<bool> fits = would_fit(request_, *workload, *row.gpu);
+        if (fits && !*fits) too_large.emplace_back(recipe);
+        if (!fits.value_or(false)) return false;
+        row.reason += fmt::format(" The recipe {} would fit.", recipe);
+        return true;
+    }
+
+    /// Names the first stage of ZeRO, on the GPUs that there are, in which the row fits.
+    bool suggest_sharding(PlanRow& row) {
+        PlanRequest sharded = request_;
+        DataParallel& parallel = sharded.parallel;
+        if (parallel.num_gpus == 1) return false;
+        while (parallel.zero_stage < 3) {
+            ++parallel.zero_stage;
+            if (!would_fit(sharded, row.workload, *row.gpu).value_or(false)) continue;
+            row.reason += fmt::format(" With --zero {} it would fit.", parallel.zero_stage);
+            return true;
+        }
+        const auto checkpointed = models::with_recipe(row.workload, kSavingRecipes.front());
+        if (!checkpointed || !would_fit(sharded, *checkpointed, *row.gpu).value_or(false)) {
+            return false;
+        }
+        row.reason += fmt::format(" The recipe {} would fit with --zero {}.",
+                                  kSavingRecipes.front(), parallel.zero_stage);
+        return true;
+    }
+
+    /// Whether the context alone takes what there is, so that no recipe can help.
+    bool has_no_room(const PlanRow& row) const {
+        const double card_bytes = row.gpu->usable_memory_bytes.value;
+        const double usable_bytes =
+            request_.budget_bytes
+                ? std::min(card_bytes, static_cast<double>(*request_.budget_bytes))
+                : card_bytes;
+        return usable_bytes <= row.setup->context_bytes(row.gpu->id).value;
+    }
+
+    /// None: it cannot be known, or the card refuses the recipe.
+    std::optional<bool> would_fit(const PlanRequest& request, const models::Workload& workload,
+                                  const Gpu& gpu) {
+        PlanRow other = start_row(request, data_, workload, gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
         StepFamily* family =
-            saving_family(traced_workload(*workload, *other.setup, data_.calibration));
+            saving_family(traced_workload(workload, *other.setup, data_.calibration));
         if (family == nullptr) return std::nullopt;
-        fill_row(other, request_, data_, *family);
+        fill_row(other, request, data_, *family);
         if (!other.max_batch_size) return std::nullopt;
         return *other.max_batch_size > 0;
     }

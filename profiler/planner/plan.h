@@ -26,6 +26,14 @@ constexpr std::string_view name_of(PlanStatus s) {
     return kPlanStatusNames[static_cast<std::size_t>(s)];
 }
 
+/// What ends the batches: the card's memory, a tensor of more elements than a model may have, or
+/// the search.
+enum class MaxBatchEnd : uint8_t { kMemory, kElements, kSearch };
+inline constexpr std::array<std::string_view, 3> kMaxBatchEndNames{"memory", "elements", "search"};
+constexpr std::string_view name_of(MaxBatchEnd e) {
+    return kMaxBatchEndNames[static_cast<std::size_t>(e)];
+}
+
 struct PlanRequest {
     std::vector<models::Workload> workloads;  // their batch sizes are not looked at
     std::vector<const Gpu*> gpus;
@@ -61,12 +69,14 @@ struct PlanRow {
 
     std::optional<int64_t> batch_size;  // that the figures are at
     std::optional<int64_t> max_batch_size;
+    MaxBatchEnd max_batch_end = MaxBatchEnd::kMemory;
     std::optional<int64_t> best_batch_size;  // of the highest throughput
     std::optional<PlanMemory> memory;
     std::optional<StepTime> time;
     double sequences_per_s = 0;
     double best_sequences_per_s = 0;
-    double model_tflops = 0;  // of one GPU
+    double model_tflops = 0;       // of one GPU
+    double best_model_tflops = 0;  // at the best batch
     std::vector<PlanPoint> curve;
 };
 

@@ -58,10 +58,7 @@ public:
         if (!max_batch) return refuse(max_batch.error().message);
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
-        if (*max_batch == StepFamily::kLargestBatch) {
-            row_.notes.push_back(
-                fmt::format("no batch above {} was looked for", StepFamily::kLargestBatch));
-        }
+        add_end_of_batches(*max_batch);
         const auto model = time_model();
         if (model) add_curve(*model, *max_batch);
         const int64_t batch_size = request_.batch_size.value_or(*max_batch);
@@ -91,6 +88,24 @@ private:
         return true;
     }
 
+    /// Says where something else than memory ends the batches.
+    void add_end_of_batches(int64_t max_batch) {
+        if (max_batch < family_.largest_valid_batch()) return;
+        if (max_batch == StepFamily::kLargestBatch) {
+            row_.max_batch_end = MaxBatchEnd::kSearch;
+            row_.notes.push_back(fmt::format("no batch above {} was looked for", max_batch));
+            return;
+        }
+        row_.max_batch_end = MaxBatchEnd::kElements;
+        models::Workload larger = row_.workload;
+        larger.batch_size = max_batch + 1;
+        const auto valid = models::validate(larger);
+        const std::string why = valid ? "" : valid.error().message;
+        row_.notes.push_back(fmt::format("batches end at {}, though not for memory. At {}: {}",
+                                         max_batch, max_batch + 1,
+                                         why.substr(0, why.find(": choose"))));
+    }
+
     void add_notes(const StepWork& step) {
         row_.notes.push_back(
             fmt::format("context of {} assumed", format_bytes(memory_.context_bytes)));
@@ -103,6 +118,12 @@ private:
         }
         if (!step.has_shapes) {
             row_.notes.push_back("shapes of some products are not known: tiles are not modelled");
+        }
+        const auto card_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
+        if (request_.budget_bytes.value_or(0) > card_bytes) {
+            row_.notes.push_back(fmt::format("the budget of {} is more than the card has, {}",
+                                             format_bytes(*request_.budget_bytes),
+                                             format_bytes(card_bytes)));
         }
         if (request_.parallel.zero_stage > 0) {
             row_.notes.push_back(
@@ -133,8 +154,14 @@ private:
     }
 
     void add_link_note() {
+        if (request_.parallel.num_gpus == 1) return;
+        if (request_.bus_bytes_per_s) {
+            row_.notes.push_back(fmt::format("GPUs linked at {} GB/s, as --link says",
+                                             *request_.bus_bytes_per_s / kGiga));
+            return;
+        }
         const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
-        if (request_.parallel.num_gpus == 1 || request_.bus_bytes_per_s || link == nullptr) return;
+        if (link == nullptr) return;
         row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
                                          link->bus_bytes_per_s.value / kGiga));
     }
@@ -163,28 +190,50 @@ private:
         }
         const auto memory = family_.unlimited_memory(batch_size, options_);
         if (!memory) return refuse(memory.error().message);
-        const int64_t over =
-            std::max(memory->peak_allocated_bytes, memory->peak_reserved_bytes) - capacity_bytes_;
+        const auto least = least_capacity_bytes(*memory, capacity_bytes_, [&](int64_t limit_bytes) {
+            return family_.limited_memory(batch_size, options_, limit_bytes);
+        });
+        if (!least) return refuse(least.error().message);
         row_.reason = fmt::format(
             "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
-            format_bytes(memory->peak_reserved_bytes), format_bytes(over), place,
+            format_bytes(*least), format_bytes(*least - capacity_bytes_), place,
             *row_.max_batch_size > 0 ? fmt::format("; batch {} fits", *row_.max_batch_size) : "");
     }
 
+    /// Throughput at the batches of a coarse list, then at all around the best of them, around the
+    /// largest and at --batch.
     void add_curve(const TimeModel& model, int64_t max_batch) {
-        for (const int64_t batch_size : batches_up_to(max_batch, family_.has_line_of_ops())) {
-            const auto step = family_.ops_at(batch_size);
-            if (!step) return refuse(step.error().message);
-            const double step_ns = time_of(*step, model).total_ns();
-            const double rate = sequences_per_s(batch_size, step_ns);
-            if (rate > row_.best_sequences_per_s) {
-                row_.best_sequences_per_s = rate;
-                row_.best_batch_size = batch_size;
-            }
-            if (is_power_of_two(batch_size) || batch_size == max_batch) {
-                row_.curve.push_back({batch_size, whole_ns(step_ns), rate});
+        const bool dense = family_.has_line_of_ops();
+        const std::vector<int64_t> coarse = batches_up_to(max_batch, dense);
+        for (const int64_t batch_size : coarse) look_at(model, batch_size);
+        if (dense && row_.best_batch_size) {
+            for (const int64_t b : batches_beside({*row_.best_batch_size, max_batch}, coarse)) {
+                look_at(model, b);
             }
         }
+        if (request_.batch_size && *request_.batch_size <= max_batch) {
+            look_at(model, *request_.batch_size);
+        }
+    }
+
+    void look_at(const TimeModel& model, int64_t batch_size) {
+        const auto step = family_.ops_at(batch_size);
+        if (!step) return refuse(step.error().message);
+        const double step_ns = time_of(*step, model).total_ns();
+        const double rate = sequences_per_s(batch_size, step_ns);
+        if (rate > row_.best_sequences_per_s) {
+            row_.best_sequences_per_s = rate;
+            row_.best_batch_size = batch_size;
+            row_.best_model_tflops = model_tflops(*step, step_ns);
+        }
+        const bool is_on_curve = is_power_of_two(batch_size) || batch_size == *row_.max_batch_size;
+        const bool is_new = row_.curve.empty() || row_.curve.back().batch_size < batch_size;
+        if (is_on_curve && is_new) row_.curve.push_back({batch_size, whole_ns(step_ns), rate});
+    }
+
+    /// Of one GPU.
+    static double model_tflops(const StepWork& step, double step_ns) {
+        return static_cast<double>(step.model_flop) / (step_ns / kNsPerS) / kTera;
     }
 
     double sequences_per_s(int64_t batch_size, double step_ns) const {
@@ -207,8 +256,7 @@ private:
         if (!step) return refuse(step.error().message);
         row_.time = time_of(*step, model);
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
-        row_.model_tflops =
-            static_cast<double>(step->model_flop) / (row_.time->total_ns() / kNsPerS) / kTera;
+        row_.model_tflops = model_tflops(*step, row_.time->total_ns());
     }
 
     PlanRow& row_;
@@ -219,6 +267,16 @@ private:
     MemoryOptions options_;
     int64_t capacity_bytes_ = 0;  // for tensors
 };
+
+std::vector<models::Attention> attentions_in(const models::Workload& workload) {
+    std::vector<models::Attention> attentions;
+    for (const models::Recipe& recipe : models::recipes_in(workload)) {
+        if (std::find(attentions.begin(), attentions.end(), recipe.attention) == attentions.end()) {
+            attentions.push_back(recipe.attention);
+        }
+    }
+    return attentions;
+}
 
 bool uses_fused_attention(const models::Workload& workload) {
     const auto recipes = models::recipes_in(workload);
@@ -247,6 +305,10 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                                         request.setup->torch, gpu.id, row.setup->id));
     }
     if (auto reason = why_not_supported(workload, gpu)) return refuse(*reason);
+    for (const models::Attention attention : attentions_in(workload)) {
+        std::string why = why_not_comparable(attention, gpu, data.calibration);
+        if (!why.empty()) row.notes.push_back(std::move(why));
+    }
     if (uses_fused_attention(workload)) {
         row.notes.push_back("fused attention's times rest on charts of the kernels alone");
         if (row.setup->torch.starts_with("1.")) {
@@ -301,6 +363,36 @@ models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
     const auto memory = limited();
     if (!memory) return tl::unexpected(memory.error());
     return !memory->out_of_memory;
+}
+
+models::Result<int64_t> least_capacity_bytes(
+    const StepMemory& unlimited, int64_t too_small_bytes,
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited) {
+    constexpr int64_t kStepBytes = int64_t{2} << 20;  // the size of the allocator's small segments
+    int64_t bad = std::max(too_small_bytes, unlimited.peak_allocated_bytes - 1);
+    int64_t good = std::max(unlimited.peak_reserved_bytes, bad + 1);
+    while (good - bad > kStepBytes) {
+        const int64_t middle = bad + (good - bad) / 2;
+        const auto memory = limited(middle);
+        if (!memory) return tl::unexpected(memory.error());
+        (memory->out_of_memory ? bad : good) = middle;
+    }
+    return good;
+}
+
+std::vector<int64_t> batches_beside(const std::vector<int64_t>& best,
+                                    const std::vector<int64_t>& looked_at) {
+    std::set<int64_t> batches;
+    for (const int64_t batch_size : best) {
+        const auto at = std::find(looked_at.begin(), looked_at.end(), batch_size);
+        if (at == looked_at.end()) continue;
+        const int64_t first = at == looked_at.begin() ? batch_size : *(at - 1);
+        const int64_t last = at + 1 == looked_at.end() ? batch_size : *(at + 1);
+        const int64_t stride = (last - first) / kDenseBatches + 1;  // 1 but for huge batches
+        for (int64_t b = first + 1; b < last; b += stride) batches.insert(b);
+    }
+    for (const int64_t known : looked_at) batches.erase(known);
+    return {batches.begin(), batches.end()};
 }
 
 std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {

@@ -30,9 +30,21 @@ double bus_bytes_per_s(const PlanRequest& request, const PlannerData& data, cons
 models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
                           const std::function<models::Result<StepMemory>()>& limited);
 
-/// The batches at which throughput is looked at: all up to 64, above them some, always the last.
-/// `dense` false: batches cost a trace each, and powers of two must do.
+/// The least that a step runs in, to 2 MiB, where it does not run in `too_small_bytes`: the
+/// allocator gives back what is cached, so that this lies below what it reserves without a limit.
+/// `limited` simulates the step under a limit.
+models::Result<int64_t> least_capacity_bytes(
+    const StepMemory& unlimited, int64_t too_small_bytes,
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited);
+
+/// The batches at which throughput is looked at first: all up to 64, above them some, always the
+/// last. `dense` false: batches cost a trace each, and powers of two must do.
 std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense);
+
+/// The batches between each of `best` and its neighbours in `looked_at` (rising), which are looked
+/// at next, at most 64 of each: throughput rises and falls with whole tiles and waves of products.
+std::vector<int64_t> batches_beside(const std::vector<int64_t>& best,
+                                    const std::vector<int64_t>& looked_at);
 
 /// The largest batch that fits into `capacity_bytes`; 0: none.
 models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& options,

@@ -52,7 +52,7 @@ models::Result<void> RecipeSearch::prepare() {
 
     const std::vector<Recipe> recipes =
         request_.candidates.empty()
-            ? recipes_of_a_layer(row_.workload, *row_.gpu)
+            ? recipes_of_a_layer(row_.workload, *row_.gpu, data_.calibration)
             : supported_recipes(request_.candidates, row_.workload, *row_.gpu);
     if (recipes.empty()) {
         return models::fail("{} runs none of the recipes that --recipe names.", row_.gpu->id);
@@ -172,6 +172,15 @@ models::Result<const SimulatedMix*> RecipeSearch::simulate(const BatchScene& sce
     });
     if (!ok) return tl::unexpected(ok.error());
     result.fits = *ok;
+    if (!result.fits) {
+        const auto least =
+            least_capacity_bytes(result.peaks, limits_.capacity_bytes, [&](int64_t limit_bytes) {
+                return models::Result<StepMemory>(
+                    simulate_step(*step, limits_.options, limit_bytes));
+            });
+        if (!least) return tl::unexpected(least.error());
+        result.needed_bytes = *least;
+    }
     result.time = time_of(*step, *model_);
     return &simulated_.emplace_back(std::move(workload), std::move(result)).second;
 }

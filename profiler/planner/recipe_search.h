@@ -29,6 +29,7 @@ struct SimulatedMix {
     models::Workload workload;
     StepMemory peaks;
     bool fits = false;
+    int64_t needed_bytes = 0;  // the least that it runs in; 0: it fits
     StepTime time;
 };
 

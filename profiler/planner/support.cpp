@@ -34,6 +34,29 @@ std::optional<std::string> why_not_supported(const models::Workload& workload, c
     return ok ? std::nullopt : std::optional(ok.error().message);
 }
 
+std::string why_not_comparable(models::Attention attention, const Gpu& gpu,
+                               const Calibration& calibration) {
+    if (attention == models::Attention::kCudnn) {
+        return "nothing measured says how fast cuDNN's attention is: it takes flash attention's "
+               "time, "
+               "and its workspace is missing";
+    }
+    if (attention != models::Attention::kEfficient) return {};
+    const auto row_of = [&](KernelKind kernel) {
+        return last_row_about(calibration.efficiencies, gpu.id,
+                              [&](const EfficiencyRow& row) { return row.kernel == kernel; });
+    };
+    // A share of the peak that was measured on another generation says nothing beside one of this.
+    const EfficiencyRow* flash = row_of(KernelKind::kFlashAttention);
+    const EfficiencyRow* efficient = row_of(KernelKind::kEfficientAttention);
+    const bool has_own_flash = flash != nullptr && !flash->gpus.empty();
+    if (!has_own_flash || (efficient != nullptr && !efficient->gpus.empty())) return {};
+    return fmt::format(
+        "the efficient attention's rate was measured on another generation of cards than {}, flash "
+        "attention's on its own: their times do not compare",
+        gpu.id);
+}
+
 std::vector<models::Recipe> supported_recipes(std::vector<models::Recipe> recipes,
                                               const models::Workload& workload, const Gpu& gpu) {
     models::Workload uniform = workload;

@@ -241,6 +241,24 @@ TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
     }
 }
 
+TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
+    for (const int64_t mib : {300, 480, 700}) {
+        const Gpu gpu = card(mib * kMiB);
+        const PlanRow row = search(request_for(gpu)).row;
+        ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
+        EXPECT_GE(row.sequences_per_s, 0.999 * row.best_sequences_per_s) << mib;
+    }
+}
+
+TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
+    const Gpu gpu = card(480 * kMiB);
+    AutoRequest request = request_for(gpu, 4);
+    request.candidates = {models::Recipe()};
+    const AutoRow row = search(request);
+    EXPECT_EQ(row.sentence, "original alone was looked at; it fits at batch 4.");
+    EXPECT_THAT(row.why, HasSubstr("no other recipe"));
+}
+
 TEST(AutoPlan, RefusesCardsWithoutTimes) {
     const AutoRow row = search(request_for(**find_gpu(data().gpus, "mi300x"), 1));
     EXPECT_EQ(row.row.status, PlanStatus::kNotSupported);

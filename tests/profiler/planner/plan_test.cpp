@@ -225,7 +225,12 @@ TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
     EXPECT_EQ(result.rows[1].status, PlanStatus::kDoesNotFit);
     EXPECT_EQ(result.rows[1].max_batch_size, 0);
     EXPECT_THAT(result.rows[1].reason, HasSubstr("Batch 1 needs"));
-    EXPECT_THAT(result.rows[1].reason, HasSubstr("Neither would checkpoint or tempo-philox fit."));
+    EXPECT_THAT(result.rows[1].reason, HasSubstr("Nor would checkpoint, tempo-philox, "
+                                                 "checkpoint,optimizer=adamw_fused or "
+                                                 "checkpoint,optimizer=sgd fit."));
+    request.gpus = {&card};
+    request.budget_bytes = 300 << 20;  // less than the context
+    EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("would")));
 }
 
 TEST(Plan, RefusesWhatPyTorchRefuses) {

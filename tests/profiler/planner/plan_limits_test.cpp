@@ -1,0 +1,122 @@
+#include "profiler/planner/layer_table.h"
+#include "profiler/planner/plan_row.h"
+#include "profiler/planner/support.h"
+#include "tests/profiler/planner/toy_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+/// What ends a plan's batches, and what a row says of it.
+namespace {
+
+using namespace profiler;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const PlannerData& data() { return built_in_planner_data(); }
+const Gpu* gpu(std::string_view id) { return *find_gpu(data().gpus, id); }
+const profiler::Setup* setup_named(std::string_view id) { return *find_setup(data().setups, id); }
+
+models::Workload with_recipe(const std::string& recipe) {
+    return models::with_recipe(tests::toy_workload(), recipe).value();
+}
+
+PlanRequest request_for(std::vector<std::string> recipes, std::vector<std::string> cards) {
+    PlanRequest request{.setup = setup_named("torch-2.11")};
+    for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
+    for (const std::string& card : cards) request.gpus.push_back(gpu(card));
+    return request;
+}
+
+Plan plan(const PlanRequest& request) { return make_plan(request, data(), tests::toy_source()); }
+
+/// A card of its own size.
+Gpu small_card(int64_t usable_bytes) {
+    Gpu card = *gpu("a100-80gb");
+    card.id = "small";
+    card.usable_memory_bytes.value =
+        static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
+    return card;
+}
+
+TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
+    PlanRequest request = request_for({"original"}, {"t4"});
+    EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
+    Gpu card = *gpu("b200");
+    card.usable_memory_bytes.value = 1e15;
+    request.gpus = {&card};
+    const PlanRow row = plan(request).rows.front();
+    EXPECT_EQ(row.max_batch_end, MaxBatchEnd::kElements);
+    EXPECT_THAT(row.notes, Contains(testing::AllOf(HasSubstr("though not for memory"),
+                                                   HasSubstr("more than 2^31"))));
+}
+
+TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {
+    EXPECT_THAT(batches_beside({72}, {1, 64, 72, 80}),
+                testing::ElementsAre(65, 66, 67, 68, 69, 70, 71, 73, 74, 75, 76, 77, 78, 79));
+    EXPECT_THAT(batches_beside({3, 80}, {1, 2, 3, 40, 80}).front(), 4);
+    EXPECT_THAT(batches_beside({80}, {1, 2, 3, 78, 80}), testing::ElementsAre(79));
+    PlanRequest request = request_for({"original"}, {"a100-80gb"});
+    for (int64_t batch_size = 100; batch_size < 110; ++batch_size) {
+        request.batch_size = batch_size;
+        const PlanRow row = plan(request).rows.front();
+        EXPECT_GE(row.best_sequences_per_s, row.sequences_per_s) << batch_size;
+        EXPECT_GT(row.best_model_tflops, 0);
+    }
+}
+
+TEST(PlanLimits, ABatchThatAlmostFitsLacksWhatTheAllocatorCannotGiveBack) {
+    const auto source = tests::toy_source();
+    auto family = StepFamily::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(family);
+    const auto unlimited = family->unlimited_memory(64, {});
+    ASSERT_TRUE(unlimited);
+    const auto limited = [&](int64_t bytes) { return family->limited_memory(64, {}, bytes); };
+    const auto least = least_capacity_bytes(*unlimited, 1 << 20, limited);
+    ASSERT_TRUE(least);
+    EXPECT_GE(*least, unlimited->peak_allocated_bytes);
+    EXPECT_LE(*least, unlimited->peak_reserved_bytes);
+    EXPECT_FALSE(limited(*least)->out_of_memory);
+    EXPECT_TRUE(limited(*least - (2 << 20))->out_of_memory);
+}
+
+TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
+    // Parameters, gradients and moments are most of this step: 256 MiB each.
+    PlanRequest request = request_for({"original"}, {});
+    request.workloads[0].model.hidden_size = 2048;
+    request.workloads[0].model.intermediate_size = 8192;
+    const Gpu card = small_card(int64_t{900} << 20);
+    request.gpus = {&card};
+    EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("--zero")));
+    request.parallel = {.num_gpus = 64};
+    EXPECT_THAT(plan(request).rows.front().reason, HasSubstr("With --zero 2 it would fit."));
+}
+
+TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
+    const auto why = [](models::Attention attention, std::string_view card) {
+        return why_not_comparable(attention, *gpu(card), data().calibration);
+    };
+    using models::Attention;
+    EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
+    EXPECT_THAT(why(Attention::kEfficient, "h100-sxm"), HasSubstr("do not compare"));
+    for (const char* card : {"v100-16gb", "t4", "a10", "a100-80gb", "rtx3090"}) {
+        EXPECT_THAT(why(Attention::kEfficient, card), IsEmpty()) << card;
+        EXPECT_THAT(why(Attention::kFlash, card), IsEmpty()) << card;
+    }
+    PlanRequest request = request_for({"attention=cudnn"}, {"a10"});
+    request.workloads[0].precision = models::Precision::kFp16;
+    EXPECT_THAT(plan(request).rows.front().notes, Contains(HasSubstr("cuDNN's attention")));
+    // Nor does a search choose them unasked.
+    models::Workload own = with_recipe("original");
+    own.precision = models::Precision::kFp16;
+    for (const auto& recipe : recipes_of_a_layer(own, *gpu("h100-sxm"), data().calibration)) {
+        EXPECT_NE(recipe.attention, Attention::kCudnn);
+        EXPECT_NE(recipe.attention, Attention::kEfficient);
+    }
+}
+
+}  // namespace
