@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace app {
 
@@ -18,6 +19,11 @@ public:
     void row(const Cells&... cells) {
         bool first = true;
         (cell(cells, first), ...);
+        text_.push_back('\n');
+    }
+    void row(const std::vector<std::string>& cells) {
+        bool first = true;
+        for (const std::string& one : cells) cell(one, first);
         text_.push_back('\n');
     }
     std::string take() { return std::move(text_); }

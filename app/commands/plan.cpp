@@ -316,7 +316,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     const nlohmann::json json = plan_json(plan, *request);
-    const auto written = write_rows(options.output, json, [&] { return plan_csv(plan); });
+    const auto written = write_rows(options.output, json, [&] { return plan_csv(plan, *request); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));

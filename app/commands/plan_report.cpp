@@ -67,6 +67,7 @@ Json row_json(const PlanRow& row) {
         {"reason", row.reason},
         {"batch_size", or_null(row.batch_size)},
         {"max_batch_size", or_null(row.max_batch_size)},
+        {"max_batch_limited_by", row.max_batch_size ? Json(name_of(row.max_batch_end)) : Json()},
         {"best_batch_size", or_null(row.best_batch_size)},
         {"usable_bytes", memory ? Json(memory->usable_bytes) : Json()},
         {"peak_allocated_bytes",
@@ -80,6 +81,7 @@ Json row_json(const PlanRow& row) {
         {"best_throughput_sequences_per_s",
          row.best_batch_size ? Json(row.best_sequences_per_s) : Json()},
         {"model_tflops", time ? Json(row.model_tflops) : Json()},
+        {"best_model_tflops", row.best_batch_size ? Json(row.best_model_tflops) : Json()},
         {"curve", curve_json(row.curve)},
         {"notes", row.notes}};
 }
@@ -115,6 +117,7 @@ std::vector<std::string> figures_of(const PlanRow& row) {
     return {text_or_dash(row.max_batch_size),
             text_or_dash(row.best_batch_size),
             row.best_batch_size ? fmt::format("{:.1f}", row.best_sequences_per_s) : "–",
+            row.best_batch_size ? fmt::format("{:.1f}", row.best_model_tflops) : "–",
             text_or_dash(row.batch_size),
             memory ? format_bytes(memory->contents.peaks.peak_allocated_bytes) : "–",
             memory ? format_bytes(memory->contents.peaks.peak_reserved_bytes) : "–",
@@ -133,8 +136,8 @@ TextTable table_of(const Plan& plan) {
             table.columns.push_back({std::string(column.title), Align::kLeft, {}});
         }
     }
-    for (const char* title : {"max batch", "fastest batch", "its seq/s", "at batch", "allocated",
-                              "reserved", "step", "seq/s", "TFLOPS"}) {
+    for (const char* title : {"max batch", "fastest batch", "its seq/s", "its TFLOPS", "at batch",
+                              "allocated", "reserved", "step", "seq/s", "TFLOPS"}) {
         table.columns.push_back({title, Align::kRight, {}});
     }
     table.columns.push_back({"", Align::kLeft, {}});
@@ -236,12 +239,22 @@ void print_contents(Output& output, const PlanRow& row) {
         for (std::size_t i = 0; i < kRoleNames.size(); ++i) {
             add(std::string(kRoleNames[i]), row.memory->contents.by_role[i]);
         }
+        int64_t outside_bytes = row.memory->contents.cached_bytes + row.memory->context_bytes;
+        const auto add_terms = [&](bool is_tensor) {
+            for (const MemoryTerm& term : row.memory->terms) {
+                if (term.is_tensor != is_tensor) continue;
+                add(term.name.substr(0, term.name.rfind("_bytes")), term.size_bytes);
+                if (!is_tensor) outside_bytes += term.size_bytes;
+            }
+        };
+        const int64_t allocated_bytes = row.memory->contents.peaks.peak_allocated_bytes;
+        add_terms(/*is_tensor=*/true);
         add("rounding of blocks", row.memory->contents.rounding_bytes);
+        add("= allocated", allocated_bytes);
         add("cached by the allocator", row.memory->contents.cached_bytes);
-        for (const MemoryTerm& term : row.memory->terms) {
-            add(term.name.substr(0, term.name.rfind("_bytes")), term.size_bytes);
-        }
+        add_terms(/*is_tensor=*/false);
         add("context", row.memory->context_bytes);
+        add("= of the card", allocated_bytes + outside_bytes);
         output.table(table);
     }
     if (row.time) {
@@ -259,6 +272,47 @@ void print_contents(Output& output, const PlanRow& row) {
         add("all-reduce not hidden", row.time->all_reduce_ns);
         output.table(table);
     }
+}
+
+constexpr std::array kCsvColumns{"model",
+                                 "head",
+                                 "recipe",
+                                 "gpu",
+                                 "setup",
+                                 "precision",
+                                 "seq_len",
+                                 "status",
+                                 "reason",
+                                 "batch_size",
+                                 "max_batch_size",
+                                 "max_batch_limited_by",
+                                 "best_batch_size",
+                                 "usable_bytes",
+                                 "peak_allocated_bytes",
+                                 "peak_reserved_bytes",
+                                 "step_time_ns",
+                                 "throughput_sequences_per_s",
+                                 "model_tflops",
+                                 "best_throughput_sequences_per_s",
+                                 "best_model_tflops"};
+constexpr std::array kCsvRequestColumns{"gpus", "zero_stage", "budget_bytes", "link_bytes_per_s"};
+
+/// The objects of a row of the JSON whose keys get a column each.
+std::vector<std::pair<std::string, std::vector<std::string>>> csv_groups() {
+    const auto keys_of = [](const Json& object) {
+        std::vector<std::string> keys;
+        for (const auto& [key, value] : object.items()) keys.push_back(key);
+        return keys;
+    };
+    return {{"peak_by_class", keys_of(by_class_json({}))},
+            {"terms", keys_of(terms_json({}))},
+            {"time_by_class", keys_of(times_json({}))}};
+}
+
+std::string csv_text(const Json& value) {
+    return value.is_string() ? value.get<std::string>()
+           : value.is_null() ? std::string()
+                             : value.dump();
 }
 
 }  // namespace
@@ -287,31 +341,33 @@ nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {
               {"gpus", request.parallel.num_gpus},
               {"zero_stage", request.parallel.zero_stage},
               {"budget_bytes", or_null(request.budget_bytes)},
+              {"link_bytes_per_s", or_null(request.bus_bytes_per_s)},
               {"rows", Json::array()}};
     for (const PlanRow& row : plan.rows) json["rows"].push_back(row_json(row));
     return json;
 }
 
-std::string plan_csv(const Plan& plan) {
+std::string plan_csv(const Plan& plan, const PlanRequest& request) {
+    const Json json = plan_json(plan, request);
     CsvWriter csv;
-    csv.row("model", "head", "recipe", "gpu", "setup", "precision", "seq_len", "status", "reason",
-            "batch_size", "max_batch_size", "best_batch_size", "peak_allocated_bytes",
-            "peak_reserved_bytes", "step_time_ns", "throughput_sequences_per_s", "model_tflops",
-            "notes");
-    const auto text = [](const Json& value) {
-        return value.is_string() ? value.get<std::string>()
-               : value.is_null() ? std::string()
-                                 : value.dump();
-    };
-    for (const PlanRow& row : plan.rows) {
-        const Json json = row_json(row);
-        const auto cell = [&](const char* key) { return text(json[key]); };
-        csv.row(cell("model"), cell("head"), cell("recipe"), cell("gpu"), cell("setup"),
-                cell("precision"), cell("seq_len"), cell("status"), cell("reason"),
-                cell("batch_size"), cell("max_batch_size"), cell("best_batch_size"),
-                cell("peak_allocated_bytes"), cell("peak_reserved_bytes"), cell("step_time_ns"),
-                cell("throughput_sequences_per_s"), cell("model_tflops"),
-                fmt::format("{}", fmt::join(row.notes, "; ")));
+    std::vector<std::string> header(kCsvColumns.begin(), kCsvColumns.end());
+    header.insert(header.end(), kCsvRequestColumns.begin(), kCsvRequestColumns.end());
+    const auto groups = csv_groups();
+    for (const auto& [group, keys] : groups) header.insert(header.end(), keys.begin(), keys.end());
+    header.emplace_back("notes");
+    csv.row(header);
+    for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+        const Json& row = json["rows"][i];
+        std::vector<std::string> cells;
+        for (const char* key : kCsvColumns) cells.push_back(csv_text(row[key]));
+        for (const char* key : kCsvRequestColumns) cells.push_back(csv_text(json[key]));
+        for (const auto& [group, keys] : groups) {
+            for (const std::string& key : keys) {
+                cells.push_back(row[group].is_null() ? "" : csv_text(row[group][key]));
+            }
+        }
+        cells.push_back(fmt::format("{}", fmt::join(plan.rows[i].notes, "; ")));
+        csv.row(cells);
     }
     return csv.take();
 }

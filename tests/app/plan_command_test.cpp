@@ -66,7 +66,8 @@ TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
                                HasSubstr("Assumptions"), HasSubstr("context of 500")));
     const Ran one = plan({"--gpu", "t4"});
-    EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction")));
+    EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction"),
+                               HasSubstr("= allocated"), HasSubstr("its TFLOPS")));
 }
 
 TEST_F(PlanCommand, OneImpossibleCellStopsNothing) {
@@ -163,7 +164,13 @@ TEST_F(PlanCommand, WritesFiles) {
     std::ifstream csv(folder_ / "plan.csv");
     std::string header;
     std::getline(csv, header);
-    EXPECT_THAT(header, testing::StartsWith("model,head,recipe,gpu,setup,"));
+    EXPECT_THAT(header, AllOf(testing::StartsWith("model,head,recipe,gpu,setup,"),
+                              HasSubstr(",best_throughput_sequences_per_s,best_model_tflops,gpus,"),
+                              HasSubstr(",link_bytes_per_s,"), HasSubstr(",parameter_bytes,"),
+                              HasSubstr(",cached_bytes,"), HasSubstr(",contraction_ns,")));
+    std::string line;
+    std::getline(csv, line);
+    EXPECT_THAT(line, HasSubstr("t4"));
     const Ran ran = plan({"--gpu", "t4", "--json", "-o", folder_ / "plan.json"});
     std::ifstream file(folder_ / "plan.json");
     EXPECT_EQ(nlohmann::json::parse(file), ran.json());
@@ -174,6 +181,8 @@ TEST_F(PlanCommand, ZeroStagesAreNamedTerms) {
                             "--batch", "8", "--json"})
                           .json();
     EXPECT_EQ(json["gpus"], 4);
+    EXPECT_EQ(json["link_bytes_per_s"], 44e9);
+    EXPECT_THAT(json["rows"][0]["notes"].dump(), HasSubstr("GPUs linked at 44 GB/s"));
     const auto row = json["rows"][0];
     EXPECT_GT(row["terms"]["nccl_bytes"], 0);
     EXPECT_EQ(row["terms"]["reduce_bucket_bytes"], 25 << 20);
