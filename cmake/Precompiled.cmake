@@ -11,7 +11,7 @@
 #            file that describes options
 # tests      the same as json and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
 #            the libraries that they test, and those are optimized
-# torch      tensors; -O1, which takes a third off: this code hands over to kernels and to torch, which are optimized, and
+# torch      tensors and the data model; -O1, which takes a third off: this code hands over to kernels and to torch, which are optimized, and
 #            its own loops are over ops and blocks
 # torch_ops  the same, autograd functions and the dispatcher
 #
@@ -25,16 +25,17 @@ set(_temposcope_precompiled_plain ${_temposcope_precompiled_std} <fmt/format.h> 
 set(_temposcope_precompiled_json ${_temposcope_precompiled_plain} <nlohmann/json.hpp>)
 set(_temposcope_precompiled_commands ${_temposcope_precompiled_json} <CLI/CLI.hpp> <fmt/ranges.h>)
 set(_temposcope_precompiled_tests ${_temposcope_precompiled_json} <gmock/gmock.h> <gtest/gtest.h>)
-set(_temposcope_precompiled_torch ${_temposcope_precompiled_std} <fmt/format.h> <ATen/core/Tensor.h>)
+set(_temposcope_precompiled_torch ${_temposcope_precompiled_std} <fmt/format.h> <ATen/core/Tensor.h>
+  "${PROJECT_SOURCE_DIR}/profiler/trace/trace.h")
 set(_temposcope_precompiled_torch_ops ${_temposcope_precompiled_std}
   <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/custom_function.h> <torch/library.h>)
 set(_temposcope_precompiled_plain_libraries fmt::fmt tl::expected)
 set(_temposcope_precompiled_json_libraries ${_temposcope_precompiled_plain_libraries} nlohmann_json::nlohmann_json)
 set(_temposcope_precompiled_commands_libraries ${_temposcope_precompiled_json_libraries} CLI11::CLI11)
 set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_json_libraries} GTest::gmock)
-set(_temposcope_precompiled_torch_libraries temposcope_torch fmt::fmt)
+set(_temposcope_precompiled_torch_libraries temposcope_torch fmt::fmt tl::expected)
 set(_temposcope_precompiled_torch_ops_libraries temposcope_torch)
-# A precompiled header serves only files with its own compile options. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
+# A precompiled header serves only files with its own macros and language options: -O0 has other macros than -O1 to -O3. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
 # the tests' programs that do not link it.
 set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O0>)
 set(_temposcope_precompiled_torch_options $<$<CONFIG:Release>:-O1>)

@@ -179,8 +179,9 @@ Tensor Model::masked_lm_loss(const Tensor& hidden, const Batch& batch) const {
 
 /// Hugging Face BertForQuestionAnswering: mean of the cross entropies of start and end.
 Tensor Model::span_loss(const Tensor& hidden, const Batch& batch) const {
-    const Tensor logits = output_of((*span_)(hidden));  // [B, S, 2]
+    const Tensor outputs = (*span_)(hidden);  // [B, S, 2]
     const Scope scope("loss");
+    const Tensor logits = output_of(outputs);
     const Tensor start = cross_entropy(logits.select(2, 0).contiguous(), batch.labels.select(1, 0));
     const Tensor end = cross_entropy(logits.select(2, 1).contiguous(), batch.labels.select(1, 1));
     return at::mul(at::add(start, end), 0.5);

@@ -4,6 +4,7 @@
 #include "app/commands/predicted_capture.h"
 #include "app/commands/reports.h"
 #include "app/commands/trace_files.h"
+#include "profiler/analysis/health.h"
 
 #include <nlohmann/json.hpp>
 
@@ -40,10 +41,9 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
 
 void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
     for (const NamedTrace& named : traces) {
-        for (std::size_t i = 0; i < named.trace->health.size(); ++i) {
-            const auto note = named.trace->health[profiler::Id<profiler::HealthNote>(i)];
-            if (named.trace->text(note.code) != profiler::kMachineBusy) continue;
-            print_error(fmt::format("{}: {}", named.file, named.trace->text(note.explanation)));
+        for (const profiler::HealthItem& item : profiler::report_health(*named.trace)) {
+            if (item.code != profiler::kMachineBusy) continue;
+            print_error(fmt::format("{}: {}", named.file, item.explanation));
         }
     }
 }

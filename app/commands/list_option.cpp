@@ -11,8 +11,8 @@ models::Result<std::vector<std::string>> split_list(std::string_view option,
         const std::size_t comma = rest.find(',');
         std::string item(rest.substr(0, comma));
         if (item.empty()) {
-            return models::fail(
-                "{} {} has nothing beside a comma: write items with commas between.", option, list);
+            return models::fail("{} '{}' has an empty item: write items with commas between.",
+                                option, list);
         }
         if (std::find(items.begin(), items.end(), item) == items.end()) {
             items.push_back(std::move(item));

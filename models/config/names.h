@@ -30,8 +30,8 @@ Result<Enum> parse_name(const std::array<std::string_view, N>& names, std::strin
 }
 
 /// Up to three of `names` that somebody who wrote `word` may have meant, best first, whatever the
-/// case: those that begin with it ("h100": "h100-pcie", "h100-sxm") or else have it inside ("orin":
-/// "jetson-orin"); where there are none, the nearest by edit distance.
+/// case: those that have it, where it stands earliest first, of these the fewest edits ("h100":
+/// "h100-sxm", "h100-pcie"; "orin": "jetson-orin"); where there are none, the nearest by edits.
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names);
 

@@ -115,7 +115,7 @@ struct DropoutCall {
 DropoutCall dropout_call(double p, std::string_view masks, c10::SymIntArrayRef key);
 kernels::DropoutKey kernel_key(const DropoutCall& call);
 std::array<c10::SymInt, 5> key_array(const kernels::DropoutKey& key);
-/// A mask has a number of its own for as many elements as `x` has.
+/// Errors: more elements than a key has numbers for (kernels::kMaxDrawnElements).
 void check_drawable(const Tensor& x, const char* argument);
 
 /// Autograd nodes carry a call from forward to backward as plain values, not as tensors.

@@ -2,7 +2,6 @@
 
 #include "models/autocast_scope.h"
 #include "models/observer.h"
-#include "models/ops/once_differentiable.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
@@ -36,12 +35,11 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        return once_differentiable("tempo::checkpoint", grads,
-                                   [&] { return gradients(ctx, grads); });
-    }
-
-private:
-    static variable_list gradients(AutogradContext* ctx, const variable_list& grads) {
+        // Parameters get their gradients on the way, and those have no graph: with one asked for,
+        // what is refused is the first derivative, before a second lacks their share in silence.
+        TORCH_CHECK(!at::GradMode::is_enabled(),
+                    "tempo::checkpoint has no second derivative: backward was asked for "
+                    "create_graph=True");
         const auto rerun =
             c10::static_intrusive_pointer_cast<Rerun>(ctx->saved_data["rerun"].toCapsule());
         Tensor x = ctx->get_saved_variables()[0].detach();

@@ -94,7 +94,8 @@ std::string phase_of(const Trace& trace, const PeakReport& peak) {
 /// temporaries differ; else empty.
 std::string differing_phases(const std::string& predicted, const std::string& measured) {
     if (predicted.empty() || measured.empty() || predicted == measured) return {};
-    return fmt::format(" (the peaks lie in {} and {})", predicted, measured);
+    return fmt::format(" (the predicted peak lies in {}, the measured one in {})", predicted,
+                       measured);
 }
 
 std::string make_sentence(const Reconciliation& result, const std::string& phases) {

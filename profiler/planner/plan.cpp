@@ -133,7 +133,10 @@ private:
         const std::optional<bool> fits = would_fit(request_, *workload, *row.gpu);
         if (fits && !*fits) too_large.emplace_back(recipe);
         if (!fits.value_or(false)) return false;
-        row.reason += fmt::format(" The recipe {} would fit.", recipe);
+        row.reason += fmt::format(" The recipe {} would fit{}.", recipe,
+                                  recipe == kStatelessRecipe
+                                      ? ", whose optimizer has no moments and trains otherwise"
+                                      : "");
         return true;
     }
 
@@ -157,14 +160,9 @@ private:
         return true;
     }
 
-    /// Whether the context alone takes what there is, so that no recipe can help.
+    /// Whether what lies beside the tensors takes all there is, so that no recipe can help.
     bool has_no_room(const PlanRow& row) const {
-        const double card_bytes = row.gpu->usable_memory_bytes.value;
-        const double usable_bytes =
-            request_.budget_bytes
-                ? std::min(card_bytes, static_cast<double>(*request_.budget_bytes))
-                : card_bytes;
-        return usable_bytes <= row.setup->context_bytes(row.gpu->id).value;
+        return limits_of(row, request_, Parameters{}).capacity_bytes <= 0;
     }
 
     /// None: it cannot be known, or the card refuses the recipe.

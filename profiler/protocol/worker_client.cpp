@@ -40,7 +40,7 @@ std::string kept_in(const std::string& output_path) {
     std::error_code error;
     if (output_path.empty() || !std::filesystem::exists(partial, error)) return {};
     if (!holds_committed_rows(partial)) {
-        remove_partial(partial);
+        remove_partial(partial);  // unless it is another capture's, which warms up
         return {};
     }
     return fmt::format(" What was recorded before is in {}.", partial);

@@ -31,7 +31,7 @@ models::Result<Trace> read_trace(const std::filesystem::path& path, const ReadOp
 /// that cannot be read: what may be there is kept.
 bool holds_committed_rows(const std::filesystem::path& partial);
 
-/// Removes a `.partial` and what SQLite left beside it.
+/// Removes a `.partial` and what SQLite left beside it; not one that a living writer holds.
 void remove_partial(const std::filesystem::path& partial);
 
 /// Writes a whole trace in one transaction beside `path` and renames it there.

@@ -253,14 +253,6 @@ bool holds_committed_rows(const fs::path& partial) {
     }
 }
 
-void remove_partial(const fs::path& partial) {
-    std::error_code ignored;
-    fs::remove(partial, ignored);
-    for (const char* suffix : {"-wal", "-shm"}) {
-        fs::remove(sqlite::side_file(partial, suffix), ignored);
-    }
-}
-
 Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
     if (auto found = check_path(path); !found) return tl::unexpected(found.error());
     try {

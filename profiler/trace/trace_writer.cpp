@@ -106,16 +106,22 @@ Database create_database(const fs::path& path) {
     return Database(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 }
 
+/// Merges the log of a dead writer into its file. False when the writer lives: leaving the
+/// write-ahead log needs the file alone. What cannot be merged is left as it is.
+bool settle(const fs::path& partial) {
+    try {
+        Database db(partial.string(), SQLITE_OPEN_READWRITE);
+        db.text("PRAGMA journal_mode = DELETE");
+    } catch (const sqlite::Error& error) {
+        return !error.busy();
+    }
+    return true;
+}
+
 /// The `.partial` of a dead writer, renamed to the first free `.partial.N`. Its log is merged
 /// first, so that it is one file; whatever cannot be merged is renamed as it is.
 Result<void> set_aside(const fs::path& partial) {
-    try {
-        Database db(partial.string(), SQLITE_OPEN_READWRITE);
-        // Leaving the write-ahead log needs the file alone: a live writer shows itself here.
-        db.text("PRAGMA journal_mode = DELETE");
-    } catch (const sqlite::Error& error) {
-        if (error.busy()) return held_by_another(partial);
-    }
+    if (!settle(partial)) return held_by_another(partial);
     fs::path aside;
     for (int n = 1; aside.empty() || fs::exists(aside); ++n) {
         aside = fmt::format("{}.{}", partial.string(), n);
@@ -271,6 +277,10 @@ Result<void> TraceWriter::finish(Trace& trace) {
     }
     if (!*merged) remove_with_side_files(impl_->partial);
     return finished;
+}
+
+void remove_partial(const fs::path& partial) {
+    if (settle(partial)) remove_with_side_files(partial);
 }
 
 }  // namespace profiler

@@ -1,4 +1,5 @@
 #include "profiler/view/timeline_view.h"
+#include "profiler/analysis/health.h"
 
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
@@ -206,9 +207,7 @@ void add_notes(const Trace& trace, const std::string& name, TimelineView& view) 
         view.notes.push_back(fmt::format("{} is incomplete: {} {} recorded", name, count,
                                          count == 1 ? "step was" : "steps were"));
     }
-    const auto codes = trace.health.column<&HealthNote::code>();
-    const auto is_busy = [&](StringId code) { return trace.text(code) == kMachineBusy; };
-    if (std::any_of(codes.begin(), codes.end(), is_busy)) {
+    if (has_note(trace, kMachineBusy)) {
         view.notes.push_back(
             fmt::format("the times of {} are not its own: the machine was busy", name));
     }

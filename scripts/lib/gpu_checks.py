@@ -434,5 +434,6 @@ def run_check(name: str, check: Check) -> dict:
     except Exception as error:  # whatever it is: the other checks' results must not be lost
         row |= {"status": "failed", "sentence": f"{type(error).__name__}: {error}"}
     row["seconds"] = round(time.monotonic() - start, 1)
-    check.found[name] = row["detail"]
+    # What other checks take from this one: a failed one's figures are nothing to stand on.
+    check.found[name] = {} if row["status"] == "failed" else row["detail"]
     return row

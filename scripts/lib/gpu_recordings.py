@@ -32,7 +32,10 @@ SCENARIOS = {
 
 
 def with_settings(environment: dict, settings: str) -> dict:
-    return environment | ({"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {})
+    """These settings of the allocator and no others, whatever the user has set."""
+    kept = {key: value for key, value in environment.items()
+            if key not in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")}
+    return kept | ({"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {})
 
 
 def record_allocator(folder: pathlib.Path, settings: str, environment: dict) -> dict:

@@ -239,6 +239,7 @@ class Predictions(unittest.TestCase):
             {"capture original", "capture tempo", "capture checkpoint"},
         )
         self.assertIn(predicted["t4"]["max_batch_size"], range(8, 20))
+        self.assertFalse(predicted["h200"]["calibrated"])  # read from a note of the planner's
 
 
 class Check(unittest.TestCase):
@@ -366,6 +367,17 @@ class Check(unittest.TestCase):
         row = gpu_checks.run_check("few", self.check)
         self.assertEqual((row["status"], row["detail"]), ("skipped", {"turns": 3}))
         self.assertEqual(self.check.found["few"], {"turns": 3})
+
+    def test_other_checks_take_nothing_from_a_failed_one(self):
+        def fail(_):
+            raise gpu_checks.Failed("a goal is missed", {"losses": [1.0]})
+
+        self.check.end = float("inf")
+        gpu_checks.CHECKS["wrong"] = fail
+        self.addCleanup(gpu_checks.CHECKS.pop, "wrong")
+        row = gpu_checks.run_check("wrong", self.check)
+        self.assertEqual(row["detail"], {"losses": [1.0]}, "the result shows them all the same")
+        self.assertEqual(self.check.found["wrong"], {})
 
 
 class Recordings(unittest.TestCase):

@@ -214,6 +214,8 @@ std::optional<uint32_t> CuptiSession::number_of_stream(int64_t handle) {
         const std::lock_guard lock(streams_mutex_);
         if (destroyed_streams_.contains(stream)) return std::nullopt;
     }
+    // Not under the lock, which callbacks take while the driver holds its own; streams that are
+    // asked for outlive the call.
     return ask_stream_number(nullptr, stream);
 }
 
@@ -246,7 +248,7 @@ void CuptiSession::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& re
     if (id == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING) {
         on_stream_ends(resource.resourceHandle.stream);
     }
-} catch (const std::bad_alloc&) {  // the stream will bear its number
+} catch (const std::bad_alloc&) {  // what could not be noted is missing
 }
 
 /// Nothing is asked of the driver or of NVML here: the driver holds its locks.

@@ -101,7 +101,8 @@ TEST(Reconcile, SaysWhenThePeaksLieInDifferentPhases) {
                                              .phase = PhaseKind::kOptimizer}));
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_THAT(result->sentence,
-                HasSubstr("gradient +1.00 MiB (the peaks lie in forward and optimizer)."));
+                HasSubstr("gradient +1.00 MiB (the predicted peak lies in forward, the measured "
+                          "one in optimizer)."));
 }
 
 TEST(Reconcile, WithoutSegmentsHoldsAllocatedMemoryAgainstEachOther) {

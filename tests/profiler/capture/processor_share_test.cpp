@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 namespace profiler {
@@ -18,8 +19,18 @@ TEST(ProcessorShare, OfAProcessThatWaitsIsSmall) {
 
 TEST(ProcessorShare, CountsOnlyBetweenBeginAndEnd) {
     ProcessorShare processor;
+    processor.begin();
+    for (const std::clock_t start = std::clock(); std::clock() - start < CLOCKS_PER_SEC / 10;) {
+    }
+    processor.end();
+    const double share = processor.share();
+    EXPECT_GT(share, 0);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_EQ(processor.share(), 1);
+    EXPECT_EQ(processor.share(), share);
+    processor.begin();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    processor.end();
+    EXPECT_LT(processor.share(), share) << "both stretches count";
 }
 
 TEST(NoteBusyMachine, IsAddedOnceAndOnlyWhereTheShareIsSmall) {
