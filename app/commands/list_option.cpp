@@ -1,7 +1,5 @@
 #include "app/commands/list_option.h"
 
-#include <algorithm>
-
 namespace app {
 
 models::Result<std::vector<std::string>> split_list(std::string_view option,
@@ -14,9 +12,7 @@ models::Result<std::vector<std::string>> split_list(std::string_view option,
             return models::fail("{} '{}' has an empty item: write items with commas between.",
                                 option, list);
         }
-        if (std::find(items.begin(), items.end(), item) == items.end()) {
-            items.push_back(std::move(item));
-        }
+        append_once(items, std::move(item));
         if (comma == std::string_view::npos) return items;
         rest.remove_prefix(comma + 1);
     }

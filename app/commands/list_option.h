@@ -2,12 +2,20 @@
 
 #include "models/config/result.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// Options that take several items with commas between.
 namespace app {
+
+inline void append_once(std::vector<std::string>& items, std::string item) {
+    if (std::find(items.begin(), items.end(), item) == items.end()) {
+        items.push_back(std::move(item));
+    }
+}
 
 /// The items, each once, in the order in which they are named first. Errors: an empty item;
 /// `option` is what the sentence calls the list: "--gpu".

@@ -48,9 +48,7 @@ struct PlanOptions {
 std::vector<std::string> recipes_of(const PlanOptions& options) {
     std::vector<std::string> recipes;
     for (std::string& recipe : split_recipes(options.workload.recipes)) {
-        if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
-            recipes.push_back(std::move(recipe));
-        }
+        append_once(recipes, std::move(recipe));
     }
     return recipes;
 }
@@ -316,7 +314,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     const nlohmann::json json = plan_json(plan, *request);
-    const auto written = write_rows(options.output, json, [&] { return plan_csv(plan, *request); });
+    const auto written = write_rows(options.output, json, [&] { return plan_csv(json); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));

@@ -347,8 +347,7 @@ nlohmann::json plan_json(const Plan& plan, const PlanRequest& request) {
     return json;
 }
 
-std::string plan_csv(const Plan& plan, const PlanRequest& request) {
-    const Json json = plan_json(plan, request);
+std::string plan_csv(const Json& document) {
     CsvWriter csv;
     std::vector<std::string> header(kCsvColumns.begin(), kCsvColumns.end());
     header.insert(header.end(), kCsvRequestColumns.begin(), kCsvRequestColumns.end());
@@ -356,17 +355,17 @@ std::string plan_csv(const Plan& plan, const PlanRequest& request) {
     for (const auto& [group, keys] : groups) header.insert(header.end(), keys.begin(), keys.end());
     header.emplace_back("notes");
     csv.row(header);
-    for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-        const Json& row = json["rows"][i];
+    for (const Json& row : document["rows"]) {
         std::vector<std::string> cells;
         for (const char* key : kCsvColumns) cells.push_back(csv_text(row[key]));
-        for (const char* key : kCsvRequestColumns) cells.push_back(csv_text(json[key]));
+        for (const char* key : kCsvRequestColumns) cells.push_back(csv_text(document[key]));
         for (const auto& [group, keys] : groups) {
             for (const std::string& key : keys) {
                 cells.push_back(row[group].is_null() ? "" : csv_text(row[group][key]));
             }
         }
-        cells.push_back(fmt::format("{}", fmt::join(plan.rows[i].notes, "; ")));
+        cells.push_back(
+            fmt::format("{}", fmt::join(row["notes"].get<std::vector<std::string>>(), "; ")));
         csv.row(cells);
     }
     return csv.take();

@@ -13,8 +13,8 @@ namespace app {
 void print_plan(Output& output, const profiler::Plan& plan);
 nlohmann::json plan_json(const profiler::Plan& plan, const profiler::PlanRequest& request);
 
-/// One line a row: the numbers of the JSON, those of its groups and of the request too, without the
-/// curve; notes in one cell with "; " between.
-std::string plan_csv(const profiler::Plan& plan, const profiler::PlanRequest& request);
+/// Of plan_json: one line a row, its numbers, those of its groups and of the request too, without
+/// the curve; notes in one cell with "; " between.
+std::string plan_csv(const nlohmann::json& document);
 
 }  // namespace app

@@ -97,7 +97,9 @@ private:
             if (!*choice) {
                 const auto simulated = search_.simulate(point.scene, point.fastest);
                 if (!simulated) return tl::unexpected(simulated.error());
-                const int64_t over_bytes = (*simulated)->needed_bytes - search_.capacity_bytes();
+                const auto needed = search_.needed_bytes(**simulated);
+                if (!needed) return tl::unexpected(needed.error());
+                const int64_t over_bytes = *needed - search_.capacity_bytes();
                 limit_bytes = point.fastest.peak_bytes - std::max<int64_t>(over_bytes, 1);
                 continue;
             }
@@ -233,11 +235,13 @@ private:
             row_.why = "A faster recipe fits, too, but the search for it was ended.";
             return {};
         }
+        const auto needed = search_.needed_bytes(mix);
+        if (!needed) return tl::unexpected(needed.error());
         row_.why = fmt::format(
             "The next faster recipe at batch {}, {}, would need {} for tensors, {} more than there "
             "is.",
-            choice.scene.batch_size, mix.workload.recipe_name, format_bytes(mix.needed_bytes),
-            format_bytes(mix.needed_bytes - search_.capacity_bytes()));
+            choice.scene.batch_size, mix.workload.recipe_name, format_bytes(*needed),
+            format_bytes(*needed - search_.capacity_bytes()));
         return {};
     }
 
@@ -293,13 +297,8 @@ private:
         if (own_max_batch_ > 0) {
             return fmt::format("ends at batch {}", batch_text(own_max_batch_));
         }
-        StepFamily& family = search_.family();
-        const auto peaks = family.unlimited_memory(batch_size, search_.memory_options());
-        if (!peaks) return tl::unexpected(peaks.error());
-        const auto least =
-            least_capacity_bytes(*peaks, search_.capacity_bytes(), [&](int64_t limit_bytes) {
-                return family.limited_memory(batch_size, search_.memory_options(), limit_bytes);
-            });
+        const auto least = least_capacity_bytes(search_.family(), search_.memory_options(),
+                                                batch_size, search_.capacity_bytes());
         if (!least) return tl::unexpected(least.error());
         return fmt::format("does not fit at batch {}: it needs {} more than there is",
                            batch_text(batch_size), format_bytes(*least - search_.capacity_bytes()));

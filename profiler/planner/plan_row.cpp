@@ -188,11 +188,7 @@ private:
                 request_.parallel.num_gpus > 1 ? ", and NCCL" : "");
             return;
         }
-        const auto memory = family_.unlimited_memory(batch_size, options_);
-        if (!memory) return refuse(memory.error().message);
-        const auto least = least_capacity_bytes(*memory, capacity_bytes_, [&](int64_t limit_bytes) {
-            return family_.limited_memory(batch_size, options_, limit_bytes);
-        });
+        const auto least = least_capacity_bytes(family_, options_, batch_size, capacity_bytes_);
         if (!least) return refuse(least.error().message);
         row_.reason = fmt::format(
             "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
@@ -378,6 +374,15 @@ models::Result<int64_t> least_capacity_bytes(
         (memory->out_of_memory ? bad : good) = middle;
     }
     return good;
+}
+
+models::Result<int64_t> least_capacity_bytes(StepFamily& family, const MemoryOptions& options,
+                                             int64_t batch_size, int64_t too_small_bytes) {
+    const auto unlimited = family.unlimited_memory(batch_size, options);
+    if (!unlimited) return tl::unexpected(unlimited.error());
+    return least_capacity_bytes(*unlimited, too_small_bytes, [&](int64_t limit_bytes) {
+        return family.limited_memory(batch_size, options, limit_bytes);
+    });
 }
 
 std::vector<int64_t> batches_beside(const std::vector<int64_t>& best,

@@ -36,6 +36,8 @@ models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
 models::Result<int64_t> least_capacity_bytes(
     const StepMemory& unlimited, int64_t too_small_bytes,
     const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited);
+models::Result<int64_t> least_capacity_bytes(StepFamily& family, const MemoryOptions& options,
+                                             int64_t batch_size, int64_t too_small_bytes);
 
 /// The batches at which throughput is looked at first: all up to 64, above them some, always the
 /// last. `dense` false: batches cost a trace each, and powers of two must do.

@@ -172,17 +172,15 @@ models::Result<const SimulatedMix*> RecipeSearch::simulate(const BatchScene& sce
     });
     if (!ok) return tl::unexpected(ok.error());
     result.fits = *ok;
-    if (!result.fits) {
-        const auto least =
-            least_capacity_bytes(result.peaks, limits_.capacity_bytes, [&](int64_t limit_bytes) {
-                return models::Result<StepMemory>(
-                    simulate_step(*step, limits_.options, limit_bytes));
-            });
-        if (!least) return tl::unexpected(least.error());
-        result.needed_bytes = *least;
-    }
     result.time = time_of(*step, *model_);
+    result.step = *step;
     return &simulated_.emplace_back(std::move(workload), std::move(result)).second;
+}
+
+models::Result<int64_t> RecipeSearch::needed_bytes(const SimulatedMix& mix) const {
+    return least_capacity_bytes(mix.peaks, limits_.capacity_bytes, [&](int64_t limit_bytes) {
+        return models::Result<StepMemory>(simulate_step(mix.step, limits_.options, limit_bytes));
+    });
 }
 
 models::Result<std::optional<std::size_t>> RecipeSearch::fastest_fitting(

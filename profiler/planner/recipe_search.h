@@ -29,8 +29,8 @@ struct SimulatedMix {
     models::Workload workload;
     StepMemory peaks;
     bool fits = false;
-    int64_t needed_bytes = 0;  // the least that it runs in; 0: it fits
     StepTime time;
+    StepWork step;
 };
 
 class RecipeSearch {
@@ -58,6 +58,9 @@ public:
     /// The largest batch at which a mix with an estimate of at most `limit_bytes` exists; 0: none.
     models::Result<int64_t> find_largest_batch(int64_t limit_bytes);
 
+    /// The least capacity that a mix which does not fit runs in: simulations, so only where it is
+    /// said.
+    models::Result<int64_t> needed_bytes(const SimulatedMix& mix) const;
     models::Workload workload_of(const Mix& mix) const;
     double step_ns(const BatchScene& scene, const Mix& mix) const {
         return scene.rest_ns + static_cast<double>(mix.time_ns);

@@ -76,17 +76,22 @@ class Check:
             str(BUNDLE / "temposcope-worker"), fields, self.environment, timeout_s
         )
 
-    def output(self, command: list, text: str = "") -> str:
-        """What a program of the bundle prints; Failed with its last line when it fails."""
-        done = subprocess.run(
+    def run(self, command: list, text: str = "", most_s: float = float("inf"), **environment):
+        """A program with the bundle's libraries, in the time that is left, ended or not as it
+        should."""
+        return subprocess.run(
             command,
             input=text,
-            env=self.environment,
+            env=self.environment | environment,
             capture_output=True,
             text=True,
-            timeout=max(1.0, self.left_s()),
+            timeout=max(1.0, min(most_s, self.left_s())),
             check=False,
         )
+
+    def output(self, command: list, text: str = "") -> str:
+        """What a program of the bundle prints; Failed with its last line when it fails."""
+        done = self.run(command, text)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
             raise Failed(f"{pathlib.Path(command[0]).name}: {lines[-1]}")
@@ -151,13 +156,10 @@ def check_ops(check: Check) -> dict:
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     command = [sys.executable, str(BUNDLE / "lib" / "ops_test.py"), "-k", "OpsOnCuda"]
-    done = subprocess.run(
+    done = check.run(
         [*command, str(BUNDLE / "libtempo_ops.so"), str(BUNDLE / "libtempo_ops_cuda.so")],
-        env=check.environment | {"PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=max(1.0, min(OPS_TIMEOUT_S, check.left_s())),
-        check=False,
+        most_s=OPS_TIMEOUT_S,
+        PYTHONDONTWRITEBYTECODE="1",
     )
     return judge_unit_tests(done.returncode, done.stderr)
 
@@ -166,14 +168,7 @@ def check_kernels(check: Check) -> dict:
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     report = check.folder / "kernels.json"
-    done = subprocess.run(
-        [str(BUNDLE / "cuda_kernels_test"), f"--gtest_output=json:{report}"],
-        env=check.environment,
-        capture_output=True,
-        text=True,
-        timeout=max(1.0, check.left_s()),
-        check=False,
-    )
+    done = check.run([str(BUNDLE / "cuda_kernels_test"), f"--gtest_output=json:{report}"])
     if not report.exists():
         raise Failed(done.stderr.strip().splitlines()[-1] if done.stderr else "no report")
     totals = json.loads(report.read_text())
@@ -385,14 +380,7 @@ def check_sanitizer(check: Check) -> dict:
     tool = shutil.which("compute-sanitizer")
     if check.device != "cuda" or tool is None:
         raise Skipped("needs a GPU" if tool else "compute-sanitizer is not installed")
-    done = subprocess.run(
-        [tool, "--error-exitcode", "9", str(BUNDLE / "cuda_kernels_test")],
-        env=check.environment,
-        capture_output=True,
-        text=True,
-        timeout=max(1.0, check.left_s()),
-        check=False,
-    )
+    done = check.run([tool, "--error-exitcode", "9", str(BUNDLE / "cuda_kernels_test")])
     if done.returncode:
         raise Failed(done.stdout.strip().splitlines()[-1] if done.stdout else "it failed")
     return {"output": done.stdout.strip().splitlines()[-1:]}

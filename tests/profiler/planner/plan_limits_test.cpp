@@ -1,7 +1,7 @@
 #include "profiler/planner/layer_table.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/support.h"
-#include "tests/profiler/planner/toy_step.h"
+#include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,36 +12,11 @@
 namespace {
 
 using namespace profiler;
+using namespace tests;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-const PlannerData& data() { return built_in_planner_data(); }
-const Gpu* gpu(std::string_view id) { return *find_gpu(data().gpus, id); }
-const profiler::Setup* setup_named(std::string_view id) { return *find_setup(data().setups, id); }
-
-models::Workload with_recipe(const std::string& recipe) {
-    return models::with_recipe(tests::toy_workload(), recipe).value();
-}
-
-PlanRequest request_for(std::vector<std::string> recipes, std::vector<std::string> cards) {
-    PlanRequest request{.setup = setup_named("torch-2.11")};
-    for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
-    for (const std::string& card : cards) request.gpus.push_back(gpu(card));
-    return request;
-}
-
-Plan plan(const PlanRequest& request) { return make_plan(request, data(), tests::toy_source()); }
-
-/// A card of its own size.
-Gpu small_card(int64_t usable_bytes) {
-    Gpu card = *gpu("a100-80gb");
-    card.id = "small";
-    card.usable_memory_bytes.value =
-        static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
-    return card;
-}
 
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});

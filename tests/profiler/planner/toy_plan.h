@@ -1,0 +1,46 @@
+#pragma once
+
+#include "profiler/planner/plan.h"
+#include "tests/profiler/planner/toy_step.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Plans of toy steps on cards of the catalogue.
+namespace tests {
+
+inline const profiler::PlannerData& data() { return profiler::built_in_planner_data(); }
+inline const profiler::Gpu* gpu(std::string_view id) {
+    return *profiler::find_gpu(data().gpus, id);
+}
+inline const profiler::Setup* setup_named(std::string_view id) {
+    return *profiler::find_setup(data().setups, id);
+}
+
+inline models::Workload with_recipe(const std::string& recipe) {
+    return models::with_recipe(toy_workload(), recipe).value();
+}
+
+inline profiler::PlanRequest request_for(std::vector<std::string> recipes,
+                                         std::vector<std::string> cards) {
+    profiler::PlanRequest request{.setup = setup_named("torch-2.11")};
+    for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
+    for (const std::string& card : cards) request.gpus.push_back(gpu(card));
+    return request;
+}
+
+inline profiler::Plan plan(const profiler::PlanRequest& request, const ToyOptions& options = {}) {
+    return profiler::make_plan(request, data(), toy_source(options));
+}
+
+/// A card of its own size.
+inline profiler::Gpu small_card(int64_t usable_bytes) {
+    profiler::Gpu card = *gpu("a100-80gb");
+    card.id = "small";
+    card.usable_memory_bytes.value =
+        static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
+    return card;
+}
+
+}  // namespace tests
