@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
-#include "app/commands/help.h"
-#include "app/commands/terminal.h"
+#include "app/commands/console/terminal.h"
+#include "app/commands/options/help.h"
 #include "app/commands/window.h"
 
 #include <csignal>

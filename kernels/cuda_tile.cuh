@@ -254,7 +254,7 @@ bool aligned_to_packs(const Pointers*... pointers) {
     return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-#ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a card
+#ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a GPU
 /// Launches `kernel` on `stream`; `name` is what an error calls it.
 template <typename... Params, typename... Args>
 void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, CudaStream stream,

@@ -20,7 +20,7 @@
 // read, e written.
 // With a bias (bias + GELU in one pass, after a matrix product without bias) forward takes no extra
 // pass.
-// Kept for backward: the output, which the next Linear keeps anyway, and the mask.
+// Saved for backward: the output, which the next Linear keeps anyway, and the mask.
 
 namespace kernels {
 

@@ -38,8 +38,8 @@ KERNELS_DISPATCH(layer_norm_reduce_job, LayerNormReduceJob)
 namespace {
 
 constexpr int64_t kMaxPartials = 64;
-/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger cards. A
-/// constant: the size of the partial sums must not depend on the card.
+/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger GPUs. A
+/// constant: the size of the partial sums must not depend on the GPU.
 constexpr int64_t kMaxCudaPartials = 216;
 
 /// A multiple of 64, so that a partial's rows also own whole blocks of a dropout mask.

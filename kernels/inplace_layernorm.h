@@ -24,7 +24,7 @@
 
 namespace kernels {
 
-/// Which tensor of LayerNorm is kept for backward.
+/// Which tensor of LayerNorm is saved for backward.
 enum class LayerNormSave : uint8_t {
     kOutput,      // y: x̂ is recovered by division
     kNormalized,  // x̂ itself, where needs_normalized()

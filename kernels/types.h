@@ -43,7 +43,7 @@ struct StatType<double> {
 template <typename T>
 using StatOf = typename StatType<T>::type;
 
-/// How a yes/no per element is kept for backward.
+/// How a yes/no per element is saved for backward.
 enum class MaskKind : uint8_t {
     kByte,  // one byte per element, 0 or 1 (torch.bool)
     kBit,   // one bit per element, element i is bit i % 8 (least significant first) of byte i / 8,

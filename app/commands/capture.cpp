@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
-#include "app/commands/help.h"
-#include "app/commands/job_report.h"
+#include "app/commands/options/help.h"
+#include "app/commands/worker/job_report.h"
 
 #include <memory>
 

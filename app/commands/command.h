@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/commands/outcome.h"
+#include "app/commands/console/outcome.h"
 
 #include <functional>
 #include <string>

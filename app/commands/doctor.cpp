@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
-#include "app/commands/machine.h"
-#include "app/commands/terminal.h"
+#include "app/commands/console/terminal.h"
+#include "app/commands/worker/machine.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
-#include "app/commands/reports.h"
-#include "app/commands/trace_files.h"
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/reports.h"
 #include "models/config/names.h"
 
 #include <CLI/CLI.hpp>
@@ -15,9 +15,9 @@ struct InfoOptions {
     std::string file;
     bool ledger = false;
     bool peak = false;
-    bool health = false;
+    bool diagnostics = false;
     bool all = false;
-    std::string scope;
+    std::string module_path;
     std::string by = "class";
     bool json = false;
 };
@@ -32,10 +32,10 @@ void write_json(const InfoOptions& options, const profiler::NamedTrace& named, O
     nlohmann::json reports = nlohmann::json::object();
     if (options.ledger) {
         reports["ledger"] =
-            ledger_json(named, {.include_all = options.all, .scope = options.scope});
+            ledger_json(named, {.include_all = options.all, .module_path = options.module_path});
     }
     if (options.peak) reports["peak"] = peak_json(named, group_by(options.by));
-    if (options.health) reports["health"] = health_json(named);
+    if (options.diagnostics) reports["health"] = diagnostics_json(named);
     if (reports.empty()) {
         output.document(overview_json(named));
     } else {
@@ -44,21 +44,23 @@ void write_json(const InfoOptions& options, const profiler::NamedTrace& named, O
 }
 
 void write_text(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
-    if (!options.ledger && !options.peak && !options.health) print_overview(output, named);
+    if (!options.ledger && !options.peak && !options.diagnostics) print_overview(output, named);
     if (options.ledger) {
-        print_ledger(output, named, {.include_all = options.all, .scope = options.scope});
+        print_ledger(output, named,
+                     {.include_all = options.all, .module_path = options.module_path});
     }
     if (options.ledger && options.peak) output.line();
     if (options.peak) print_peak(output, named, group_by(options.by));
-    if ((options.ledger || options.peak) && options.health) output.line();
-    if (options.health) print_health(output, named);
+    if ((options.ledger || options.peak) && options.diagnostics) output.line();
+    if (options.diagnostics) print_diagnostics(output, named);
 }
 
 /// Errors: `module` is none of the trace's.
-models::Result<void> check_scope(const profiler::NamedTrace& named, const std::string& module) {
+models::Result<void> check_module_path(const profiler::NamedTrace& named,
+                                       const std::string& module) {
     const profiler::Trace& trace = *named.trace;
     std::vector<std::string_view> paths;
-    for (const profiler::StringId path : trace.scopes.column<&profiler::Scope::path>()) {
+    for (const profiler::StringId path : trace.module_paths.column<&profiler::ModulePath::path>()) {
         paths.push_back(trace.text(path));
         if (paths.back() == module || paths.back().starts_with(module + ".")) return {};
     }
@@ -69,8 +71,9 @@ models::Result<void> check_scope(const profiler::NamedTrace& named, const std::s
 Outcome run_info(const InfoOptions& options, Output& output) {
     const auto named = open_trace(options.file);
     if (!named) return failed(named.error());
-    if (!options.scope.empty()) {
-        if (auto ok = check_scope(*named, options.scope); !ok) return failed(ok.error());
+    if (!options.module_path.empty()) {
+        if (auto ok = check_module_path(*named, options.module_path); !ok)
+            return failed(ok.error());
     }
     if (options.json) {
         write_json(options, *named, output);
@@ -92,17 +95,18 @@ void add_info_command(CLI::App& program, Chosen& chosen) {
         ->required();
     auto* ledger = command->add_flag(
         "--ledger", options->ledger,
-        "every tensor kept for backward: who keeps it, shape, bytes, closed form");
+        "every tensor saved for backward: who keeps it, shape, bytes, closed form");
     auto* peak =
         command->add_flag("--peak", options->peak, "what lives when most memory is in use");
-    command->add_flag("--health", options->health,
+    command->add_flag("--health", options->diagnostics,
                       "what the capture could not see, and what to do");
     command
         ->add_flag("--all", options->all,
                    "with --ledger: parameters, gradients, optimizer state and inputs too")
         ->needs(ledger);
     command
-        ->add_option("--scope", options->scope, "with --ledger: only this module and what is in it")
+        ->add_option("--scope", options->module_path,
+                     "with --ledger: only this module and what is in it")
         ->type_name("MODULE")
         ->needs(ledger);
     command->add_option("--by", options->by, "with --peak: class, layer, op or tensor")

@@ -1,5 +1,5 @@
 #include "app/commands/command.h"
-#include "app/commands/terminal.h"
+#include "app/commands/console/terminal.h"
 #include "app/commands/window.h"
 
 #include <CLI/CLI.hpp>

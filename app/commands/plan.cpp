@@ -1,14 +1,14 @@
 #include "profiler/planner/plan.h"
-#include "app/commands/auto_plan_report.h"
 #include "app/commands/command.h"
-#include "app/commands/help.h"
-#include "app/commands/list_option.h"
-#include "app/commands/meta_traces.h"
-#include "app/commands/number_option.h"
-#include "app/commands/plan_report.h"
-#include "app/commands/progress.h"
-#include "app/commands/workload_options.h"
-#include "app/window/settings.h"
+#include "app/commands/console/progress.h"
+#include "app/commands/options/help.h"
+#include "app/commands/options/list_option.h"
+#include "app/commands/options/number_option.h"
+#include "app/commands/options/workload_options.h"
+#include "app/commands/reports/auto_plan_report.h"
+#include "app/commands/reports/plan_report.h"
+#include "app/commands/worker/meta_traces.h"
+#include "app/user/settings.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
 
@@ -122,7 +122,7 @@ Result<int64_t> parse_size(const std::string& option, const std::string& text) {
     return bytes;
 }
 
-/// What is not model, card or setup.
+/// What is not model, GPU or setup.
 Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     if (options.batch_size && *options.batch_size < 1) {
         return models::fail("The batch size is {}: it must be at least 1.", *options.batch_size);
@@ -231,14 +231,14 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
     std::vector<models::Recipe> candidates;
     if (!options.names_recipes) return candidates;
     for (const std::string& name : recipes_of(options)) {
-        const auto mix = models::parse_recipe_mix(name);
-        if (!mix) return tl::unexpected(mix.error());
-        if (!mix->layers.empty()) {
+        const auto choice = models::parse_layer_recipes(name);
+        if (!choice) return tl::unexpected(choice.error());
+        if (!choice->layers.empty()) {
             return models::fail(
                 "--auto chooses the layers of a recipe itself: name recipes without '@', not {}.",
                 name);
         }
-        candidates.push_back(mix->recipe);
+        candidates.push_back(choice->recipe);
     }
     const models::Recipe* of_tempo = nullptr;
     for (const models::Recipe& recipe : candidates) {
@@ -338,7 +338,7 @@ void add_grid_options(CLI::App& command, PlanOptions& options) {
     command.add_option("--recipe", options.workload.recipes, "recipes, with commas between")
         ->type_name("LIST")
         ->capture_default_str();
-    command.add_option("--gpu", options.gpu, "cards, with commas between, or all")
+    command.add_option("--gpu", options.gpu, "GPUs, with commas between, or all")
         ->type_name("LIST")
         ->capture_default_str();
     command
@@ -369,7 +369,7 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
                     "sequences a step and GPU; without it the largest that fits")
         ->type_name("N")
         ->transform(whole_number());
-    command.add_option("--budget", options.budget, "of each card's memory, such as 14GiB")
+    command.add_option("--budget", options.budget, "of each GPU's memory, such as 14GiB")
         ->type_name("SIZE")
         ->check(not_empty());
     command.add_option("--gpus", options.num_gpus, "data-parallel GPUs")
@@ -393,13 +393,13 @@ void add_limit_options(CLI::App& command, PlanOptions& options) {
         ->check(not_empty());
 }
 
-/// Ours; cards and setups of the user's own stand in files.
+/// Ours; GPUs and setups of the user's own stand in files.
 std::string list_planner_data() {
     std::vector<std::string_view> gpus;
     for (const Gpu& gpu : built_in_planner_data().gpus) gpus.push_back(gpu.id);
-    std::string text = "Cards:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
+    std::string text = "GPUs:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
     text += "\nSetups:\n";
-    for (const Setup& setup : built_in_planner_data().setups) {
+    for (const SoftwareEnvironment& setup : built_in_planner_data().setups) {
         text += two_columns(setup.id, setup.name, 16);
     }
     return text;
@@ -409,7 +409,7 @@ std::string list_planner_data() {
 
 void add_plan_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(
-        "plan", "What fits on which GPU and how fast it is, predicted for cards that are not here");
+        "plan", "What fits on which GPU and how fast it is, predicted for GPUs that are not here");
     auto options = std::make_shared<PlanOptions>();
     add_grid_options(*command, *options);
     add_model_size_options(*command, options->workload);
@@ -418,7 +418,7 @@ void add_plan_command(CLI::App& program, Chosen& chosen) {
     command->footer(
         list_recipes() + "\n" + list_planner_data() +
         "\n"
-        "One impossible cell never stops the rest. Cards of your own: gpus.json in the settings\n"
+        "One impossible cell never stops the rest. GPUs of your own: gpus.json in the settings\n"
         "folder (docs/planner.md).\n\n"
         "Examples:\n"
         "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"

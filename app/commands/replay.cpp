@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
-#include "app/commands/replay_report.h"
-#include "app/commands/trace_files.h"
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/replay_report.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/formats/file_bytes.h"
 #include "profiler/formats/pytorch_snapshot.h"

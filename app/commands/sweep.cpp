@@ -1,7 +1,7 @@
-#include "app/commands/calibrate.h"
 #include "app/commands/command.h"
-#include "app/commands/help.h"
-#include "app/commands/job_report.h"
+#include "app/commands/options/help.h"
+#include "app/commands/worker/calibrate.h"
+#include "app/commands/worker/job_report.h"
 
 #include <CLI/CLI.hpp>
 
@@ -51,10 +51,10 @@ void add_sweep_command(CLI::App& program, Chosen& chosen) {
         "is\n"
         "searched between the last two. --batch is the one whose step is traced; --memory-limit "
         "stands\n"
-        "for the card's memory. Running out of memory is a result here, not an error.\n\n"
+        "for the GPU's memory. Running out of memory is a result here, not an error.\n\n"
         "--calibrate trains nothing: it times products, a stream, softmax, LayerNorm and launches, "
         "and\n"
-        "writes them where temposcope plan finds them, for this card (or this processor, --gpu "
+        "writes them where temposcope plan finds them, for this GPU (or this processor, --gpu "
         "cpu).\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"

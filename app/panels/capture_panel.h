@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 
 /// Starts a capture in a worker, shows its live memory curve and its log, cancels it. Its traces
 /// open by themselves when they are finished.

@@ -1,11 +1,11 @@
 #include "app/panels/compare_charts.h"
 
+#include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -131,8 +131,8 @@ void baseline_mark(ImDrawList* draw, double value) {
 void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& segment) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(column.recipe);
-    role_swatch(segment.role);
-    text(profiler::label_of(segment.role));
+    category_swatch(segment.category);
+    text(profiler::label_of(segment.category));
     ImGui::SameLine(0, px(14));
     bold_text(segment.text);
     dim_text(profiler::format_exact_bytes(segment.size_bytes));
@@ -148,7 +148,7 @@ void segment_label(ImDrawList* draw, const Bar& bar, float top, float bottom,
                    const profiler::StackSegment& segment) {
     const float line = ImGui::GetTextLineHeight(), width = text_width(segment.text);
     if (bottom - top <= line + px(4) || width >= bar.right - bar.left - px(8)) return;
-    const ImU32 fill = role_color(segment.role);
+    const ImU32 fill = category_color(segment.category);
     const ImVec2 corner{bar.center() - std::round(width / 2),
                         std::round((top + bottom - line) / 2)};
     draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
@@ -163,9 +163,9 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
         const ImVec2 upper{bar.left,
                            y_of(static_cast<double>(segment.start_bytes + segment.size_bytes))};
         const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
-        const bool faded = selection.role && *selection.role != segment.role;
+        const bool faded = selection.category && *selection.category != segment.category;
         if (lower.y - upper.y >= 1) {
-            fill_role(draw, upper, lower, segment.role, faded ? 0.22F : 1.0F, px(7));
+            fill_category(draw, upper, lower, segment.category, faded ? 0.22F : 1.0F, px(7));
             // A hair of the plot's ground between layers.
             if (lower.y - upper.y > 3) {
                 draw->AddRectFilled(upper, {lower.x, upper.y + 1},
@@ -177,7 +177,7 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
             draw->AddRect(upper, lower, palette().text, 0, px(1));
             segment_tooltip(column, segment);
             if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-                events.role = segment.role;
+                events.category = segment.category;
                 events.column = column.index;
             }
         }

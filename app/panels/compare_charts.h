@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 #include "profiler/view/compare_view.h"
 
 #include <imgui.h>
@@ -8,7 +8,7 @@
 /// The three pictures of the Compare panel. Each fills `size`, its title included.
 namespace app {
 
-/// Bars stacked by role; a click on a bar chooses its recipe, one on a layer picks out its role.
+/// Bars stacked by category; a click on a bar chooses its recipe, one on a layer picks out its category.
 void draw_memory_chart(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events);
 void draw_max_batch_chart(const profiler::CompareView& view, ImVec2 size, PanelEvents& events);

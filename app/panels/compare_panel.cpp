@@ -1,13 +1,13 @@
 #include "app/panels/compare_panel.h"
 
 #include "app/panels/compare_charts.h"
-#include "app/widgets/loading.h"
+#include "app/panels/loading.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/theme.h"
 #include "app/widgets/welcome.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
 
 #include <algorithm>
 #include <array>
@@ -33,9 +33,11 @@ void draw_sentence(const CompareView& view) {
     dim_text(view.workload + between + view.source);
 }
 
-void draw_role_legend(const CompareView& view, const Selection& selection, PanelEvents& events) {
-    const auto clicked = role_legend(view.roles, selection.role, ImGui::GetContentRegionAvail().x);
-    if (clicked) events.role = clicked;
+void draw_category_legend(const CompareView& view, const Selection& selection,
+                          PanelEvents& events) {
+    const auto clicked =
+        category_legend(view.categories, selection.category, ImGui::GetContentRegionAvail().x);
+    if (clicked) events.category = clicked;
 }
 
 /// How many charts stand side by side: three in a wide panel, one below the other in a narrow one.
@@ -221,7 +223,7 @@ void draw_filled(const CompareInput& input, PanelEvents& events) {
     const CompareView& view = *input.view;
     draw_sentence(view);
     ImGui::Dummy({0, px(1)});
-    draw_role_legend(view, *input.selection, events);
+    draw_category_legend(view, *input.selection, events);
     ImGui::Dummy({0, px(1)});
     const TableLayout table = lay_out_table(view.table);
     // The charts take what table and notes leave; with little room the panel scrolls.
@@ -244,7 +246,7 @@ void draw_reading(const DocumentLoader::Progress& progress, PanelEvents& events)
     const float width = std::min(space.x, em(26));
     ImGui::SetCursorPos(ImGui::GetCursorPos() +
                         ImVec2((space.x - width) / 2, std::max(0.0F, space.y / 2 - em(2))));
-    const ScopedChild card("##reading", {width, em(4)});
+    const ScopedChild gpu("##reading", {width, em(4)});
     events.cancel_loading = draw_loading(progress);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
-#include "app/window/document_loader.h"
+#include "app/workspace/document_loader.h"
+#include "app/workspace/panel_events.h"
 #include "profiler/view/compare_view.h"
 
 #include <filesystem>

@@ -2,12 +2,12 @@
 
 #include "app/panels/missing_step.h"
 #include "app/panels/timeline_drawing.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 #include "profiler/view/activity_view.h"
 
 #include <optional>

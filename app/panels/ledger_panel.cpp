@@ -1,11 +1,11 @@
 #include "app/panels/ledger_panel.h"
 
 #include "app/panels/missing_step.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -34,11 +34,11 @@ struct ColumnSetup {
 
 constexpr std::array<ColumnSetup, 13> kColumns{{
     {LedgerColumn::kTensor, 8.4F},
-    {LedgerColumn::kScope, 0},
+    {LedgerColumn::kModulePath, 0},
     {LedgerColumn::kOp, 9, false, false},
     {LedgerColumn::kShape, 7.4F},
     {LedgerColumn::kDType, 4.6F, false, false},
-    {LedgerColumn::kRole, 7, false, false},
+    {LedgerColumn::kCategory, 7, false, false},
     {LedgerColumn::kSize, 4.8F, true},
     {LedgerColumn::kShare, 4.2F, true, false},
     {LedgerColumn::kLifetime, 5.2F, true, false},
@@ -125,7 +125,7 @@ void draw_size(const LedgerViewRow& row) {
         const float y = std::floor(corner.y + height);
         const float bar = std::max(px(1), std::floor(width * static_cast<float>(row.share)));
         draw->AddRectFilled({corner.x + width - bar, y}, {corner.x + width, y + px(2)},
-                            role_color(row.role));
+                            category_color(row.category));
     }
     right_text(row.size_text);
     if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
@@ -151,25 +151,25 @@ ImU32 difference_color(const LedgerViewRow& row) {
 }
 
 void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
-    // The picked role stands out; a tensor that only B keeps is dim on A's side.
-    const auto& picked = frame.input.selection->role;
-    const bool faded = (picked && *picked != row.role) || row.presence == Presence::kAdded;
+    // The picked category stands out; a tensor that only B keeps is dim on A's side.
+    const auto& picked = frame.input.selection->category;
+    const bool faded = (picked && *picked != row.category) || row.presence == Presence::kAdded;
     const ImU32 color = faded ? palette().dim : palette().text;
     switch (column) {
         case LedgerColumn::kTensor: {
-            role_swatch(row.role, faded);
+            category_swatch(row.category, faded);
             return fitted_text(row.tensor, color);
         }
-        case LedgerColumn::kScope:
-            return fitted_text(row.scope, palette().dim, fit_path_to);
+        case LedgerColumn::kModulePath:
+            return fitted_text(row.module_path, palette().dim, fit_path_to);
         case LedgerColumn::kOp:
             return fitted_text(row.op, color);
         case LedgerColumn::kShape:
             return fitted_text(row.shape, color);
         case LedgerColumn::kDType:
             return fitted_text(row.dtype, palette().dim);
-        case LedgerColumn::kRole:
-            return fitted_text(std::string(profiler::label_of(row.role)), color);
+        case LedgerColumn::kCategory:
+            return fitted_text(std::string(profiler::label_of(row.category)), color);
         case LedgerColumn::kSize:
             return draw_size(row);
         case LedgerColumn::kShare:
@@ -249,7 +249,7 @@ void draw_row_menu(Frame& frame, size_t index) {
     if (ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
         frame.state.filter = row.tensor;
     } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
-        frame.state.filter = row.scope;
+        frame.state.filter = row.module_path;
     }
     if (frame.state.filter != frame.input.query.filter) {
         frame.events.ledger_query = frame.input.query;
@@ -263,7 +263,7 @@ void draw_row_readout(const LedgerViewRow& row) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
     readout_table(std::array<std::pair<std::string, std::string>, 7>{
-        {{"module", row.scope},
+        {{"module", row.module_path},
          {"made by", row.op},
          {"kept by", row.saved_by},
          {"shape", row.shape + "  " + row.dtype},
@@ -328,9 +328,10 @@ void draw_table(Frame& frame) {
 
 void draw_unfilled(const LedgerInput& input) {
     if (!input.selection->a) {
-        empty_state(ICON_TABLE, "No trace is open",
-                    "Every tensor that is kept for backward is listed here, with the op that keeps "
-                    "it and its bytes.");
+        empty_state(
+            ICON_TABLE, "No trace is open",
+            "Every tensor that is saved for backward is listed here, with the op that keeps "
+            "it and its bytes.");
     } else if (!input.selection->a->has_step) {
         draw_missing_step(ICON_TABLE, *input.selection);
     } else if (!input.error.empty()) {
@@ -353,7 +354,7 @@ PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state) {
     draw_summary(*input.view);
     if (input.view->rows.empty()) {
         const bool filtered = input.view->row_count_total > 0;
-        empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is kept for backward",
+        empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",
                     filtered ? "Clear the filter to see all of them."
                              : "This trace records no saved tensors.");
         return events;

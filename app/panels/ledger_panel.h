@@ -1,11 +1,11 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 
 #include <string>
 #include <string_view>
 
-/// Every tensor that is kept for backward: who keeps it, shape, bytes; the closed form's figure
+/// Every tensor that is saved for backward: who keeps it, shape, bytes; the closed form's figure
 /// beside it, and the same row of B. Sorts, filters and copies.
 namespace app {
 

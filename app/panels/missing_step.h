@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 
 namespace app {
 

@@ -1,6 +1,6 @@
 #include "app/panels/panels.h"
 
-#include "app/window/icons.h"
+#include "app/widgets/icons.h"
 #include "app/window/ui.h"
 
 #include <fmt/format.h>
@@ -74,8 +74,8 @@ PanelEvents draw_capture(Ui& ui) {
     return draw_capture_panel(*ui.workspace.capture().status(), ui.panels.capture);
 }
 
-PanelEvents draw_health(Ui& ui) {
-    return draw_health_panel(ui.workspace.selection(), ui.panels.health);
+PanelEvents draw_diagnostics(Ui& ui) {
+    return draw_diagnostics_panel(ui.workspace.selection(), ui.panels.diagnostics);
 }
 
 constexpr ImGuiWindowFlags kNoScroll =
@@ -96,8 +96,8 @@ const std::array kPanels{
     PanelRow{"Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
              [](PanelStates& p) -> bool& { return p.capture.open; }, draw_capture},
     PanelRow{"Health", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
-             ImGuiMod_Ctrl | ImGuiKey_6, [](PanelStates& p) -> bool& { return p.health.open; },
-             draw_health},
+             ImGuiMod_Ctrl | ImGuiKey_6, [](PanelStates& p) -> bool& { return p.diagnostics.open; },
+             draw_diagnostics},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
-#include "app/panels/health_panel.h"
+#include "app/panels/diagnostics_panel.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/timeline_panel.h"
@@ -26,7 +26,7 @@ struct PanelStates {
     KernelsState kernels;
     LedgerState ledger;
     CaptureState capture;
-    HealthState health;
+    DiagnosticsState diagnostics;
 };
 
 struct PanelRow {

@@ -1,11 +1,11 @@
 #include "app/panels/timeline_drawing.h"
 
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace app {
 namespace {
 
-using profiler::Role;
+using profiler::Category;
 
 /// Columns [first, last) that meet the plot.
 struct Columns {
@@ -95,14 +95,14 @@ void align_button(const TimeWindow& window, PanelEvents& events) {
 float phase_strip_height() { return px(18); }
 
 void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
-                std::optional<Role> picked) {
+                std::optional<Category> picked) {
     const std::vector<double>* below = nullptr;
-    for (Role role : profiler::kRoleStackOrder) {
-        const std::vector<double>& top = trace.top_bytes[static_cast<size_t>(role)];
+    for (Category category : profiler::kCategoryStackOrder) {
+        const std::vector<double>& top = trace.top_bytes[static_cast<size_t>(category)];
         if (top.size() != trace.column_count()) continue;
-        const bool faded = picked && *picked != role;
+        const bool faded = picked && *picked != category;
         fill_between(draw, map, trace.edge_ns, below, top,
-                     with_alpha(role_color(role), faded ? 0.18F : 0.92F));
+                     with_alpha(category_color(category), faded ? 0.18F : 0.92F));
         below = &top;
     }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 
 #include <imgui.h>
 
@@ -31,7 +31,7 @@ struct PlotMap {
 PlotMap current_plot_map();
 
 void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
-                std::optional<profiler::Role> picked);
+                std::optional<profiler::Category> picked);
 void draw_reserved_line(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
 void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                      const std::vector<double>& difference_bytes);

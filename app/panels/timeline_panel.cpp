@@ -2,12 +2,12 @@
 
 #include "app/panels/missing_step.h"
 #include "app/panels/timeline_drawing.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -56,8 +56,9 @@ void draw_toolbar(Frame& frame) {
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorPos(
         {start.x, start.y + ImGui::GetStyle().FramePadding.y});  // as the buttons' text
-    const auto clicked = role_legend(frame.view.roles, frame.input.selection->role, width - px(8));
-    if (clicked) frame.events.role = clicked;
+    const auto clicked =
+        category_legend(frame.view.categories, frame.input.selection->category, width - px(8));
+    if (clicked) frame.events.category = clicked;
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));
 }
 
@@ -146,7 +147,7 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
     draw_phases(draw, map, trace, true);
-    draw_stack(draw, map, trace, frame.input.selection->role);
+    draw_stack(draw, map, trace, frame.input.selection->category);
     draw_reserved_line(draw, map, trace);
     const auto& tensor = frame.input.selection->tensor;
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
@@ -174,15 +175,15 @@ void draw_difference_plot(Frame& frame, ImVec2 size) {
     ImPlot::EndPlot();
 }
 
-/// Both traces at the cursor: a row per role, a column per trace.
+/// Both traces at the cursor: a row per category, a column per trace.
 void draw_readout(const Frame& frame) {
     if (!frame.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
     const size_t count = frame.view.traces.size();
     std::vector<profiler::TimelineReadout> readouts;
     for (size_t i = 0; i < count; ++i) readouts.push_back(frame.input.read(i, *frame.cursor_ns));
-    const auto bytes_of = [&](size_t source, profiler::Role role) -> std::string {
+    const auto bytes_of = [&](size_t source, profiler::Category category) -> std::string {
         for (const auto& row : readouts[source].rows) {
-            if (row.role == role) return row.text;
+            if (row.category == category) return row.text;
         }
         return "–";
     };
@@ -202,19 +203,19 @@ void draw_readout(const Frame& frame) {
         };
         row([&] { dim_text(readouts[0].time_text); },
             [&](size_t i) { right_text(fmt::format("{}", letter(i))); });
-        for (auto role = profiler::kRoleStackOrder.rbegin();
-             role != profiler::kRoleStackOrder.rend(); ++role) {
+        for (auto category = profiler::kCategoryStackOrder.rbegin();
+             category != profiler::kCategoryStackOrder.rend(); ++category) {
             const bool shown = std::any_of(readouts.begin(), readouts.end(), [&](const auto& r) {
                 return std::any_of(r.rows.begin(), r.rows.end(),
-                                   [&](const auto& cell) { return cell.role == *role; });
+                                   [&](const auto& cell) { return cell.category == *category; });
             });
             if (!shown) continue;
             row(
                 [&] {
-                    role_swatch(*role);
-                    text(profiler::label_of(*role));
+                    category_swatch(*category);
+                    text(profiler::label_of(*category));
                 },
-                [&](size_t i) { right_text(bytes_of(i, *role)); });
+                [&](size_t i) { right_text(bytes_of(i, *category)); });
         }
         const ScopedFont bold(fonts().bold);
         row([&] { text("Total"); }, [&](size_t i) { right_text(readouts[i].total_text); });

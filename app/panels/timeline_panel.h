@@ -1,12 +1,12 @@
 #pragma once
 
-#include "app/panels/panel_events.h"
+#include "app/workspace/panel_events.h"
 
 #include <functional>
 #include <optional>
 #include <string_view>
 
-/// Memory over time, stacked by role: two traces above each other on one aligned axis, and their
+/// Memory over time, stacked by category: two traces above each other on one aligned axis, and their
 /// difference. Phases are shaded, the peak is marked; hovering reads both traces at one instant.
 namespace app {
 

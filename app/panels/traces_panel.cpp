@@ -1,11 +1,11 @@
 #include "app/panels/traces_panel.h"
 
-#include "app/widgets/loading.h"
+#include "app/panels/loading.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -74,8 +74,8 @@ void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
     draw_tooltip(*document);
     draw_menu(document, events);
     const float buttons = em(3.7F), left = start.x + px(6);
-    const bool warns =
-        !document->health.empty() && document->health.front().severity != profiler::Severity::kInfo;
+    const bool warns = !document->diagnostics.empty() &&
+                       document->diagnostics.front().severity != profiler::Severity::kInfo;
     ImGui::SetCursorPos({left, start.y + px(5)});
     swatch(color);
     {
@@ -86,7 +86,7 @@ void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
     if (warns) {
         ImGui::SameLine(0, px(6));
         colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SetItemTooltip("%s", document->health.front().explanation.c_str());
+        ImGui::SetItemTooltip("%s", document->diagnostics.front().explanation.c_str());
     }
     ImGui::SetCursorPos({left, start.y + px(7) + ImGui::GetTextLineHeight()});
     dim_text(fit_to(second_line(*document), width - px(12)));

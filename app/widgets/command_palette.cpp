@@ -1,9 +1,9 @@
 #include "app/widgets/command_palette.h"
 
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <misc/cpp/imgui_stdlib.h>
 

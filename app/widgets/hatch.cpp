@@ -1,6 +1,6 @@
 #include "app/widgets/hatch.h"
 
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <cmath>
 
@@ -46,11 +46,11 @@ void draw_dots(ImDrawList* draw, ImVec2 a, ImVec2 b, ImU32 ink, float spacing) {
 
 }  // namespace
 
-void fill_role(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, profiler::Role role,
-               float alpha, float spacing) {
-    const ImU32 fill = role_color(role);
+void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                   profiler::Category category, float alpha, float spacing) {
+    const ImU32 fill = category_color(category);
     draw->AddRectFilled(upper_left, lower_right, with_alpha(fill, alpha));
-    const Hatch hatch = profiler::hatch_of(role);
+    const Hatch hatch = profiler::hatch_of(category);
     if (hatch == Hatch::kNone) return;
     const ImU32 ink = with_alpha(ink_on(fill), 0.26F * alpha);
     draw->PushClipRect(upper_left, lower_right, true);

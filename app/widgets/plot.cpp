@@ -1,6 +1,6 @@
 #include "app/widgets/plot.h"
 
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,10 +1,10 @@
 #include "app/widgets/text.h"
 
+#include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 #include "profiler/view/axis.h"
 
 #include <algorithm>
@@ -73,24 +73,24 @@ SwatchBox place_swatch() {
     ImGui::SameLine(0, px(6));
     return {corner, {corner.x + size, corner.y + size}};
 }
-float legend_item_width(profiler::Role role) {
+float legend_item_width(profiler::Category category) {
     return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
-           text_width(profiler::label_of(role));
+           text_width(profiler::label_of(category));
 }
 
 /// Its swatch and its name; whether it was clicked.
-bool legend_item(profiler::Role role, bool faded) {
-    const std::string_view label = profiler::label_of(role);
+bool legend_item(profiler::Category category, bool faded) {
+    const std::string_view label = profiler::label_of(category);
     const ImVec2 start = ImGui::GetCursorPos();
-    const ScopedId id(static_cast<int>(role));
-    const bool clicked =
-        ImGui::InvisibleButton("##role", {legend_item_width(role), ImGui::GetTextLineHeight()});
+    const ScopedId id(static_cast<int>(category));
+    const bool clicked = ImGui::InvisibleButton(
+        "##category", {legend_item_width(category), ImGui::GetTextLineHeight()});
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
     ImGui::SetCursorPos(start);
     ImGui::BeginGroup();
-    role_swatch(role, faded);
+    category_swatch(category, faded);
     colored_text(hovered || !faded ? palette().text : palette().dim, label);
     ImGui::EndGroup();
     return clicked;
@@ -103,9 +103,10 @@ void swatch(ImU32 color) {
     ImGui::GetWindowDrawList()->AddRectFilled(box.upper, box.lower, color, px(2));
 }
 
-void role_swatch(profiler::Role role, bool faded) {
+void category_swatch(profiler::Category category, bool faded) {
     const SwatchBox box = place_swatch();
-    fill_role(ImGui::GetWindowDrawList(), box.upper, box.lower, role, faded ? 0.3F : 1.0F, px(4));
+    fill_category(ImGui::GetWindowDrawList(), box.upper, box.lower, category, faded ? 0.3F : 1.0F,
+                  px(4));
 }
 
 float letter_badge_size() { return ImGui::GetTextLineHeight() + px(2); }
@@ -162,19 +163,20 @@ bool toggle_button(const char* label, bool on) {
     return ImGui::Button(label);
 }
 
-std::optional<profiler::Role> role_legend(std::span<const profiler::Role> roles,
-                                          std::optional<profiler::Role> picked, float width) {
-    std::optional<profiler::Role> clicked;
+std::optional<profiler::Category> category_legend(std::span<const profiler::Category> categories,
+                                                  std::optional<profiler::Category> picked,
+                                                  float width) {
+    std::optional<profiler::Category> clicked;
     const float start = ImGui::GetCursorPosX();
-    for (std::size_t i = 0; i < roles.size(); ++i) {
+    for (std::size_t i = 0; i < categories.size(); ++i) {
         if (i > 0) {
             ImGui::SameLine(0, px(12));
-            if (ImGui::GetCursorPosX() + legend_item_width(roles[i]) > start + width) {
+            if (ImGui::GetCursorPosX() + legend_item_width(categories[i]) > start + width) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (legend_item(roles[i], picked && *picked != roles[i])) clicked = roles[i];
+        if (legend_item(categories[i], picked && *picked != categories[i])) clicked = categories[i];
     }
     return clicked;
 }

@@ -30,8 +30,8 @@ std::string fit_path_to(std::string_view path, float width);
 
 /// A small filled square before a label.
 void swatch(ImU32 color);
-/// The same in a role's colour and pattern.
-void role_swatch(profiler::Role role, bool faded = false);
+/// The same in a category's colour and pattern.
+void category_swatch(profiler::Category category, bool faded = false);
 /// A swatch with a letter on it: A or B.
 void letter_badge(const char* letter, ImU32 color);
 /// The same at a place of one's choice, in the font in use; a square of letter_badge_size().
@@ -47,8 +47,9 @@ void help_marker(std::string_view explanation);
 
 /// Swatches and names side by side, on further lines where `width` is full; the one that was
 /// clicked. While one is `picked` out the others are pale.
-std::optional<profiler::Role> role_legend(std::span<const profiler::Role> roles,
-                                          std::optional<profiler::Role> picked, float width);
+std::optional<profiler::Category> category_legend(std::span<const profiler::Category> categories,
+                                                  std::optional<profiler::Category> picked,
+                                                  float width);
 
 /// A button that is lit while it is on; true when clicked.
 bool toggle_button(const char* label, bool on);

@@ -1,9 +1,9 @@
 #include "app/widgets/toasts.h"
 
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <fmt/format.h>
 

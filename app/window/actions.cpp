@@ -1,6 +1,6 @@
 #include "app/window/actions.h"
 
-#include "app/window/icons.h"
+#include "app/widgets/icons.h"
 #include "app/window/layout.h"
 #include "app/window/ui.h"
 

@@ -1,11 +1,11 @@
 #include "app/window/bars.h"
 
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
+#include "app/widgets/theme.h"
 #include "app/window/layout.h"
-#include "app/window/theme.h"
 #include "app/window/ui.h"
 #include "profiler/trace/units.h"
 
@@ -210,7 +210,7 @@ std::string describe_selection(const Selection& selection) {
     if (const auto& tensor = selection.tensor) {
         if (!text.empty()) text += "  ·  ";
         text += fmt::format("{}  {}  ·  {}", tensor->name,
-                            profiler::format_exact_bytes(tensor->size_bytes), tensor->scope);
+                            profiler::format_exact_bytes(tensor->size_bytes), tensor->module_path);
     }
     return text;
 }

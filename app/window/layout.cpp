@@ -1,6 +1,6 @@
 #include "app/window/layout.h"
 
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <fmt/format.h>
 #include <imgui_internal.h>

@@ -1,9 +1,9 @@
 #include "app/window/shell.h"
 
-#include "app/window/fonts.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/theme.h"
 #include "app/window/pixels.h"
-#include "app/window/theme.h"
-#include "app/window/wake.h"
+#include "app/workspace/wake.h"
 
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>

@@ -1,11 +1,11 @@
 #include "app/window/ui.h"
 
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/theme.h"
 #include "app/window/bars.h"
-#include "app/window/fonts.h"
-#include "app/window/icons.h"
-#include "app/window/theme.h"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "app/panels/panels.h"
+#include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/widgets/toasts.h"
 #include "app/window/actions.h"
 #include "app/window/layout_history.h"
-#include "app/window/settings.h"
-#include "app/workspace.h"
+#include "app/workspace/workspace.h"
 
 #include <filesystem>
 #include <optional>

@@ -63,7 +63,7 @@ private:
         require(writer_->finish(trace_));
         return ResultFrame{.path = request_.output_path};
     } catch (const profiler::Cancelled&) {
-        return cancellation(committed_ ? "The capture was cancelled." + kept_sentence()
+        return cancellation(committed_ ? "The capture was cancelled." + saved_sentence()
                                        : "The capture was cancelled; nothing was kept.");
     } catch (const FileError& error) {
         return failure(error.what());
@@ -71,7 +71,7 @@ private:
         return failure(
             "Out of memory while recording: the trace itself does not fit this machine's "
             "memory; record fewer --steps or fewer --layers." +
-                kept_sentence(),
+                saved_sentence(),
             ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
         if (profiler::is_out_of_memory(error)) {
@@ -80,7 +80,7 @@ private:
         const bool is_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
         return failure(fmt::format("{}: {}.{}",
                                    is_torch ? "torch refused the step" : "The capture failed",
-                                   first_line(error), kept_sentence()));
+                                   first_line(error), saved_sentence()));
     }
 
     void record(const models::Workload& workload) {
@@ -134,11 +134,11 @@ private:
             "smaller "
             "--batch or another --recipe.{}",
             workload.batch_size, workload.model.name, workload.recipe_name, where, asked,
-            kept_sentence());
+            saved_sentence());
     }
 
     /// What was committed before a failure or a cancel stays: nothing is lost.
-    std::string kept_sentence() const {
+    std::string saved_sentence() const {
         if (!committed_) return {};
         return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
     }

@@ -3,7 +3,7 @@
 #include "app/worker/job_answers.h"
 #include "models/config/cuda_support.h"
 #include "models/config/workload.h"
-#include "profiler/capture/meta_capture.h"
+#include "profiler/capture/meta/capture.h"
 #include "profiler/trace/trace_bytes.h"
 
 namespace app {

@@ -51,7 +51,7 @@ public:
             device, profiler::speed_sizes(device, /*has_tf32=*/false), callbacks);
         speed.device_name = profiler::processor_name();
         speed.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-        speed.num_processors = at::get_num_threads();
+        speed.sm_count = at::get_num_threads();
         return speed;
     }
     std::string memory_name() const override { return "the memory of this machine"; }
@@ -83,7 +83,7 @@ public:
         speed.device_name = device_.name;
         speed.compute_capability = models::to_text(device_.capability);
         speed.memory_bytes = device_.total_bytes;
-        speed.num_processors = device_.num_processors;
+        speed.sm_count = device_.sm_count;
         speed.l2_bytes = device_.l2_bytes;
         return speed;
     }

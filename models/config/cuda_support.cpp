@@ -19,7 +19,7 @@ Result<void> validate_precision(Precision precision, ComputeCapability capabilit
                          precision == Precision::kPureBf16;
     if (capability >= kAmpere || !(is_tf32 || is_bf16)) return {};
     return fail(
-        "The precision {} needs compute capability 8.0, and this card has {}, which multiplies no "
+        "The precision {} needs compute capability 8.0, and this GPU has {}, which multiplies no "
         "{} matrices: choose fp32 or fp16.",
         name_of(precision), to_text(capability), is_tf32 ? "tf32" : "bf16");
 }
@@ -37,7 +37,7 @@ Result<void> validate_fused_attention(const Workload& w, Attention backend,
     }
     if (!efficient && capability < kAmpere) {
         return fail(
-            "The attention '{}' needs compute capability 8.0, and this card has {}.{}: choose "
+            "The attention '{}' needs compute capability 8.0, and this GPU has {}.{}: choose "
             "attention=efficient.",
             name, capability.major, capability.minor);
     }

@@ -27,14 +27,14 @@ std::string to_text(ComputeCapability capability);  // "8.0", "12.0"
 Result<ComputeCapability> parse_compute_capability(std::string_view text);
 
 /// As `validate`, and that torch's CUDA kernels take the workload's types and sizes: bf16 and tf32
-/// want a card of their generation; the fused attention ops want that, 16 bits, and heads of their
+/// want a GPU of their generation; the fused attention ops want that, 16 bits, and heads of their
 /// size. One sentence on the first problem found.
 Result<void> validate_for_cuda(const Workload& workload, ComputeCapability capability);
 
 /// torch's default workspace of a cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB
 /// on compute capability 9.0 alone (ATen/cuda/CublasHandlePool.cpp; as in 2.11).
 int64_t cublas_workspace_bytes(ComputeCapability capability);
-/// Whether that is the size of some card's.
+/// Whether that is the size of some GPU's.
 bool is_cublas_workspace_bytes(int64_t bytes);
 inline constexpr int64_t kCublasLtWorkspaceBytes = 1 << 20;  // of a stream, beside cuBLAS's
 

@@ -267,7 +267,7 @@ nlohmann::json to_json(const Workload& w) {
     return {{"model", model_to_json(w.model)},
             {"head", name_of(w.head)},
             {"recipe_name", w.recipe_name},
-            {"recipe", to_text(mix_of(w))},
+            {"recipe", to_text(layer_recipes_of(w))},
             {"precision", name_of(w.precision)},
             {"batch_size", w.batch_size},
             {"seq_len", w.seq_len},
@@ -282,10 +282,10 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
         w.model = model_from_json(json.at("model"));
         w.head = enum_from_json<Head>(json, "head", kHeadNames);
         json.at("recipe_name").get_to(w.recipe_name);
-        auto mix = parse_recipe_mix(json.at("recipe").get_ref<const std::string&>());
-        if (!mix) return tl::unexpected(mix.error());
-        w.recipe = mix->recipe;
-        w.layer_recipes = std::move(mix->layers);
+        auto layer_recipes = parse_layer_recipes(json.at("recipe").get_ref<const std::string&>());
+        if (!layer_recipes) return tl::unexpected(layer_recipes.error());
+        w.recipe = layer_recipes->recipe;
+        w.layer_recipes = std::move(layer_recipes->layers);
         w.precision = enum_from_json<Precision>(json, "precision", kPrecisionNames);
         w.batch_size = integer_from_json(json, "batch_size");
         w.seq_len = integer_from_json(json, "seq_len");
@@ -302,33 +302,35 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
 }
 
 Result<Workload> with_recipe(Workload workload, std::string_view recipe) {
-    auto mix = parse_recipe_mix(recipe);
-    if (!mix) return tl::unexpected(mix.error());
-    workload = with_recipe(std::move(workload), std::move(*mix));
+    auto layer_recipes = parse_layer_recipes(recipe);
+    if (!layer_recipes) return tl::unexpected(layer_recipes.error());
+    workload = with_recipe(std::move(workload), std::move(*layer_recipes));
     workload.recipe_name = recipe;
     return workload;
 }
 
-Workload with_recipe(Workload workload, RecipeMix mix) {
-    workload.recipe_name = to_text(mix);
-    workload.recipe = mix.recipe;
-    workload.layer_recipes = std::move(mix.layers);
+Workload with_recipe(Workload workload, LayerRecipes layer_recipes) {
+    workload.recipe_name = to_text(layer_recipes);
+    workload.recipe = layer_recipes.recipe;
+    workload.layer_recipes = std::move(layer_recipes.layers);
     return workload;
 }
 
-RecipeMix mix_of(const Workload& workload) { return {workload.recipe, workload.layer_recipes}; }
+LayerRecipes layer_recipes_of(const Workload& workload) {
+    return {workload.recipe, workload.layer_recipes};
+}
 
 Workload workload_of_layer(const Workload& workload, int64_t layer) {
     Workload uniform = workload;
-    uniform.recipe = recipe_of_layer(mix_of(workload), layer);
+    uniform.recipe = recipe_of_layer(layer_recipes_of(workload), layer);
     uniform.layer_recipes.clear();
     return uniform;
 }
 
 std::vector<Recipe> recipes_in(const Workload& workload) {
     std::vector<Recipe> recipes{workload.recipe};
-    for (const LayerRecipe& one : workload.layer_recipes) {
-        const Recipe recipe = recipe_of_layer(mix_of(workload), one.first_layer);
+    for (const RecipeRange& one : workload.layer_recipes) {
+        const Recipe recipe = recipe_of_layer(layer_recipes_of(workload), one.first_layer);
         if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
             recipes.push_back(recipe);
         }

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "models/config/layer_recipes.h"
 #include "models/config/model_config.h"
 #include "models/config/precision.h"
-#include "models/config/recipe_mix.h"
 #include "models/config/result.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -27,7 +27,7 @@ struct Workload {
     Head head = Head::kLayers;
     std::string recipe_name = "original";    // as the user gave it
     Recipe recipe;                           // of what is outside the layers, and of most layers
-    std::vector<LayerRecipe> layer_recipes;  // of the others; canonical, as in RecipeMix
+    std::vector<RecipeRange> layer_recipes;  // of the others; canonical, as in LayerRecipes
     Precision precision = Precision::kFp32;
     int64_t batch_size = 8;  // B
     int64_t seq_len = 512;   // S
@@ -53,9 +53,9 @@ Result<Workload> workload_from_json(const nlohmann::json& json);
 
 /// The same step with another recipe, or one for each layer. Errors: as parse_recipe_mix.
 Result<Workload> with_recipe(Workload workload, std::string_view recipe);
-Workload with_recipe(Workload workload, RecipeMix mix);  // named by its canonical text
+Workload with_recipe(Workload workload, LayerRecipes layer_recipes);  // named by its canonical text
 
-RecipeMix mix_of(const Workload& workload);
+LayerRecipes layer_recipes_of(const Workload& workload);
 /// The step of whose layers all have the recipe of this one.
 Workload workload_of_layer(const Workload& workload, int64_t layer);
 /// That of what is outside the layers first, then those of layers, each once.

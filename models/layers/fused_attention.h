@@ -18,7 +18,7 @@ struct FusedAttentionOptions {
 
 struct FusedAttention {
     at::Tensor out;        // [B, A, S, D], a view of [B, S, A, D]
-    at::Tensor logsumexp;  // kept for backward
+    at::Tensor logsumexp;  // saved for backward
 };
 
 /// query, key and value [B, A, S, D] as transposed views of [B, S, A, D]: dense ones would make

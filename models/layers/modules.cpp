@@ -1,6 +1,6 @@
 #include "models/layers/modules.h"
 
-#include "models/observer.h"
+#include "models/observer/observer.h"
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
@@ -19,28 +19,28 @@
 
 namespace models {
 
-Linear::Linear(ParameterStore& store, const std::string& prefix, std::string scope,
+Linear::Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
                int64_t in_features, int64_t out_features)
-    : scope_(std::move(scope)),
-      weight_(store.add_normal(prefix + scope_ + ".weight", {out_features, in_features})),
-      bias_(store.add_constant(prefix + scope_ + ".bias", {out_features}, 0)) {}
+    : module_path_(std::move(module_path)),
+      weight_(store.add_normal(prefix + module_path_ + ".weight", {out_features, in_features})),
+      bias_(store.add_constant(prefix + module_path_ + ".bias", {out_features}, 0)) {}
 
 Tensor Linear::operator()(const Tensor& x) const {
-    const Scope scope(scope_);
+    const ModuleScope module_path(module_path_);
     return at::linear(x, weight_, bias_);
 }
 
 LayerNormModule::LayerNormModule(ParameterStore& store, const std::string& prefix,
-                                 std::string scope, const Workload& workload)
-    : scope_(std::move(scope)),
-      name_(prefix + scope_),
+                                 std::string module_path, const Workload& workload)
+    : module_path_(std::move(module_path)),
+      name_(prefix + module_path_),
       variant_(workload.recipe.layer_norm),
       eps_(workload.model.layer_norm_eps),
       gamma_(store.add_constant(name_ + ".weight", {workload.model.hidden_size}, 1)),
       beta_(store.add_constant(name_ + ".bias", {workload.model.hidden_size}, 0)) {}
 
 Tensor LayerNormModule::operator()(const Tensor& x) const {
-    const Scope scope(scope_);
+    const ModuleScope module_path(module_path_);
     if (variant_ == LayerNorm::kFromOutput) {
         return ops::inplace_layer_norm(x, gamma_, beta_, eps_, save_);
     }
@@ -67,9 +67,9 @@ void LayerNormModule::refresh() {
     save_ = save;
 }
 
-DropoutModule::DropoutModule(std::string scope, const Workload& workload, double p, int64_t layer,
-                             DropoutSite site)
-    : scope_(std::move(scope)),
+DropoutModule::DropoutModule(std::string module_path, const Workload& workload, double p,
+                             int64_t layer, DropoutSite site)
+    : module_path_(std::move(module_path)),
       p_(p),
       variant_(workload.recipe.dropout),
       mask_kind_(mask_kind(workload.recipe.masks)),
@@ -79,7 +79,7 @@ DropoutModule::DropoutModule(std::string scope, const Workload& workload, double
 
 Tensor DropoutModule::operator()(const Tensor& x, const ForwardContext& context) const {
     if (p_ == 0) return x;
-    const Scope scope(scope_);
+    const ModuleScope module_path(module_path_);
     if (variant_ == Dropout::kTempo) return ops::dropout(x, spec(context));
     auto [y, keep_mask] = at::native_dropout(x, p_, true);
     name_tensor(keep_mask, "keep_mask");

@@ -33,17 +33,17 @@ enum class DropoutSite : uint32_t {
 
 class Linear {
 public:
-    Linear(ParameterStore& store, const std::string& prefix, std::string scope, int64_t in_features,
-           int64_t out_features);
+    Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
+           int64_t in_features, int64_t out_features);
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
 
     const Tensor& weight() const { return weight_; }
     const Tensor& bias() const { return bias_; }
-    const std::string& scope() const { return scope_; }
+    const std::string& module_path() const { return module_path_; }
 
 private:
-    std::string scope_;
+    std::string module_path_;
     Tensor weight_;  // [out, in]
     Tensor bias_;    // [out]
 };
@@ -51,7 +51,7 @@ private:
 /// LayerNorm in the variant of the recipe.
 class LayerNormModule {
 public:
-    LayerNormModule(ParameterStore& store, const std::string& prefix, std::string scope,
+    LayerNormModule(ParameterStore& store, const std::string& prefix, std::string module_path,
                     const Workload& workload);
     Tensor operator()(const Tensor& x) const;
 
@@ -60,7 +60,7 @@ public:
     void refresh();
 
 private:
-    std::string scope_;
+    std::string module_path_;
     std::string name_;
     LayerNorm variant_;
     double eps_;
@@ -72,7 +72,7 @@ private:
 /// Dropout at one site of one layer; the identity when p is 0.
 class DropoutModule {
 public:
-    DropoutModule(std::string scope, const Workload& workload, double p, int64_t layer,
+    DropoutModule(std::string module_path, const Workload& workload, double p, int64_t layer,
                   DropoutSite site);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;
 
@@ -81,7 +81,7 @@ public:
     double p() const { return p_; }
 
 private:
-    std::string scope_;
+    std::string module_path_;
     double p_;
     Dropout variant_;
     kernels::MaskKind mask_kind_;

@@ -1,7 +1,7 @@
 #include "models/layers/transformer_layer.h"
 
 #include "models/layers/fused_attention.h"
-#include "models/observer.h"
+#include "models/observer/observer.h"
 
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_unsafe_view.h>
@@ -68,14 +68,14 @@ Tensor merge_heads(const Tensor& context) {
 
 SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
                              const Workload& workload, int64_t layer)
-    : scope_(names_of(workload.model.family).attention),
+    : module_path_(names_of(workload.model.family).attention),
       model_(workload.model),
       variant_(workload.recipe.attention),
       fp32_softmax_(is_autocast(workload.precision)),
       dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
                DropoutSite::kAttention) {
     const int64_t hidden = model_.hidden_size;
-    const std::string inner = prefix + scope_ + ".";
+    const std::string inner = prefix + module_path_ + ".";
     if (model_.family == Family::kGpt2) {
         projections_.emplace_back(store, inner, "c_attn", hidden, 3 * hidden);
         return;
@@ -86,7 +86,7 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context) const {
-    const Scope scope(scope_);
+    const ModuleScope module_path(module_path_);
     switch (variant_) {
         case Attention::kMaterialized:
             return materialized(project(x), context);
@@ -125,7 +125,7 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
 
     Tensor scores;  // [B*A, S, S]
     {
-        const Scope scope("scores");
+        const ModuleScope module_path("scores");
         scores = at::bmm(query, key.transpose(1, 2));
         scores.mul_(1.0 / std::sqrt(static_cast<double>(model_.head_dim())));
         if (context.additive_mask) {
@@ -139,14 +139,14 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
     }
     Tensor probs;  // [B*A, S, S]
     {
-        const Scope scope("softmax");
+        const ModuleScope module_path("softmax");
         probs = softmax(scores);
         name_tensor(probs, "attention_probs");
     }
     scores.reset();
     const Tensor dropped = dropout_(probs, context);  // [B*A, S, S]
     if (dropout_.p() > 0) name_tensor(dropped, "dropped_probs");
-    const Scope scope("context");
+    const ModuleScope module_path("context");
     return merge_heads(at::bmm(dropped, value).view(by_head));  // [B, S, H]
 }
 
@@ -163,11 +163,11 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
 
     Tensor scores;  // [B*A, S, S]
     {
-        const Scope scope("scores");
+        const ModuleScope module_path("scores");
         scores = at::bmm(query, key.transpose(1, 2));
         if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
-    const Scope scope("core");
+    const ModuleScope module_path("core");
     const Tensor merged =
         ops::attention_core(scores, value, context.additive_mask,
                             {.scale = 1.0 / std::sqrt(static_cast<double>(model_.head_dim())),
@@ -178,7 +178,7 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
 }
 
 Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) const {
-    const Scope scope(kAttentionNames[static_cast<std::size_t>(variant_)]);
+    const ModuleScope module_path(kAttentionNames[static_cast<std::size_t>(variant_)]);
     const FusedAttention attention = fused_attention(variant_, heads.query, heads.key, heads.value,
                                                      {.additive_mask = context.additive_mask,
                                                       .causal = model_.family == Family::kGpt2,
@@ -201,27 +201,28 @@ Tensor SelfAttention::softmax(const Tensor& scores) const {
 // ---- layer -----------------------------------------------------------------------------------
 
 TransformerLayer::TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index)
-    : scope_(layer_name(workload, index)),
+    : module_path_(layer_name(workload, index)),
       workload_(workload),
-      attention_(store, scope_ + ".", workload, index),
-      attention_output_(store, scope_ + ".", names_of(workload.model.family).attention_output,
+      attention_(store, module_path_ + ".", workload, index),
+      attention_output_(store, module_path_ + ".", names_of(workload.model.family).attention_output,
                         workload.model.hidden_size, workload.model.hidden_size),
       attention_dropout_(names_of(workload.model.family).attention_dropout, workload,
                          workload.model.hidden_dropout_p, index, DropoutSite::kAttentionOutput),
-      attention_norm_(store, scope_ + ".", names_of(workload.model.family).attention_norm,
+      attention_norm_(store, module_path_ + ".", names_of(workload.model.family).attention_norm,
                       workload),
-      up_(store, scope_ + ".", names_of(workload.model.family).up, workload.model.hidden_size,
+      up_(store, module_path_ + ".", names_of(workload.model.family).up, workload.model.hidden_size,
           workload.model.intermediate_size),
       inner_dropout_("intermediate.dropout", workload, workload.model.hidden_dropout_p, index,
                      DropoutSite::kFeedForward),
-      down_(store, scope_ + ".", names_of(workload.model.family).down,
+      down_(store, module_path_ + ".", names_of(workload.model.family).down,
             workload.model.intermediate_size, workload.model.hidden_size),
       output_dropout_(names_of(workload.model.family).output_dropout, workload,
                       workload.model.hidden_dropout_p, index, DropoutSite::kOutput),
-      output_norm_(store, scope_ + ".", names_of(workload.model.family).output_norm, workload) {}
+      output_norm_(store, module_path_ + ".", names_of(workload.model.family).output_norm,
+                   workload) {}
 
 Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& context) const {
-    const RootScope scope(scope_);
+    const RootModuleScope module_path(module_path_);
     return workload_.model.family == Family::kGpt2 ? pre_norm(x, context) : post_norm(x, context);
 }
 
@@ -265,12 +266,12 @@ Tensor TransformerLayer::feed_forward(const Tensor& x, const ForwardContext& con
     name_tensor(f, "gelu_input");
     if (workload_.recipe.gelu == Gelu::kRecompute &&
         workload_.model.family != Family::kSubstation) {
-        const Scope scope(down_.scope());
+        const ModuleScope module_path(down_.module_path());
         f = ops::gelu_linear(f, down_.weight(), down_.bias(),
                              workload_.model.family == Family::kGpt2);
     } else {
         {
-            const Scope scope(names_of(workload_.model.family).activation);
+            const ModuleScope module_path(names_of(workload_.model.family).activation);
             f = activation(f, workload_);
             name_tensor(f, "gelu_output");
         }

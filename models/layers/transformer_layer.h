@@ -26,7 +26,7 @@ private:
     Tensor fused(const Heads& heads, const ForwardContext& context) const;
     Tensor softmax(const Tensor& scores) const;
 
-    std::string scope_;  // "attention.self" or "attn"
+    std::string module_path_;  // "attention.self" or "attn"
     ModelConfig model_;
     Attention variant_;
     bool fp32_softmax_;  // autocast computes softmax in fp32 (on CUDA by its own list)
@@ -41,7 +41,7 @@ public:
     TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
     void refresh();
-    const std::string& scope() const { return scope_; }
+    const std::string& module_path() const { return module_path_; }
     Checkpoint checkpoint() const { return workload_.recipe.checkpoint; }
 
 private:
@@ -49,7 +49,7 @@ private:
     Tensor pre_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
 
-    std::string scope_;  // "encoder.layer.3" or "h.3"
+    std::string module_path_;  // "encoder.layer.3" or "h.3"
     Workload workload_;
     SelfAttention attention_;
     Linear attention_output_;

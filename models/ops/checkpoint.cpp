@@ -1,7 +1,7 @@
 #include "models/ops/checkpoint.h"
 
-#include "models/autocast_scope.h"
-#include "models/observer.h"
+#include "models/autocast/autocast_scope.h"
+#include "models/observer/observer.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
@@ -58,7 +58,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 }  // namespace
 
-Tensor checkpoint(const std::string& scope, std::function<Tensor(const Tensor&)> run,
+Tensor checkpoint(const std::string& module_path, std::function<Tensor(const Tensor&)> run,
                   const Tensor& x) {
     TORCH_CHECK(!at::GradMode::is_enabled() || x.requires_grad(),
                 "tempo: checkpoint needs an x that requires grad, or its parameters would silently "
@@ -67,7 +67,7 @@ Tensor checkpoint(const std::string& scope, std::function<Tensor(const Tensor&)>
     rerun->run = std::move(run);
     rerun->autocast_dtype = AutocastScope::current(x.device().type());
     // Not a dispatcher op, so it announces itself, with the number that its node is about to get.
-    const RootScope charged(scope);
+    const RootModuleScope charged(module_path);
     at::RecordFunction record(at::RecordScope::FUNCTION);
     if (record.isActive()) {
         record.before("tempo::checkpoint", static_cast<int64_t>(at::sequence_number::peek()));

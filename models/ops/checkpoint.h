@@ -15,7 +15,7 @@ namespace models::ops {
 /// Requires x to require grad (the limit of every re-entrant checkpoint). Autocast is restored.
 /// Memory   keeps x; backward holds what `run` would have kept, for this call only.
 /// Source   Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174.
-at::Tensor checkpoint(const std::string& scope, std::function<at::Tensor(const at::Tensor&)> run,
-                      const at::Tensor& x);
+at::Tensor checkpoint(const std::string& module_path,
+                      std::function<at::Tensor(const at::Tensor&)> run, const at::Tensor& x);
 
 }  // namespace models::ops

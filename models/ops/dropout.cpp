@@ -1,4 +1,4 @@
-#include "models/observer.h"
+#include "models/observer/observer.h"
 #include "models/ops/dropout_kernels.h"
 #include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"

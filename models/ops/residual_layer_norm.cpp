@@ -1,6 +1,6 @@
 #include "models/ops/residual_layer_norm_kernels.h"
 
-#include "models/observer.h"
+#include "models/observer/observer.h"
 #include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 

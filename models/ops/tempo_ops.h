@@ -8,7 +8,7 @@
 #include <optional>
 
 /// Tempo's ops as differentiable functions of torch tensors, also reachable as `torch.ops.tempo.*`.
-/// Each keeps for backward exactly the tensors that its comment lists.
+/// Each saves for backward exactly the tensors that its comment lists.
 /// Source   Andoorveedu et al., "Tempo", NeurIPS 2022, arXiv 2210.10246.
 /// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on CPU, Meta
 ///          and, with tempo_ops_cuda loaded, CUDA.

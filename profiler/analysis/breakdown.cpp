@@ -20,11 +20,13 @@ struct Place {
 /// Maps scopes, and tensors named after modules, to the layer or the part of the model they lie in.
 class Places {
 public:
-    explicit Places(const Trace& trace) : trace_(trace), place_of_scope_(trace.scopes.size()) {
+    explicit Places(const Trace& trace)
+        : trace_(trace), place_of_module_path_(trace.module_paths.size()) {
         mark_layer_ancestors();
-        for (std::size_t i = 0; i < trace.scopes.size(); ++i) {
-            scope_of_path_.emplace(trace.text(trace.scopes.get<&Scope::path>(Id<Scope>(i))), i);
-            place_of_scope_[i] = find_place(i);
+        for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
+            module_path_ids_.emplace(
+                trace.text(trace.module_paths.get<&ModulePath::path>(Id<ModulePath>(i))), i);
+            place_of_module_path_[i] = find_place(i);
         }
     }
 
@@ -33,12 +35,13 @@ public:
     Place of(Id<Op> op, std::string_view tensor_name) const {
         for (std::size_t dot = tensor_name.rfind('.'); dot != std::string_view::npos && dot > 0;
              dot = tensor_name.rfind('.', dot - 1)) {
-            const auto scope = scope_of_path_.find(tensor_name.substr(0, dot));
-            if (scope != scope_of_path_.end()) return place_of_scope_[scope->second];
+            const auto module_path = module_path_ids_.find(tensor_name.substr(0, dot));
+            if (module_path != module_path_ids_.end())
+                return place_of_module_path_[module_path->second];
         }
         for (; op.valid(); op = trace_.ops.get<&Op::parent>(op)) {
-            if (const auto scope = scope_of(op); scope.valid())
-                return place_of_scope_[scope.index()];
+            if (const auto module_path = module_path_of(op); module_path.valid())
+                return place_of_module_path_[module_path.index()];
         }
         return {.name = "outside the model"};
     }
@@ -53,24 +56,26 @@ public:
     }
 
 private:
-    Id<Scope> parent_of(std::size_t scope) const {
-        const Id<Scope> parent = trace_.scopes.get<&Scope::parent>(Id<Scope>(scope));
-        return parent.valid() && parent.index() < scope ? parent : Id<Scope>();  // never a cycle
+    Id<ModulePath> parent_of(std::size_t module_path) const {
+        const Id<ModulePath> parent =
+            trace_.module_paths.get<&ModulePath::parent>(Id<ModulePath>(module_path));
+        return parent.valid() && parent.index() < module_path ? parent
+                                                              : Id<ModulePath>();  // never a cycle
     }
-    int64_t layer_of(std::size_t scope) const {
-        return trace_.scopes.get<&Scope::layer>(Id<Scope>(scope));
+    int64_t layer_of(std::size_t module_path) const {
+        return trace_.module_paths.get<&ModulePath::layer>(Id<ModulePath>(module_path));
     }
-    Id<Scope> scope_of(Id<Op> op) const {
-        const Id<Scope> scope = trace_.ops.get<&Op::scope>(op);
-        if (scope.valid()) return scope;
+    Id<ModulePath> module_path_of(Id<Op> op) const {
+        const Id<ModulePath> module_path = trace_.ops.get<&Op::module_path>(op);
+        if (module_path.valid()) return module_path;
         const Id<Op> forward = trace_.ops.get<&Op::forward>(op);
-        return forward.valid() ? trace_.ops.get<&Op::scope>(forward) : Id<Scope>();
+        return forward.valid() ? trace_.ops.get<&Op::module_path>(forward) : Id<ModulePath>();
     }
 
     /// "encoder" holds all layers: it is not a place of its own, and its other children are.
     void mark_layer_ancestors() {
-        is_above_layers_.assign(trace_.scopes.size(), false);
-        for (std::size_t i = 0; i < trace_.scopes.size(); ++i) {
+        is_above_layers_.assign(trace_.module_paths.size(), false);
+        for (std::size_t i = 0; i < trace_.module_paths.size(); ++i) {
             if (layer_of(i) < 0) continue;
             for (auto up = parent_of(i); up.valid(); up = parent_of(up.index())) {
                 if (layer_of(up.index()) < 0) is_above_layers_[up.index()] = true;
@@ -80,22 +85,23 @@ private:
 
     /// The topmost scope that is part of the same layer, or, outside of layers, the topmost that
     /// does not hold layers itself.
-    Place find_place(std::size_t scope) const {
-        const int64_t layer = layer_of(scope);
-        std::size_t top = scope;
+    Place find_place(std::size_t module_path) const {
+        const int64_t layer = layer_of(module_path);
+        std::size_t top = module_path;
         for (auto up = parent_of(top); up.valid(); up = parent_of(top)) {
             const bool belongs =
                 layer >= 0 ? layer_of(up.index()) == layer : !is_above_layers_[up.index()];
             if (!belongs) break;
             top = up.index();
         }
-        return {trace_.text(trace_.scopes.get<&Scope::path>(Id<Scope>(top))), layer};
+        return {trace_.text(trace_.module_paths.get<&ModulePath::path>(Id<ModulePath>(top))),
+                layer};
     }
 
     const Trace& trace_;
     std::vector<bool> is_above_layers_;
-    std::vector<Place> place_of_scope_;
-    std::unordered_map<std::string_view, std::size_t> scope_of_path_;
+    std::vector<Place> place_of_module_path_;
+    std::unordered_map<std::string_view, std::size_t> module_path_ids_;
 };
 
 std::string_view op_name(const Trace& trace, Id<Op> op) {
@@ -113,13 +119,13 @@ public:
     Grouping(const Trace& trace, GroupBy by)
         : trace_(trace), by_(by), places_(trace), storage_names_(names_of_storages(trace)) {}
 
-    Group of(const Allocation& allocation, Role role) const {
+    Group of(const Allocation& allocation, Category category) const {
         const std::string_view tensor =
             allocation.storage.valid() ? trace_.text(storage_names_[allocation.storage.index()])
                                        : std::string_view();
         switch (by_) {
             case GroupBy::kClass:
-                return {std::string(name_of(role))};
+                return {std::string(name_of(category))};
             case GroupBy::kOp:
                 return {std::string(op_name(trace_, allocation.op))};
             case GroupBy::kLayer: {
@@ -156,16 +162,16 @@ std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak,
     std::unordered_map<std::string, std::size_t> index_of_name;
     for (const Id<Allocation> id : peak.live) {
         const Allocation allocation = trace.allocations[id];
-        const Role role = allocation.storage.valid()
-                              ? trace.storages.get<&Storage::role>(allocation.storage)
-                              : Role::kUnknown;
-        const Group group = grouping.of(allocation, role);
+        const Category category = allocation.storage.valid()
+                                      ? trace.storages.get<&Storage::category>(allocation.storage)
+                                      : Category::kUnknown;
+        const Group group = grouping.of(allocation, category);
         const auto [found, is_new] = index_of_name.try_emplace(group.name, entries.size());
         if (is_new) entries.push_back({{.name = group.name}, group.layer});
         BreakdownRow& row = entries[found->second].row;
         row.size_bytes += allocation.requested_bytes;
         row.count += 1;
-        row.by_role[static_cast<std::size_t>(role)] += allocation.requested_bytes;
+        row.by_category[static_cast<std::size_t>(category)] += allocation.requested_bytes;
     }
 
     // Layers keep their order and stand before what is outside of them; the rest by size.

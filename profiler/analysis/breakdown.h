@@ -22,7 +22,7 @@ struct BreakdownRow {
     std::string name;  // "activation"; "encoder.layer.3"; "aten::_softmax"; "attention_probs"
     int64_t size_bytes = 0;
     int64_t count = 0;  // allocations
-    RoleBytes by_role{};
+    CategoryBytes by_category{};
 };
 
 /// Rows by size, largest first (layers in their order). Their sum is peak.allocated_bytes.

@@ -224,7 +224,7 @@ std::string missing_reason(const Workload& w, bool on_cpu) {
         return "with checkpoint=sqrt a layer keeps something only at the start of a segment";
     }
     if (recipe.attention == Attention::kEfficient || recipe.attention == Attention::kCudnn) {
-        return "what the efficient and cuDNN attention keep depends on the card";
+        return "what the efficient and cuDNN attention keep depends on the GPU";
     }
     if (recipe.attention == Attention::kFlash && w.model.attention_dropout_p > 0) {
         return on_cpu ? "flash attention has no dropout on the CPU"

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
-#include "profiler/analysis/health.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
@@ -31,9 +31,9 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.batch_size = trace.run().batch_size;
     column.peak_allocated_bytes = peak.allocated_bytes;
     column.peak_reserved_bytes = peak.reserved_bytes;
-    column.peak_by_role = peak.by_role;
+    column.peak_by_category = peak.by_category;
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
-    column.kept_bytes = build_ledger(trace).total_bytes;
+    column.saved_bytes = build_ledger(trace).total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size());
     std::vector<int64_t> times_ns;  // a trace that knows only the order of events has none
     const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
@@ -70,7 +70,7 @@ void take_sweep(ComparisonColumn& column, const Trace& trace) {
 bool describes_same_run(const Draft& draft, const NamedTrace& named,
                         std::optional<models::Workload> workload) {
     if (!draft.workload || !workload ||
-        models::mix_of(*draft.workload) != models::mix_of(*workload)) {
+        models::layer_recipes_of(*draft.workload) != models::layer_recipes_of(*workload)) {
         return false;
     }
     const bool has_sweep = !named.trace->sweep_points.empty();

@@ -25,8 +25,8 @@ struct ComparisonColumn {
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
-    int64_t kept_bytes = 0;               // the ledger's total: from forward to backward
-    RoleBytes peak_by_role{};
+    int64_t saved_bytes = 0;              // the ledger's total: from forward to backward
+    CategoryBytes peak_by_category{};
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t fastest_step_ns = 0;
     int64_t slowest_step_ns = 0;

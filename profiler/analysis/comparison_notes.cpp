@@ -43,12 +43,12 @@ std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColu
 }
 
 /// Where the peak lies outside forward and backward (in a small step's optimizer), what a recipe
-/// saves shows in the kept bytes alone, and in a larger batch.
-std::string change_in_kept(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+/// saves shows in the saved bytes alone, and in a larger batch.
+std::string change_in_saved(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.peak_allocated_bytes != baseline.peak_allocated_bytes) return {};
-    if (baseline.kept_bytes <= 0 || column.kept_bytes == baseline.kept_bytes) return {};
+    if (baseline.saved_bytes <= 0 || column.saved_bytes == baseline.saved_bytes) return {};
     const double ratio =
-        static_cast<double>(column.kept_bytes) / static_cast<double>(baseline.kept_bytes);
+        static_cast<double>(column.saved_bytes) / static_cast<double>(baseline.saved_bytes);
     return fmt::format("keeps {} {} from forward to backward", format_percent(std::abs(1 - ratio)),
                        ratio <= 1 ? "less" : "more");
 }
@@ -138,7 +138,7 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
 std::string quote(const std::vector<ComparisonColumn>& columns) {
     // The smallest peak; of equal ones the least that is kept, then the fastest.
     const auto rank = [](const ComparisonColumn& c) {
-        return std::tuple(c.peak_allocated_bytes, c.kept_bytes, -c.sequences_per_s);
+        return std::tuple(c.peak_allocated_bytes, c.saved_bytes, -c.sequences_per_s);
     };
     const ComparisonColumn* best = nullptr;
     for (std::size_t i = 1; i < columns.size(); ++i) {
@@ -149,7 +149,7 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
     if (!best || columns.front().peak_allocated_bytes == 0) return {};
     const ComparisonColumn& baseline = columns.front();
     std::vector<std::string> parts{change_in_memory(*best, baseline)};
-    for (auto& part : {change_in_kept(*best, baseline), change_in_batch(*best, baseline),
+    for (auto& part : {change_in_saved(*best, baseline), change_in_batch(*best, baseline),
                        change_in_speed(*best, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }

@@ -43,14 +43,14 @@ bool is_kept(const Trace& trace, const Save& save, const Moment& moment) {
     return !phase.valid() || phase == moment.forward || phase == moment.loss;
 }
 
-bool is_step_data(Role role) {
-    return role == Role::kParameter || role == Role::kGradient || role == Role::kOptimizerState ||
-           role == Role::kInput;
+bool is_step_data(Category category) {
+    return category == Category::kParameter || category == Category::kGradient ||
+           category == Category::kOptimizerState || category == Category::kInput;
 }
 
-bool lies_in(std::string_view scope, std::string_view wanted) {
-    if (wanted.empty() || scope == wanted) return true;
-    return scope.starts_with(wanted) && scope[wanted.size()] == '.';
+bool lies_in(std::string_view module_path, std::string_view wanted) {
+    if (wanted.empty() || module_path == wanted) return true;
+    return module_path.starts_with(wanted) && module_path[wanted.size()] == '.';
 }
 
 LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock) {
@@ -59,7 +59,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
     row.storage = save.storage;
     row.allocation = storage.allocation;
     row.size_bytes = storage.size_bytes;
-    row.role = storage.role;
+    row.category = storage.category;
     if (save.tensor.valid()) {
         const Tensor tensor = trace.tensors[save.tensor];
         row.tensor = trace.text(tensor.name);
@@ -72,10 +72,10 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
         const Op op = trace.ops[save.op];
         row.op = trace.text(op.name);
         row.saved_ns = op.start_ns;
-        if (op.scope.valid()) {
-            const Scope scope = trace.scopes[op.scope];
-            row.scope = trace.text(scope.path);
-            row.layer = scope.layer;
+        if (op.module_path.valid()) {
+            const ModulePath module_path = trace.module_paths[op.module_path];
+            row.module_path = trace.text(module_path.path);
+            row.layer = module_path.layer;
         }
     }
     return row;
@@ -85,7 +85,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
     constexpr int32_t kNoRow = -1;
-    constexpr int64_t kStillKept = INT64_MAX;
+    constexpr int64_t kStillSaved = INT64_MAX;
     const Moment moment = begin_of_last_backward(trace);
     const EventClock clock(trace);
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
@@ -95,7 +95,7 @@ Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
         const Save save = trace.saves[Id<Save>(i)];
         if (!save.storage.valid() || !is_kept(trace, save, moment)) continue;
         if (!options.include_all &&
-            is_step_data(trace.storages.get<&Storage::role>(save.storage))) {
+            is_step_data(trace.storages.get<&Storage::category>(save.storage))) {
             continue;
         }
         int32_t& index = row_of_storage[save.storage.index()];
@@ -107,13 +107,13 @@ Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
         if (save.op.valid()) row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
         // Kept until the last of its keepers lets go.
         row.released_event = std::max(row.released_event,
-                                      save.released_event < 0 ? kStillKept : save.released_event);
+                                      save.released_event < 0 ? kStillSaved : save.released_event);
     }
 
     Ledger ledger;
     for (LedgerRow& row : rows) {
-        if (!lies_in(row.scope, options.scope)) continue;
-        if (row.released_event == kStillKept) {
+        if (!lies_in(row.module_path, options.module_path)) continue;
+        if (row.released_event == kStillSaved) {
             row.released_event = -1;
         } else {
             row.released_ns = clock.time_of(row.released_event);

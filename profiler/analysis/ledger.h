@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Every tensor that autograd keeps for backward: who saved it, shape, dtype, bytes.
+/// Every tensor that autograd saves for backward: who saved it, shape, dtype, bytes.
 ///
 /// Each storage stands once. Its `scope` is that of the first op that keeps it, so that a middle
 /// layer of a stack equals the closed forms whatever the recipe; at the ends a layer's input or
@@ -17,12 +17,12 @@
 namespace profiler {
 
 struct LedgerRow {
-    std::string_view scope;   // "encoder.layer.1.attention.self"
-    std::string_view op;      // the first op that keeps it: "aten::bmm"
-    std::string_view tensor;  // "query"
-    std::string_view shape;   // "[128, 512, 64]"
+    std::string_view module_path;  // "encoder.layer.1.attention.self"
+    std::string_view op;           // the first op that keeps it: "aten::bmm"
+    std::string_view tensor;       // "query"
+    std::string_view shape;        // "[128, 512, 64]"
     DType dtype = DType::kOther;
-    Role role = Role::kUnknown;
+    Category category = Category::kUnknown;
     int64_t size_bytes = 0;
     std::vector<std::string_view> saved_by;  // every op that keeps it, in the order of saving
     Id<Storage> storage;
@@ -42,7 +42,7 @@ struct Ledger {
 
 struct LedgerOptions {
     bool include_all = false;  // parameters, gradients, optimizer state and inputs too
-    std::string scope;         // only this scope and what lies in it; empty = everything
+    std::string module_path;   // only this scope and what lies in it; empty = everything
 };
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options = {});

@@ -7,12 +7,12 @@
 namespace profiler {
 namespace {
 
-constexpr int kRoleBits = 4;
-constexpr int64_t kReserved = (1 << kRoleBits) - 1;  // a segment's bytes, not a role's
-static_assert(kRoleNames.size() < static_cast<std::size_t>(kReserved));
+constexpr int kCategoryBits = 4;
+constexpr int64_t kReserved = (1 << kCategoryBits) - 1;  // a segment's bytes, not a category's
+static_assert(kCategoryNames.size() < static_cast<std::size_t>(kReserved));
 
 int64_t pack(int64_t signed_bytes, int64_t group) {
-    return static_cast<int64_t>(static_cast<uint64_t>(signed_bytes) << kRoleBits) | group;
+    return static_cast<int64_t>(static_cast<uint64_t>(signed_bytes) << kCategoryBits) | group;
 }
 
 /// start + width * index / count, in whole numbers and without overflow.
@@ -47,12 +47,12 @@ bool has_warm_up(const Trace& trace) {
 
 void MemoryCurve::State::apply(const Change& change) {
     const int64_t group = change.packed & kReserved;
-    const int64_t signed_bytes = change.packed >> kRoleBits;
+    const int64_t signed_bytes = change.packed >> kCategoryBits;
     if (group == kReserved) {
         reserved_bytes += signed_bytes;
     } else {
         allocated_bytes += signed_bytes;
-        by_role[static_cast<std::size_t>(group)] += signed_bytes;
+        by_category[static_cast<std::size_t>(group)] += signed_bytes;
     }
 }
 
@@ -71,7 +71,7 @@ void MemoryCurve::collect_changes(const Trace& trace) {
     const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
     const auto free_ns = trace.allocations.column<&Allocation::free_requested_ns>();
     const auto storage = trace.allocations.column<&Allocation::storage>();
-    const auto role = trace.storages.column<&Storage::role>();
+    const auto category = trace.storages.column<&Storage::category>();
 
     const std::vector<MemoryChange> ordered = ordered_changes(trace);
     const std::vector<AllocatorEvent> segments = ordered_segment_events(trace);
@@ -91,7 +91,8 @@ void MemoryCurve::collect_changes(const Trace& trace) {
     for (const MemoryChange change : ordered) {
         const std::size_t i = change.allocation_index();
         add_segments_until(change.is_free() ? free_event[i] : alloc_event[i]);
-        const Role group = storage[i].valid() ? role[storage[i].index()] : Role::kUnknown;
+        const Category group =
+            storage[i].valid() ? category[storage[i].index()] : Category::kUnknown;
         add(change.is_free() ? free_ns[i] : alloc_ns[i],
             pack(change.is_free() ? -size[i] : size[i], static_cast<int64_t>(group)));
     }
@@ -114,7 +115,7 @@ void MemoryCurve::find_range(const Trace& trace) {
 
 CurveBin MemoryCurve::make_bin(const State& state, int64_t time_ns) const {
     return {time_ns, state.allocated_bytes,
-            has_segments_ ? state.reserved_bytes : state.allocated_bytes, state.by_role};
+            has_segments_ ? state.reserved_bytes : state.allocated_bytes, state.by_category};
 }
 
 int64_t MemoryCurve::finest_bin_start(std::size_t bin) const {

@@ -15,7 +15,7 @@ struct CurveBin {
     int64_t time_ns = 0;          // instant of the highest total inside the bin
     int64_t allocated_bytes = 0;  // that total
     int64_t reserved_bytes = 0;
-    RoleBytes by_role{};  // at that instant
+    CategoryBytes by_category{};  // at that instant
 };
 
 /// Built once per trace in O(events); asked for any window and width in O(width log bins) through
@@ -47,7 +47,7 @@ public:
 private:
     static constexpr std::size_t kCheckpointInterval = 4096;
 
-    /// One allocation, free or segment change: bytes with the role (or "reserved") in the low bits,
+    /// One allocation, free or segment change: bytes with the category (or "reserved") in the low bits,
     /// so that a million allocations cost 32 MB.
     struct Change {
         int64_t time_ns;
@@ -57,7 +57,7 @@ private:
     struct State {
         int64_t allocated_bytes = 0;
         int64_t reserved_bytes = 0;
-        RoleBytes by_role{};
+        CategoryBytes by_category{};
 
         void apply(const Change& change);
     };

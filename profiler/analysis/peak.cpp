@@ -153,9 +153,9 @@ PeakReport find_peak(const Trace& trace) {
     peak.live = live_at(trace, peak.event);
     for (const Id<Allocation> id : peak.live) {
         const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(id);
-        const Role role =
-            storage.valid() ? trace.storages.get<&Storage::role>(storage) : Role::kUnknown;
-        peak.by_role[static_cast<std::size_t>(role)] +=
+        const Category category =
+            storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
+        peak.by_category[static_cast<std::size_t>(category)] +=
             trace.allocations.get<&Allocation::requested_bytes>(id);
     }
     return peak;

@@ -9,8 +9,8 @@
 /// When a device holds the most memory, and what it holds then.
 namespace profiler {
 
-/// Bytes per role; sums over any set of storages.
-using RoleBytes = std::array<int64_t, kRoleNames.size()>;
+/// Bytes per category; sums over any set of storages.
+using CategoryBytes = std::array<int64_t, kCategoryNames.size()>;
 
 struct PeakReport {
     int64_t allocated_bytes = 0;  // maximum over time of the live requested bytes
@@ -20,7 +20,7 @@ struct PeakReport {
     Id<Step> step;    // none: before or between recorded steps
     Id<Phase> phase;  // none: outside a phase
     Id<Op> op;        // the op whose allocation reached it
-    RoleBytes by_role{};
+    CategoryBytes by_category{};
     std::vector<Id<Allocation>> live;  // what lives at that event, largest first
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
 #include "profiler/capture/out_of_memory.h"

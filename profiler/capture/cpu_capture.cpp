@@ -1,6 +1,6 @@
 #include "profiler/capture/cpu_capture.h"
 
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/available_memory.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/freed_memory.h"
@@ -71,7 +71,7 @@ SweptMemory swept_memory() {
             .last_out_of_memory = [&] { return allocator.last_out_of_memory(); }};
 }
 
-RunPlace this_machine(const CaptureOptions& options) {
+RunEnvironment this_machine(const CaptureOptions& options) {
     return {.source = Source::kMeasuredCpu,
             .time_basis = TimeBasis::kMeasured,
             .device_name = processor_name(),

@@ -36,7 +36,7 @@ struct CudaDevice {
     std::string name;  // "NVIDIA H200"
     models::ComputeCapability capability;
     int64_t total_bytes = 0;
-    int64_t num_processors = 0;  // multiprocessors
+    int64_t sm_count = 0;  // multiprocessors
     int64_t l2_bytes = 0;
 };
 
@@ -56,7 +56,7 @@ public:
     virtual std::vector<CudaCheck> checks() = 0;
 
     /// As capture_on_cpu and sweep_on_cpu, on device(). `options.memory_limit_bytes` stands for a
-    /// card of that size. Throws c10::OutOfMemoryError, Cancelled, c10::Error.
+    /// GPU of that size. Throws c10::OutOfMemoryError, Cancelled, c10::Error.
     virtual void capture(const models::Workload& workload, const CaptureOptions& options,
                          const CaptureCallbacks& callbacks, Trace& trace) = 0;
     virtual void sweep(const models::Workload& workload, const CaptureOptions& options,

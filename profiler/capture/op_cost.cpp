@@ -149,15 +149,15 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
 OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs) {
     OpCost cost{
-        .op_class = op_class, .read_words = inputs.words, .written_words = words_of(outputs)};
+        .op_class = op_class, .elements_read = inputs.words, .elements_written = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
-        cost.flop = contraction_flop(name, inputs, cost.written_words);
+        cost.flop = contraction_flop(name, inputs, cost.elements_written);
     } else {
         // A lookup reads the rows that it gathers, not the table.
-        if (name == "aten::embedding") cost.read_words = cost.written_words;
+        if (name == "aten::embedding") cost.elements_read = cost.elements_written;
         const OpKind& kind = *find_kind(name, OpSet::kCuda);
         if (kind.updates > 0 && outputs.empty())
-            cost.written_words = kind.updates * inputs.first_words;
+            cost.elements_written = kind.updates * inputs.first_words;
         const bool over_list = cuda_op_kinds().contains(name);
         cost.flop =
             kind.flop_per_element *

@@ -16,8 +16,8 @@ namespace profiler {
 struct OpCost {
     OpClass op_class = OpClass::kOther;
     int64_t flop = 0;
-    int64_t read_words = 0;
-    int64_t written_words = 0;
+    int64_t elements_read = 0;
+    int64_t elements_written = 0;
 };
 
 /// Whose kernels run: an op that is one kernel on CUDA (`_foreach_mul_`) may call other ops on the

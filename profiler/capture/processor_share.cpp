@@ -31,9 +31,9 @@ void ProcessorShare::end() {
 void note_busy_machine(Trace& trace, double share) {
     if (share >= kLeastShare) return;
     const StringId code = trace.strings.intern(kMachineBusy);
-    const auto codes = trace.health.column<&HealthNote::code>();
+    const auto codes = trace.diagnostics.column<&Diagnostic::code>();
     if (std::find(codes.begin(), codes.end(), code) != codes.end()) return;
-    trace.health.append(
+    trace.diagnostics.append(
         {.code = code,
          .severity = Severity::kWarning,
          .count = 1,

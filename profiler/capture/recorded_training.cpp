@@ -14,13 +14,13 @@ void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t d
 
 void describe_storages(Recorder& recorder, const models::Training& training) {
     for (const models::Parameter& parameter : training.model().parameters()) {
-        recorder.describe(parameter.value, parameter.name, Role::kParameter);
+        recorder.describe(parameter.value, parameter.name, Category::kParameter);
     }
     for (const models::OptimizerState& state : training.optimizer().state()) {
-        recorder.describe(state.value, state.name, Role::kOptimizerState);
+        recorder.describe(state.value, state.name, Category::kOptimizerState);
     }
     for (const auto& [name, tensor] : training.batch().named()) {
-        recorder.describe(tensor, name, Role::kInput);
+        recorder.describe(tensor, name, Category::kInput);
     }
 }
 
@@ -81,10 +81,10 @@ void RecordedStep::on_phase_end(models::TrainingPhase phase) noexcept {
 
 void RecordedStep::on_gradients() {
     for (const models::Parameter& parameter : training_->model().parameters()) {
-        recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Role::kGradient);
+        recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Category::kGradient);
     }
     const at::Tensor& input = training_->batch().input;
-    if (input.defined()) recorder_->describe(input.grad(), "input.grad", Role::kGradient);
+    if (input.defined()) recorder_->describe(input.grad(), "input.grad", Category::kGradient);
 }
 
 }  // namespace profiler

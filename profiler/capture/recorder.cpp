@@ -141,8 +141,9 @@ void Recorder::on_alloc(Block& block, int64_t address) {
                                    .alloc_ns = now,
                                    .op = current_op(),
                                    .storage = storage});
-    trace_.storages.append(
-        {.allocation = allocation, .size_bytes = block.size_bytes, .role = Role::kTemporary});
+    trace_.storages.append({.allocation = allocation,
+                            .size_bytes = block.size_bytes,
+                            .category = Category::kTemporary});
     block.allocation = allocation.value;
 }
 
@@ -165,7 +166,8 @@ void Recorder::on_free(const Block& block) {
 Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     RunningOp running = record_begin(function);
     if (!observer_) return running;
-    if (running.node_scope.valid()) observer_->on_scope_begin(scope_path(running.node_scope));
+    if (running.node_module_path.valid())
+        observer_->on_module_begin(scope_path(running.node_module_path));
     observer_->on_op_begin(running.id);
     return running;
 }
@@ -173,14 +175,14 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
 void Recorder::end_op(const at::RecordFunction& function, const RunningOp& running) {
     if (observer_) {
         observer_->on_op_end();
-        if (running.node_scope.valid()) observer_->on_scope_end();
+        if (running.node_module_path.valid()) observer_->on_module_end();
     }
     record_end(function, running);
 }
 
-std::string Recorder::scope_path(Id<Scope> scope) {
+std::string Recorder::scope_path(Id<ModulePath> module_path) {
     const std::lock_guard lock(mutex_);
-    return std::string(trace_.text(trace_.scopes.get<&Scope::path>(scope)));
+    return std::string(trace_.text(trace_.module_paths.get<&ModulePath::path>(module_path)));
 }
 
 Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
@@ -190,8 +192,8 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
           .phase = phase_,
           .thread = current_thread(),
           .parent = current_op()};
-    const std::string& path = models::Scope::current();
-    if (!path.empty()) op.scope = scope_of(path);
+    const std::string& path = models::ModuleScope::current();
+    if (!path.empty()) op.module_path = module_path_of(path);
     link_to_forward(op, function, id);
     if (!op_stack.empty() && op_stack.back().name == op.name) op_stack.back().wraps_itself = true;
     const std::optional<OpClass> op_class = op_class_of(function.name(), ops_);
@@ -199,15 +201,15 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
     op.start_ns = now_ns();
     trace_.ops.append(op);
     op_stack.push_back({.id = id, .name = op.name});
-    const Id<Scope> node_scope =
-        function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.scope : Id<Scope>();
-    if (!op_class) return {.id = id, .node_scope = node_scope};
+    const Id<ModulePath> node_module_path =
+        function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.module_path : Id<ModulePath>();
+    if (!op_class) return {.id = id, .node_module_path = node_module_path};
     const auto arguments = function.inputs();
     const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
     add_edges(id, inputs, Access::kRead);
     const std::size_t num_first = arguments.empty() ? 0 : tensors_of({arguments.data(), 1}).size();
     return {.id = id,
-            .node_scope = node_scope,
+            .node_module_path = node_module_path,
             .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
 }
 
@@ -224,7 +226,8 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
         // The engine's frame around the node began before the node was known.
         if (op.parent.valid()) {
             trace_.ops.set<&Op::forward>(op.parent, op.forward);
-            trace_.ops.set<&Op::scope>(op.parent, trace_.ops.get<&Op::scope>(op.forward));
+            trace_.ops.set<&Op::module_path>(op.parent,
+                                             trace_.ops.get<&Op::module_path>(op.forward));
         }
     } else {
         if (op.parent.valid()) op.forward = trace_.ops.get<&Op::forward>(op.parent);
@@ -233,8 +236,8 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
             forward_ops_[forward_key(function.threadId(), function.seqNr())] = id;
         }
     }
-    if (op.forward.valid() && !op.scope.valid()) {
-        op.scope = trace_.ops.get<&Op::scope>(op.forward);
+    if (op.forward.valid() && !op.module_path.valid()) {
+        op.module_path = trace_.ops.get<&Op::module_path>(op.forward);
     }
 }
 
@@ -251,8 +254,8 @@ void Recorder::record_end(const at::RecordFunction& function, const RunningOp& r
     const OpCost cost =
         cost_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
     trace_.ops.set<&Op::flop>(id, cost.flop);
-    trace_.ops.set<&Op::read_words>(id, cost.read_words);
-    trace_.ops.set<&Op::written_words>(id, cost.written_words);
+    trace_.ops.set<&Op::elements_read>(id, cost.elements_read);
+    trace_.ops.set<&Op::elements_written>(id, cost.elements_written);
     add_edges(id, outputs, Access::kWrite);
 }
 
@@ -268,18 +271,20 @@ void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access 
     }
 }
 
-Id<Scope> Recorder::scope_of(const std::string& path) {
-    if (const auto found = scopes_.find(path); found != scopes_.end()) return found->second;
+Id<ModulePath> Recorder::module_path_of(const std::string& path) {
+    if (const auto found = module_paths_.find(path); found != module_paths_.end())
+        return found->second;
     const std::size_t dot = path.rfind('.');
-    const Id<Scope> parent = dot == std::string::npos ? Id<Scope>() : scope_of(path.substr(0, dot));
-    int64_t layer = parent.valid() ? trace_.scopes.get<&Scope::layer>(parent) : -1;
+    const Id<ModulePath> parent =
+        dot == std::string::npos ? Id<ModulePath>() : module_path_of(path.substr(0, dot));
+    int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
     const std::string leaf = path.substr(dot + 1);  // npos + 1 = 0
     const bool is_index =
         std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (layer < 0 && parent.valid() && is_index) layer = std::stoll(leaf);
-    const Id<Scope> id = trace_.scopes.append(
+    const Id<ModulePath> id = trace_.module_paths.append(
         {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
-    scopes_.emplace(path, id);
+    module_paths_.emplace(path, id);
     return id;
 }
 
@@ -366,12 +371,12 @@ void Recorder::on_tensor_named(const at::Tensor& tensor, std::string_view name) 
     if (storage.valid()) name_storage(storage, trace_.strings.intern(name));
 }
 
-void Recorder::describe(const at::Tensor& tensor, std::string_view name, Role role) {
+void Recorder::describe(const at::Tensor& tensor, std::string_view name, Category category) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage = storage_of(tensor);
     if (!storage.valid()) return;
     name_storage(storage, trace_.strings.intern(name));
-    trace_.storages.set<&Storage::role>(storage, role);
+    trace_.storages.set<&Storage::category>(storage, category);
     tensor_of(tensor);
 }
 
@@ -380,8 +385,8 @@ Id<Save> Recorder::save(const at::Tensor& tensor) {
     const Id<Tensor> row = tensor_of(tensor);
     if (!row.valid()) return {};
     const Id<Storage> storage = trace_.tensors.get<&Tensor::storage>(row);
-    if (trace_.storages.get<&Storage::role>(storage) == Role::kTemporary) {
-        trace_.storages.set<&Storage::role>(storage, Role::kActivation);
+    if (trace_.storages.get<&Storage::category>(storage) == Category::kTemporary) {
+        trace_.storages.set<&Storage::category>(storage, Category::kActivation);
     }
     return trace_.saves.append(
         {.storage = storage, .tensor = row, .op = current_op(), .saved_event = next_event_});
@@ -392,12 +397,12 @@ void Recorder::release(Id<Save> save) {
     trace_.saves.set<&Save::released_event>(save, next_event_);
 }
 
-void Recorder::on_scope_begin(std::string_view path) noexcept {
-    if (observer_) observer_->on_scope_begin(path);
+void Recorder::on_module_begin(std::string_view path) noexcept {
+    if (observer_) observer_->on_module_begin(path);
 }
 
-void Recorder::on_scope_end() noexcept {
-    if (observer_) observer_->on_scope_end();
+void Recorder::on_module_end() noexcept {
+    if (observer_) observer_->on_module_end();
 }
 
 void Recorder::on_note(std::string_view code, std::string_view sentence) {
@@ -406,10 +411,10 @@ void Recorder::on_note(std::string_view code, std::string_view sentence) {
 
 void Recorder::add_note(std::string_view code, Severity severity, std::string_view explanation) {
     const std::lock_guard lock(mutex_);
-    trace_.health.append({.code = trace_.strings.intern(code),
-                          .severity = severity,
-                          .count = 1,
-                          .explanation = trace_.strings.intern(explanation)});
+    trace_.diagnostics.append({.code = trace_.strings.intern(code),
+                               .severity = severity,
+                               .count = 1,
+                               .explanation = trace_.strings.intern(explanation)});
 }
 
 }  // namespace profiler

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/observer.h"
-#include "models/training.h"
+#include "models/observer/observer.h"
+#include "models/training/training.h"
 #include "profiler/capture/allocation_source.h"
 #include "profiler/capture/op_cost.h"
 #include "profiler/trace/trace.h"
@@ -39,8 +39,8 @@ public:
     virtual void on_op_begin(Id<Op> op) noexcept = 0;
     virtual void on_op_end() noexcept = 0;
     /// From model code; in backward, from each node with its forward op's module.
-    virtual void on_scope_begin(std::string_view path) noexcept = 0;
-    virtual void on_scope_end() noexcept = 0;
+    virtual void on_module_begin(std::string_view path) noexcept = 0;
+    virtual void on_module_end() noexcept = 0;
 };
 
 /// What is recorded, and how it is counted.
@@ -75,8 +75,8 @@ public:
     void begin_step();
     void end_step(double loss);
 
-    /// Gives the storage of `tensor` a role and a name ("encoder.layer.0.output.dense.weight").
-    void describe(const at::Tensor& tensor, std::string_view name, Role role);
+    /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
+    void describe(const at::Tensor& tensor, std::string_view name, Category category);
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
 
     /// Since the recorder was made; the number of allocator events so far where there is no time.
@@ -89,8 +89,8 @@ public:
     // models::Observer
     void on_tensor_named(const at::Tensor& tensor, std::string_view name) override;
     void on_note(std::string_view code, std::string_view sentence) override;
-    void on_scope_begin(std::string_view path) noexcept override;
-    void on_scope_end() noexcept override;
+    void on_module_begin(std::string_view path) noexcept override;
+    void on_module_end() noexcept override;
     // models::StepListener
     void on_phase_begin(models::TrainingPhase phase) override;
     void on_phase_end(models::TrainingPhase phase) noexcept override;
@@ -103,8 +103,8 @@ public:
     // From torch_hooks.cpp, on the thread that runs the op.
     struct RunningOp {
         Id<Op> id;
-        Id<Scope> node_scope;            // of a backward node whose forward op is known
-        std::optional<OpInputs> inputs;  // of ops that have a cost
+        Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
+        std::optional<OpInputs> inputs;   // of ops that have a cost
     };
     RunningOp begin_op(const at::RecordFunction& function);
     void end_op(const at::RecordFunction& function, const RunningOp& op);
@@ -130,11 +130,11 @@ private:
         std::vector<Id<Tensor>> tensors;
     };
 
-    std::string scope_path(Id<Scope> scope);
+    std::string scope_path(Id<ModulePath> module_path);
     RunningOp record_begin(const at::RecordFunction& function);
     void record_end(const at::RecordFunction& function, const RunningOp& op);
     StorageDetail& detail_of(Id<Storage> storage);
-    Id<Scope> scope_of(const std::string& path);
+    Id<ModulePath> module_path_of(const std::string& path);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Tensor> tensor_of(const at::Tensor& tensor);
     void name_storage(Id<Storage> storage, StringId name);
@@ -155,7 +155,7 @@ private:
     Id<Device> device_;
     Id<Step> step_;
     Id<Phase> phase_;
-    std::unordered_map<std::string, Id<Scope>> scopes_;
+    std::unordered_map<std::string, Id<ModulePath>> module_paths_;
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
     std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
     std::vector<StorageDetail> storage_details_;  // by storage

@@ -19,14 +19,14 @@ std::string processor_name() {
     return "cpu";
 }
 
-void describe_run(const models::Workload& workload, const RunPlace& place, Trace& trace) {
+void describe_run(const models::Workload& workload, const RunEnvironment& place, Trace& trace) {
     StringTable& strings = trace.strings;
     const nlohmann::json software{{"torch", TORCH_VERSION},
                                   {"cpu_capability", at::get_cpu_capability()}};
     nlohmann::json recipes = nlohmann::json::array();
     for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
         recipes.push_back(
-            models::to_text(models::recipe_of_layer(models::mix_of(workload), layer)));
+            models::to_text(models::recipe_of_layer(models::layer_recipes_of(workload), layer)));
     }
     const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
     trace.runs.append({.source = place.source,

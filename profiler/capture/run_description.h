@@ -9,7 +9,7 @@
 namespace profiler {
 
 /// Where a run is measured, or for what it is predicted.
-struct RunPlace {
+struct RunEnvironment {
     Source source = Source::kMeasuredCpu;
     TimeBasis time_basis = TimeBasis::kMeasured;
     std::string device_name;
@@ -21,6 +21,6 @@ struct RunPlace {
 std::string processor_name();
 
 /// Appends the run's row: what is trained, where, with which versions.
-void describe_run(const models::Workload& workload, const RunPlace& place, Trace& trace);
+void describe_run(const models::Workload& workload, const RunEnvironment& place, Trace& trace);
 
 }  // namespace profiler

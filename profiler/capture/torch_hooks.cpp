@@ -1,6 +1,6 @@
 #include "profiler/capture/torch_hooks.h"
 
-#include "models/callback_target.h"
+#include "models/observer/callback_target.h"
 #include "profiler/capture/recorder.h"
 
 #include <ATen/record_function.h>

@@ -11,7 +11,7 @@
 namespace profiler {
 
 /// torch's CPU allocator with every block known: counts exactly, tells a listener, and can refuse
-/// to go over a limit as a card would.
+/// to go over a limit as a GPU would.
 ///
 ///     | Block (64 B) | data, what torch sees ... |     data = context: oneDNN asks for that
 ///

@@ -44,7 +44,7 @@ struct ChartOptions {
 };
 
 /// Memory, maximum batch and throughput side by side: one row per recipe with its peak stacked by
-/// role (kept bytes as a thin bar below), its largest batch, and its throughput against batch.
+/// category (saved bytes as a thin bar below), its largest batch, and its throughput against batch.
 /// Where the files hold no sweep the panels say so.
 /// Errors: nothing to compare; sizes out of range; a path that cannot be written.
 models::Result<void> write_comparison_chart(const CompareView& view, const Theme& theme,

@@ -39,7 +39,7 @@ double draw_figure(Canvas& canvas, const CompareView& view, const Theme& theme,
                    const FigureText& text, double width, double height, double fixed_height) {
     const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
     double y = draw_header(canvas, theme, text, flow) + 12;
-    y = draw_role_legend(canvas, theme, view.roles, {flow.x, y, flow.width}) + 14;
+    y = draw_category_legend(canvas, theme, view.categories, {flow.x, y, flow.width}) + 14;
     // What stands above and below the panels takes the same room whatever their height.
     const double panels_height = std::max(0.0, height - fixed_height);
     const ComparisonLayout layout =

@@ -16,7 +16,7 @@ constexpr double kYAxisWidth = 44;  // labels left of the throughput plot
 constexpr double kNameIndent = 18;  // the marker before a name
 constexpr double kRowHeight = 50;
 constexpr double kMinPlotHeight = 200;
-constexpr double kKeptHeight = 5;
+constexpr double kSavedHeight = 5;
 constexpr double kValueIndent = 7;  // between a bar and its value
 
 double name_width(Canvas& canvas, const CompareView& view, double available) {
@@ -59,13 +59,13 @@ void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout)
                                         measure_value(canvas, c.peak_text, c.peak_change)};
                          }),
                  layout.memory.width);
-    const auto kept = collect(view, [&](const CompareColumn& c) {
+    const auto saved = collect(view, [&](const CompareColumn& c) {
         const TextStyle style{.size = kLabelSize};
-        return Bar{bytes(c.kept_bytes),
-                   canvas.measure("kept " + c.kept_text + " " + c.kept_change.text, style)};
+        return Bar{bytes(c.saved_bytes),
+                   canvas.measure("kept " + c.saved_text + " " + c.saved_change.text, style)};
     });
     layout.memory_end_bytes =
-        std::max(layout.memory_end_bytes, fit_axis(kept, layout.memory.width));
+        std::max(layout.memory_end_bytes, fit_axis(saved, layout.memory.width));
     const auto batches = collect(view, [&](const CompareColumn& c) {
         return Bar{bytes(c.largest_batch),
                    measure_value(canvas, c.max_batch_text, c.max_batch_change)};
@@ -81,7 +81,7 @@ void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout)
 RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column,
                      const Rect& band) {
     const double bar_height = std::min(band.height * 0.44, 30.0);
-    const double top = band.center_y() - (bar_height + 5 + kKeptHeight + 4) / 2;
+    const double top = band.center_y() - (bar_height + 5 + kSavedHeight + 4) / 2;
     RowLayout row;
     const Rect& m = layout.memory;
     const auto memory_x = [&](int64_t size_bytes) {
@@ -93,7 +93,7 @@ RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column
         row.segments.push_back(
             {m.x + memory_x(segment.start_bytes), top, memory_x(segment.size_bytes), bar_height});
     }
-    row.kept_bar = {m.x, top + bar_height + 5, memory_x(column.kept_bytes), kKeptHeight};
+    row.saved_bar = {m.x, top + bar_height + 5, memory_x(column.saved_bytes), kSavedHeight};
     const auto batch = static_cast<double>(column.largest_batch);
     row.batch_bar = {layout.batch.x, top, batch / layout.batch_end * layout.batch.width,
                      bar_height};

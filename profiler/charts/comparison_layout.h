@@ -8,7 +8,7 @@
 /// Where the parts of the comparison figure stand.
 ///
 ///     title, workload, sentence
-///     legend of roles
+///     legend of categories
 ///              Peak memory            Maximum batch      Throughput
 ///     name  |#####====//// 3.2 GiB   |##### 12        |      __--o
 ///           |== kept 1.2 GiB         |                |  _--
@@ -23,7 +23,7 @@ struct RowLayout {
     Rect name;
     Rect memory_bar;             // the whole stack
     std::vector<Rect> segments;  // of the stack, as CompareColumn::stack
-    Rect kept_bar;               // below it
+    Rect saved_bar;              // below it
     Rect batch_bar;
     Rect rate_bar;  // throughput of the captured step, where there is no sweep
 };

@@ -33,27 +33,27 @@ void draw_segment_text(Canvas& canvas, Color fill, const Rect& rect, const std::
 void draw_stack(Canvas& canvas, const Theme& theme, const CompareColumn& column,
                 const RowLayout& row) {
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
-        draw_role_rect(canvas, theme, column.stack[i].role, row.segments[i]);
+        draw_category_rect(canvas, theme, column.stack[i].category, row.segments[i]);
         if (i > 0) {  // a hair of paper between layers
             const Rect gap{row.segments[i].x - 0.4, row.segments[i].y, 0.8, row.segments[i].height};
             canvas.fill(gap, theme.plot);
         }
     }
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
-        draw_segment_text(canvas, color_of(theme, column.stack[i].role), row.segments[i],
+        draw_segment_text(canvas, color_of(theme, column.stack[i].category), row.segments[i],
                           column.stack[i].text);
     }
 }
 
-void draw_kept(Canvas& canvas, const Theme& theme, const CompareColumn& column,
-               const RowLayout& row) {
-    if (column.kept_bytes <= 0) return;
-    canvas.fill(row.kept_bar, theme.dim_text);
+void draw_saved(Canvas& canvas, const Theme& theme, const CompareColumn& column,
+                const RowLayout& row) {
+    if (column.saved_bytes <= 0) return;
+    canvas.fill(row.saved_bar, theme.dim_text);
     const TextStyle style{.size = kLabelSize, .color = theme.dim_text};
-    const Point at{row.kept_bar.right() + 6, row.kept_bar.bottom() + 2};
-    const double width = canvas.text(at, "kept " + column.kept_text, style);
-    const TextStyle toned{.size = kLabelSize, .color = tone_color(theme, column.kept_change.tone)};
-    canvas.text({at.x + width + 5, at.y}, column.kept_change.text, toned);
+    const Point at{row.saved_bar.right() + 6, row.saved_bar.bottom() + 2};
+    const double width = canvas.text(at, "kept " + column.saved_text, style);
+    const TextStyle toned{.size = kLabelSize, .color = tone_color(theme, column.saved_change.tone)};
+    canvas.text({at.x + width + 5, at.y}, column.saved_change.text, toned);
 }
 
 }  // namespace
@@ -78,9 +78,10 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
 void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                        const ComparisonLayout& layout) {
     const Rect& plot = layout.memory;
-    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
-                     {"by role, each recipe at its own peak; thin: kept from forward to backward",
-                      "by role; thin: kept from forward to backward", "by role; thin: kept"});
+    draw_panel_title(
+        canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
+        {"by category, each recipe at its own peak; thin: kept from forward to backward",
+         "by category; thin: kept from forward to backward", "by category; thin: kept"});
     if (!view.has_peak) {
         draw_empty_panel(canvas, theme, plot,
                          "No captured step in these files; run temposcope capture.");
@@ -96,7 +97,7 @@ void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& vi
         draw_value(canvas, theme,
                    {row.memory_bar.right() + kValueIndent, middle_of(row.memory_bar)},
                    column.peak_text, column.peak_change);
-        draw_kept(canvas, theme, column, row);
+        draw_saved(canvas, theme, column, row);
     }
     draw_base_line(canvas, theme, plot);
 }

@@ -57,28 +57,28 @@ double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, c
     return y;
 }
 
-void draw_role_rect(Canvas& canvas, const Theme& theme, Role role, const Rect& rect) {
-    const Color fill = color_of(theme, role);
+void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect) {
+    const Color fill = color_of(theme, category);
     canvas.fill(rect, fill);
-    canvas.hatch(rect, hatch_of(role), ink_on(fill), 0.28);
+    canvas.hatch(rect, hatch_of(category), ink_on(fill), 0.28);
 }
 
-double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Role>& roles,
-                        const Flow& flow) {
+double draw_category_legend(Canvas& canvas, const Theme& theme,
+                            const std::vector<Category>& categories, const Flow& flow) {
     const TextStyle style{.size = kTextSize, .color = theme.text};
     double x = flow.x;
     double y = flow.y;
-    for (const Role role : roles) {
-        const double width = kSwatch + 6 + canvas.measure(label_of(role), style);
+    for (const Category category : categories) {
+        const double width = kSwatch + 6 + canvas.measure(label_of(category), style);
         if (x > flow.x && x + width > flow.x + flow.width) {
             x = flow.x;
             y += 20;
         }
-        draw_role_rect(canvas, theme, role, {x, y + 2, kSwatch, kSwatch});
-        canvas.text({x + kSwatch + 6, y + 12.5}, label_of(role), style);
+        draw_category_rect(canvas, theme, category, {x, y + 2, kSwatch, kSwatch});
+        canvas.text({x + kSwatch + 6, y + 12.5}, label_of(category), style);
         x += width + kLegendGap;
     }
-    return roles.empty() ? flow.y : y + 18;
+    return categories.empty() ? flow.y : y + 18;
 }
 
 void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,

@@ -33,11 +33,11 @@ struct Flow {
 
 double draw_header(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
 double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
-double draw_role_legend(Canvas& canvas, const Theme& theme, const std::vector<Role>& roles,
-                        const Flow& flow);
+double draw_category_legend(Canvas& canvas, const Theme& theme,
+                            const std::vector<Category>& categories, const Flow& flow);
 
-/// A role's fill with its hatch.
-void draw_role_rect(Canvas& canvas, const Theme& theme, Role role, const Rect& rect);
+/// A category's fill with its hatch.
+void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect);
 
 /// Bold title and dim remark above a plot; `baseline` is the title's. Of the remarks, from long to
 /// short, the first that fits.

@@ -81,14 +81,14 @@ void draw_layers(Canvas& canvas, const Theme& theme, const TimelineView& view,
         return axis.plot.bottom() - bytes / end_bytes * axis.plot.height;
     };
     const std::vector<double>* below = nullptr;
-    for (const Role role : view.roles) {
-        const std::vector<double>& tops = trace.top_bytes[static_cast<std::size_t>(role)];
+    for (const Category category : view.categories) {
+        const std::vector<double>& tops = trace.top_bytes[static_cast<std::size_t>(category)];
         const auto outline = step_outline(
             trace, axis, [&](std::size_t i) { return y(below ? (*below)[i] : 0); },
             [&](std::size_t i) { return y(tops[i]); });
-        const Color fill = color_of(theme, role);
+        const Color fill = color_of(theme, category);
         canvas.polygon(outline, fill);
-        canvas.hatch(std::span<const Point>(outline), hatch_of(role), ink_on(fill), 0.2);
+        canvas.hatch(std::span<const Point>(outline), hatch_of(category), ink_on(fill), 0.2);
         below = &tops;
     }
     if (!trace.has_reserved) return;
@@ -202,7 +202,7 @@ double draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
                    const FigureText& text, double width, double extra_height) {
     const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
     double y = draw_header(canvas, theme, text, flow) + 12;
-    y = draw_role_legend(canvas, theme, view.roles, {flow.x, y, flow.width}) + 8;
+    y = draw_category_legend(canvas, theme, view.categories, {flow.x, y, flow.width}) + 8;
     const std::vector<double>& edges = view.traces[0].edge_ns;
     TimeAxis axis{
         {flow.x + kAxisWidth, 0, flow.width - kAxisWidth - 8, 0}, edges.front(), edges.back()};

@@ -85,11 +85,11 @@ private:
         for (std::size_t i = 0; i < groups.size(); ++i) {
             const std::vector<PlanRow*>& rows = groups[i].rows;
             if (progress_) progress_(i, groups.size(), rows.front()->workload);
-            auto family = StepFamily::trace(groups[i].traced, source_);
-            if (!family) {
+            auto interpolation = BatchInterpolation::trace(groups[i].traced, source_);
+            if (!interpolation) {
                 for (PlanRow* row : rows) {
                     row->status = PlanStatus::kNotSupported;
-                    row->reason = family.error().message;
+                    row->reason = interpolation.error().message;
                 }
                 continue;
             }
@@ -97,10 +97,11 @@ private:
                 running.front().get();
                 running.erase(running.begin());
             }
-            running.push_back(
-                std::async(std::launch::async, [this, rows, one = std::move(*family)]() mutable {
-                    for (PlanRow* row : rows) fill_row(*row, request_, data_, one);
-                }));
+            running.push_back(std::async(std::launch::async,
+                                         [this, rows, one = std::move(*interpolation)]() mutable {
+                                             for (PlanRow* row : rows)
+                                                 fill_row(*row, request_, data_, one);
+                                         }));
         }
         for (std::future<void>& task : running) task.get();
     }
@@ -126,7 +127,7 @@ private:
     }
 
     /// Whether a recipe fits, which the row's reason then says; else it is added to `too_large`
-    /// where the card runs it.
+    /// where the GPU runs it.
     bool suggests(std::string_view recipe, PlanRow& row, std::vector<std::string>& too_large) {
         const auto workload = models::with_recipe(row.workload, recipe);
         if (!workload) return false;
@@ -165,28 +166,28 @@ private:
         return limits_of(row, request_, Parameters{}).capacity_bytes <= 0;
     }
 
-    /// None: it cannot be known, or the card refuses the recipe.
+    /// None: it cannot be known, or the GPU refuses the recipe.
     std::optional<bool> would_fit(const PlanRequest& request, const models::Workload& workload,
                                   const Gpu& gpu) {
         PlanRow other = start_row(request, data_, workload, gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
-        StepFamily* family =
+        BatchInterpolation* interpolation =
             saving_family(traced_workload(workload, *other.setup, data_.calibration));
-        if (family == nullptr) return std::nullopt;
-        fill_row(other, request, data_, *family);
+        if (interpolation == nullptr) return std::nullopt;
+        fill_row(other, request, data_, *interpolation);
         if (!other.max_batch_size) return std::nullopt;
         return *other.max_batch_size > 0;
     }
 
     /// Traced once for all the rows that ask; null when it cannot be.
-    StepFamily* saving_family(const models::Workload& workload) {
-        for (auto& [known, family] : saving_families_) {
-            if (known == workload) return family ? &*family : nullptr;
+    BatchInterpolation* saving_family(const models::Workload& workload) {
+        for (auto& [known, interpolation] : saving_families_) {
+            if (known == workload) return interpolation ? &*interpolation : nullptr;
         }
-        auto family = StepFamily::trace(workload, source_);
+        auto interpolation = BatchInterpolation::trace(workload, source_);
         saving_families_.emplace_back(workload, std::nullopt);
-        if (!family) return nullptr;
-        saving_families_.back().second = std::move(*family);
+        if (!interpolation) return nullptr;
+        saving_families_.back().second = std::move(*interpolation);
         return &*saving_families_.back().second;
     }
 
@@ -196,7 +197,7 @@ private:
     std::mutex source_mutex_;
     MetaTraceSource source_;  // the caller's, one call at a time
     Plan plan_;
-    std::vector<std::pair<models::Workload, std::optional<StepFamily>>> saving_families_;
+    std::vector<std::pair<models::Workload, std::optional<BatchInterpolation>>> saving_families_;
 };
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
-#include "profiler/planner/planner_data.h"
-#include "profiler/planner/step_family.h"
-#include "profiler/planner/step_memory.h"
-#include "profiler/planner/step_time.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/planner/step/step_memory.h"
+#include "profiler/planner/step/step_time.h"
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-/// What fits on which card and how fast it is: a grid of workloads by cards. One impossible cell
+/// What fits on which GPU and how fast it is: a grid of workloads by GPUs. One impossible cell
 /// never stops the rest.
 namespace profiler {
 
@@ -26,7 +26,7 @@ constexpr std::string_view name_of(PlanStatus s) {
     return kPlanStatusNames[static_cast<std::size_t>(s)];
 }
 
-/// What ends the batches: the card's memory, a tensor of more elements than a model may have, or
+/// What ends the batches: the GPU's memory, a tensor of more elements than a model may have, or
 /// the search.
 enum class MaxBatchEnd : uint8_t { kMemory, kElements, kSearch };
 inline constexpr std::array<std::string_view, 3> kMaxBatchEndNames{"memory", "elements", "search"};
@@ -37,9 +37,9 @@ constexpr std::string_view name_of(MaxBatchEnd e) {
 struct PlanRequest {
     std::vector<models::Workload> workloads;  // their batch sizes are not looked at
     std::vector<const Gpu*> gpus;
-    const Setup* setup = nullptr;
+    const SoftwareEnvironment* setup = nullptr;
     std::optional<int64_t> batch_size;    // none: the largest that fits
-    std::optional<int64_t> budget_bytes;  // of the card, context and all; none: all of it
+    std::optional<int64_t> budget_bytes;  // of the GPU, context and all; none: all of it
     DataParallel parallel;
     std::optional<double> bus_bytes_per_s;  // none: the calibration's
     AllocatorSettings allocator;
@@ -56,13 +56,13 @@ struct PlanMemory {
     PeakContents contents;          // peaks, and what lives when most is allocated
     std::vector<MemoryTerm> terms;  // data parallelism's
     int64_t context_bytes = 0;
-    int64_t usable_bytes = 0;  // of the card, or the budget
+    int64_t usable_bytes = 0;  // of the GPU, or the budget
 };
 
 struct PlanRow {
     models::Workload workload;
     const Gpu* gpu = nullptr;
-    const Setup* setup = nullptr;  // the one that was assumed
+    const SoftwareEnvironment* setup = nullptr;  // the one that was assumed
     PlanStatus status = PlanStatus::kOk;
     std::string reason;              // one sentence when it is not ok
     std::vector<std::string> notes;  // assumptions
@@ -81,7 +81,7 @@ struct PlanRow {
 };
 
 struct Plan {
-    std::vector<PlanRow> rows;  // workloads in their order, the cards of each in theirs
+    std::vector<PlanRow> rows;  // workloads in their order, the GPUs of each in theirs
     bool has_ok_row() const;
 };
 

@@ -1,7 +1,7 @@
 #include "profiler/planner/plan_row.h"
 
 #include "profiler/analysis/run_text.h"
-#include "profiler/planner/support.h"
+#include "profiler/planner/data/support.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -18,23 +18,23 @@ constexpr int64_t kDenseBatches = 64;
 /// Of those above: products are fastest on whole tiles.
 constexpr int64_t kBatchStep = 8;
 
-models::Result<bool> fits(StepFamily& family, const MemoryOptions& options, int64_t capacity_bytes,
-                          int64_t batch_size) {
-    if (batch_size > family.largest_valid_batch()) return false;
-    const auto unlimited = family.unlimited_memory(batch_size, options);
+models::Result<bool> fits(BatchInterpolation& interpolation, const MemoryOptions& options,
+                          int64_t capacity_bytes, int64_t batch_size) {
+    if (batch_size > interpolation.largest_valid_batch()) return false;
+    const auto unlimited = interpolation.unlimited_memory(batch_size, options);
     if (!unlimited) return tl::unexpected(unlimited.error());
     return fits(*unlimited, capacity_bytes,
-                [&] { return family.limited_memory(batch_size, options, capacity_bytes); });
+                [&] { return interpolation.limited_memory(batch_size, options, capacity_bytes); });
 }
 
 /// A batch strictly between two, where a line through their peaks meets the capacity; the middle
 /// where one of them cannot be.
-int64_t guess_between(StepFamily& family, const MemoryOptions& options, int64_t capacity_bytes,
-                      int64_t good, int64_t bad) {
+int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& options,
+                      int64_t capacity_bytes, int64_t good, int64_t bad) {
     const int64_t middle = good + (bad - good) / 2;
-    if (good == 0 || bad > family.largest_valid_batch()) return middle;
-    const auto low = family.unlimited_memory(good, options);
-    const auto high = family.unlimited_memory(bad, options);
+    if (good == 0 || bad > interpolation.largest_valid_batch()) return middle;
+    const auto low = interpolation.unlimited_memory(good, options);
+    const auto high = interpolation.unlimited_memory(bad, options);
     if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return middle;
     const auto share = static_cast<double>(capacity_bytes - low->peak_reserved_bytes) /
                        static_cast<double>(high->peak_reserved_bytes - low->peak_reserved_bytes);
@@ -49,12 +49,12 @@ bool is_power_of_two(int64_t value) { return (value & (value - 1)) == 0; }
 class RowBuilder {
 public:
     RowBuilder(PlanRow& row, const PlanRequest& request, const PlannerData& data,
-               StepFamily& family)
-        : row_(row), request_(request), data_(data), family_(family) {}
+               BatchInterpolation& interpolation)
+        : row_(row), request_(request), data_(data), interpolation_(interpolation) {}
 
     void fill() {
         if (!set_up()) return;
-        const auto max_batch = find_max_batch(family_, options_, capacity_bytes_);
+        const auto max_batch = find_max_batch(interpolation_, options_, capacity_bytes_);
         if (!max_batch) return refuse(max_batch.error().message);
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
@@ -73,14 +73,14 @@ private:
         row_.reason = std::move(reason);
     }
 
-    /// What is the card's and the setup's; false when the row is refused.
+    /// What is the GPU's and the setup's; false when the row is refused.
     bool set_up() {
-        const auto step = family_.ops_at(1);
+        const auto step = interpolation_.ops_at(1);
         if (!step) {
             refuse(step.error().message);
             return false;
         }
-        CardLimits limits = limits_of(row_, request_, step->parameters);
+        GpuLimits limits = limits_of(row_, request_, step->parameters);
         memory_ = std::move(limits.memory);
         options_ = std::move(limits.options);
         capacity_bytes_ = limits.capacity_bytes;
@@ -90,8 +90,8 @@ private:
 
     /// Says where something else than memory ends the batches.
     void add_end_of_batches(int64_t max_batch) {
-        if (max_batch < family_.largest_valid_batch()) return;
-        if (max_batch == StepFamily::kLargestBatch) {
+        if (max_batch < interpolation_.largest_valid_batch()) return;
+        if (max_batch == BatchInterpolation::kLargestBatch) {
             row_.max_batch_end = MaxBatchEnd::kSearch;
             row_.notes.push_back(fmt::format("no batch above {} was looked for", max_batch));
             return;
@@ -113,17 +113,17 @@ private:
             row_.notes.push_back("the requests are those of CUDA's kernels, not of this device's");
         }
         if (step.source != Source::kPredicted) {
-            row_.notes.push_back(fmt::format("from a step {}: its requests stand for a card's",
+            row_.notes.push_back(fmt::format("from a step {}: its requests stand for a GPU's",
                                              describe(step.source)));
         }
         if (!step.has_shapes) {
             row_.notes.push_back("shapes of some products are not known: tiles are not modelled");
         }
-        const auto card_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
-        if (request_.budget_bytes.value_or(0) > card_bytes) {
-            row_.notes.push_back(fmt::format("the budget of {} is more than the card has, {}",
+        const auto gpu_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
+        if (request_.budget_bytes.value_or(0) > gpu_bytes) {
+            row_.notes.push_back(fmt::format("the budget of {} is more than the GPU has, {}",
                                              format_bytes(*request_.budget_bytes),
-                                             format_bytes(card_bytes)));
+                                             format_bytes(gpu_bytes)));
         }
         if (request_.parallel.zero_stage > 0) {
             row_.notes.push_back(
@@ -131,7 +131,7 @@ private:
         }
     }
 
-    /// None, and a note, where no honest model of the card's kernels exists.
+    /// None, and a note, where no honest model of the GPU's kernels exists.
     std::optional<TimeModel> time_model() {
         if (!row_.gpu->no_kernel_model.empty()) {
             row_.notes.push_back(
@@ -169,12 +169,12 @@ private:
     void say_how_much_is_missing(int64_t batch_size) {
         row_.status = PlanStatus::kDoesNotFit;
         row_.batch_size = batch_size;
-        if (batch_size > family_.largest_valid_batch()) {
+        if (batch_size > interpolation_.largest_valid_batch()) {
             models::Workload workload = row_.workload;
             workload.batch_size = batch_size;
             const auto valid = models::validate(workload);
             row_.reason = valid ? fmt::format("Batch {} is beyond {}, where the search ends.",
-                                              batch_size, family_.largest_valid_batch())
+                                              batch_size, interpolation_.largest_valid_batch())
                                 : valid.error().message;
             return;
         }
@@ -188,7 +188,8 @@ private:
                 request_.parallel.num_gpus > 1 ? ", and NCCL" : "");
             return;
         }
-        const auto least = least_capacity_bytes(family_, options_, batch_size, capacity_bytes_);
+        const auto least =
+            least_capacity_bytes(interpolation_, options_, batch_size, capacity_bytes_);
         if (!least) return refuse(least.error().message);
         row_.reason = fmt::format(
             "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
@@ -199,7 +200,7 @@ private:
     /// Throughput at the batches of a coarse list, then at all around the best of them, around the
     /// largest and at --batch.
     void add_curve(const TimeModel& model, int64_t max_batch) {
-        const bool dense = family_.has_line_of_ops();
+        const bool dense = interpolation_.has_line_of_ops();
         const std::vector<int64_t> coarse = batches_up_to(max_batch, dense);
         for (const int64_t batch_size : coarse) look_at(model, batch_size);
         if (dense && row_.best_batch_size) {
@@ -213,7 +214,7 @@ private:
     }
 
     void look_at(const TimeModel& model, int64_t batch_size) {
-        const auto step = family_.ops_at(batch_size);
+        const auto step = interpolation_.ops_at(batch_size);
         if (!step) return refuse(step.error().message);
         const double step_ns = time_of(*step, model).total_ns();
         const double rate = sequences_per_s(batch_size, step_ns);
@@ -238,9 +239,9 @@ private:
 
     void add_memory(int64_t batch_size) {
         row_.batch_size = batch_size;
-        const auto step = family_.at(batch_size);
+        const auto step = interpolation_.at(batch_size);
         if (!step) return refuse(step.error().message);
-        if (std::string why = family_.why_not_affine(batch_size); !why.empty()) {
+        if (std::string why = interpolation_.why_not_affine(batch_size); !why.empty()) {
             row_.notes.push_back(std::move(why));
         }
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
@@ -248,7 +249,7 @@ private:
     }
 
     void add_times(const TimeModel& model, int64_t batch_size) {
-        const auto step = family_.ops_at(batch_size);
+        const auto step = interpolation_.ops_at(batch_size);
         if (!step) return refuse(step.error().message);
         row_.time = time_of(*step, model);
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
@@ -258,7 +259,7 @@ private:
     PlanRow& row_;
     const PlanRequest& request_;
     const PlannerData& data_;
-    StepFamily& family_;
+    BatchInterpolation& interpolation_;
     PlanMemory memory_;
     MemoryOptions options_;
     int64_t capacity_bytes_ = 0;  // for tensors
@@ -316,8 +317,8 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
     return row;
 }
 
-CardLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters) {
-    CardLimits limits;
+GpuLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters) {
+    GpuLimits limits;
     PlanMemory& memory = limits.memory;
     memory.context_bytes = static_cast<int64_t>(row.setup->context_bytes(row.gpu->id).value);
     memory.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
@@ -376,12 +377,13 @@ models::Result<int64_t> least_capacity_bytes(
     return good;
 }
 
-models::Result<int64_t> least_capacity_bytes(StepFamily& family, const MemoryOptions& options,
-                                             int64_t batch_size, int64_t too_small_bytes) {
-    const auto unlimited = family.unlimited_memory(batch_size, options);
+models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
+                                             const MemoryOptions& options, int64_t batch_size,
+                                             int64_t too_small_bytes) {
+    const auto unlimited = interpolation.unlimited_memory(batch_size, options);
     if (!unlimited) return tl::unexpected(unlimited.error());
     return least_capacity_bytes(*unlimited, too_small_bytes, [&](int64_t limit_bytes) {
-        return family.limited_memory(batch_size, options, limit_bytes);
+        return interpolation.limited_memory(batch_size, options, limit_bytes);
     });
 }
 
@@ -413,17 +415,17 @@ std::vector<int64_t> batches_up_to(int64_t max_batch, bool dense) {
 }
 
 void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,
-              StepFamily& family) {
-    RowBuilder(row, request, data, family).fill();
+              BatchInterpolation& interpolation) {
+    RowBuilder(row, request, data, interpolation).fill();
 }
 
-models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& options,
-                                       int64_t capacity_bytes) {
+models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
+                                       const MemoryOptions& options, int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
     int64_t good = 0;
-    int64_t bad = family.home_begin();
-    while (bad <= family.largest_valid_batch()) {
-        const auto ok = fits(family, options, capacity_bytes, bad);
+    int64_t bad = interpolation.home_begin();
+    while (bad <= interpolation.largest_valid_batch()) {
+        const auto ok = fits(interpolation, options, capacity_bytes, bad);
         if (!ok) return tl::unexpected(ok.error());
         if (!*ok) break;
         good = bad;
@@ -432,10 +434,10 @@ models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& 
     // Memory is nearly a line: a few guesses on it, then halves.
     constexpr int kGuesses = 4;
     for (int i = 0; bad - good > 1; ++i) {
-        const int64_t middle = i < kGuesses
-                                   ? guess_between(family, options, capacity_bytes, good, bad)
-                                   : good + (bad - good) / 2;
-        const auto ok = fits(family, options, capacity_bytes, middle);
+        const int64_t middle =
+            i < kGuesses ? guess_between(interpolation, options, capacity_bytes, good, bad)
+                         : good + (bad - good) / 2;
+        const auto ok = fits(interpolation, options, capacity_bytes, middle);
         if (!ok) return tl::unexpected(ok.error());
         (*ok ? good : bad) = middle;
     }

@@ -5,21 +5,21 @@
 /// One cell of a plan.
 namespace profiler {
 
-/// A cell whose card or settings rule it out before anything is traced; else none yet known.
+/// A cell whose GPU or settings rule it out before anything is traced; else none yet known.
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                   const models::Workload& workload, const Gpu& gpu);
 
 /// Memory, times and batches of a row that start_row left ok.
 void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,
-              StepFamily& family);
+              BatchInterpolation& interpolation);
 
-/// What a card and its setup leave for the tensors of a step.
-struct CardLimits {
+/// What a GPU and its setup leave for the tensors of a step.
+struct GpuLimits {
     PlanMemory memory;  // without contents
     MemoryOptions options;
     int64_t capacity_bytes = 0;  // for tensors
 };
-CardLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters);
+GpuLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters);
 
 /// Of the link between GPUs: the request's, or else the calibration's; 0: there is one GPU.
 double bus_bytes_per_s(const PlanRequest& request, const PlannerData& data, const Gpu& gpu);
@@ -36,8 +36,9 @@ models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
 models::Result<int64_t> least_capacity_bytes(
     const StepMemory& unlimited, int64_t too_small_bytes,
     const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited);
-models::Result<int64_t> least_capacity_bytes(StepFamily& family, const MemoryOptions& options,
-                                             int64_t batch_size, int64_t too_small_bytes);
+models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
+                                             const MemoryOptions& options, int64_t batch_size,
+                                             int64_t too_small_bytes);
 
 /// The batches at which throughput is looked at first: all up to 64, above them some, always the
 /// last. `dense` false: batches cost a trace each, and powers of two must do.
@@ -49,7 +50,7 @@ std::vector<int64_t> batches_beside(const std::vector<int64_t>& best,
                                     const std::vector<int64_t>& looked_at);
 
 /// The largest batch that fits into `capacity_bytes`; 0: none.
-models::Result<int64_t> find_max_batch(StepFamily& family, const MemoryOptions& options,
-                                       int64_t capacity_bytes);
+models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
+                                       const MemoryOptions& options, int64_t capacity_bytes);
 
 }  // namespace profiler

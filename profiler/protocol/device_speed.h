@@ -9,7 +9,7 @@
 #include <vector>
 
 /// What a device reaches, measured by the worker: the figures that the planner's time model takes
-/// from a card (docs/planner.md).
+/// from a GPU (docs/planner.md).
 namespace profiler {
 
 struct DeviceSpeed {
@@ -23,7 +23,7 @@ struct DeviceSpeed {
     std::string device_name;         // "NVIDIA H200"
     std::string compute_capability;  // "9.0"; empty: not CUDA
     int64_t memory_bytes = 0;        // as the device tells
-    int64_t num_processors = 0;      // multiprocessors, or threads
+    int64_t sm_count = 0;            // multiprocessors, or threads
     int64_t l2_bytes = 0;            // 0: not known
 
     std::vector<Product> products;      // of each type, the sizes rising

@@ -77,20 +77,20 @@ struct WorkerClient::Impl {
     int64_t last_id = 0;
 
     // How far a cancelled request has been pressed.
-    enum class Pressure : uint8_t {
+    enum class CancelEscalation : uint8_t {
         kNone,
         kAsked,
         kTerminated,
         kKilled
-    } pressure = Pressure::kNone;
+    } pressure = CancelEscalation::kNone;
     Clock::time_point asked_at;
     Clock::time_point started_at = Clock::now();
     std::string output_path;  // of the request that runs
-    milliseconds patience{0};
+    milliseconds timeout{0};
     Clock::time_point heard_at = Clock::now();
 
     void wait_for_something();
-    bool is_silent() const { return patience.count() > 0 && Clock::now() >= heard_at + patience; }
+    bool is_silent() const { return timeout.count() > 0 && Clock::now() >= heard_at + timeout; }
     void press();
     std::optional<WorkerOutcome> handle_messages(int64_t id, const WorkerEvents& events);
     std::optional<WorkerOutcome> handle(const Message& message, const WorkerEvents& events);
@@ -132,7 +132,7 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
             fmt::format("{} is no UTF-8 text; choose another name.", request.output_path)});
     }
     impl.output_path = request.output_path;
-    impl.patience = events.patience;
+    impl.timeout = events.timeout;
     impl.heard_at = Clock::now();
     impl.socket.send(to_header(request, id));  // a worker that is gone shows as the end below
     for (;;) {
@@ -151,7 +151,7 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
             return impl.broken(fmt::format(
                 "The worker has said nothing for {} s and was ended; try again, or a smaller "
                 "model.",
-                std::chrono::duration_cast<std::chrono::seconds>(impl.patience).count()));
+                std::chrono::duration_cast<std::chrono::seconds>(impl.timeout).count()));
         }
     }
 }
@@ -159,13 +159,14 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
 /// Sleeps until a frame, a line of the log, a wish to cancel, or a deadline of press().
 void WorkerClient::Impl::wait_for_something() {
     int timeout_ms = greeted ? -1 : 1000;
-    if (pressure == Pressure::kAsked || pressure == Pressure::kTerminated) {
-        const auto due = asked_at + (pressure == Pressure::kAsked ? kTermAfter : kKillAfter);
+    if (pressure == CancelEscalation::kAsked || pressure == CancelEscalation::kTerminated) {
+        const auto due =
+            asked_at + (pressure == CancelEscalation::kAsked ? kTermAfter : kKillAfter);
         const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
         timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
     }
-    if (patience.count() > 0) {
-        const auto left = std::chrono::ceil<milliseconds>(heard_at + patience - Clock::now());
+    if (timeout.count() > 0) {
+        const auto left = std::chrono::ceil<milliseconds>(heard_at + timeout - Clock::now());
         const auto left_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
         timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
     }
@@ -184,16 +185,16 @@ void WorkerClient::Impl::wait_for_something() {
 void WorkerClient::Impl::press() {
     if (!cancel_requested) return;
     const auto now = Clock::now();
-    if (pressure == Pressure::kNone) {
+    if (pressure == CancelEscalation::kNone) {
         socket.send(to_header(Cancel{}, last_id));
         asked_at = now;
-        pressure = Pressure::kAsked;
-    } else if (pressure == Pressure::kAsked && now >= asked_at + kTermAfter) {
+        pressure = CancelEscalation::kAsked;
+    } else if (pressure == CancelEscalation::kAsked && now >= asked_at + kTermAfter) {
         process.signal(SIGTERM);
-        pressure = Pressure::kTerminated;
-    } else if (pressure == Pressure::kTerminated && now >= asked_at + kKillAfter) {
+        pressure = CancelEscalation::kTerminated;
+    } else if (pressure == CancelEscalation::kTerminated && now >= asked_at + kKillAfter) {
         process.signal(SIGKILL);
-        pressure = Pressure::kKilled;
+        pressure = CancelEscalation::kKilled;
     }
 }
 

@@ -22,7 +22,7 @@ namespace profiler {
 struct WorkerEvents {
     std::function<void(const Progress&)> progress;
     std::function<void(const Sample&)> sample;
-    std::chrono::milliseconds patience{0};  // with a worker that says nothing; 0: endless
+    std::chrono::milliseconds timeout{0};  // with a worker that says nothing; 0: endless
 };
 
 class WorkerClient {

@@ -188,8 +188,8 @@ void WorkerProcess::signal(int number) {
     kill(pid_, number);
 }
 
-bool WorkerProcess::wait(std::chrono::milliseconds patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+bool WorkerProcess::wait(std::chrono::milliseconds timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (pid_ > 0 && !status_) {
         int status = 0;
         const pid_t ended = waitpid(pid_, &status, WNOHANG);

@@ -52,7 +52,7 @@ public:
 
     void signal(int number);
     /// Waits for the end. False when it still runs after `patience`.
-    bool wait(std::chrono::milliseconds patience);
+    bool wait(std::chrono::milliseconds timeout);
     /// One sentence on how it ended; to be called after wait() returned true.
     std::string describe_end(const WorkerLog& log) const;
     bool out_of_memory() const;

@@ -35,7 +35,7 @@ std::string enum_text(std::string_view value) {
 template <typename Target>
 std::pair<std::string_view, std::string> label_of(std::string_view id) {
     if constexpr (std::is_same_v<Target, Op>) return {"name", text_of("op", "name", id)};
-    if constexpr (std::is_same_v<Target, Scope>) return {"path", text_of("scope", "path", id)};
+    if constexpr (std::is_same_v<Target, ModulePath>) return {"path", text_of("scope", "path", id)};
     if constexpr (std::is_same_v<Target, Device>) return {"name", text_of("device", "name", id)};
     if constexpr (std::is_same_v<Target, Thread>) return {"name", text_of("thread", "name", id)};
     if constexpr (std::is_same_v<Target, Tensor>) return {"name", text_of("tensor", "name", id)};
@@ -85,13 +85,13 @@ std::vector<std::string> derived_columns(std::string_view table) {
     const auto storage = [](std::string_view column, std::string_view id) {
         return fmt::format("(SELECT {} FROM storage WHERE id = {})", column, id);
     };
-    const auto op_scope = [](std::string_view id) {
+    const auto op_module_path = [](std::string_view id) {
         return fmt::format(
             "(SELECT s.text FROM op o JOIN scope c ON c.id = o.scope "
             "JOIN string s ON s.id = c.path WHERE o.id = {}) AS scope_path",
             id);
     };
-    const std::string role = enum_text<Role>("role");
+    const std::string category = enum_text<Category>("role");
     const std::string tensor_dtype = fmt::format(
         "(SELECT {} FROM tensor WHERE id = t.tensor) AS dtype", enum_text<DType>("dtype"));
     if (table == "step" || table == "phase" || table == "kernel" || table == "memcpy" ||
@@ -103,7 +103,7 @@ std::vector<std::string> derived_columns(std::string_view table) {
     }
     if (table == "tensor") {
         return {storage("size_bytes", "t.storage") + " AS storage_bytes",
-                storage(role, "t.storage") + " AS role"};
+                storage(category, "t.storage") + " AS role"};
     }
     if (table == "op_tensor") {
         return {text_of("tensor", "shape", "t.tensor") + " AS shape", tensor_dtype};
@@ -111,10 +111,10 @@ std::vector<std::string> derived_columns(std::string_view table) {
     if (table == "save") {
         return {text_of("tensor", "shape", "t.tensor") + " AS shape", tensor_dtype,
                 storage("size_bytes", "t.storage") + " AS size_bytes",
-                storage(role, "t.storage") + " AS role", op_scope("t.op")};
+                storage(category, "t.storage") + " AS role", op_module_path("t.op")};
     }
     if (table == "allocation") {
-        return {storage(role, "t.storage") + " AS role", op_scope("t.op"),
+        return {storage(category, "t.storage") + " AS role", op_module_path("t.op"),
                 "t.free_requested_ns - t.alloc_ns AS lifetime_ns"};
     }
     return {};
@@ -181,11 +181,12 @@ ORDER BY k.id;
         fmt::arg("scope", text_of("scope", "path", "o.scope")), fmt::arg("op", string_at("o.name")),
         fmt::arg("tensor", text_of("tensor", "name", "k.tensor")),
         fmt::arg("shape", text_of("tensor", "shape", "k.tensor")),
-        fmt::arg("dtype", enum_text<DType>("dtype")), fmt::arg("role", enum_text<Role>("g.role")),
-        fmt::arg("parameter", static_cast<int>(Role::kParameter)),
-        fmt::arg("gradient", static_cast<int>(Role::kGradient)),
-        fmt::arg("optimizer_state", static_cast<int>(Role::kOptimizerState)),
-        fmt::arg("input", static_cast<int>(Role::kInput)));
+        fmt::arg("dtype", enum_text<DType>("dtype")),
+        fmt::arg("role", enum_text<Category>("g.role")),
+        fmt::arg("parameter", static_cast<int>(Category::kParameter)),
+        fmt::arg("gradient", static_cast<int>(Category::kGradient)),
+        fmt::arg("optimizer_state", static_cast<int>(Category::kOptimizerState)),
+        fmt::arg("input", static_cast<int>(Category::kInput)));
 }
 
 }  // namespace

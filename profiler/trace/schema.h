@@ -20,7 +20,7 @@ constexpr std::span<const std::string_view> names_of(RunState) { return kRunStat
 constexpr std::span<const std::string_view> names_of(Severity) { return kSeverityNames; }
 constexpr std::span<const std::string_view> names_of(PhaseKind) { return kPhaseKindNames; }
 constexpr std::span<const std::string_view> names_of(OpClass) { return kOpClassNames; }
-constexpr std::span<const std::string_view> names_of(Role) { return kRoleNames; }
+constexpr std::span<const std::string_view> names_of(Category) { return kCategoryNames; }
 constexpr std::span<const std::string_view> names_of(DType) { return kDTypeNames; }
 constexpr std::span<const std::string_view> names_of(Access) { return kAccessNames; }
 constexpr std::span<const std::string_view> names_of(AllocatorAction) {

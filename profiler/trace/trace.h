@@ -43,9 +43,9 @@ enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOthe
 inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "normalization",
                                                                "element_wise", "other"};
 
-/// What a storage is for. An activation is kept for backward by at least one op; a temporary is
+/// What a storage is for. An activation is saved for backward by at least one op; a temporary is
 /// not; a workspace is scratch of a library.
-enum class Role : uint8_t {
+enum class Category : uint8_t {
     kParameter,
     kGradient,
     kOptimizerState,
@@ -55,7 +55,7 @@ enum class Role : uint8_t {
     kInput,
     kUnknown
 };
-inline constexpr std::array<std::string_view, 8> kRoleNames{
+inline constexpr std::array<std::string_view, 8> kCategoryNames{
     "parameter", "gradient",  "optimizer_state", "activation",
     "temporary", "workspace", "input",           "unknown"};
 
@@ -99,7 +99,7 @@ constexpr std::string_view name_of(RunState v) { return kRunStateNames[static_ca
 constexpr std::string_view name_of(Severity v) { return kSeverityNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(PhaseKind v) { return kPhaseKindNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(OpClass v) { return kOpClassNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(Role v) { return kRoleNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(Category v) { return kCategoryNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(DType v) { return kDTypeNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(Access v) { return kAccessNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(AllocatorAction v) {
@@ -145,7 +145,7 @@ struct Run {
     StringId recipe;              // the name the user gave: "tempo", "gelu=in_place,masks=bit"
     StringId recipe_per_layer;    // JSON array, one canonical recipe text per layer
     StringId precision;           // "fp32"
-    StringId device_name;         // processor or card, as the system names it
+    StringId device_name;         // processor or GPU, as the system names it
     StringId software;            // JSON object of versions
     StringId allocator_settings;  // as PYTORCH_ALLOC_CONF; empty on the CPU
     int64_t num_layers = 0;
@@ -176,7 +176,7 @@ struct Run {
 };
 
 /// One thing that the capture could not see or had to assume.
-struct HealthNote {
+struct Diagnostic {
     StringId code;  // "unmatched_frees"
     Severity severity = Severity::kInfo;
     int64_t count = 0;
@@ -184,8 +184,8 @@ struct HealthNote {
 
     static constexpr auto columns() {
         return std::tuple(
-            Column{"code", &HealthNote::code}, Column{"severity", &HealthNote::severity},
-            Column{"count", &HealthNote::count}, Column{"explanation", &HealthNote::explanation});
+            Column{"code", &Diagnostic::code}, Column{"severity", &Diagnostic::severity},
+            Column{"count", &Diagnostic::count}, Column{"explanation", &Diagnostic::explanation});
     }
 };
 /// The code of a note that says that times are not the workload's alone.
@@ -242,14 +242,14 @@ struct Thread {
 
 /// A node of the module tree, by its full path as Hugging Face names modules:
 /// `encoder.layer.3.attention.self.softmax`, `h.3.mlp`.
-struct Scope {
+struct ModulePath {
     StringId path;
-    Id<Scope> parent;
+    Id<ModulePath> parent;
     int64_t layer = -1;  // index of the Transformer layer it lies in
 
     static constexpr auto columns() {
-        return std::tuple(Column{"path", &Scope::path}, Column{"parent", &Scope::parent},
-                          Column{"layer", &Scope::layer});
+        return std::tuple(Column{"path", &ModulePath::path}, Column{"parent", &ModulePath::parent},
+                          Column{"layer", &ModulePath::layer});
     }
 };
 
@@ -287,7 +287,7 @@ struct Phase {
 /// One framework call.
 struct Op {
     StringId name;  // "aten::addmm", "tempo::gelu"
-    Id<Scope> scope;
+    Id<ModulePath> module_path;
     Id<Phase> phase;
     Id<Thread> thread;
     Id<Op> parent;   // the call that made this call
@@ -295,17 +295,17 @@ struct Op {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     int64_t flop = 0;
-    int64_t read_words = 0;  // elements, not bytes
-    int64_t written_words = 0;
+    int64_t elements_read = 0;  // elements, not bytes
+    int64_t elements_written = 0;
     OpClass op_class = OpClass::kOther;
 
     static constexpr auto columns() {
-        return std::tuple(Column{"name", &Op::name}, Column{"scope", &Op::scope},
+        return std::tuple(Column{"name", &Op::name}, Column{"scope", &Op::module_path},
                           Column{"phase", &Op::phase}, Column{"thread", &Op::thread},
                           Column{"parent", &Op::parent}, Column{"forward", &Op::forward},
                           Column{"start_ns", &Op::start_ns}, Column{"end_ns", &Op::end_ns},
-                          Column{"flop", &Op::flop}, Column{"read_words", &Op::read_words},
-                          Column{"written_words", &Op::written_words},
+                          Column{"flop", &Op::flop}, Column{"read_words", &Op::elements_read},
+                          Column{"written_words", &Op::elements_written},
                           Column{"op_class", &Op::op_class});
     }
 };
@@ -316,12 +316,12 @@ struct Allocation;
 struct Storage {
     Id<Allocation> allocation;
     int64_t size_bytes = 0;
-    Role role = Role::kUnknown;
+    Category category = Category::kUnknown;
 
     static constexpr auto columns() {
         return std::tuple(Column{"allocation", &Storage::allocation},
                           Column{"size_bytes", &Storage::size_bytes},
-                          Column{"role", &Storage::role});
+                          Column{"role", &Storage::category});
     }
 };
 
@@ -558,13 +558,13 @@ struct Trace {
 
     StringTable strings;
     Table<Run> runs;  // exactly one row
-    Table<HealthNote> health;
+    Table<Diagnostic> diagnostics;
     Table<Frame> frames;
     Table<Stack> stacks;
     Table<Device> devices;
     Table<Stream> streams;
     Table<Thread> threads;
-    Table<Scope> scopes;
+    Table<ModulePath> module_paths;
     Table<Step> steps;
     Table<Phase> phases;
     Table<Op> ops;
@@ -590,13 +590,13 @@ struct Trace {
     template <typename Self, typename Visit>
     static void for_each_table(Self& self, Visit&& visit) {
         visit("run", self.runs);
-        visit("health", self.health);
+        visit("health", self.diagnostics);
         visit("frame", self.frames);
         visit("stack", self.stacks);
         visit("device", self.devices);
         visit("stream", self.streams);
         visit("thread", self.threads);
-        visit("scope", self.scopes);
+        visit("scope", self.module_paths);
         visit("step", self.steps);
         visit("phase", self.phases);
         visit("op", self.ops);

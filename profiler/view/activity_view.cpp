@@ -123,8 +123,8 @@ std::size_t length_of_return_type(std::string_view name) {
 /// "CUDAFunctor_add" of "at::native::CUDAFunctor_add<float>, ...".
 std::string_view leaf_of(std::string_view name) {
     const std::string_view qualified = name.substr(0, name.find_first_of("<(,>"));
-    const std::size_t scope = qualified.rfind("::");
-    return scope == qualified.npos ? qualified : qualified.substr(scope + 2);
+    const std::size_t module_path = qualified.rfind("::");
+    return module_path == qualified.npos ? qualified : qualified.substr(module_path + 2);
 }
 
 /// Kernels of PyTorch and CUTLASS that all do what one of their template arguments says.
@@ -224,7 +224,8 @@ private:
     }
 
     void add_op(const Op& op, Id<Op> id) {
-        if (op.scope.valid()) add("layer", trace_.text(trace_.scopes.get<&Scope::path>(op.scope)));
+        if (op.module_path.valid())
+            add("layer", trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)));
         if (op.phase.valid())
             add("phase", profiler::name_of(trace_.phases.get<&Phase::kind>(op.phase)));
         if (op.forward.valid()) {
@@ -240,9 +241,9 @@ private:
             add("kernels", fmt::format("{}, {}", kernels.size(), format_duration(kernels_ns)));
         }
         add_rate(op.flop, kernels.empty() ? op.end_ns - op.start_ns : kernels_ns);
-        if (const int64_t words = op.read_words + op.written_words; words > 0) {
-            add("words", fmt::format("{} read, {} written", format_count(op.read_words),
-                                     format_count(op.written_words)));
+        if (const int64_t words = op.elements_read + op.elements_written; words > 0) {
+            add("words", fmt::format("{} read, {} written", format_count(op.elements_read),
+                                     format_count(op.elements_written)));
         }
         int64_t allocated_bytes = 0;
         const auto allocations = source_.activity->allocations_of(id);

@@ -24,7 +24,7 @@ TextTable empty_table() {
         number("Peak", "The most bytes allocated at one time during the recorded steps."),
         number("Change", "Of the peak, against the first row of the same step."),
         number("Kept", "Bytes that autograd keeps from forward to backward: the ledger's total."),
-        number("Change", "Of the kept bytes, against the first row of the same step."),
+        number("Change", "Of the saved bytes, against the first row of the same step."),
         number("Step", "Median duration of the recorded steps."),
         number("Sequences/s", "Batch size over the median step time of the recorded steps."),
         number("Change", "Of the sequences per second, against the first row of the same step."),
@@ -60,8 +60,8 @@ TextTable build_compare_table(const Comparison& comparison,
         add(view.recipe);
         add(view.peak_text);
         add_change(view.peak_change);
-        add(view.kept_text);
-        add_change(view.kept_change);
+        add(view.saved_text);
+        add_change(view.saved_change);
         add(view.step_time_text);
         add(view.throughput_text);
         add_change(view.throughput_change);

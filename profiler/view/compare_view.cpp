@@ -36,13 +36,13 @@ std::string rate_text(double sequences_per_s) {
     return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
 }
 
-std::vector<StackSegment> build_stack(const RoleBytes& by_role) {
+std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
     std::vector<StackSegment> stack;
     int64_t start_bytes = 0;
-    for (const Role role : kRoleStackOrder) {
-        const int64_t size_bytes = by_role[static_cast<std::size_t>(role)];
+    for (const Category category : kCategoryStackOrder) {
+        const int64_t size_bytes = by_category[static_cast<std::size_t>(category)];
         if (size_bytes <= 0) continue;
-        stack.push_back({role, start_bytes, size_bytes, format_bytes(size_bytes)});
+        stack.push_back({category, start_bytes, size_bytes, format_bytes(size_bytes)});
         start_bytes += size_bytes;
     }
     return stack;
@@ -102,12 +102,12 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.is_baseline = column.baseline == index;
     view.source = describe(column.source);
     view.files = column.files;
-    view.stack = build_stack(column.peak_by_role);
+    view.stack = build_stack(column.peak_by_category);
     view.peak_bytes = column.peak_allocated_bytes;
     view.peak_text = view.peak_bytes > 0 ? format_bytes(view.peak_bytes) : "–";
     if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
-    view.kept_bytes = column.kept_bytes;
-    view.kept_text = view.kept_bytes > 0 ? format_bytes(view.kept_bytes) : "–";
+    view.saved_bytes = column.saved_bytes;
+    view.saved_text = view.saved_bytes > 0 ? format_bytes(view.saved_bytes) : "–";
     view.sequences_per_s = column.sequences_per_s;
     view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
@@ -146,7 +146,8 @@ void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& o
 void add_changes_of_memory(const CompareColumn& baseline, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
-    view.kept_change = change_of(bytes(view.kept_bytes), bytes(baseline.kept_bytes), Better::kLess);
+    view.saved_change =
+        change_of(bytes(view.saved_bytes), bytes(baseline.saved_bytes), Better::kLess);
     if (view.max_batch_size && baseline.max_batch_size) {
         view.max_batch_change =
             change_of(bytes(*view.max_batch_size), bytes(*baseline.max_batch_size), Better::kMore);
@@ -179,11 +180,13 @@ void find_axis_ends(CompareView& view) {
                 std::max(view.max_sequences_per_s, point.sequences_per_s_max);
         }
     }
-    for (const Role role : kRoleStackOrder) {
+    for (const Category category : kCategoryStackOrder) {
         for (const CompareColumn& column : view.columns) {
-            const auto occurs = [role](const StackSegment& s) { return s.role == role; };
+            const auto occurs = [category](const StackSegment& s) {
+                return s.category == category;
+            };
             if (std::any_of(column.stack.begin(), column.stack.end(), occurs)) {
-                view.roles.push_back(role);
+                view.categories.push_back(category);
                 break;
             }
         }

@@ -10,9 +10,9 @@
 #include <vector>
 
 /// What the Compare panel and the comparison chart draw: one column per recipe with its memory by
-/// role, its maximum batch and its throughput, each beside the first (the baseline).
+/// category, its maximum batch and its throughput, each beside the first (the baseline).
 ///
-/// Numbers are in their own units (bytes, sequences per second) and colours are roles and recipe
+/// Numbers are in their own units (bytes, sequences per second) and colours are categories and recipe
 /// indices, so the same view serves any size of window or paper.
 namespace profiler {
 
@@ -31,7 +31,7 @@ struct Change {
 
 /// One layer of a stacked bar, from `start_bytes` to `start_bytes + size_bytes`.
 struct StackSegment {
-    Role role = Role::kUnknown;
+    Category category = Category::kUnknown;
     int64_t start_bytes = 0;
     int64_t size_bytes = 0;
     std::string text;  // "12.4 GiB"
@@ -52,15 +52,15 @@ struct CompareColumn {
     bool is_baseline = false;
     std::string source;  // "measured on the CPU"
 
-    std::vector<StackSegment> stack;  // at the peak, in kRoleStackOrder, empty roles left out
+    std::vector<StackSegment> stack;  // at the peak, in kRoleStackOrder, empty categories left out
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
     std::string peak_text;            // "3.20 GiB"
     Change peak_change;
     std::string peak_phase_text;  // "backward"; empty: outside a phase
 
-    int64_t kept_bytes = 0;  // from forward to backward: never the same as the peak
-    std::string kept_text;
-    Change kept_change;
+    int64_t saved_bytes = 0;  // from forward to backward: never the same as the peak
+    std::string saved_text;
+    Change saved_change;
 
     std::optional<int64_t> max_batch_size;
     int64_t largest_batch = 0;   // the maximum, or what trained where it is not known
@@ -97,7 +97,7 @@ struct TextTable {
 
 struct CompareView {
     std::vector<CompareColumn> columns;  // in the order of the comparison
-    std::vector<Role> roles;             // that occur in any stack, in kRoleStackOrder
+    std::vector<Category> categories;    // that occur in any stack, in kRoleStackOrder
     TextTable table;                     // a row per recipe
 
     std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"

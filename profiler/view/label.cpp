@@ -22,10 +22,10 @@ std::vector<std::size_t> character_starts(std::string_view text) {
 
 /// `kept` characters of `text`, the larger half from its start, with an ellipsis between.
 std::string shorten(std::string_view text, const std::vector<std::size_t>& starts,
-                    std::size_t kept) {
+                    std::size_t saved) {
     const std::size_t count = starts.size() - 1;
-    const std::size_t head = (kept + 1) / 2;
-    const std::size_t tail = kept / 2;
+    const std::size_t head = (saved + 1) / 2;
+    const std::size_t tail = saved / 2;
     std::string result(text.substr(0, starts[head]));
     result += kEllipsis;
     result += text.substr(starts[count - tail]);
@@ -58,8 +58,8 @@ std::string fit_label(std::string_view text, double max_width, const MeasureText
     std::size_t fits = 0;
     std::size_t too_many = starts.size() - 1;
     while (too_many - fits > 1) {
-        const std::size_t kept = (fits + too_many) / 2;
-        (measure(shorten(text, starts, kept)) <= max_width ? fits : too_many) = kept;
+        const std::size_t saved = (fits + too_many) / 2;
+        (measure(shorten(text, starts, saved)) <= max_width ? fits : too_many) = saved;
     }
     const std::string shortest = shorten(text, starts, fits);
     return measure(shortest) <= max_width ? shortest : std::string();

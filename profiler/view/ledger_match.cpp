@@ -49,8 +49,9 @@ std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second
     // By module and name first.
     using Place = std::pair<std::string_view, std::string_view>;
     const auto place = [](const Ledger& ledger) {
-        return
-            [&ledger](std::size_t i) { return Place(ledger.rows[i].scope, ledger.rows[i].tensor); };
+        return [&ledger](std::size_t i) {
+            return Place(ledger.rows[i].module_path, ledger.rows[i].tensor);
+        };
     };
     std::vector<std::size_t> partner =
         pair_rows<Place>(all_rows(first.rows.size()), place(first), size(first), second.rows.size(),

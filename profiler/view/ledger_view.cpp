@@ -22,11 +22,11 @@ std::string signed_bytes(int64_t bytes) {
 LedgerViewRow build_row(const LedgerRow& row) {
     LedgerViewRow view;
     view.tensor = row.tensor;
-    view.scope = row.scope;
+    view.module_path = row.module_path;
     view.op = row.op;
     view.shape = row.shape;
     view.dtype = name_of(row.dtype);
-    view.role = row.role;
+    view.category = row.category;
     view.saved_by = fmt::format("{}", fmt::join(row.saved_by, ", "));
     view.layer = row.layer;
     view.storage = row.storage;
@@ -118,8 +118,8 @@ std::vector<std::string> split_words(std::string_view text) {
 bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
     if (words.empty()) return true;
     const std::string text =
-        to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.scope, row.op, row.shape,
-                             row.dtype, label_of(row.role), row.saved_by));
+        to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.module_path, row.op,
+                             row.shape, row.dtype, label_of(row.category), row.saved_by));
     return std::all_of(words.begin(), words.end(), [&text](const std::string& word) {
         return text.find(word) != std::string::npos;
     });
@@ -165,16 +165,16 @@ int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn co
     switch (column) {
         case LedgerColumn::kTensor:
             return compare_natural(a.tensor, b.tensor);
-        case LedgerColumn::kScope:
-            return compare_natural(a.scope, b.scope);
+        case LedgerColumn::kModulePath:
+            return compare_natural(a.module_path, b.module_path);
         case LedgerColumn::kOp:
             return compare_natural(a.op, b.op);
         case LedgerColumn::kShape:
             return compare_natural(a.shape, b.shape);
         case LedgerColumn::kDType:
             return compare_natural(a.dtype, b.dtype);
-        case LedgerColumn::kRole:
-            return compare_values(a.role, b.role);
+        case LedgerColumn::kCategory:
+            return compare_values(a.category, b.category);
         case LedgerColumn::kSize:
         case LedgerColumn::kShare:
             return compare_values(larger_size(a), larger_size(b));
@@ -275,8 +275,8 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
 
 std::string to_clipboard(const LedgerViewRow& row, bool has_other) {
     std::string text =
-        fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", row.tensor, row.scope, row.op, row.shape,
-                    row.dtype, name_of(row.role), row.size_bytes, row.saved_by);
+        fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", row.tensor, row.module_path, row.op,
+                    row.shape, row.dtype, name_of(row.category), row.size_bytes, row.saved_by);
     if (has_other) text += fmt::format("\t{}\t{}", row.other_bytes, row.difference_bytes);
     return text;
 }

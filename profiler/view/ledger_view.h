@@ -12,17 +12,17 @@
 #include <string_view>
 #include <vector>
 
-/// What the Ledger panel draws: every tensor kept for backward as a row of text, sorted and
+/// What the Ledger panel draws: every tensor saved for backward as a row of text, sorted and
 /// filtered, the closed form's figure beside it, and the same row of a second recipe.
 namespace profiler {
 
 enum class LedgerColumn : uint8_t {
     kTensor,
-    kScope,
+    kModulePath,
     kOp,
     kShape,
     kDType,
-    kRole,
+    kCategory,
     kSize,
     kShare,
     kLifetime,
@@ -60,11 +60,11 @@ struct LedgerRequest {
 
 struct LedgerViewRow {
     std::string tensor;
-    std::string scope;
+    std::string module_path;
     std::string op;
     std::string shape;
     std::string dtype;
-    Role role = Role::kUnknown;
+    Category category = Category::kUnknown;
     std::string saved_by;  // all keepers, ", " between
     int64_t layer = -1;
 

@@ -64,10 +64,11 @@ models::Result<void> parse_surfaces(const nlohmann::json& json, Theme& theme) {
 }
 
 models::Result<void> parse_data_colors(const nlohmann::json& json, Theme& theme) {
-    for (std::size_t i = 0; i < kRoleNames.size(); ++i) {
-        const auto color = parse_color(member(member(json, "roles"), kRoleNames[i]), kRoleNames[i]);
+    for (std::size_t i = 0; i < kCategoryNames.size(); ++i) {
+        const auto color =
+            parse_color(member(member(json, "roles"), kCategoryNames[i]), kCategoryNames[i]);
         if (!color) return tl::unexpected(color.error());
-        theme.roles[i] = *color;
+        theme.categories[i] = *color;
     }
     for (std::size_t i = 0; i < kActivityClassNames.size(); ++i) {
         const std::string_view name = kActivityClassNames[i];
@@ -164,23 +165,23 @@ Color ink_on(Color fill) {
     return contrast_ratio(fill, kLight) >= contrast_ratio(fill, kDark) ? kLight : kDark;
 }
 
-Hatch hatch_of(Role role) {
-    switch (role) {
-        case Role::kParameter:
+Hatch hatch_of(Category category) {
+    switch (category) {
+        case Category::kParameter:
             return Hatch::kNone;
-        case Role::kGradient:
+        case Category::kGradient:
             return Hatch::kBackDiagonal;
-        case Role::kOptimizerState:
+        case Category::kOptimizerState:
             return Hatch::kHorizontal;
-        case Role::kActivation:
+        case Category::kActivation:
             return Hatch::kDiagonal;
-        case Role::kTemporary:
+        case Category::kTemporary:
             return Hatch::kDots;
-        case Role::kWorkspace:
+        case Category::kWorkspace:
             return Hatch::kVertical;
-        case Role::kInput:
+        case Category::kInput:
             return Hatch::kGrid;
-        case Role::kUnknown:
+        case Category::kUnknown:
             return Hatch::kCross;
     }
     return Hatch::kNone;
@@ -202,23 +203,23 @@ std::string_view label_of(ActivityClass activity_class) {
     return {};
 }
 
-std::string_view label_of(Role role) {
-    switch (role) {
-        case Role::kParameter:
+std::string_view label_of(Category category) {
+    switch (category) {
+        case Category::kParameter:
             return "Parameters";
-        case Role::kGradient:
+        case Category::kGradient:
             return "Gradients";
-        case Role::kOptimizerState:
+        case Category::kOptimizerState:
             return "Optimizer state";
-        case Role::kActivation:
+        case Category::kActivation:
             return "Saved activations";
-        case Role::kTemporary:
+        case Category::kTemporary:
             return "Temporaries";
-        case Role::kWorkspace:
+        case Category::kWorkspace:
             return "Workspace";
-        case Role::kInput:
+        case Category::kInput:
             return "Inputs";
-        case Role::kUnknown:
+        case Category::kUnknown:
             return "Unknown";
     }
     return "Unknown";

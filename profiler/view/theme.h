@@ -16,7 +16,7 @@
 /// Two themes, dark and light, come from assets/themes/*.json, which are part of the program.
 /// Fills have a contrast of at least 3:1 against the plot they stand on, text 4.5:1 (WCAG 2.1,
 /// 1.4.11 and 1.4.3), and stay apart for colour-blind readers; tests/profiler/view/theme_test.cpp
-/// holds all of it. Colour is never the only cue: each role has a hatch, each recipe a marker.
+/// holds all of it. Colour is never the only cue: each category has a hatch, each recipe a marker.
 namespace profiler {
 
 struct Color {
@@ -34,7 +34,7 @@ std::string to_hex(Color color);
 /// WCAG 2.1 contrast ratio, 1 to 21.
 double contrast_ratio(Color a, Color b);
 
-/// The second cue of a role: a pattern over its fill.
+/// The second cue of a category: a pattern over its fill.
 enum class Hatch : uint8_t {
     kNone,
     kDiagonal,      // ///
@@ -63,7 +63,7 @@ struct Theme {
     Color good;        // a saving
     Color bad;         // a cost, an error
     Color warning;     //
-    std::array<Color, kRoleNames.size()> roles{};                // by Role
+    std::array<Color, kCategoryNames.size()> categories{};       // by Category
     std::array<Color, kActivityClassNames.size()> activities{};  // by ActivityClass
     std::vector<Color> recipes;  // grey for the first, then the accent, ...
 };
@@ -74,13 +74,13 @@ const Theme& light_theme();
 /// A theme file; refuses missing colours and what is not "#RRGGBB", in one sentence.
 models::Result<Theme> parse_theme(std::string_view json);
 
-/// Roles from the bottom of a stack to its top: what stays first, what comes and goes last.
-inline constexpr std::array<Role, kRoleNames.size()> kRoleStackOrder{
-    Role::kParameter,  Role::kOptimizerState, Role::kInput,     Role::kGradient,
-    Role::kActivation, Role::kTemporary,      Role::kWorkspace, Role::kUnknown};
+/// Categories from the bottom of a stack to its top: what stays first, what comes and goes last.
+inline constexpr std::array<Category, kCategoryNames.size()> kCategoryStackOrder{
+    Category::kParameter,  Category::kOptimizerState, Category::kInput,     Category::kGradient,
+    Category::kActivation, Category::kTemporary,      Category::kWorkspace, Category::kUnknown};
 
-inline Color color_of(const Theme& theme, Role role) {
-    return theme.roles[static_cast<std::size_t>(role)];
+inline Color color_of(const Theme& theme, Category category) {
+    return theme.categories[static_cast<std::size_t>(category)];
 }
 inline Color color_of(const Theme& theme, ActivityClass activity_class) {
     return theme.activities[static_cast<std::size_t>(activity_class)];
@@ -93,9 +93,9 @@ inline constexpr std::size_t kMaxDistinctRecipes = 8;
 /// Black or white, whichever reads better on `fill`.
 Color ink_on(Color fill);
 
-Hatch hatch_of(Role role);
+Hatch hatch_of(Category category);
 /// For legends and tables: "Parameters", "Saved activations".
-std::string_view label_of(Role role);
+std::string_view label_of(Category category);
 std::string_view label_of(ActivityClass activity_class);  // "Contractions", "Copies"
 
 }  // namespace profiler

@@ -65,16 +65,18 @@ using Landmarks = std::vector<std::vector<Landmark>>;  // of each phase, in the 
 
 Landmarks find_landmarks(const Trace& trace) {
     Landmarks landmarks(trace.phases.size());
-    std::vector<Id<Phase>> seen_in(trace.scopes.size());  // the last phase in which each scope ran
-    std::unordered_map<std::string, int> calls;           // "phase name": how many so far
+    std::vector<Id<Phase>> seen_in(
+        trace.module_paths.size());              // the last phase in which each scope ran
+    std::unordered_map<std::string, int> calls;  // "phase name": how many so far
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Id<Op> op(i);
         const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
         if (!phase.valid()) continue;
         std::string name;
-        if (const Id<Scope> scope = trace.ops.get<&Op::scope>(op); scope.valid()) {
-            if (std::exchange(seen_in[scope.index()], phase) == phase) continue;
-            name = trace.text(trace.scopes.get<&Scope::path>(scope));
+        if (const Id<ModulePath> module_path = trace.ops.get<&Op::module_path>(op);
+            module_path.valid()) {
+            if (std::exchange(seen_in[module_path.index()], phase) == phase) continue;
+            name = trace.text(trace.module_paths.get<&ModulePath::path>(module_path));
         } else {
             const bool is_update = !trace.ops.get<&Op::parent>(op).valid() &&
                                    trace.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer;

@@ -1,5 +1,5 @@
 #include "profiler/view/timeline_view.h"
-#include "profiler/analysis/health.h"
+#include "profiler/analysis/diagnostics.h"
 
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
@@ -103,9 +103,9 @@ void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, Time
     for (auto& tops : trace.top_bytes) tops.reserve(bins.size());
     for (const CurveBin& bin : bins) {
         double top = 0;
-        for (const Role role : kRoleStackOrder) {
-            const auto r = static_cast<std::size_t>(role);
-            top += static_cast<double>(bin.by_role[r]);
+        for (const Category category : kCategoryStackOrder) {
+            const auto r = static_cast<std::size_t>(category);
+            top += static_cast<double>(bin.by_category[r]);
             trace.top_bytes[r].push_back(top);
         }
         trace.allocated_bytes.push_back(static_cast<double>(bin.allocated_bytes));
@@ -175,20 +175,20 @@ bool covers(const TimelineTrace& trace, std::size_t column) {
 }
 
 void add_totals(TimelineView& view) {
-    std::array<bool, kRoleNames.size()> occurs{};
+    std::array<bool, kCategoryNames.size()> occurs{};
     for (const TimelineTrace& trace : view.traces) {
         for (std::size_t i = 0; i < trace.column_count(); ++i) {
             double below = 0;
-            for (const Role role : kRoleStackOrder) {
-                const auto r = static_cast<std::size_t>(role);
+            for (const Category category : kCategoryStackOrder) {
+                const auto r = static_cast<std::size_t>(category);
                 occurs[r] |= trace.top_bytes[r][i] > below;
                 below = trace.top_bytes[r][i];
             }
             view.max_bytes = std::max(view.max_bytes, trace.reserved_bytes[i]);
         }
     }
-    for (const Role role : kRoleStackOrder) {
-        if (occurs[static_cast<std::size_t>(role)]) view.roles.push_back(role);
+    for (const Category category : kCategoryStackOrder) {
+        if (occurs[static_cast<std::size_t>(category)]) view.categories.push_back(category);
     }
     if (view.traces.size() < 2) return;
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
@@ -281,11 +281,12 @@ TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source
     readout.time_text = format_duration(own_ns);
     readout.total_text = format_bytes(bin.allocated_bytes);
     readout.phase_text = phase_text_at(*source.trace, own_ns);
-    for (auto role = kRoleStackOrder.rbegin(); role != kRoleStackOrder.rend(); ++role) {
-        const int64_t bytes = bin.by_role[static_cast<std::size_t>(*role)];
+    for (auto category = kCategoryStackOrder.rbegin(); category != kCategoryStackOrder.rend();
+         ++category) {
+        const int64_t bytes = bin.by_category[static_cast<std::size_t>(*category)];
         if (bytes <= 0) continue;
         const double share = static_cast<double>(bytes) / static_cast<double>(bin.allocated_bytes);
-        readout.rows.push_back({*role, bytes, format_bytes(bytes), format_percent(share)});
+        readout.rows.push_back({*category, bytes, format_bytes(bytes), format_percent(share)});
     }
     return readout;
 }

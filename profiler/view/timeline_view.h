@@ -13,7 +13,7 @@
 #include <vector>
 
 /// What the Memory timeline draws for one time window and pixel width: per trace one column per
-/// pixel, stacked by role, with the allocated and reserved lines, phases, steps and the peak.
+/// pixel, stacked by category, with the allocated and reserved lines, phases, steps and the peak.
 ///
 /// Two traces share one axis, that of the first. Aligned by phases, the second one's time is
 /// stretched piecewise so that its phases and modules start with the first one's; "where in
@@ -63,8 +63,8 @@ struct TimelineTrace {
     double start_ns = 0;  // of the capture, on the shared axis; beyond it all columns are 0
     double end_ns = 0;
     std::vector<double> edge_ns;  // on the shared axis; columns + 1
-    /// Top of each role's layer in bytes, by Role, stacked in kRoleStackOrder.
-    std::array<std::vector<double>, kRoleNames.size()> top_bytes;
+    /// Top of each category's layer in bytes, by Category, stacked in kRoleStackOrder.
+    std::array<std::vector<double>, kCategoryNames.size()> top_bytes;
     std::vector<double> allocated_bytes;  // = top of the highest layer
     std::vector<double> reserved_bytes;
     std::vector<PhaseBand> phases;  // those that meet the window
@@ -83,9 +83,9 @@ struct TimelineView {
     std::vector<std::string> notes;   // what is not as it should be: incomplete, a busy machine
     /// Second minus first per column, 0 where one of them has ended; empty with one trace.
     std::vector<double> difference_bytes;
-    std::vector<Role> roles;          // that occur in the window, in kRoleStackOrder
-    double max_bytes = 0;             // over all traces, of the whole capture: a steady axis
-    double max_difference_bytes = 0;  // largest magnitude in the window
+    std::vector<Category> categories;  // that occur in the window, in kRoleStackOrder
+    double max_bytes = 0;              // over all traces, of the whole capture: a steady axis
+    double max_difference_bytes = 0;   // largest magnitude in the window
     TimeAlignment alignment = TimeAlignment::kTime;  // what was used
     std::string alignment_note;  // why the phases could not be aligned; empty when they were
 };
@@ -99,10 +99,10 @@ struct TimeRange {
 };
 TimeRange fit_timeline(const TimelineRequest& request);
 
-/// What a tooltip says about one instant: total, phase, and a row per role.
+/// What a tooltip says about one instant: total, phase, and a row per category.
 struct TimelineReadout {
     struct Row {
-        Role role = Role::kUnknown;
+        Category category = Category::kUnknown;
         int64_t bytes = 0;
         std::string text;   // "12.4 GiB"
         std::string share;  // "41.3 %"
@@ -110,7 +110,7 @@ struct TimelineReadout {
     std::string time_text;   // "1.204 s", on the trace's own clock
     std::string total_text;  // "24.5 GiB"
     std::string phase_text;  // "backward of step 2"; empty outside
-    std::vector<Row> rows;   // from the top of the stack down; empty roles left out
+    std::vector<Row> rows;   // from the top of the stack down; empty categories left out
 };
 /// Empty for a source that the request does not have.
 TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,

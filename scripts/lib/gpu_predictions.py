@@ -94,7 +94,7 @@ def predict(program, catalogue: dict) -> dict:
 
 def model_words(name: str) -> list:
     """A card's name without words that the catalogue and the driver do not agree on, as
-    app/commands/user_calibration.cpp has it."""
+    app/user/user_calibration.cpp has it."""
     kept = []
     for word in re.findall(r"[a-z0-9]+", name.lower()):
         if word == "gb" and kept:

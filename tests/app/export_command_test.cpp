@@ -50,7 +50,7 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     EXPECT_THAT(
         csv("ledger"),
         StartsWith(
-            "scope,op,tensor,shape,dtype,role,size_bytes,saved_by\n"
+            "scope,op,tensor,shape,dtype,category,size_bytes,saved_by\n"
             "encoder.layer.0,aten::addmm,hidden_states,\"[2, 16, 64]\",float32,activation,8192,"
             "aten::addmm\n"));
 }

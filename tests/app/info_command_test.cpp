@@ -58,7 +58,7 @@ TEST(Info, APredictionHasNoLossAndNoThreads) {
     EXPECT_TRUE(line.ends_with(",")) << line;
 }
 
-TEST(Info, LedgerListsEachKeptTensorWithItsClosedForm) {
+TEST(Info, LedgerListsEachSavedTensorWithItsClosedForm) {
     const TemporaryFolder folder;
     const std::string path = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
     const Ran table = run({"info", path, "--ledger", "--scope", "encoder.layer.1"});
@@ -93,8 +93,8 @@ TEST(Info, OpensThePartialOfAKilledCapture) {
     const Ran ran = run({"info", partial});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("incomplete, 2 steps"));
-    const auto health = run({"info", partial, "--health", "--json"}).json();
-    EXPECT_EQ(health["rows"][0]["code"], "incomplete_capture");
+    const auto diagnostics = run({"info", partial, "--health", "--json"}).json();
+    EXPECT_EQ(diagnostics["rows"][0]["code"], "incomplete_capture");
 }
 
 TEST(Info, WarnsWhenALayerDiffersFromItsClosedForm) {

@@ -45,9 +45,9 @@ TEST_F(JsonKeys, OfTheReports) {
     EXPECT_EQ(keys_of(peak), with_trace("peak"));
     EXPECT_EQ(keys_of(peak["rows"][0]), documented("peak row"));
     EXPECT_EQ(keys_of(peak["rows"][0]["by_class"]), documented("classes"));
-    const auto health = info({"--health"});
-    EXPECT_EQ(keys_of(health), with_trace("health"));
-    EXPECT_EQ(keys_of(health["rows"][0]), documented("health row"));
+    const auto diagnostics = info({"--health"});
+    EXPECT_EQ(keys_of(diagnostics), with_trace("health"));
+    EXPECT_EQ(keys_of(diagnostics["rows"][0]), documented("health row"));
 }
 
 TEST_F(JsonKeys, OfCompare) {
@@ -60,7 +60,7 @@ TEST_F(JsonKeys, OfCompare) {
     EXPECT_EQ(keys_of(by["rows"][0]["groups"][0]), documented("info row"));
 }
 
-TEST_F(JsonKeys, OfReconciliations) {
+TEST_F(JsonKeys, OfPredictionErrors) {
     const std::string measured = write_sample(folder_, "measured.tscope");
     const std::string file =
         write_sample(folder_, "predicted.tscope", {.scale = 2, .is_predicted = true});

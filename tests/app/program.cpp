@@ -107,21 +107,22 @@ profiler::Trace make_sample(const SampleSpec& spec) {
     w.batch_size = spec.batch_size;
     w.seq_len = 16;
     TraceBuilder b(w);
-    std::vector<Id<Scope>> layers;
+    std::vector<Id<ModulePath>> layers;
     for (int64_t i = 0; i < 3; ++i)
-        layers.push_back(b.scope("encoder.layer." + std::to_string(i), i));
-    b.allocate(
-        {.bytes = 4096, .role = Role::kParameter, .name = "encoder.layer.0.output.dense.weight"});
+        layers.push_back(b.module_path("encoder.layer." + std::to_string(i), i));
+    b.allocate({.bytes = 4096,
+                .category = Category::kParameter,
+                .name = "encoder.layer.0.output.dense.weight"});
     const ClosedForm form = closed_form_of_layer(w, /*on_cpu=*/true).value();
     for (int step = 0; step < spec.steps; ++step) {
         b.begin_step();
         b.begin_phase(PhaseKind::kForward);
         std::vector<std::pair<Id<Allocation>, Id<Save>>> kept;
-        for (const Id<Scope> layer : layers) {
+        for (const Id<ModulePath> layer : layers) {
             for (const ClosedFormRow& row : form.rows) {
                 const auto op = b.op("aten::addmm", layer);
                 const auto allocation = b.allocate({.bytes = row.size_bytes * spec.scale,
-                                                    .role = Role::kActivation,
+                                                    .category = Category::kActivation,
                                                     .op = op,
                                                     .name = row.tensor,
                                                     .shape = "[2, 16, 64]"});

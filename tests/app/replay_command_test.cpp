@@ -79,7 +79,7 @@ TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
     EXPECT_TRUE(json["rows"][1]["out_of_memory"].is_null());
 }
 
-/// A step measured on the CPU, as a CUDA card would have placed it.
+/// A step measured on the CPU, as a CUDA GPU would have placed it.
 TEST(Replay, OfATracePlacesItsAllocations) {
     const TemporaryFolder folder;
     const std::string file = write_sample(folder, "cpu.tscope");

@@ -4,7 +4,7 @@
 // torch's own allocator and without any callback. Prints medians and the median of the pairwise
 // ratios; goal: at most 1.05.
 
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/tracking_allocator.h"

@@ -8,7 +8,7 @@
 // costs to make its results readable after the last step is not counted.
 
 #include "models/config/workload.h"
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/cuda_source.h"
 
 #include <torch/csrc/autograd/profiler_kineto.h>

@@ -1,7 +1,7 @@
 // What other programs and users write: snapshots, planner's data, a worker's frames, themes.
 #include "profiler/allocator/replay.h"
 #include "profiler/formats/pytorch_snapshot.h"
-#include "profiler/planner/planner_data.h"
+#include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/view/theme.h"

@@ -4,7 +4,7 @@
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/comparison.h"
-#include "profiler/analysis/health.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
@@ -46,7 +46,7 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     const MemoryCurve curve(*trace);
     const PeakReport peak = find_peak(*trace);
     const Activity activity(*trace);
-    (void)report_health(*trace);
+    (void)report_diagnostics(*trace);
     TimelineRequest timeline{.sources = {{trace.get(), &curve, &peak, "A"}}, .width_px = 300};
     const TimeRange range = fit_timeline(timeline);
     timeline.start_ns = range.start_ns;

@@ -31,15 +31,16 @@ void a_click_on_a_recipe_makes_it_b(ImGuiTestContext* c) {
 void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
-    IM_CHECK(!window().workspace().selection().role);
-    const auto role = window().workspace().compare_view()->roles.front();
-    const std::string item = "//###compare/$$" + std::to_string(static_cast<int>(role)) + "/##role";
+    IM_CHECK(!window().workspace().selection().category);
+    const auto category = window().workspace().compare_view()->categories.front();
+    const std::string item =
+        "//###compare/$$" + std::to_string(static_cast<int>(category)) + "/##category";
     c->ItemClick(item.c_str());
     c->Yield(2);
-    IM_CHECK(window().workspace().selection().role == role);
+    IM_CHECK(window().workspace().selection().category == category);
     c->ItemClick(item.c_str());
     c->Yield(2);
-    IM_CHECK(!window().workspace().selection().role);
+    IM_CHECK(!window().workspace().selection().category);
 }
 
 void welcomes_when_nothing_is_open(ImGuiTestContext* c) {

@@ -1,6 +1,6 @@
 #include "tests/gui/test_window.h"
 
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <imgui_internal.h>
 
@@ -157,13 +157,13 @@ void write_theme_and_panels(ImGuiTestContext* c) {
     c->MenuClick("View/Light theme");
     c->MenuUncheck("View/Health");
     window().open(c, {"original"});
-    IM_CHECK(!window().ui().panels.health.open);
+    IM_CHECK(!window().ui().panels.diagnostics.open);
 }
 
 void read_theme_and_panels(ImGuiTestContext* c) {
     c->Yield(2);
     IM_CHECK(!app::palette().dark);
-    IM_CHECK(!window().ui().panels.health.open);
+    IM_CHECK(!window().ui().panels.diagnostics.open);
     IM_CHECK_EQ(window().ui().settings.recent_files.size(), size_t{1});
 }
 

@@ -46,7 +46,7 @@ void typing_filters(ImGuiTestContext* c) {
     IM_CHECK_LT(static_cast<int>(view().rows.size()), static_cast<int>(all));
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 0);
     for (const auto& row : view().rows) {
-        IM_CHECK(row.scope.find("attention") != std::string::npos);
+        IM_CHECK(row.module_path.find("attention") != std::string::npos);
     }
     c->KeyCharsReplace("no such tensor");
     window().settle(c);

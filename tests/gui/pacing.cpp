@@ -1,6 +1,6 @@
 #include "tests/gui/pacing.h"
 
-#include "app/window/wake.h"
+#include "app/workspace/wake.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Pictures of the window in its states, to be looked at and to go into the README.
 #include "tests/gui/test_window.h"
 
-#include "app/window/theme.h"
+#include "app/widgets/theme.h"
 
 #include <cmath>
 

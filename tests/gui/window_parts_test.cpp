@@ -1,13 +1,13 @@
 // Parts of the window that need no display.
-#include "app/panels/panel_events.h"
+#include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/bars.h"
-#include "app/window/capture_session.h"
-#include "app/window/export_queue.h"
-#include "app/window/latest_task.h"
 #include "app/window/layout_history.h"
-#include "app/window/settings.h"
+#include "app/workspace/capture_session.h"
+#include "app/workspace/export_queue.h"
+#include "app/workspace/latest_task.h"
+#include "app/workspace/panel_events.h"
 #include "profiler/protocol/messages.h"
 
 #include <gtest/gtest.h>
@@ -211,7 +211,8 @@ TEST(StatusBar, SaysWhatIsSelected) {
     EXPECT_EQ(app::describe_selection(selection), "");
     selection.range = profiler::TimeRange{1e9, 1.25e9};
     EXPECT_NE(app::describe_selection(selection).find("250 ms selected"), std::string::npos);
-    selection.tensor = app::SelectedTensor{.name = "probs", .scope = "layer.1", .size_bytes = 4096};
+    selection.tensor =
+        app::SelectedTensor{.name = "probs", .module_path = "layer.1", .size_bytes = 4096};
     EXPECT_NE(app::describe_selection(selection).find("probs  4,096 B"), std::string::npos);
 }
 

@@ -1,6 +1,6 @@
 // What the window shows, without the window: traces, A and B, and the views built off the frame
 // thread, at moments when they do not belong together.
-#include "app/workspace.h"
+#include "app/workspace/workspace.h"
 #include "models/config/workload.h"
 #include "tests/support/synthetic_trace.h"
 

@@ -3,7 +3,7 @@
 // The CUDA kernels on a machine without a GPU: this header is put before kernels/*.cu (-include),
 // which the C++ compiler then compiles as they are. A CUDA thread is a fiber; a barrier or a warp
 // shuffle is a switch to the next one, so that the values that move between threads are those that
-// would move on a card. What the emulation refuses would hang or be undefined there: a barrier or a
+// would move on a GPU. What the emulation refuses would hang or be undefined there: a barrier or a
 // shuffle that not all threads of the block or warp reach.
 // Not the same: rounding of expf, __logf and __fdividef, and anything to do with speed.
 

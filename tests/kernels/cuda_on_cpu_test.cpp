@@ -1,5 +1,5 @@
 // Goal: tensors of more than 2^31 elements are indexed right, and the emulation that runs the CUDA
-// kernels here refuses what would hang on a card. Such tensors need not exist: only the last blocks
+// kernels here refuses what would hang on a GPU. Such tensors need not exist: only the last blocks
 // of the grid run, on pointers shifted so that their elements are a small window, or, where a block
 // walks over the whole tensor, in address space of which only what is touched becomes memory.
 

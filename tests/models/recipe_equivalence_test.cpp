@@ -6,7 +6,7 @@
 // whose error next to the minimum of GELU is sqrt(eps) sized: at most 2.1e-9 in fp64. Gradients
 // are compared with 1e-8 of their largest value.
 
-#include "models/training.h"
+#include "models/training/training.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

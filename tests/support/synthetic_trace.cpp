@@ -14,7 +14,7 @@ namespace {
 
 /// One op of a layer's forward pass and what backward keeps of it.
 struct OpShape {
-    std::string_view scope;
+    std::string_view module_path;
     std::string_view name;
     std::string_view output;  // name of the tensor it returns
     bool square;              // [B, A, S, S] instead of [B, S, width]
@@ -62,7 +62,7 @@ public:
         cpu_ = trace_.devices.append({.name = text("cpu"), .total_bytes = int64_t{64} << 30});
         main_thread_ = trace_.threads.append({.name = text("main"), .system_id = 4711});
         autograd_thread_ = trace_.threads.append({.name = text("autograd"), .system_id = 4712});
-        make_scopes();
+        make_module_paths();
     }
 
     Trace build() {
@@ -83,7 +83,7 @@ private:
     struct ForwardOp {
         const OpShape* shape;
         Id<Op> op;
-        Id<Scope> scope;
+        Id<ModulePath> module_path;
         std::vector<Kept> kept;
     };
 
@@ -107,24 +107,26 @@ private:
                             .num_threads = 2});
     }
 
-    void make_scopes() {
-        const Id<Scope> encoder = trace_.scopes.append({.path = text("encoder"), .parent = {}});
+    void make_module_paths() {
+        const Id<ModulePath> encoder =
+            trace_.module_paths.append({.path = text("encoder"), .parent = {}});
         for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
             const std::string path = fmt::format("encoder.layer.{}", layer);
-            const Id<Scope> parent =
-                trace_.scopes.append({.path = text(path), .parent = encoder, .layer = layer});
+            const Id<ModulePath> parent =
+                trace_.module_paths.append({.path = text(path), .parent = encoder, .layer = layer});
             for (const OpShape& shape : kOriginalLayer) {
-                scopes_.push_back(
-                    trace_.scopes.append({.path = text(fmt::format("{}.{}", path, shape.scope)),
-                                          .parent = parent,
-                                          .layer = layer}));
+                module_paths_.push_back(trace_.module_paths.append(
+                    {.path = text(fmt::format("{}.{}", path, shape.module_path)),
+                     .parent = parent,
+                     .layer = layer}));
             }
         }
-        optimizer_scope_ = trace_.scopes.append({.path = text("optimizer"), .parent = {}});
+        optimizer_module_path_ =
+            trace_.module_paths.append({.path = text("optimizer"), .parent = {}});
     }
 
-    Id<Scope> scope_of(int64_t layer, std::size_t op) const {
-        return scopes_[static_cast<std::size_t>(layer) * kOriginalLayer.size() + op];
+    Id<ModulePath> module_path_of(int64_t layer, std::size_t op) const {
+        return module_paths_[static_cast<std::size_t>(layer) * kOriginalLayer.size() + op];
     }
 
     int64_t elements(const OpShape& shape) const {
@@ -140,12 +142,12 @@ private:
                                           options_.hidden_size * shape.width);
     }
 
-    Id<Op> begin_op(std::string_view name, Id<Scope> scope, Id<Op> forward, OpClass op_class,
-                    int64_t words) {
+    Id<Op> begin_op(std::string_view name, Id<ModulePath> module_path, Id<Op> forward,
+                    OpClass op_class, int64_t words) {
         clock_ns_ += 1'000;
         const Id<Op> op =
             trace_.ops.append({.name = text(name),
-                               .scope = scope,
+                               .module_path = module_path,
                                .phase = phase_,
                                .thread = forward.valid() ? autograd_thread_ : main_thread_,
                                .parent = {},
@@ -153,8 +155,8 @@ private:
                                .start_ns = clock_ns_,
                                .end_ns = clock_ns_,
                                .flop = words * 2,
-                               .read_words = words,
-                               .written_words = words,
+                               .elements_read = words,
+                               .elements_written = words,
                                .op_class = op_class});
         op_ = op;
         clock_ns_ += 200 + words / 8;
@@ -180,8 +182,8 @@ private:
         return address;
     }
 
-    Id<Tensor> allocate(int64_t bytes, Role role, std::string_view name, std::string_view shape,
-                        DType dtype = DType::kFloat32) {
+    Id<Tensor> allocate(int64_t bytes, Category category, std::string_view name,
+                        std::string_view shape, DType dtype = DType::kFloat32) {
         if (static_cast<int64_t>(trace_.allocations.size()) == options_.num_allocations)
             throw Enough{};
         clock_ns_ += 150;
@@ -200,7 +202,8 @@ private:
                                        .storage = storage,
                                        .segment = {},
                                        .stack = {}});
-        trace_.storages.append({.allocation = allocation, .size_bytes = bytes, .role = role});
+        trace_.storages.append(
+            {.allocation = allocation, .size_bytes = bytes, .category = category});
         const Id<Tensor> tensor = trace_.tensors.append({.storage = storage,
                                                          .name = text(name),
                                                          .shape = text(shape),
@@ -249,13 +252,13 @@ private:
 
     void make_parameter(int64_t layer, std::size_t op, bool is_weight) {
         const OpShape& shape = kOriginalLayer[op];
-        const std::string name = fmt::format("encoder.layer.{}.{}.{}", layer, shape.scope,
+        const std::string name = fmt::format("encoder.layer.{}.{}.{}", layer, shape.module_path,
                                              is_weight ? "weight" : "bias");
         const int64_t bytes = parameter_bytes(shape, is_weight);
         const std::string dims = fmt::format("[{}]", bytes / 4);
-        allocate(bytes, Role::kParameter, name, dims);
-        allocate(bytes, Role::kOptimizerState, name + ".exp_avg", dims);
-        allocate(bytes, Role::kOptimizerState, name + ".exp_avg_sq", dims);
+        allocate(bytes, Category::kParameter, name, dims);
+        allocate(bytes, Category::kOptimizerState, name + ".exp_avg", dims);
+        allocate(bytes, Category::kOptimizerState, name + ".exp_avg_sq", dims);
     }
 
     void begin_phase(PhaseKind kind) {
@@ -293,7 +296,7 @@ private:
         }
         begin_phase(PhaseKind::kLoss);
         begin_op("aten::mul", {}, {}, OpClass::kElementWise, 1);
-        release(storage_of(allocate(4, Role::kTemporary, "loss", "[]")));
+        release(storage_of(allocate(4, Category::kTemporary, "loss", "[]")));
         end_op();
         begin_phase(PhaseKind::kBackward);
         for (auto op = forward_.rbegin(); op != forward_.rend(); ++op) run_backward(*op);
@@ -310,7 +313,7 @@ private:
 
     Kept keep(Id<Tensor> tensor) {
         const Id<Storage> storage = storage_of(tensor);
-        trace_.storages.set<&Storage::role>(storage, Role::kActivation);
+        trace_.storages.set<&Storage::category>(storage, Category::kActivation);
         const Id<Save> save = trace_.saves.append(
             {.storage = storage, .tensor = tensor, .op = op_, .saved_event = event_});
         return {storage, save};
@@ -319,20 +322,20 @@ private:
     void run_forward(int64_t layer, std::size_t index) {
         const OpShape& shape = kOriginalLayer[index];
         const int64_t count = elements(shape);
-        const Id<Scope> scope = scope_of(layer, index);
+        const Id<ModulePath> module_path = module_path_of(layer, index);
         ForwardOp forward{
-            &shape, begin_op(shape.name, scope, {}, shape.op_class, count), scope, {}};
+            &shape, begin_op(shape.name, module_path, {}, shape.op_class, count), module_path, {}};
         if (last_output_.valid()) {
             trace_.op_tensors.append(
                 {.op = op_, .tensor = last_output_, .access = Access::kRead, .words = count});
         }
         const std::string dims = shape_text(shape);
-        const Id<Tensor> output = allocate(4 * count, Role::kTemporary, shape.output, dims);
+        const Id<Tensor> output = allocate(4 * count, Category::kTemporary, shape.output, dims);
         if (keeps_output(shape)) forward.kept.push_back(keep(output));
         if (shape.has_mask) {
             const std::string mask = fmt::format("{}_mask", shape.output);
             forward.kept.push_back(
-                keep(allocate(count, Role::kTemporary, mask, dims, DType::kBool)));
+                keep(allocate(count, Category::kTemporary, mask, dims, DType::kBool)));
         }
         end_op();
         // A temporary lives until the next op has read it.
@@ -345,14 +348,14 @@ private:
     void run_backward(const ForwardOp& forward) {
         const OpShape& shape = *forward.shape;
         const int64_t count = elements(shape);
-        begin_op(fmt::format("{}_backward", shape.name), forward.scope, forward.op, shape.op_class,
-                 2 * count);
-        const Id<Tensor> gradient = allocate(4 * count, Role::kTemporary,
+        begin_op(fmt::format("{}_backward", shape.name), forward.module_path, forward.op,
+                 shape.op_class, 2 * count);
+        const Id<Tensor> gradient = allocate(4 * count, Category::kTemporary,
                                              fmt::format("d_{}", shape.output), shape_text(shape));
         for (int p = 0; p < shape.num_parameters; ++p) {
             const int64_t bytes = parameter_bytes(shape, p == 0);
             gradients_.push_back(storage_of(
-                allocate(bytes, Role::kGradient, "grad", fmt::format("[{}]", bytes / 4))));
+                allocate(bytes, Category::kGradient, "grad", fmt::format("[{}]", bytes / 4))));
         }
         if (pending_.valid()) release(pending_);
         pending_ = storage_of(gradient);
@@ -366,9 +369,10 @@ private:
     void run_optimizer() {
         for (const Id<Storage> gradient : gradients_) {
             const int64_t bytes = trace_.storages.get<&Storage::size_bytes>(gradient);
-            begin_op("aten::addcdiv_", optimizer_scope_, {}, OpClass::kElementWise, bytes / 4);
-            release(storage_of(
-                allocate(bytes, Role::kTemporary, "denominator", fmt::format("[{}]", bytes / 4))));
+            begin_op("aten::addcdiv_", optimizer_module_path_, {}, OpClass::kElementWise,
+                     bytes / 4);
+            release(storage_of(allocate(bytes, Category::kTemporary, "denominator",
+                                        fmt::format("[{}]", bytes / 4))));
             end_op();
         }
         for (const Id<Storage> gradient : gradients_) release(gradient);
@@ -382,8 +386,8 @@ private:
     Trace trace_;
     Id<Device> cpu_;
     Id<Thread> main_thread_, autograd_thread_;
-    Id<Scope> optimizer_scope_;
-    std::vector<Id<Scope>> scopes_;  // per layer and op
+    Id<ModulePath> optimizer_module_path_;
+    std::vector<Id<ModulePath>> module_paths_;  // per layer and op
     std::vector<ForwardOp> forward_;
     std::vector<Id<Storage>> gradients_;
     Id<Storage> pending_;  // the temporary that the next op frees

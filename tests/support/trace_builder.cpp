@@ -23,8 +23,9 @@ TraceBuilder::TraceBuilder(const models::Workload& workload) {
     cpu_ = trace_.devices.append({.name = text("cpu")});
 }
 
-Id<Scope> TraceBuilder::scope(std::string_view path, int64_t layer, Id<Scope> parent) {
-    return trace_.scopes.append({.path = text(path), .parent = parent, .layer = layer});
+Id<ModulePath> TraceBuilder::module_path(std::string_view path, int64_t layer,
+                                         Id<ModulePath> parent) {
+    return trace_.module_paths.append({.path = text(path), .parent = parent, .layer = layer});
 }
 
 void TraceBuilder::begin_step() {
@@ -49,9 +50,9 @@ void TraceBuilder::end_phase() {
     phase_ = {};
 }
 
-Id<Op> TraceBuilder::op(std::string_view name, Id<Scope> scope) {
+Id<Op> TraceBuilder::op(std::string_view name, Id<ModulePath> module_path) {
     return trace_.ops.append({.name = text(name),
-                              .scope = scope,
+                              .module_path = module_path,
                               .phase = phase_,
                               .start_ns = now_ns_,
                               .end_ns = now_ns_});
@@ -59,8 +60,8 @@ Id<Op> TraceBuilder::op(std::string_view name, Id<Scope> scope) {
 
 Id<Allocation> TraceBuilder::allocate(const AllocationSpec& spec) {
     const Id<Allocation> id(trace_.allocations.size());
-    const auto storage =
-        trace_.storages.append({.allocation = id, .size_bytes = spec.bytes, .role = spec.role});
+    const auto storage = trace_.storages.append(
+        {.allocation = id, .size_bytes = spec.bytes, .category = spec.category});
     tensors_.push_back(trace_.tensors.append({.storage = storage,
                                               .name = text(spec.name),
                                               .shape = text(spec.shape),

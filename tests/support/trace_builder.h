@@ -14,7 +14,7 @@
 ///     b.begin_step();
 ///     b.begin_phase(PhaseKind::kForward);
 ///     const auto op = b.op("aten::bmm", layer);
-///     const auto probs = b.allocate({.bytes = 4096, .role = Role::kActivation, .op = op});
+///     const auto probs = b.allocate({.bytes = 4096, .category = Category::kActivation, .op = op});
 ///     b.save(probs, op);
 ///     ...
 ///     Trace trace = b.finish();
@@ -26,7 +26,7 @@ using namespace profiler;
 
 struct AllocationSpec {
     int64_t bytes = 0;
-    Role role = Role::kTemporary;
+    Category category = Category::kTemporary;
     Id<Op> op;
     std::string name;
     std::string shape;
@@ -39,14 +39,15 @@ public:
 
     explicit TraceBuilder(const models::Workload& workload = {});
 
-    Id<Scope> scope(std::string_view path, int64_t layer = -1, Id<Scope> parent = {});
+    Id<ModulePath> module_path(std::string_view path, int64_t layer = -1,
+                               Id<ModulePath> parent = {});
 
     void begin_step();
     void end_step(double loss = 0);
     void begin_phase(PhaseKind kind);
     void end_phase();
 
-    Id<Op> op(std::string_view name, Id<Scope> scope = {});
+    Id<Op> op(std::string_view name, Id<ModulePath> module_path = {});
 
     Id<Allocation> allocate(const AllocationSpec& spec);
     void free(Id<Allocation> id);

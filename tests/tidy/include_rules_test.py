@@ -1,91 +1,142 @@
 """Who may include whom: the table of docs/architecture.md, line by line."""
 
+import graphlib
+import os
 import re
 import unittest
 
 import repository
 
-# Folder -> folders of ours that it may use, besides itself. A file belongs to the longest folder
-# that matches.
+# The rooms, in the order data flows: folder -> what it includes of ours, besides itself. A file
+# belongs to the longest folder that matches. Every edge here is used by some file, and there is no
+# cycle: the tests below hold both.
+PLAIN = ["models/config", "profiler/trace"]
 MAY_USE = {
     "kernels": [],
     "models/config": [],
-    "models": ["models/config", "kernels"],
+    "models/observer": [],
+    "models/autocast": [],
+    "models/ops": ["kernels", "models/autocast", "models/observer"],
+    "models/ops/cuda": ["models/ops"],
+    "models/layers": ["models/config", "models/observer", "models/ops"],
+    "models/training": [
+        "models/autocast",
+        "models/config",
+        "models/layers",
+        "models/observer",
+        "models/ops",
+    ],
     "profiler/trace": ["models/config"],
-    "profiler/allocator": ["profiler/trace", "models/config"],
-    "profiler/analysis": ["profiler/allocator", "profiler/trace", "models/config"],
+    "profiler/allocator": PLAIN,
+    "profiler/analysis": PLAIN,
+    "profiler/planner/data": PLAIN,
+    "profiler/planner/step": [
+        *PLAIN,
+        "profiler/allocator",
+        "profiler/analysis",
+        "profiler/planner/data",
+    ],
+    "profiler/planner/placement": [
+        *PLAIN,
+        "profiler/allocator",
+        "profiler/analysis",
+        "profiler/planner/data",
+        "profiler/planner/step",
+    ],
     "profiler/planner": [
-        "profiler/analysis",
+        *PLAIN,
         "profiler/allocator",
-        "profiler/trace",
-        "models/config",
+        "profiler/analysis",
+        "profiler/planner/data",
+        "profiler/planner/step",
     ],
-    "profiler/formats": ["profiler/trace", "models/config"],
-    "profiler/view": [
+    "profiler/planner/search": [
+        *PLAIN,
         "profiler/planner",
+        "profiler/planner/data",
+        "profiler/planner/step",
+    ],
+    "profiler/formats": PLAIN,
+    "profiler/view": [*PLAIN, "profiler/analysis"],
+    "profiler/charts": [*PLAIN, "profiler/view"],
+    "profiler/protocol": PLAIN,
+    "profiler/capture": [*PLAIN, "models/observer", "models/training", "profiler/protocol"],
+    "profiler/capture/meta": [*PLAIN, "models/training", "profiler/capture"],
+    "profiler/capture/cuda": [*PLAIN, "models/observer", "models/training", "profiler/capture"],
+    "app/user": [*PLAIN, "profiler/planner/data", "profiler/protocol"],
+    "app/widgets": ["profiler/trace", "profiler/view"],
+    "app/workspace": [
+        *PLAIN,
+        "app/user",
+        "app/widgets",
         "profiler/analysis",
-        "profiler/allocator",
-        "profiler/trace",
-        "models/config",
-    ],
-    "profiler/charts": [
-        "profiler/view",
-        "profiler/planner",
-        "profiler/analysis",
-        "profiler/allocator",
-        "profiler/trace",
-        "models/config",
-    ],
-    "profiler/protocol": ["profiler/trace", "models/config"],
-    "profiler/capture": [
-        "profiler/protocol",
-        "profiler/trace",
-        "models",
-        "models/config",
-        "kernels",
-    ],
-    "profiler/capture/cuda": [
-        "profiler/capture",
-        "profiler/protocol",
-        "profiler/trace",
-        "models",
-        "models/config",
-        "kernels",
-    ],
-    "app": [
         "profiler/charts",
+        "profiler/protocol",
         "profiler/view",
-        "profiler/planner",
-        "profiler/analysis",
+    ],
+    "app/panels": [*PLAIN, "app/widgets", "app/window", "app/workspace", "profiler/view"],
+    "app/window": [*PLAIN, "app/panels", "app/user", "app/widgets", "app/workspace"],
+    "app/commands/console": [*PLAIN, "profiler/analysis", "profiler/protocol", "profiler/view"],
+    "app/commands/options": ["app/commands/console", "app/user", "models/config"],
+    "app/commands/reports": [
+        *PLAIN,
+        "app/commands/console",
         "profiler/allocator",
+        "profiler/analysis",
+        "profiler/charts",
+        "profiler/planner",
+        "profiler/planner/search",
+        "profiler/view",
+    ],
+    "app/commands/worker": [
+        *PLAIN,
+        "app/commands/console",
+        "app/commands/options",
+        "app/commands/reports",
+        "app/user",
+        "profiler/analysis",
+        "profiler/planner/data",
+        "profiler/planner/placement",
+        "profiler/planner/step",
+        "profiler/protocol",
+    ],
+    "app/commands": [
+        *PLAIN,
+        "app/commands/console",
+        "app/commands/options",
+        "app/commands/reports",
+        "app/commands/worker",
+        "app/user",
+        "app/window",
+        "profiler/analysis",
         "profiler/formats",
-        "profiler/protocol",
-        "profiler/trace",
-        "models/config",
+        "profiler/planner",
     ],
-    "app/worker": [
-        "profiler/capture",
-        "profiler/protocol",
-        "profiler/trace",
-        "models",
-        "models/config",
-    ],
+    "app": ["app/commands", "app/commands/console", "app/commands/options"],
+    "app/worker": [*PLAIN, "profiler/capture", "profiler/capture/meta", "profiler/protocol"],
 }
+LIBTORCH = [
+    "models/observer",
+    "models/autocast",
+    "models/ops",
+    "models/layers",
+    "models/training",
+]
 # Headers from outside -> folders that may include them, and the reason.
 OUTSIDE = [
     (
         r"c10/cuda/|ATen/cuda/|torch/csrc/cuda",
-        ["models", "profiler/capture/cuda"],
+        [*LIBTORCH, "profiler/capture/cuda"],
         "CUDA parts of libtorch are opened at run time, by the modules of these folders",
     ),
     (
         r"torch/|ATen/|c10/|caffe2/",
-        ["models", "profiler/capture", "profiler/capture/cuda", "app/worker"],
+        [*LIBTORCH, "profiler/capture", "app/worker"],
         "libtorch lives in the worker alone",
     ),
     (
         r"cuda|cub/|cupti|thrust/|nvtx|nvml|driver_types|vector_types|crt/",
-        ["kernels", "models", "profiler/capture/cuda"],
+        ["kernels", *LIBTORCH, "profiler/capture/cuda"],
         "CUDA headers belong to the kernels and to the CUDA modules",
     ),
     (
@@ -127,7 +178,8 @@ def rule_broken(path: str, quote: str, header: str, exists=lambda header: True) 
         return f'paths start at the root, and headers from outside stand in <>: "{header}"'
     for pattern, allowed, reason in OUTSIDE:
         if re.match(pattern, header):
-            return None if folder in allowed or path in allowed else f"{reason}; not in {folder}"
+            inside = any(path == place or path.startswith(place + "/") for place in allowed)
+            return None if inside else f"{reason}; not in {folder}"
     return None
 
 
@@ -156,6 +208,31 @@ class Repository(unittest.TestCase):
             self.fail("\n" + "\n".join(problems))
 
 
+    def test_every_allowed_edge_is_used_and_none_runs_back(self):
+        used = {
+            (folder_of(path), folder_of(match[2]))
+            for path in repository.cpp_files()
+            for line in repository.read_text(path).splitlines()
+            if (match := INCLUDE.match(line)) and match[2].startswith(PROJECT)
+        }
+        allowed = [(room, other) for room, others in MAY_USE.items() for other in others]
+        unused = [f"{room} -> {other}" for room, other in allowed if (room, other) not in used]
+        self.assertEqual(unused, [], "no file uses these edges of MAY_USE")
+        order = graphlib.TopologicalSorter(MAY_USE)
+        try:
+            order.prepare()
+        except graphlib.CycleError as cycle:
+            self.fail("rooms include each other: " + " -> ".join(cycle.args[1]))
+
+    def test_every_source_lies_in_a_room(self):
+        homeless = [
+            path
+            for path in repository.cpp_files()
+            if not path.startswith("tests/") and os.path.dirname(path) not in MAY_USE
+        ]
+        self.assertEqual(homeless, [], "folders without a row in MAY_USE")
+
+
 class Checks(unittest.TestCase):
     """The rules say no where they should."""
 
@@ -166,7 +243,7 @@ class Checks(unittest.TestCase):
             ("profiler/view/a.h", "#include <imgui.h>"),
             ("profiler/capture/a.cpp", "#include <cupti.h>"),
             ("profiler/trace/a.cpp", '#include "profiler/analysis/peak.h"'),
-            ("profiler/view/a.cpp", '#include "app/window/theme.h"'),
+            ("profiler/view/a.cpp", '#include "app/widgets/theme.h"'),
             ("kernels/a.cpp", '#include "models/config/result.h"'),
             ("models/config/a.cpp", "#include <c10/core/Device.h>"),
             ("app/panels/a.cpp", '#include "profiler/capture/cpu_source.h"'),
@@ -185,7 +262,7 @@ class Checks(unittest.TestCase):
             ("profiler/capture/a.cpp", "#include <ATen/core/Tensor.h>"),
             ("profiler/capture/cuda/a.cpp", "#include <cupti.h>"),
             ("app/worker/worker_main.cpp", '#include "profiler/capture/cpu_source.h"'),
-            ("app/window/fonts.cpp", '#include "embedded/temposcope_fonts.h"'),
+            ("app/widgets/fonts.cpp", '#include "embedded/temposcope_fonts.h"'),
             ("app/panels/a.cpp", "#include <implot.h>"),
         ]:
             self.assertEqual(problems_in(path, line), [], f"{path}: {line}")

@@ -1,5 +1,5 @@
 // The CUDA kernels of torch.ops.tempo, in a library of its own (tempo_ops_cuda) that is opened
-// after libtorch_cuda, where CUDA is there. Not run on a card yet.
+// after libtorch_cuda, where CUDA is there. Not run on a GPU yet.
 
 #include "models/ops/attention_core_kernels.h"
 #include "models/ops/cuda/devices.h"

@@ -82,8 +82,9 @@ void AllocatorRows::add_allocation(const Block& block, const AllocatorMoment& mo
                                    .op = moment.op,
                                    .storage = storage,
                                    .segment = segment});
-    trace_.storages.append(
-        {.allocation = allocation, .size_bytes = block.requested_bytes, .role = Role::kTemporary});
+    trace_.storages.append({.allocation = allocation,
+                            .size_bytes = block.requested_bytes,
+                            .category = Category::kTemporary});
     live_[block.address] = {
         .allocation = allocation, .block_bytes = block.block_bytes, .size_known = block.size_known};
     allocated_bytes_ += block.block_bytes;

@@ -1,6 +1,6 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 
-#include "models/callback_target.h"
+#include "models/observer/callback_target.h"
 #include "profiler/capture/cuda/cuda_device.h"
 
 #include <c10/core/StorageImpl.h>

@@ -1,6 +1,6 @@
 #include "profiler/capture/cuda/cuda_capture.h"
 
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/cuda/cuda_device.h"
 #include "profiler/capture/cuda/gpu_recorder.h"
@@ -25,7 +25,7 @@ namespace {
 
 const at::Device kDevice(at::kCUDA, kCudaDevice);
 
-/// A card of `limit_bytes`: the context and what else lies outside the allocator is in it, too.
+/// A GPU of `limit_bytes`: the context and what else lies outside the allocator is in it, too.
 class MemoryLimit {
 public:
     MemoryLimit(int64_t limit_bytes, int64_t outside_bytes, int64_t total_bytes) {
@@ -95,7 +95,7 @@ void describe_workspaces(Recorder& recorder) {
             const at::Tensor bytes =
                 at::from_blob(memory.get(), {size_bytes}, at::device(kDevice).dtype(at::kByte));
             recorder.describe(bytes, fmt::format("{} ({})", name, forward ? "forward" : "backward"),
-                              Role::kWorkspace);
+                              Category::kWorkspace);
         }
     };
     describe(at::cuda::cublas_handle_stream_to_workspace(), "cublas_workspace",

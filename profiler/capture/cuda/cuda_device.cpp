@@ -108,7 +108,7 @@ models::Result<CudaDevice> find_cuda_device() {
     return CudaDevice{.name = properties.name,
                       .capability = {properties.major, properties.minor},
                       .total_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-                      .num_processors = properties.multiProcessorCount,
+                      .sm_count = properties.multiProcessorCount,
                       .l2_bytes = properties.l2CacheSize};
 }
 

@@ -1,6 +1,6 @@
 #include "profiler/capture/cuda/cupti_session.h"
 
-#include "models/callback_target.h"
+#include "models/observer/callback_target.h"
 #include "profiler/capture/cuda/activity_recording.h"
 
 #include <array>

@@ -156,10 +156,10 @@ void GpuRecorder::add_notes(const CudaAllocations& allocations) {
     const auto note = [&](std::string_view code, Severity severity, int64_t count,
                           std::string_view sentence) {
         if (count == 0) return;
-        trace_.health.append({.code = trace_.strings.intern(code),
-                              .severity = severity,
-                              .count = count,
-                              .explanation = trace_.strings.intern(sentence)});
+        trace_.diagnostics.append({.code = trace_.strings.intern(code),
+                                   .severity = severity,
+                                   .count = count,
+                                   .explanation = trace_.strings.intern(sentence)});
     };
     note("kernels_missing", Severity::kWarning, cupti_problem_.empty() ? 0 : 1, cupti_problem_);
     note("cupti_records_dropped", Severity::kError, dropped_records_,
@@ -209,8 +209,8 @@ void GpuRecorder::on_op_end() noexcept {
     if (cupti_) cupti_->pop_op();
 }
 
-void GpuRecorder::on_scope_begin(std::string_view path) noexcept { NvtxScopes::begin(path); }
+void GpuRecorder::on_module_begin(std::string_view path) noexcept { NvtxScopes::begin(path); }
 
-void GpuRecorder::on_scope_end() noexcept { NvtxScopes::end(); }
+void GpuRecorder::on_module_end() noexcept { NvtxScopes::end(); }
 
 }  // namespace profiler

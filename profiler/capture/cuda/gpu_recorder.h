@@ -4,7 +4,7 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 #include "profiler/capture/cuda/cupti_session.h"
 #include "profiler/capture/cuda/device_monitor.h"
-#include "profiler/capture/cuda/outside_memory.h"
+#include "profiler/capture/cuda/non_torch_memory.h"
 #include "profiler/capture/recorder.h"
 
 #include <memory>
@@ -43,8 +43,8 @@ public:
     // RunObserver, on the threads that run ops
     void on_op_begin(Id<Op> op) noexcept override;
     void on_op_end() noexcept override;
-    void on_scope_begin(std::string_view path) noexcept override;
-    void on_scope_end() noexcept override;
+    void on_module_begin(std::string_view path) noexcept override;
+    void on_module_end() noexcept override;
 
 private:
     void open_cupti_session();
@@ -56,7 +56,7 @@ private:
     Trace& trace_;
     DeviceMonitor monitor_;
     StreamRows streams_;
-    OutsideMemory outside_;
+    NonTorchMemory outside_;
     DriverAllocations driver_allocations_;
     std::unique_ptr<CuptiSession> cupti_;  // null: see cupti_problem_
     uint32_t cupti_version_ = 0;

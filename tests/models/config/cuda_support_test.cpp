@@ -45,7 +45,7 @@ TEST(ValidateForCuda, RefusesWhatNoKernelTakes) {
     EXPECT_THAT(problem(workload("attention=efficient", Precision::kFp64)),
                 HasSubstr("has no fp64 kernel"));
     EXPECT_THAT(problem(workload("flash", Precision::kFp16), {7, 5}),
-                HasSubstr("this card has 7.5"));
+                HasSubstr("this GPU has 7.5"));
     EXPECT_THAT(problem(workload("original", Precision::kTf32), {7, 5}), HasSubstr("choose fp32"));
     EXPECT_THAT(problem(workload("original", Precision::kAmpBf16), {7, 5}), HasSubstr("no bf16"));
     EXPECT_EQ(problem(workload("original", Precision::kFp16), {7, 0}), "");

@@ -13,27 +13,30 @@ using namespace tests;
 
 Trace make_trace() {
     TraceBuilder b;
-    const auto encoder = b.scope("encoder");
-    const auto embeddings = b.scope("embeddings");
-    const auto norm = b.scope("embeddings.norm", -1, embeddings);
-    const auto layer0 = b.scope("encoder.layer.0", 0, encoder);
-    const auto dense0 = b.scope("encoder.layer.0.output.dense", 0, layer0);
-    const auto layer1 = b.scope("encoder.layer.1", 1, encoder);
-    b.allocate(
-        {.bytes = 64, .role = Role::kParameter, .name = "encoder.layer.0.output.dense.weight"});
-    b.allocate(
-        {.bytes = 64, .role = Role::kParameter, .name = "encoder.layer.1.output.dense.weight"});
+    const auto encoder = b.module_path("encoder");
+    const auto embeddings = b.module_path("embeddings");
+    const auto norm = b.module_path("embeddings.norm", -1, embeddings);
+    const auto layer0 = b.module_path("encoder.layer.0", 0, encoder);
+    const auto dense0 = b.module_path("encoder.layer.0.output.dense", 0, layer0);
+    const auto layer1 = b.module_path("encoder.layer.1", 1, encoder);
+    b.allocate({.bytes = 64,
+                .category = Category::kParameter,
+                .name = "encoder.layer.0.output.dense.weight"});
+    b.allocate({.bytes = 64,
+                .category = Category::kParameter,
+                .name = "encoder.layer.1.output.dense.weight"});
     b.begin_step();
-    b.allocate({.bytes = 5, .role = Role::kActivation, .op = b.op("aten::embedding", norm)});
+    b.allocate(
+        {.bytes = 5, .category = Category::kActivation, .op = b.op("aten::embedding", norm)});
     b.allocate({.bytes = 1,
-                .role = Role::kActivation,
+                .category = Category::kActivation,
                 .op = b.op("aten::addmm", dense0),
                 .name = "context"});
     b.allocate({.bytes = 2,
-                .role = Role::kActivation,
+                .category = Category::kActivation,
                 .op = b.op("aten::addmm", layer1),
                 .name = "context"});
-    b.allocate({.bytes = 4, .role = Role::kTemporary, .op = b.op("aten::bmm", layer1)});
+    b.allocate({.bytes = 4, .category = Category::kTemporary, .op = b.op("aten::bmm", layer1)});
     b.allocate({.bytes = 3});
     b.end_step();
     return b.finish();
@@ -103,9 +106,9 @@ TEST(BreakDown, KeepsLayersInTheirOrderAndTheRestBySize) {
 /// path. What stands in front of the name is cut off only where it is the layer.
 TEST(BreakDown, ByTensorKeepsNamesThatAreNotInsideTheirLayer) {
     TraceBuilder b;
-    const auto outer = b.scope("layer.x", 0);
-    b.scope("layer", 0, outer);  // its place is "layer.x"
-    b.scope("", 1);
+    const auto outer = b.module_path("layer.x", 0);
+    b.module_path("layer", 0, outer);  // its place is "layer.x"
+    b.module_path("", 1);
     b.begin_step();
     for (const char* name : {"layer.x", "layer.x.", "layer.xy.w", "layer.x.w", ".w", "."}) {
         b.allocate({.bytes = 8, .name = name});

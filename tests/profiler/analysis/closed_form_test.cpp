@@ -70,7 +70,7 @@ const std::vector<Golden> kGolden{
 
 class ClosedFormGolden : public testing::TestWithParam<std::string> {};  // the model
 
-TEST_P(ClosedFormGolden, EqualsWhatTorchKept) {
+TEST_P(ClosedFormGolden, EqualsWhatTorchSaved) {
     for (const Golden& golden : kGolden) {
         for (std::size_t i = 0; i < golden.bytes.size(); ++i) {
             const auto precision = i % 2 == 0 ? Precision::kFp32 : Precision::kBf16;
@@ -235,8 +235,9 @@ Trace make_trace(const Workload& workload, int64_t bytes) {
     b.begin_phase(PhaseKind::kForward);
     for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
         const auto op =
-            b.op("aten::addmm", b.scope("encoder.layer." + std::to_string(layer), layer));
-        b.save(b.allocate({.bytes = layer == 1 ? bytes : 1, .role = Role::kActivation, .op = op}),
+            b.op("aten::addmm", b.module_path("encoder.layer." + std::to_string(layer), layer));
+        b.save(b.allocate(
+                   {.bytes = layer == 1 ? bytes : 1, .category = Category::kActivation, .op = op}),
                op);
     }
     b.end_phase();

@@ -46,7 +46,8 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
         b.begin_step();
         b.begin_phase(spec.peak_phase);
         const auto op = b.op("aten::addmm");
-        const auto kept = b.allocate({.bytes = spec.bytes, .role = Role::kActivation, .op = op});
+        const auto kept =
+            b.allocate({.bytes = spec.bytes, .category = Category::kActivation, .op = op});
         const auto save = b.save(kept, op);
         b.end_phase();
         b.release(save);
@@ -104,7 +105,7 @@ TEST(Compare, TakesTheMedianStepAndTheLastLoss) {
     EXPECT_EQ(column.steps, 3);
     EXPECT_DOUBLE_EQ(column.sequences_per_s, 8 / 3e-3);
     EXPECT_EQ(column.peak_allocated_bytes, 1000);
-    EXPECT_EQ(column.kept_bytes, 1000);
+    EXPECT_EQ(column.saved_bytes, 1000);
     EXPECT_EQ(column.loss, 0.5);
 }
 
@@ -360,7 +361,8 @@ TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
 
 TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
     Trace busy = *make_trace({.recipe = "tempo", .step_times_ns = {1'000'000, 1'100'000}});
-    busy.health.append({.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
+    busy.diagnostics.append(
+        {.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
     const auto comparison = compare({{"a", make_trace({.step_times_ns = {8'000'000, 9'000'000}})},
                                      {"b", std::make_shared<const Trace>(busy)}})
                                 .value();

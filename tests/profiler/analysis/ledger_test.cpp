@@ -14,18 +14,18 @@ using testing::ElementsAre;
 /// the linear that reads it.
 struct TwoLayers {
     TraceBuilder b;
-    Id<Scope> layer0 = b.scope("encoder.layer.0", 0);
-    Id<Scope> layer1 = b.scope("encoder.layer.1", 1);
+    Id<ModulePath> layer0 = b.module_path("encoder.layer.0", 0);
+    Id<ModulePath> layer1 = b.module_path("encoder.layer.1", 1);
     Id<Allocation> weight, output0, probs1, dead;
     Id<Save> by_norm, by_linear;
 
     TwoLayers() {
-        weight = b.allocate({.bytes = 400, .role = Role::kParameter, .name = "weight"});
+        weight = b.allocate({.bytes = 400, .category = Category::kParameter, .name = "weight"});
         b.begin_step();
         b.begin_phase(PhaseKind::kForward);
         const auto norm = b.op("tempo::inplace_layer_norm", layer0);
         output0 = b.allocate({.bytes = 100,
-                              .role = Role::kActivation,
+                              .category = Category::kActivation,
                               .op = norm,
                               .name = "mlp_norm_output",
                               .shape = "[5, 5]"});
@@ -35,12 +35,12 @@ struct TwoLayers {
         by_linear = b.save(output0, linear);
         const auto softmax = b.op("aten::_softmax", layer1);
         probs1 = b.allocate({.bytes = 60,
-                             .role = Role::kActivation,
+                             .category = Category::kActivation,
                              .op = softmax,
                              .name = "attention_probs",
                              .dtype = DType::kBFloat16});
         b.save(probs1, softmax);
-        dead = b.allocate({.bytes = 1000, .role = Role::kActivation});
+        dead = b.allocate({.bytes = 1000, .category = Category::kActivation});
         b.release(b.save(dead, softmax));
         b.free(dead);
         b.end_phase();
@@ -48,7 +48,8 @@ struct TwoLayers {
     void finish_step() {
         b.begin_phase(PhaseKind::kLoss);
         const auto loss = b.op("aten::mul");
-        const auto product = b.allocate({.bytes = 8, .role = Role::kActivation, .op = loss});
+        const auto product =
+            b.allocate({.bytes = 8, .category = Category::kActivation, .op = loss});
         b.save(product, loss);
         b.end_phase();
         b.begin_phase(PhaseKind::kBackward);
@@ -70,7 +71,7 @@ TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
     EXPECT_EQ(ledger.total_bytes, 168);
 
     const LedgerRow& shared = ledger.rows[0];
-    EXPECT_EQ(shared.scope, "encoder.layer.0");
+    EXPECT_EQ(shared.module_path, "encoder.layer.0");
     EXPECT_EQ(shared.layer, 0);
     EXPECT_EQ(shared.op, "tempo::inplace_layer_norm");
     EXPECT_EQ(shared.tensor, "mlp_norm_output");
@@ -108,10 +109,10 @@ TEST(BuildLedger, TakesOnlyTheScopeAsked) {
     TwoLayers t;
     t.finish_step();
     const Trace trace = t.b.finish();
-    EXPECT_EQ(build_ledger(trace, {.scope = "encoder.layer.1"}).total_bytes, 60);
-    EXPECT_EQ(build_ledger(trace, {.scope = "encoder"}).total_bytes, 160);
-    EXPECT_EQ(build_ledger(trace, {.scope = "encoder.layer"}).total_bytes, 160);
-    EXPECT_EQ(build_ledger(trace, {.scope = "enc"}).total_bytes, 0) << "a name, not a prefix";
+    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder.layer.1"}).total_bytes, 60);
+    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder.layer"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(trace, {.module_path = "enc"}).total_bytes, 0) << "a name, not a prefix";
 }
 
 TEST(BuildLedger, IsTakenInTheLastRecordedStep) {
@@ -120,7 +121,7 @@ TEST(BuildLedger, IsTakenInTheLastRecordedStep) {
         b.begin_step();
         b.begin_phase(PhaseKind::kForward);
         const auto op = b.op("aten::gelu");
-        const auto kept = b.allocate({.bytes = bytes, .role = Role::kActivation, .op = op});
+        const auto kept = b.allocate({.bytes = bytes, .category = Category::kActivation, .op = op});
         const auto save = b.save(kept, op);
         b.end_phase();
         b.begin_phase(PhaseKind::kBackward);
@@ -141,7 +142,7 @@ TEST(BuildLedger, LeavesOutWhatBackwardSavesForItself) {
     b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     const auto op = b.op("aten::gelu");
-    const auto again = b.allocate({.bytes = 10, .role = Role::kActivation, .op = op});
+    const auto again = b.allocate({.bytes = 10, .category = Category::kActivation, .op = op});
     b.save(again, op);
     b.end_phase();
     b.end_step();
@@ -152,7 +153,7 @@ TEST(BuildLedger, LeavesOutWhatBackwardSavesForItself) {
 TEST(BuildLedger, OfATraceWithoutPhasesIsTakenAtThePeak) {
     TraceBuilder b;
     const auto op = b.op("aten::gelu");
-    const auto kept = b.allocate({.bytes = 10, .role = Role::kActivation, .op = op});
+    const auto kept = b.allocate({.bytes = 10, .category = Category::kActivation, .op = op});
     b.save(kept, op);
     b.free(b.allocate({.bytes = 10}));
     const Trace trace = b.finish();

@@ -18,9 +18,9 @@ int64_t highest(const std::vector<CurveBin>& bins) {
     return most;
 }
 
-int64_t sum(const RoleBytes& by_role) {
+int64_t sum(const CategoryBytes& by_category) {
     int64_t total = 0;
-    for (const int64_t bytes : by_role) total += bytes;
+    for (const int64_t bytes : by_category) total += bytes;
     return total;
 }
 
@@ -30,8 +30,9 @@ Trace make_wave(int allocations) {
     TraceBuilder b;
     std::vector<Id<Allocation>> live;
     for (int i = 0; i < allocations; ++i) {
-        const Role role = static_cast<Role>(random() % kRoleNames.size());
-        live.push_back(b.allocate({.bytes = static_cast<int64_t>(random() % 4096), .role = role}));
+        const Category category = static_cast<Category>(random() % kCategoryNames.size());
+        live.push_back(
+            b.allocate({.bytes = static_cast<int64_t>(random() % 4096), .category = category}));
         if (live.size() > 100 || (random() % 3 == 0)) {
             const std::size_t which = random() % live.size();
             b.free(live[which]);
@@ -56,7 +57,7 @@ TEST(MemoryCurve, GroupsOfABinAddUpToItsTotal) {
     const Trace trace = make_wave(5'000);
     const MemoryCurve curve(trace);
     for (const auto& bin : curve.sample(curve.start_ns(), curve.end_ns(), 777)) {
-        EXPECT_EQ(sum(bin.by_role), bin.allocated_bytes);
+        EXPECT_EQ(sum(bin.by_category), bin.allocated_bytes);
         EXPECT_EQ(bin.reserved_bytes, bin.allocated_bytes);
     }
 }
@@ -87,7 +88,7 @@ TEST(MemoryCurve, ShowsSingleEventsInADeepZoom) {
     TraceBuilder b;
     const auto base = b.allocate({.bytes = 100});
     b.wait(1'000'000'000);  // a second of nothing: a finest bin is then 15 us wide
-    const auto spike = b.allocate({.bytes = 50, .role = Role::kWorkspace});
+    const auto spike = b.allocate({.bytes = 50, .category = Category::kWorkspace});
     b.free(spike);
     b.wait(1'000'000'000);
     b.free(base);

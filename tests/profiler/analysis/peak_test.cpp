@@ -10,13 +10,13 @@ namespace {
 
 using namespace tests;
 
-TEST(FindPeak, CountsWhatSetUpLeftAliveAndSplitsItByRole) {
+TEST(FindPeak, CountsWhatSetUpLeftAliveAndSplitsItByCategory) {
     TraceBuilder b;
-    b.allocate({.bytes = 1000, .role = Role::kParameter});
+    b.allocate({.bytes = 1000, .category = Category::kParameter});
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
     const auto op = b.op("aten::addmm");
-    const auto first = b.allocate({.bytes = 300, .role = Role::kActivation, .op = op});
+    const auto first = b.allocate({.bytes = 300, .category = Category::kActivation, .op = op});
     const auto second = b.allocate({.bytes = 50, .op = op});
     b.end_phase();
     b.free(second);
@@ -32,9 +32,9 @@ TEST(FindPeak, CountsWhatSetUpLeftAliveAndSplitsItByRole) {
     EXPECT_EQ(peak.op, op);
     EXPECT_EQ(peak.step, Id<Step>(0));
     EXPECT_EQ(peak.phase, Id<Phase>(0));
-    EXPECT_EQ(peak.by_role[static_cast<size_t>(Role::kParameter)], 1000);
-    EXPECT_EQ(peak.by_role[static_cast<size_t>(Role::kActivation)], 300);
-    EXPECT_EQ(peak.by_role[static_cast<size_t>(Role::kTemporary)], 50);
+    EXPECT_EQ(peak.by_category[static_cast<size_t>(Category::kParameter)], 1000);
+    EXPECT_EQ(peak.by_category[static_cast<size_t>(Category::kActivation)], 300);
+    EXPECT_EQ(peak.by_category[static_cast<size_t>(Category::kTemporary)], 50);
     ASSERT_EQ(peak.live.size(), 3u);
     EXPECT_EQ(peak.live.front(), Id<Allocation>(0)) << "largest first";
     EXPECT_EQ(peak.live.back(), second);
@@ -103,11 +103,11 @@ TEST(FindPeak, TakesReservedBytesFromSegments) {
 
 TEST(FindPeak, LooksAtTheCardWhenTheHostIsThereToo) {
     TraceBuilder b;
-    const auto card = b.trace().devices.append({.name = b.text("cuda:0")});
+    const auto gpu = b.trace().devices.append({.name = b.text("cuda:0")});
     b.begin_step();
     b.allocate({.bytes = 500});
-    const auto on_card = b.allocate({.bytes = 20});
-    b.trace().allocations.set<&Allocation::device>(on_card, card);
+    const auto on_gpu = b.allocate({.bytes = 20});
+    b.trace().allocations.set<&Allocation::device>(on_gpu, gpu);
     b.end_step();
     EXPECT_EQ(find_peak(b.finish()).allocated_bytes, 20);
 }

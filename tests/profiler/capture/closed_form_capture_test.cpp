@@ -66,7 +66,7 @@ Trace capture(const std::string& model, const std::string& recipe, const Shape& 
 std::string rows_of(const Ledger& ledger) {
     std::string rows;
     for (const LedgerRow& row : ledger.rows) {
-        rows += fmt::format("{:>10} {:<34} {:<20} {} {} {}\n", row.size_bytes, row.scope,
+        rows += fmt::format("{:>10} {:<34} {:<20} {} {} {}\n", row.size_bytes, row.module_path,
                             row.tensor, row.shape, name_of(row.dtype), row.op);
     }
     return rows;
@@ -80,11 +80,11 @@ class ClosedForm : public testing::TestWithParam<Case> {};
 
 TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
     const auto& [model, recipe] = GetParam();
-    const std::string scope = model == "gpt2" ? "h.1" : "encoder.layer.1";
+    const std::string module_path = model == "gpt2" ? "h.1" : "encoder.layer.1";
     for (const Shape& shape : {Shape{2, 64, 128, 4}, Shape{3, 37, 96, 3}, Shape{1, 50, 64, 4}}) {
         for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
             const Trace trace = capture(model, recipe, shape, precision);
-            const Ledger ledger = build_ledger(trace, {.scope = scope});
+            const Ledger ledger = build_ledger(trace, {.module_path = module_path});
             const int64_t expected =
                 expected_bytes(model, recipe, shape, models::weight_bytes(precision));
             EXPECT_EQ(ledger.total_bytes, expected)
@@ -122,7 +122,7 @@ TEST(ClosedForm, AutocastKeepsWhatWasMeasuredWithTorch) {
     const Shape s{2, 64, 128, 4};
     const Trace trace = capture("bert-base", "original", s, Precision::kAmpBf16);
     const int64_t n = 2 * 64 * 128, t = 2 * 4 * 64 * 64, r = 2 * 64, h = 128;
-    const Ledger ledger = build_ledger(trace, {.scope = "encoder.layer.1"});
+    const Ledger ledger = build_ledger(trace, {.module_path = "encoder.layer.1"});
     EXPECT_EQ(ledger.total_bytes, 42 * n + 7 * t + 16 * r + 24 * h * h) << rows_of(ledger);
 }
 

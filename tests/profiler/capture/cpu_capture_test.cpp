@@ -101,7 +101,7 @@ TEST(CpuCapture, EveryStepAllocatesTheSame) {
     EXPECT_GT(sizes[0].size(), 50U);
 }
 
-TEST(CpuCapture, AllKeptActivationsAreReleasedByTheEndOfBackward) {
+TEST(CpuCapture, AllSavedActivationsAreReleasedByTheEndOfBackward) {
     const Trace trace = capture(small("tempo-packed"));
     ASSERT_GT(trace.saves.size(), 20U);
     for (const int64_t event : trace.saves.column<&Save::released_event>()) EXPECT_GE(event, 0);
@@ -109,17 +109,18 @@ TEST(CpuCapture, AllKeptActivationsAreReleasedByTheEndOfBackward) {
 
 TEST(CpuCapture, KnowsParametersGradientsAndOptimizerStateByTheirNames) {
     const Trace trace = capture(small());
-    std::map<Role, int64_t> bytes;
+    std::map<Category, int64_t> bytes;
     std::set<std::string> names;
     for (std::size_t i = 0; i < trace.storages.size(); ++i) {
         const Storage storage = trace.storages[Id<Storage>(i)];
-        bytes[storage.role] += storage.size_bytes;
+        bytes[storage.category] += storage.size_bytes;
     }
     for (const StringId name : trace.tensors.column<&Tensor::name>())
         names.emplace(trace.text(name));
-    EXPECT_GT(bytes[Role::kParameter], 0);
-    EXPECT_EQ(bytes[Role::kOptimizerState], 2 * bytes[Role::kParameter]);  // m and v in fp32
-    EXPECT_EQ(bytes[Role::kGradient], 2 * bytes[Role::kParameter]);        // two recorded steps
+    EXPECT_GT(bytes[Category::kParameter], 0);
+    EXPECT_EQ(bytes[Category::kOptimizerState],
+              2 * bytes[Category::kParameter]);                              // m and v in fp32
+    EXPECT_EQ(bytes[Category::kGradient], 2 * bytes[Category::kParameter]);  // two recorded steps
     EXPECT_TRUE(names.contains("encoder.layer.1.attention.self.query.weight"));
     EXPECT_TRUE(names.contains("encoder.layer.1.attention.self.query.weight.grad"));
     EXPECT_TRUE(names.contains("encoder.layer.1.attention.self.query.weight.exp_avg"));
@@ -202,7 +203,7 @@ TEST(CpuCapture, BackwardOpsOfCheckpointedLayersHaveAModuleAndAForwardOp) {
         if (trace.text(op.name) != "AddmmBackward0") continue;
         ++matrix_products;
         EXPECT_TRUE(op.forward.valid());
-        EXPECT_TRUE(op.scope.valid());
+        EXPECT_TRUE(op.module_path.valid());
     }
     EXPECT_GE(matrix_products, 2 * 6);
 }
@@ -224,11 +225,11 @@ TEST(CpuCapture, WarmsUpUntilTheOptimizerOfHalfPrecisionHasRun) {
     int64_t optimizer_bytes = 0;
     for (std::size_t i = 0; i < trace.storages.size(); ++i) {
         const Storage storage = trace.storages[Id<Storage>(i)];
-        if (storage.role == Role::kOptimizerState) optimizer_bytes += storage.size_bytes;
+        if (storage.category == Category::kOptimizerState) optimizer_bytes += storage.size_bytes;
     }
     EXPECT_GT(optimizer_bytes, 0);
-    for (std::size_t i = 0; i < trace.health.size(); ++i) {
-        EXPECT_NE(trace.text(trace.health.get<&HealthNote::code>(Id<HealthNote>(i))),
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        EXPECT_NE(trace.text(trace.diagnostics.get<&Diagnostic::code>(Id<Diagnostic>(i))),
                   "update_skipped");
     }
 }

@@ -56,7 +56,7 @@ TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
     const DeviceSpeed speed{.device_name = "x",
                             .compute_capability = "9.0",
                             .memory_bytes = 5,
-                            .num_processors = 6,
+                            .sm_count = 6,
                             .l2_bytes = 7,
                             .products = {{"fp32", 8, 9.5}},
                             .bytes_per_s = 1.5,

@@ -36,11 +36,11 @@ TEST(ProcessorShare, CountsOnlyBetweenBeginAndEnd) {
 TEST(NoteBusyMachine, IsAddedOnceAndOnlyWhereTheShareIsSmall) {
     Trace trace;
     note_busy_machine(trace, 0.95);
-    EXPECT_TRUE(trace.health.empty());
+    EXPECT_TRUE(trace.diagnostics.empty());
     note_busy_machine(trace, 0.42);
     note_busy_machine(trace, 0.3);
-    ASSERT_EQ(trace.health.size(), 1U);
-    const HealthNote note = trace.health[Id<HealthNote>(0)];
+    ASSERT_EQ(trace.diagnostics.size(), 1U);
+    const Diagnostic note = trace.diagnostics[Id<Diagnostic>(0)];
     EXPECT_EQ(trace.text(note.code), kMachineBusy);
     EXPECT_EQ(note.severity, Severity::kWarning);
     EXPECT_NE(trace.text(note.explanation).find("42 %"), std::string_view::npos);

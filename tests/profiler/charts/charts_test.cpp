@@ -63,10 +63,11 @@ bool is_balanced(std::string_view xml) {
 
 Trace small_trace(int64_t activation_bytes) {
     tests::TraceBuilder b;
-    b.allocate({.bytes = 1 << 20, .role = Role::kParameter});
+    b.allocate({.bytes = 1 << 20, .category = Category::kParameter});
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
-    const auto activation = b.allocate({.bytes = activation_bytes, .role = Role::kActivation});
+    const auto activation =
+        b.allocate({.bytes = activation_bytes, .category = Category::kActivation});
     b.wait(1'000'000);
     b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
@@ -177,8 +178,8 @@ TEST(ComparisonChart, DrawsWithoutASweepAndWithoutAStep) {
     EXPECT_NE(render(no_sweep, {}), render(sample_view(), {}));
     Comparison only_sweep = sample_comparison();
     for (ComparisonColumn& column : only_sweep.columns) {
-        column.peak_by_role = {};
-        column.peak_allocated_bytes = column.kept_bytes = 0;
+        column.peak_by_category = {};
+        column.peak_allocated_bytes = column.saved_bytes = 0;
         column.sequences_per_s = 0;
     }
     EXPECT_GT(render(build_compare_view(only_sweep), {}).size(), 10'000u);

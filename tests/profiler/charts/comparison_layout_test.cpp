@@ -44,17 +44,17 @@ TEST(LayoutComparison, LengthsAreProportionalToTheNumbersInEachPanel) {
     const auto number = [](int64_t value) { return static_cast<double>(value); };
     check([](const RowLayout& r) { return r.memory_bar.width; },
           [&](const CompareColumn& c) { return number(c.peak_bytes); });
-    check([](const RowLayout& r) { return r.kept_bar.width; },
-          [&](const CompareColumn& c) { return number(c.kept_bytes); });
+    check([](const RowLayout& r) { return r.saved_bar.width; },
+          [&](const CompareColumn& c) { return number(c.saved_bytes); });
     check([](const RowLayout& r) { return r.batch_bar.width; },
           [&](const CompareColumn& c) { return number(*c.max_batch_size); });
 }
 
-TEST(LayoutComparison, KeptAndPeakShareOneScale) {
+TEST(LayoutComparison, SavedAndPeakShareOneScale) {
     const CompareView view = build_compare_view(sample_comparison());
     const RowLayout row = layout_of(view).rows[0];
-    EXPECT_NEAR(row.kept_bar.width / row.memory_bar.width,
-                static_cast<double>(view.columns[0].kept_bytes) /
+    EXPECT_NEAR(row.saved_bar.width / row.memory_bar.width,
+                static_cast<double>(view.columns[0].saved_bytes) /
                     static_cast<double>(view.columns[0].peak_bytes),
                 1e-9);
 }
@@ -80,8 +80,8 @@ TEST(LayoutComparison, RowsOfAnyNumberStayInsideThePlot) {
         double bottom = layout.memory.y;
         for (const RowLayout& row : layout.rows) {
             EXPECT_GE(row.memory_bar.y, bottom);
-            EXPECT_GE(row.kept_bar.y, row.memory_bar.bottom());
-            bottom = row.kept_bar.bottom();
+            EXPECT_GE(row.saved_bar.y, row.memory_bar.bottom());
+            bottom = row.saved_bar.bottom();
         }
         EXPECT_LE(bottom, layout.memory.bottom());
     }

@@ -22,17 +22,17 @@ inline profiler::ThroughputPoint sample_point(int64_t batch_size, int64_t step_t
 }
 
 inline profiler::ComparisonColumn sample_column(std::string recipe, int64_t activation_bytes) {
-    using profiler::Role;
+    using profiler::Category;
     profiler::ComparisonColumn column;
     column.recipe = std::move(recipe);
     column.source = profiler::Source::kMeasuredCpu;
     column.device = "test <processor>";
     column.batch_size = 8;
-    column.peak_by_role[static_cast<std::size_t>(Role::kParameter)] = 500'000'000;
-    column.peak_by_role[static_cast<std::size_t>(Role::kOptimizerState)] = 1'000'000'000;
-    column.peak_by_role[static_cast<std::size_t>(Role::kActivation)] = activation_bytes;
+    column.peak_by_category[static_cast<std::size_t>(Category::kParameter)] = 500'000'000;
+    column.peak_by_category[static_cast<std::size_t>(Category::kOptimizerState)] = 1'000'000'000;
+    column.peak_by_category[static_cast<std::size_t>(Category::kActivation)] = activation_bytes;
     column.peak_allocated_bytes = 1'500'000'000 + activation_bytes;
-    column.kept_bytes = activation_bytes;
+    column.saved_bytes = activation_bytes;
     column.steps = 3;
     column.step_time_ns = 900'000'000;
     column.sequences_per_s = 8 / 0.9;

@@ -1,6 +1,6 @@
-#include "profiler/planner/layer_table.h"
+#include "profiler/planner/data/support.h"
 #include "profiler/planner/plan_row.h"
-#include "profiler/planner/support.h"
+#include "profiler/planner/search/layer_table.h"
 #include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
@@ -21,9 +21,9 @@ using testing::Not;
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});
     EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
-    Gpu card = *gpu("b200");
-    card.usable_memory_bytes.value = 1e15;
-    request.gpus = {&card};
+    Gpu gpu = *gpu("b200");
+    gpu.usable_memory_bytes.value = 1e15;
+    request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_end, MaxBatchEnd::kElements);
     EXPECT_THAT(row.notes, Contains(testing::AllOf(HasSubstr("though not for memory"),
@@ -46,11 +46,13 @@ TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {
 
 TEST(PlanLimits, ABatchThatAlmostFitsLacksWhatTheAllocatorCannotGiveBack) {
     const auto source = tests::toy_source();
-    auto family = StepFamily::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(family);
-    const auto unlimited = family->unlimited_memory(64, {});
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(interpolation);
+    const auto unlimited = interpolation->unlimited_memory(64, {});
     ASSERT_TRUE(unlimited);
-    const auto limited = [&](int64_t bytes) { return family->limited_memory(64, {}, bytes); };
+    const auto limited = [&](int64_t bytes) {
+        return interpolation->limited_memory(64, {}, bytes);
+    };
     const auto least = least_capacity_bytes(*unlimited, 1 << 20, limited);
     ASSERT_TRUE(least);
     EXPECT_GE(*least, unlimited->peak_allocated_bytes);
@@ -64,23 +66,23 @@ TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
     PlanRequest request = request_for({"original"}, {});
     request.workloads[0].model.hidden_size = 2048;
     request.workloads[0].model.intermediate_size = 8192;
-    const Gpu card = small_card(int64_t{900} << 20);
-    request.gpus = {&card};
+    const Gpu gpu = small_gpu(int64_t{900} << 20);
+    request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("--zero")));
     request.parallel = {.num_gpus = 64};
     EXPECT_THAT(plan(request).rows.front().reason, HasSubstr("With --zero 2 it would fit."));
 }
 
 TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
-    const auto why = [](models::Attention attention, std::string_view card) {
-        return why_not_comparable(attention, *gpu(card), data().calibration);
+    const auto why = [](models::Attention attention, std::string_view gpu) {
+        return why_not_comparable(attention, *gpu(gpu), data().calibration);
     };
     using models::Attention;
     EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
     EXPECT_THAT(why(Attention::kEfficient, "h100-sxm"), HasSubstr("do not compare"));
-    for (const char* card : {"v100-16gb", "t4", "a10", "a100-80gb", "rtx3090"}) {
-        EXPECT_THAT(why(Attention::kEfficient, card), IsEmpty()) << card;
-        EXPECT_THAT(why(Attention::kFlash, card), IsEmpty()) << card;
+    for (const char* gpu : {"v100-16gb", "t4", "a10", "a100-80gb", "rtx3090"}) {
+        EXPECT_THAT(why(Attention::kEfficient, gpu), IsEmpty()) << gpu;
+        EXPECT_THAT(why(Attention::kFlash, gpu), IsEmpty()) << gpu;
     }
     PlanRequest request = request_for({"attention=cudnn"}, {"a10"});
     request.workloads[0].precision = models::Precision::kFp16;

@@ -17,30 +17,31 @@ using testing::Not;
 
 TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
     const auto source = tests::toy_source();
-    auto family = StepFamily::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(family);
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(interpolation);
     for (const int64_t capacity : {40 << 20, 100 << 20, 1 << 30}) {
-        const auto max_batch = find_max_batch(*family, {}, capacity);
+        const auto max_batch = find_max_batch(*interpolation, {}, capacity);
         ASSERT_TRUE(max_batch);
         ASSERT_GT(*max_batch, 1);
-        EXPECT_FALSE(family->limited_memory(*max_batch, {}, capacity)->out_of_memory);
-        EXPECT_TRUE(family->limited_memory(*max_batch + 1, {}, capacity)->out_of_memory);
+        EXPECT_FALSE(interpolation->limited_memory(*max_batch, {}, capacity)->out_of_memory);
+        EXPECT_TRUE(interpolation->limited_memory(*max_batch + 1, {}, capacity)->out_of_memory);
     }
 }
 
 TEST(MaxBatch, IsNoneWhereNotOneSequenceFits) {
     const auto source = tests::toy_source();
-    auto family = StepFamily::trace(tests::toy_workload(), source);
-    EXPECT_EQ(find_max_batch(*family, {}, 1 << 20), 0);
-    EXPECT_EQ(find_max_batch(*family, {}, -5), 0);
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    EXPECT_EQ(find_max_batch(*interpolation, {}, 1 << 20), 0);
+    EXPECT_EQ(find_max_batch(*interpolation, {}, -5), 0);
 }
 
 TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
     const auto source = tests::toy_source();
-    auto family = StepFamily::trace(tests::toy_workload(), source);
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
     // 2^31 elements over S · I (the widest tensor).
-    EXPECT_EQ(family->largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
-    EXPECT_EQ(find_max_batch(*family, {}, int64_t{1} << 45), family->largest_valid_batch());
+    EXPECT_EQ(interpolation->largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
+    EXPECT_EQ(find_max_batch(*interpolation, {}, int64_t{1} << 45),
+              interpolation->largest_valid_batch());
 }
 
 /// Toy steps, whose batch sizes it lists.
@@ -52,81 +53,81 @@ MetaTraceSource listing_source(std::vector<int64_t>& traced) {
     };
 }
 
-TEST(StepFamily, TracesTwoBatchesAndNoMore) {
+TEST(BatchInterpolation, TracesTwoBatchesAndNoMore) {
     int calls = 0;
     const auto source = tests::toy_source({}, &calls);
-    auto family = StepFamily::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(family);
-    EXPECT_TRUE(find_max_batch(*family, {}, int64_t{1} << 30));
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(interpolation);
+    EXPECT_TRUE(find_max_batch(*interpolation, {}, int64_t{1} << 30));
     EXPECT_EQ(calls, 2);
-    EXPECT_TRUE(family->at(1));  // the one batch whose sequence may be its own
+    EXPECT_TRUE(interpolation->at(1));  // the one batch whose sequence may be its own
     EXPECT_EQ(calls, 3);
 }
 
-TEST(StepFamily, TracesBothSidesOfWhereTorchTakesOtherKernels) {
+TEST(BatchInterpolation, TracesBothSidesOfWhereTorchTakesOtherKernels) {
     std::vector<int64_t> traced;
     const MetaTraceSource source = listing_source(traced);
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
     workload.model.vocab_size = 1000;
-    auto family = StepFamily::trace(workload, source);
-    ASSERT_TRUE(family);
+    auto interpolation = BatchInterpolation::trace(workload, source);
+    ASSERT_TRUE(interpolation);
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_TRUE(family->at(1000));
-    EXPECT_TRUE(family->ops_at(3));
+    EXPECT_TRUE(interpolation->at(1000));
+    EXPECT_TRUE(interpolation->ops_at(3));
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_EQ(family->at(96)->batch_size, 96);
+    EXPECT_EQ(interpolation->at(96)->batch_size, 96);
     EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
 }
 
-TEST(StepFamily, HasALineOfItsOwnBeyondTheVocabulary) {
+TEST(BatchInterpolation, HasALineOfItsOwnBeyondTheVocabulary) {
     std::vector<int64_t> traced;
     const MetaTraceSource source = listing_source(traced);
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;
     workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens
-    auto family = StepFamily::trace(workload, source);
-    ASSERT_TRUE(family);
-    EXPECT_EQ(family->home_begin(), 97);
-    EXPECT_TRUE(family->at(200));
-    EXPECT_TRUE(family->ops_at(1000));
+    auto interpolation = BatchInterpolation::trace(workload, source);
+    ASSERT_TRUE(interpolation);
+    EXPECT_EQ(interpolation->home_begin(), 97);
+    EXPECT_TRUE(interpolation->at(200));
+    EXPECT_TRUE(interpolation->ops_at(1000));
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_EQ(family->at(1000)->batch_size, 1000);
+    EXPECT_EQ(interpolation->at(1000)->batch_size, 1000);
     EXPECT_THAT(traced, testing::ElementsAre(97, 194, 201, 402));
 }
 
-TEST(StepFamily, SaysOfWhichRangeBatchesAreTracedOneByOne) {
+TEST(BatchInterpolation, SaysOfWhichRangeBatchesAreTracedOneByOne) {
     const auto source = tests::toy_source({.extra_from_batch = 300});  // beyond the vocabulary
     models::Workload workload = tests::toy_workload();
     workload.head = models::Head::kMlm;
     workload.model.vocab_size = 6400;
-    auto family = StepFamily::trace(workload, source);
-    ASSERT_TRUE(family);
-    EXPECT_TRUE(family->at(250));
-    EXPECT_THAT(family->why_not_affine(150), IsEmpty());
-    EXPECT_THAT(family->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
-    EXPECT_TRUE(family->has_line_of_ops());
+    auto interpolation = BatchInterpolation::trace(workload, source);
+    ASSERT_TRUE(interpolation);
+    EXPECT_TRUE(interpolation->at(250));
+    EXPECT_THAT(interpolation->why_not_affine(150), IsEmpty());
+    EXPECT_THAT(interpolation->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
+    EXPECT_TRUE(interpolation->has_line_of_ops());
 }
 
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     PlanRequest request = request_for({"original"}, {});
-    Gpu card = *gpu("b200");
-    card.usable_memory_bytes.value = 1e15;
-    request.gpus = {&card};
+    Gpu gpu = *gpu("b200");
+    gpu.usable_memory_bytes.value = 1e15;
+    request.gpus = {&gpu};
     request.workloads[0].seq_len = 1;
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
-    EXPECT_EQ(row.max_batch_size, StepFamily::kLargestBatch);
+    EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
     EXPECT_THAT(row.notes, Contains(HasSubstr("no batch above 1048576 was looked for")));
 }
 
-TEST(StepFamily, TracesEachBatchWhereSequencesDiffer) {
+TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
     int calls = 0;
     const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
-    auto family = StepFamily::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(family);
-    EXPECT_THAT(family->why_not_affine(7), HasSubstr("different sequences"));
-    EXPECT_EQ(family->at(7)->batch_size, 7);
+    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(interpolation);
+    EXPECT_THAT(interpolation->why_not_affine(7), HasSubstr("different sequences"));
+    EXPECT_EQ(interpolation->at(7)->batch_size, 7);
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
     EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
@@ -171,9 +172,9 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
 }
 
 TEST(Plan, SaysByHowMuchABatchDoesNotFitAndWhatWould) {
-    const Gpu card = small_card(64 << 20);
+    const Gpu gpu = small_gpu(64 << 20);
     PlanRequest request = request_for({"original", "checkpoint"}, {});
-    request.gpus = {&card};
+    request.gpus = {&gpu};
     const Plan free_batch = plan(request);
     ASSERT_EQ(free_batch.rows[0].status, PlanStatus::kOk);
     request.batch_size = *free_batch.rows[0].max_batch_size + 1;
@@ -190,9 +191,9 @@ TEST(Plan, SaysByHowMuchABatchDoesNotFitAndWhatWould) {
 }
 
 TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
-    const Gpu card = small_card(10 << 20);
+    const Gpu gpu = small_gpu(10 << 20);
     PlanRequest request = request_for({"original"}, {"t4"});
-    request.gpus.push_back(&card);
+    request.gpus.push_back(&gpu);
     const Plan result = plan(request);
     EXPECT_EQ(result.rows[0].status, PlanStatus::kOk);
     EXPECT_EQ(result.rows[1].status, PlanStatus::kDoesNotFit);
@@ -201,15 +202,15 @@ TEST(Plan, ACardThatHoldsNotOneSequenceStopsNothing) {
     EXPECT_THAT(result.rows[1].reason, HasSubstr("Nor would checkpoint, tempo-philox, "
                                                  "checkpoint,optimizer=adamw_fused or "
                                                  "checkpoint,optimizer=sgd fit."));
-    request.gpus = {&card};
+    request.gpus = {&gpu};
     request.budget_bytes = 300 << 20;  // less than the context
     EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("would")));
 }
 
 TEST(Plan, RefusesWhatPyTorchRefuses) {
     const auto reason = [](const std::string& recipe, models::Precision precision,
-                           const std::string& card) {
-        PlanRequest request = request_for({recipe}, {card});
+                           const std::string& gpu) {
+        PlanRequest request = request_for({recipe}, {gpu});
         request.workloads[0].precision = precision;
         const PlanRow row = plan(request).rows.front();
         EXPECT_EQ(row.status, row.reason.empty() ? PlanStatus::kOk : PlanStatus::kNotSupported);
@@ -240,12 +241,12 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
-    Gpu card = *gpu("a100-80gb");
-    card.id = "mine";
-    card.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
+    Gpu gpu = *gpu("a100-80gb");
+    gpu.id = "mine";
+    gpu.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
     PlanRequest request = request_for({"original"}, {});
     request.workloads[0].precision = models::Precision::kBf16;
-    request.gpus = {&card};
+    request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().notes,
                 Contains(HasSubstr("no bf16 rate is known, that of fp32 is taken")));
 }
@@ -270,9 +271,9 @@ TEST(Plan, ABudgetHoldsForContextAndTensors) {
     PlanRequest request = request_for({"original"}, {"a100-80gb"});
     request.budget_bytes = (500 << 20) + (64 << 20);
     const PlanRow budget = plan(request).rows.front();
-    const Gpu card = small_card(64 << 20);
+    const Gpu gpu = small_gpu(64 << 20);
     request.budget_bytes.reset();
-    request.gpus = {&card};
+    request.gpus = {&gpu};
     EXPECT_EQ(budget.max_batch_size, plan(request).rows.front().max_batch_size);
 }
 
@@ -289,8 +290,9 @@ TEST(Plan, SeveralGpusAddTheirThroughputsAndTheirTerms) {
     request.parallel.zero_stage = 2;
     const PlanRow four = plan(request).rows.front();
     EXPECT_LT(four.time->optimizer_ns, ddp.time->optimizer_ns);
-    EXPECT_LT(four.memory->contents.by_role[static_cast<std::size_t>(Role::kOptimizerState)],
-              one.memory->contents.by_role[static_cast<std::size_t>(Role::kOptimizerState)]);
+    EXPECT_LT(
+        four.memory->contents.by_category[static_cast<std::size_t>(Category::kOptimizerState)],
+        one.memory->contents.by_category[static_cast<std::size_t>(Category::kOptimizerState)]);
     ASSERT_EQ(four.memory->terms.size(), 2U);
     EXPECT_EQ(four.memory->terms[1].name, "reduce_bucket_bytes");
 }
@@ -349,7 +351,7 @@ TEST(Plan, TracesTheOptimizerOfTheSetup) {
     const Plan result = make_plan(
         request, data(), source,
         [&](std::size_t, std::size_t total, const models::Workload&) { totals.push_back(total); });
-    // foreach AdamW for two of the cards, BertAdam, a loop over tensors, for the older one.
+    // foreach AdamW for two of the GPUs, BertAdam, a loop over tensors, for the older one.
     EXPECT_THAT(traced,
                 testing::UnorderedElementsAre("original", "original", "optimizer=adamw_loop",
                                               "optimizer=adamw_loop"));

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-/// Plans of toy steps on cards of the catalogue.
+/// Plans of toy steps on GPUs of the catalogue.
 namespace tests {
 
 inline const profiler::PlannerData& data() { return profiler::built_in_planner_data(); }
 inline const profiler::Gpu* gpu(std::string_view id) {
     return *profiler::find_gpu(data().gpus, id);
 }
-inline const profiler::Setup* setup_named(std::string_view id) {
+inline const profiler::SoftwareEnvironment* setup_named(std::string_view id) {
     return *profiler::find_setup(data().setups, id);
 }
 
@@ -23,10 +23,10 @@ inline models::Workload with_recipe(const std::string& recipe) {
 }
 
 inline profiler::PlanRequest request_for(std::vector<std::string> recipes,
-                                         std::vector<std::string> cards) {
+                                         std::vector<std::string> gpus) {
     profiler::PlanRequest request{.setup = setup_named("torch-2.11")};
     for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
-    for (const std::string& card : cards) request.gpus.push_back(gpu(card));
+    for (const std::string& gpu : gpus) request.gpus.push_back(gpu(gpu));
     return request;
 }
 
@@ -34,13 +34,13 @@ inline profiler::Plan plan(const profiler::PlanRequest& request, const ToyOption
     return profiler::make_plan(request, data(), toy_source(options));
 }
 
-/// A card of its own size.
-inline profiler::Gpu small_card(int64_t usable_bytes) {
-    profiler::Gpu card = *gpu("a100-80gb");
-    card.id = "small";
-    card.usable_memory_bytes.value =
+/// A GPU of its own size.
+inline profiler::Gpu small_gpu(int64_t usable_bytes) {
+    profiler::Gpu gpu = *gpu("a100-80gb");
+    gpu.id = "small";
+    gpu.usable_memory_bytes.value =
         static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
-    return card;
+    return gpu;
 }
 
 }  // namespace tests

@@ -33,7 +33,7 @@ public:
     }
 
     Trace make() {
-        b_.allocate({.bytes = 8519680, .role = Role::kWorkspace, .name = "cublas"});
+        b_.allocate({.bytes = 8519680, .category = Category::kWorkspace, .name = "cublas"});
         for (int64_t i = 0; i < w_.model.num_layers; ++i) add_layer_state(i);
         if (options_.warm_up_bytes >= 0) {
             phases();
@@ -50,7 +50,7 @@ private:
     int64_t hidden() const { return w_.model.hidden_size; }
     int64_t inner() const { return w_.model.intermediate_size; }
     models::Recipe recipe(std::size_t layer) const {
-        return models::recipe_of_layer(models::mix_of(w_), static_cast<int64_t>(layer));
+        return models::recipe_of_layer(models::layer_recipes_of(w_), static_cast<int64_t>(layer));
     }
     bool checkpoints(std::size_t layer) const {
         return recipe(layer).checkpoint == models::Checkpoint::kPerLayer;
@@ -59,10 +59,10 @@ private:
         return checkpoints(layer) || recipe(layer).gelu != models::Gelu::kInPlace;
     }
 
-    Matrix matrix(int64_t rows, int64_t columns, Role role, const std::string& name,
+    Matrix matrix(int64_t rows, int64_t columns, Category category, const std::string& name,
                   Id<Op> op = {}) {
         return {b_.allocate({.bytes = rows * columns * 4,
-                             .role = role,
+                             .category = category,
                              .op = op,
                              .name = name,
                              .shape = shape_text(rows, columns)}),
@@ -71,31 +71,31 @@ private:
 
     void add_layer_state(int64_t layer) {
         const std::string prefix = fmt::format("encoder.layer.{}.", layer);
-        scopes_.push_back(b_.scope(fmt::format("encoder.layer.{}", layer), layer));
-        up_.push_back(matrix(hidden(), inner(), Role::kParameter, prefix + "up.weight"));
-        down_.push_back(matrix(inner(), hidden(), Role::kParameter, prefix + "down.weight"));
+        module_paths_.push_back(b_.module_path(fmt::format("encoder.layer.{}", layer), layer));
+        up_.push_back(matrix(hidden(), inner(), Category::kParameter, prefix + "up.weight"));
+        down_.push_back(matrix(inner(), hidden(), Category::kParameter, prefix + "down.weight"));
         for (int moment = 0; moment < 4; ++moment) {
-            matrix(hidden(), inner(), Role::kOptimizerState, prefix + "moment");
+            matrix(hidden(), inner(), Category::kOptimizerState, prefix + "moment");
         }
     }
 
-    Id<Op> op(std::string_view name, Id<Scope> scope, OpClass op_class,
+    Id<Op> op(std::string_view name, Id<ModulePath> module_path, OpClass op_class,
               const std::vector<Matrix>& reads, int64_t flop) {
-        const Id<Op> parent = b_.op(fmt::format("{}_caller", name), scope);
-        const Id<Op> op = b_.op(name, scope);
+        const Id<Op> parent = b_.op(fmt::format("{}_caller", name), module_path);
+        const Id<Op> op = b_.op(name, module_path);
         Table<Op>& ops = b_.trace().ops;
         ops.set<&Op::parent>(op, parent);
         ops.set<&Op::op_class>(op, op_class);
         ops.set<&Op::flop>(op, flop);
         for (const Matrix& read : reads) {
-            ops.set<&Op::read_words>(op, ops.get<&Op::read_words>(op) + read.words());
+            ops.set<&Op::elements_read>(op, ops.get<&Op::elements_read>(op) + read.words());
             add_edge(op, read, Access::kRead);
         }
         return op;
     }
 
     void write(Id<Op> op, const Matrix& matrix) {
-        b_.trace().ops.set<&Op::written_words>(op, matrix.words());
+        b_.trace().ops.set<&Op::elements_written>(op, matrix.words());
         add_edge(op, matrix, Access::kWrite);
     }
 
@@ -114,21 +114,21 @@ private:
 
     static Matrix transposed(const Matrix& m) { return {m.allocation, m.columns, m.rows}; }
 
-    Matrix product(const Matrix& a, const Matrix& b, Role role, Id<Scope> scope,
+    Matrix product(const Matrix& a, const Matrix& b, Category category, Id<ModulePath> module_path,
                    const std::string& name) {
-        const Id<Op> call = op("aten::mm", scope, OpClass::kContraction, {a, b},
+        const Id<Op> call = op("aten::mm", module_path, OpClass::kContraction, {a, b},
                                2 * a.rows * a.columns * b.columns);
-        const Matrix out = matrix(a.rows, b.columns, role, name, call);
+        const Matrix out = matrix(a.rows, b.columns, category, name, call);
         write(call, out);
         return out;
     }
 
-    Matrix map(std::string_view name, const std::vector<Matrix>& inputs, Role role, Id<Scope> scope,
-               const std::string& out_name) {
+    Matrix map(std::string_view name, const std::vector<Matrix>& inputs, Category category,
+               Id<ModulePath> module_path, const std::string& out_name) {
         const Id<Op> call =
-            op(name, scope, OpClass::kElementWise, inputs, 5 * inputs.front().words());
+            op(name, module_path, OpClass::kElementWise, inputs, 5 * inputs.front().words());
         const Matrix out =
-            matrix(inputs.front().rows, inputs.front().columns, role, out_name, call);
+            matrix(inputs.front().rows, inputs.front().columns, category, out_name, call);
         write(call, out);
         return out;
     }
@@ -141,10 +141,10 @@ private:
     };
 
     Kept layer_forward(const Matrix& input, std::size_t layer) {
-        const Id<Scope> scope = scopes_[layer];
+        const Id<ModulePath> module_path = module_paths_[layer];
         Kept kept{.input = input};
-        kept.up = product(input, up_[layer], Role::kActivation, scope, "gelu_input");
-        kept.gelu = map("aten::gelu", {kept.up}, Role::kActivation, scope, "gelu_output");
+        kept.up = product(input, up_[layer], Category::kActivation, module_path, "gelu_input");
+        kept.gelu = map("aten::gelu", {kept.up}, Category::kActivation, module_path, "gelu_output");
         return kept;
     }
 
@@ -156,11 +156,12 @@ private:
 
     void phases() {
         b_.begin_phase(PhaseKind::kForward);
-        Matrix x = matrix(rows(), hidden(), Role::kInput, "hidden_states");
+        Matrix x = matrix(rows(), hidden(), Category::kInput, "hidden_states");
         std::vector<Kept> layers;
         for (std::size_t i = 0; i < up_.size(); ++i) {
             Kept kept = layer_forward(x, i);
-            x = product(kept.gelu, down_[i], Role::kActivation, scopes_[i], "hidden_states");
+            x = product(kept.gelu, down_[i], Category::kActivation, module_paths_[i],
+                        "hidden_states");
             if (checkpoints(i)) {
                 free(kept.up);
                 free(kept.gelu);
@@ -172,7 +173,7 @@ private:
             layers.push_back(kept);
         }
         if (options_.extra_from_batch > 0 && w_.batch_size >= options_.extra_from_batch) {
-            free(matrix(rows(), 1, Role::kTemporary, "padding"));
+            free(matrix(rows(), 1, Category::kTemporary, "padding"));
         }
         b_.end_phase();
         backward(x, layers);
@@ -181,7 +182,7 @@ private:
 
     void backward(Matrix x, std::vector<Kept>& layers) {
         b_.begin_phase(PhaseKind::kBackward);
-        Matrix grad = matrix(rows(), hidden(), Role::kTemporary, "grad");
+        Matrix grad = matrix(rows(), hidden(), Category::kTemporary, "grad");
         free(x);
         for (std::size_t i = layers.size(); i-- > 0;) {
             Kept& kept = layers[i];
@@ -190,24 +191,24 @@ private:
                 kept.up = again.up;
                 kept.gelu = again.gelu;
             }
-            const Id<Scope> scope = scopes_[i];
-            gradients_.push_back(
-                product(transposed(kept.gelu), grad, Role::kGradient, scope, "down.grad"));
+            const Id<ModulePath> module_path = module_paths_[i];
+            gradients_.push_back(product(transposed(kept.gelu), grad, Category::kGradient,
+                                         module_path, "down.grad"));
             const Matrix dgelu =
-                product(grad, transposed(down_[i]), Role::kTemporary, scope, "dgelu");
+                product(grad, transposed(down_[i]), Category::kTemporary, module_path, "dgelu");
             free(grad);
-            const Matrix dup =
-                map("aten::gelu_backward", {dgelu, kept.gelu}, Role::kTemporary, scope, "dup");
+            const Matrix dup = map("aten::gelu_backward", {dgelu, kept.gelu}, Category::kTemporary,
+                                   module_path, "dup");
             const int passes = keeps_up(i) ? 0 : options_.in_place_passes;
             for (int pass = 0; pass < passes; ++pass) {
-                free(map("aten::mul", {kept.gelu}, Role::kTemporary, scope, "scratch"));
+                free(map("aten::mul", {kept.gelu}, Category::kTemporary, module_path, "scratch"));
             }
             free(dgelu);
             free(kept.gelu);
             if (keeps_up(i)) free(kept.up);
             gradients_.push_back(
-                product(transposed(kept.input), dup, Role::kGradient, scope, "up.grad"));
-            grad = product(dup, transposed(up_[i]), Role::kTemporary, scope, "grad");
+                product(transposed(kept.input), dup, Category::kGradient, module_path, "up.grad"));
+            grad = product(dup, transposed(up_[i]), Category::kTemporary, module_path, "grad");
             free(dup);
             for (const Id<Save> save : kept.saves) b_.release(save);
             free(kept.input);
@@ -220,7 +221,8 @@ private:
         b_.begin_phase(PhaseKind::kOptimizer);
         for (const Matrix& gradient : gradients_) {
             const Id<Op> call = b_.op("aten::_foreach_sqrt");
-            free(matrix(gradient.rows, gradient.columns, Role::kTemporary, "denominator", call));
+            free(
+                matrix(gradient.rows, gradient.columns, Category::kTemporary, "denominator", call));
         }
         for (const Matrix& gradient : gradients_) free(gradient);
         gradients_.clear();
@@ -230,7 +232,7 @@ private:
     models::Workload w_;
     ToyOptions options_;
     TraceBuilder b_;
-    std::vector<Id<Scope>> scopes_;
+    std::vector<Id<ModulePath>> module_paths_;
     std::vector<Matrix> up_, down_, gradients_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/workload.h"
-#include "profiler/planner/step_family.h"
+#include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/trace/trace.h"
 
 /// A training step small enough to follow by hand, in the form of a trace without a GPU.

@@ -135,12 +135,12 @@ TEST_F(Worker, CancelInsistsWithSigtermThenSigkill) {
 
 TEST_F(Worker, PatienceWithSilenceEnds) {
     WorkerClient client = start();
-    const auto outcome = client.run(request("hang"), {.patience = 1s});
+    const auto outcome = client.run(request("hang"), {.timeout = 1s});
     ASSERT_FALSE(outcome);
     EXPECT_THAT(outcome.error().message, HasSubstr("said nothing for 1 s"));
     EXPECT_FALSE(client.run(request("echo")));
     WorkerClient next = start();
-    EXPECT_TRUE(next.run(request("progress"), {.patience = 10s}));
+    EXPECT_TRUE(next.run(request("progress"), {.timeout = 10s}));
 }
 
 TEST_F(Worker, DeathIsOneSentence) {

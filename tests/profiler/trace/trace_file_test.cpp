@@ -54,7 +54,7 @@ TEST(TraceFile, KeepsWhatWasAddedAndChangedBetweenCommits) {
         trace.allocations.set<&Allocation::free_requested_event>(freed, 1000 + round);
         trace.allocations.set<&Allocation::free_requested_event>(freed, 2000 + round);
         trace.ops.append({.name = StringId(0),
-                          .scope = {},
+                          .module_path = {},
                           .phase = {},
                           .thread = {},
                           .parent = {},

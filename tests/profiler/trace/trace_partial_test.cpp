@@ -128,7 +128,7 @@ TEST(PartialTrace, NamesTheFolderForTheCopyWhenThereIsNoRoomAndLeavesNothingTher
     fs::remove(folder / "a.tscope.partial-shm");
     models::Result<Trace> trace;
     {
-        const TemporaryFilesIn scope(temporary.path());
+        const TemporaryFilesIn module_path(temporary.path());
         const tests::FileSizeLimit limit(4096);
         trace = read_trace(folder / "a.tscope.partial");
     }
@@ -143,7 +143,7 @@ TEST(PartialTrace, NamesAFolderForTheCopyThatIsNotThere) {
     const TemporaryFolder folder;
     record_two_steps_and_die(folder / "a.tscope");
     fs::remove(folder / "a.tscope.partial-shm");
-    const TemporaryFilesIn scope("/no/such/folder");
+    const TemporaryFilesIn module_path("/no/such/folder");
     const auto trace = read_trace(folder / "a.tscope.partial");
     ASSERT_FALSE(trace);
     EXPECT_THAT(trace.error().message, HasSubstr("/no/such/folder"));

@@ -85,7 +85,7 @@ TEST_F(TraceViews, MemoryIsTheRunningSumOfTheEvents) {
     EXPECT_GE(db_->integer("SELECT min(allocated_bytes) FROM v_memory"), 0);
 }
 
-TEST_F(TraceViews, LedgerHoldsEachKeptStorageOfTheLastForwardPhaseOnce) {
+TEST_F(TraceViews, LedgerHoldsEachSavedStorageOfTheLastForwardPhaseOnce) {
     // 10 kept outputs and 3 masks a layer (tests/support/synthetic_trace.cpp), two layers.
     EXPECT_EQ(db_->integer("SELECT count(*) FROM v_ledger"), 26);
     EXPECT_EQ(db_->integer("SELECT count(DISTINCT storage) FROM v_ledger"), 26);

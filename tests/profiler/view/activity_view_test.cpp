@@ -182,17 +182,17 @@ TEST(ShortName, NeverReadsPastDamagedNames) {
 
 TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
     Trace trace;
-    const auto scope =
-        trace.scopes.append({.path = trace.strings.intern("encoder.layer.1.output.dense")});
+    const auto module_path =
+        trace.module_paths.append({.path = trace.strings.intern("encoder.layer.1.output.dense")});
     const auto phase = trace.phases.append({.kind = PhaseKind::kBackward});
     const auto forward = trace.ops.append({.name = trace.strings.intern("aten::linear")});
     const auto op = trace.ops.append({.name = trace.strings.intern("aten::addmm"),
-                                      .scope = scope,
+                                      .module_path = module_path,
                                       .phase = phase,
                                       .forward = forward,
                                       .flop = 4'000'000,
-                                      .read_words = 10,
-                                      .written_words = 5});
+                                      .elements_read = 10,
+                                      .elements_written = 5});
     const auto kernel = trace.kernels.append({.name = trace.strings.intern("volta_sgemm"),
                                               .op = op,
                                               .start_ns = 1000,

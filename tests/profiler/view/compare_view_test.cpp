@@ -17,11 +17,12 @@ ComparisonColumn make_column(std::string recipe, int64_t activation_gib, int64_t
     column.source = Source::kMeasuredCpu;
     column.device = "test processor";
     column.batch_size = 8;
-    column.peak_by_role[static_cast<std::size_t>(Role::kParameter)] = 2 * kGiB;
-    column.peak_by_role[static_cast<std::size_t>(Role::kActivation)] = activation_gib * kGiB;
-    column.peak_by_role[static_cast<std::size_t>(Role::kOptimizerState)] = 4 * kGiB;
+    column.peak_by_category[static_cast<std::size_t>(Category::kParameter)] = 2 * kGiB;
+    column.peak_by_category[static_cast<std::size_t>(Category::kActivation)] =
+        activation_gib * kGiB;
+    column.peak_by_category[static_cast<std::size_t>(Category::kOptimizerState)] = 4 * kGiB;
     column.peak_allocated_bytes = (6 + activation_gib) * kGiB;
-    column.kept_bytes = activation_gib * kGiB;
+    column.saved_bytes = activation_gib * kGiB;
     column.step_time_ns = step_ms * 1'000'000;
     column.fastest_step_ns = (step_ms - 5) * 1'000'000;
     column.slowest_step_ns = (step_ms + 5) * 1'000'000;
@@ -64,7 +65,7 @@ Comparison make_comparison() {
     return comparison;
 }
 
-TEST(BuildCompareView, StacksRolesWithoutGapsFromZeroToThePeak) {
+TEST(BuildCompareView, StacksCategoriesWithoutGapsFromZeroToThePeak) {
     const CompareView view = build_compare_view(make_comparison());
     for (const CompareColumn& column : view.columns) {
         int64_t top = 0;
@@ -75,8 +76,8 @@ TEST(BuildCompareView, StacksRolesWithoutGapsFromZeroToThePeak) {
         }
         EXPECT_EQ(top, column.peak_bytes);
     }
-    EXPECT_THAT(view.roles,
-                ElementsAre(Role::kParameter, Role::kOptimizerState, Role::kActivation));
+    EXPECT_THAT(view.categories, ElementsAre(Category::kParameter, Category::kOptimizerState,
+                                             Category::kActivation));
 }
 
 TEST(BuildCompareView, SaysWhatTheSecondRecipeSavesAndCosts) {
@@ -84,7 +85,7 @@ TEST(BuildCompareView, SaysWhatTheSecondRecipeSavesAndCosts) {
     const CompareColumn& tempo = view.columns[1];
     EXPECT_EQ(tempo.peak_change.text, "-25.0 %");
     EXPECT_EQ(tempo.peak_change.tone, Tone::kGood);
-    EXPECT_EQ(tempo.kept_change.text, "-40.0 %");
+    EXPECT_EQ(tempo.saved_change.text, "-40.0 %");
     EXPECT_EQ(tempo.max_batch_change.text, "+50.0 %");
     EXPECT_EQ(tempo.max_batch_change.tone, Tone::kGood);
     EXPECT_EQ(tempo.throughput_change.text, "-9.1 %");
@@ -224,8 +225,8 @@ TEST(BuildCompareView, GivesEveryTableRowACellPerColumn) {
 TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
     Comparison comparison = make_comparison();
     ComparisonColumn& column = comparison.columns[1];
-    column.peak_by_role = {};
-    column.peak_allocated_bytes = column.kept_bytes = column.step_time_ns = column.steps = 0;
+    column.peak_by_category = {};
+    column.peak_allocated_bytes = column.saved_bytes = column.step_time_ns = column.steps = 0;
     column.sequences_per_s = 0;
     const CompareView view = build_compare_view(comparison);
     EXPECT_TRUE(view.columns[1].stack.empty());

@@ -9,15 +9,15 @@ using namespace profiler;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-LedgerRow make_row(std::string_view scope, std::string_view tensor, int64_t size_bytes,
+LedgerRow make_row(std::string_view module_path, std::string_view tensor, int64_t size_bytes,
                    int64_t layer = -1) {
     LedgerRow row;
-    row.scope = scope;
+    row.module_path = module_path;
     row.tensor = tensor;
     row.op = "aten::bmm";
     row.shape = "[8, 512]";
     row.dtype = DType::kFloat32;
-    row.role = Role::kActivation;
+    row.category = Category::kActivation;
     row.size_bytes = size_bytes;
     row.saved_by = {"aten::bmm", "aten::softmax"};
     row.layer = layer;
@@ -60,11 +60,11 @@ TEST(BuildLedgerView, SortsBySizeLargestFirst) {
 TEST(BuildLedgerView, SortsLayersAsNumbers) {
     const Ledger ledger = original();
     const LedgerView view = build_ledger_view(
-        {.first = {&ledger}, .sort_by = LedgerColumn::kScope, .descending = false});
-    std::vector<std::string> scopes;
-    for (const LedgerViewRow& row : view.rows) scopes.push_back(row.scope);
-    EXPECT_THAT(scopes, ElementsAre("layer.0.gelu", "layer.0.norm", "layer.2.attention",
-                                    "layer.10.attention"));
+        {.first = {&ledger}, .sort_by = LedgerColumn::kModulePath, .descending = false});
+    std::vector<std::string> module_paths;
+    for (const LedgerViewRow& row : view.rows) module_paths.push_back(row.module_path);
+    EXPECT_THAT(module_paths, ElementsAre("layer.0.gelu", "layer.0.norm", "layer.2.attention",
+                                          "layer.10.attention"));
 }
 
 TEST(BuildLedgerView, KeepsTheOrderOfSavingWhenSortingTies) {
@@ -78,7 +78,7 @@ TEST(BuildLedgerView, FiltersByEveryWordInAnyCase) {
     const Ledger ledger = original();
     LedgerView view = build_ledger_view({.first = {&ledger}, .filter = "PROBS layer.2"});
     ASSERT_EQ(view.rows.size(), 1u);
-    EXPECT_EQ(view.rows[0].scope, "layer.2.attention");
+    EXPECT_EQ(view.rows[0].module_path, "layer.2.attention");
     EXPECT_EQ(view.shown_bytes, 2048);
     EXPECT_EQ(view.total_text, "1 of 4 tensors, 2.00 KiB of 15.0 KiB");
     view = build_ledger_view({.first = {&ledger}, .filter = "  "});
@@ -150,7 +150,7 @@ TEST(BuildLedgerView, PutsTheClosedFormBesideMiddleLayersOnly) {
     const ClosedFormCheck check{
         1, 140, {{{"probs", "eT", 100}, {"query", "en", 50}}, "en+eT", 150}};
     const LedgerView view = build_ledger_view(
-        {.first = {&ledger, &check, 3}, .sort_by = LedgerColumn::kScope, .descending = false});
+        {.first = {&ledger, &check, 3}, .sort_by = LedgerColumn::kModulePath, .descending = false});
     EXPECT_FALSE(view.rows[0].closed_form_bytes);
     EXPECT_EQ(view.rows[1].closed_form_text, "eT = 100 B");
     EXPECT_FALSE(view.rows[1].differs_from_closed_form);

@@ -78,8 +78,8 @@ class Themes : public testing::TestWithParam<const Theme*> {};
 TEST_P(Themes, FillsStandOutFromEverySurfaceTheyAreDrawnOn) {
     const Theme& theme = *GetParam();
     for (const Color surface : {theme.plot, theme.panel}) {
-        for (std::size_t i = 0; i < theme.roles.size(); ++i) {
-            EXPECT_GE(contrast_ratio(theme.roles[i], surface), 3.0) << kRoleNames[i];
+        for (std::size_t i = 0; i < theme.categories.size(); ++i) {
+            EXPECT_GE(contrast_ratio(theme.categories[i], surface), 3.0) << kCategoryNames[i];
         }
         for (std::size_t i = 0; i < theme.activities.size(); ++i) {
             EXPECT_GE(contrast_ratio(theme.activities[i], surface), 3.0) << kActivityClassNames[i];
@@ -105,11 +105,11 @@ TEST_P(Themes, TextIsReadableOnEverySurface) {
     }
 }
 
-TEST_P(Themes, RolesStayApartForColourBlindReaders) {
+TEST_P(Themes, CategoriesStayApartForColourBlindReaders) {
     const Theme& theme = *GetParam();
-    EXPECT_GE(smallest_difference(theme.roles, kNormal), 12);
+    EXPECT_GE(smallest_difference(theme.categories, kNormal), 12);
     for (const Matrix& vision : {kProtanopia, kDeuteranopia, kTritanopia}) {
-        EXPECT_GE(smallest_difference(theme.roles, vision), 6.5);
+        EXPECT_GE(smallest_difference(theme.categories, vision), 6.5);
     }
 }
 
@@ -133,8 +133,9 @@ TEST_P(Themes, ActivitiesStayApartForColourBlindReaders) {
 TEST_P(Themes, NoActivityHasTheColourOfARole) {
     const Theme& theme = *GetParam();
     for (const Color activity : theme.activities) {
-        for (const Color role : theme.roles) {
-            EXPECT_GE(difference(activity, role, kNormal), 4) << to_hex(activity) << to_hex(role);
+        for (const Color category : theme.categories) {
+            EXPECT_GE(difference(activity, category, kNormal), 4)
+                << to_hex(activity) << to_hex(category);
         }
     }
 }
@@ -142,8 +143,9 @@ TEST_P(Themes, NoActivityHasTheColourOfARole) {
 TEST_P(Themes, NoRecipeHasTheColourOfARole) {
     const Theme& theme = *GetParam();
     for (const Color recipe : theme.recipes) {
-        for (const Color role : theme.roles) {
-            EXPECT_GE(difference(recipe, role, kNormal), 4) << to_hex(recipe) << to_hex(role);
+        for (const Color category : theme.categories) {
+            EXPECT_GE(difference(recipe, category, kNormal), 4)
+                << to_hex(recipe) << to_hex(category);
         }
     }
 }
@@ -151,20 +153,20 @@ TEST_P(Themes, NoRecipeHasTheColourOfARole) {
 INSTANTIATE_TEST_SUITE_P(DarkAndLight, Themes, testing::Values(&dark_theme(), &light_theme()),
                          [](const auto& instance) { return instance.param->name; });
 
-TEST(Themes, EachRoleHasItsOwnHatchAndLabel) {
+TEST(Themes, EachCategoryHasItsOwnHatchAndLabel) {
     std::set<Hatch> hatches;
     std::set<std::string_view> labels;
-    for (const Role role : kRoleStackOrder) {
-        hatches.insert(hatch_of(role));
-        labels.insert(label_of(role));
+    for (const Category category : kCategoryStackOrder) {
+        hatches.insert(hatch_of(category));
+        labels.insert(label_of(category));
     }
-    EXPECT_EQ(hatches.size(), kRoleNames.size());
-    EXPECT_EQ(labels.size(), kRoleNames.size());
+    EXPECT_EQ(hatches.size(), kCategoryNames.size());
+    EXPECT_EQ(labels.size(), kCategoryNames.size());
 }
 
-TEST(Themes, StackOrderHoldsEachRoleOnce) {
-    const std::set<Role> roles(kRoleStackOrder.begin(), kRoleStackOrder.end());
-    EXPECT_EQ(roles.size(), kRoleNames.size());
+TEST(Themes, StackOrderHoldsEachCategoryOnce) {
+    const std::set<Category> categories(kCategoryStackOrder.begin(), kCategoryStackOrder.end());
+    EXPECT_EQ(categories.size(), kCategoryNames.size());
 }
 
 TEST(ContrastRatio, IsThatOfWcag) {
@@ -188,16 +190,16 @@ TEST(ParseTheme, RefusesWhatIsMissingOrMalformedInOneSentence) {
     EXPECT_FALSE(parse_theme(R"({"name":"x","is_dark":true,"colors":{"background":7}})"));
 }
 
-TEST(Mix, GoesFromOneColourToTheOther) {
+TEST(LayerChoice, GoesFromOneColourToTheOther) {
     EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 0), (Color{0, 0, 0}));
     EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 1), (Color{255, 100, 10}));
     EXPECT_EQ(to_hex(mix({0, 0, 0}, {254, 100, 10}, 0.5)), "#7F3205");
 }
 
-TEST(InkOn, ReadsOnEveryRoleAndRecipe) {
+TEST(InkOn, ReadsOnEveryCategoryAndRecipe) {
     for (const Theme* theme : {&light_theme(), &dark_theme()}) {
         std::vector<Color> fills = theme->recipes;
-        fills.insert(fills.end(), theme->roles.begin(), theme->roles.end());
+        fills.insert(fills.end(), theme->categories.begin(), theme->categories.end());
         fills.insert(fills.end(), theme->activities.begin(), theme->activities.end());
         for (const Color fill : fills) {
             EXPECT_GE(contrast_ratio(ink_on(fill), fill), 4.5) << to_hex(fill);

@@ -21,16 +21,17 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 /// `forward_ns`, backward 1 ms.
 Trace make_trace(int64_t activation_bytes, int64_t forward_ns, int64_t lead_ns = 0) {
     TraceBuilder b;
-    b.allocate({.bytes = 2 * kMiB, .role = Role::kParameter});
+    b.allocate({.bytes = 2 * kMiB, .category = Category::kParameter});
     b.wait(lead_ns);
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
     b.wait(forward_ns / 2);
-    const auto activation = b.allocate({.bytes = activation_bytes, .role = Role::kActivation});
+    const auto activation =
+        b.allocate({.bytes = activation_bytes, .category = Category::kActivation});
     b.wait(forward_ns / 2);
     b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
-    const auto temporary = b.allocate({.bytes = kMiB, .role = Role::kTemporary});
+    const auto temporary = b.allocate({.bytes = kMiB, .category = Category::kTemporary});
     b.wait(1'000'000);
     b.free(temporary);
     b.free(activation);
@@ -88,27 +89,27 @@ TEST(BuildTimelineView, NotesWhatIsNotAsItShouldBe) {
     trace.runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kComplete);
     EXPECT_THAT(notes_of(trace), testing::IsEmpty());
     trace.runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
-    trace.health.append({.code = trace.strings.intern(kMachineBusy)});
+    trace.diagnostics.append({.code = trace.strings.intern(kMachineBusy)});
     EXPECT_THAT(notes_of(trace), testing::ElementsAre("A is incomplete: 1 step was recorded",
                                                       HasSubstr("the machine was busy")));
 }
 
-TEST(BuildTimelineView, StacksRolesUpToTheAllocatedLine) {
+TEST(BuildTimelineView, StacksCategoriesUpToTheAllocatedLine) {
     const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
     const TimelineView view = build_timeline_view(
         {.sources = {loaded.source("A")}, .start_ns = 0, .end_ns = 5e6, .width_px = 200});
     const TimelineTrace& trace = view.traces[0];
     for (std::size_t i = 0; i < trace.column_count(); ++i) {
         double below = 0;
-        for (const Role role : kRoleStackOrder) {
-            const double top = trace.top_bytes[static_cast<std::size_t>(role)][i];
+        for (const Category category : kCategoryStackOrder) {
+            const double top = trace.top_bytes[static_cast<std::size_t>(category)][i];
             EXPECT_GE(top, below);
             below = top;
         }
         EXPECT_EQ(below, trace.allocated_bytes[i]);
     }
-    EXPECT_THAT(view.roles,
-                testing::ElementsAre(Role::kParameter, Role::kActivation, Role::kTemporary));
+    EXPECT_THAT(view.categories, testing::ElementsAre(Category::kParameter, Category::kActivation,
+                                                      Category::kTemporary));
     EXPECT_FALSE(trace.has_reserved);
     EXPECT_EQ(view.max_bytes, 11.0 * kMiB);
 }
@@ -232,16 +233,16 @@ TEST(FitTimeline, CoversAllTraces) {
     EXPECT_LE(aligned.start_ns, 0);
 }
 
-TEST(ReadTimeline, ListsRolesFromTheTopOfTheStack) {
+TEST(ReadTimeline, ListsCategoriesFromTheTopOfTheStack) {
     const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
     const TimelineReadout readout = read_timeline({.sources = {loaded.source("A")}}, 0, 4'500'000);
     EXPECT_EQ(readout.phase_text, "backward of step 1");
     EXPECT_EQ(readout.total_text, "11.0 MiB");
     ASSERT_EQ(readout.rows.size(), 3u);
-    EXPECT_EQ(readout.rows[0].role, Role::kTemporary);
+    EXPECT_EQ(readout.rows[0].category, Category::kTemporary);
     EXPECT_EQ(readout.rows[1].text, "8.00 MiB");
     EXPECT_EQ(readout.rows[1].share, "72.7 %");
-    EXPECT_EQ(readout.rows[2].role, Role::kParameter);
+    EXPECT_EQ(readout.rows[2].category, Category::kParameter);
 }
 
 TEST(TimeMap, GoesThereAndBack) {
@@ -276,7 +277,7 @@ Trace make_modules(const std::vector<std::pair<std::string, int64_t>>& modules) 
     for (const auto& [module, start_ns] : modules) {
         b.wait(start_ns - now_ns);
         now_ns = start_ns;
-        b.op("aten::addmm", b.scope(module));
+        b.op("aten::addmm", b.module_path(module));
     }
     b.wait(100 - now_ns);
     b.end_phase();

@@ -63,7 +63,7 @@ TEST(AllocatorRows, ABlockFromItsAllocationToItsFree) {
     EXPECT_EQ(a.freeing_op, Id<Op>(6));
     EXPECT_EQ(a.segment, Id<AllocatorEvent>(0));
     EXPECT_EQ(r.trace.storages[a.storage].size_bytes, 1000);
-    EXPECT_EQ(r.trace.storages[a.storage].role, Role::kTemporary);
+    EXPECT_EQ(r.trace.storages[a.storage].category, Category::kTemporary);
     EXPECT_EQ(r.rows.counts().assumed_block_sizes, 0);
 }
 

@@ -1,4 +1,4 @@
-/// Recordings of real steps on a card (scripts/gpu-check makes them), which lie in
+/// Recordings of real steps on a GPU (scripts/gpu-check makes them), which lie in
 /// tests/golden/cuda: allocators' actions are replayed event for event, CUPTI's buffers are read to
 /// their ends. Files made by hand show that a wrong one would be found.
 #include "profiler/allocator/replay.h"
@@ -76,13 +76,13 @@ protected:
 
 TEST_F(GoldenCuda, AllocatorsAreReplayedEventForEvent) {
     const auto files = golden(".pickle");
-    if (files.empty()) GTEST_SKIP() << "tests/golden/cuda has none: no card has been recorded yet";
+    if (files.empty()) GTEST_SKIP() << "tests/golden/cuda has none: no GPU has been recorded yet";
     for (const auto& file : files) EXPECT_EQ(problem_of_snapshot(file), "") << file;
 }
 
 TEST_F(GoldenCuda, BuffersOfCuptiAreReadToTheirEnds) {
     const auto files = golden(".cupti");
-    if (files.empty()) GTEST_SKIP() << "tests/golden/cuda has none: no card has been recorded yet";
+    if (files.empty()) GTEST_SKIP() << "tests/golden/cuda has none: no GPU has been recorded yet";
     for (const auto& file : files) EXPECT_EQ(problem_of_buffers(file), "") << file;
 }
 

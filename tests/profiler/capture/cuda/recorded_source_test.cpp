@@ -1,6 +1,6 @@
 #include "profiler/capture/cuda/allocator_rows.h"
 
-#include "models/training.h"
+#include "models/training/training.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/tracking_allocator.h"
@@ -72,9 +72,9 @@ private:
     std::map<const Block*, int64_t> addresses_;
 };
 
-/// Size, op, phase, role and whether it was freed: of each allocation of the recorded step, in
+/// Size, op, phase, category and whether it was freed: of each allocation of the recorded step, in
 /// order.
-using Fate = std::tuple<int64_t, std::string, int, Role, bool, std::string>;
+using Fate = std::tuple<int64_t, std::string, int, Category, bool, std::string>;
 std::vector<Fate> fates_of(const Trace& trace) {
     const Step step = trace.steps[Id<Step>(0)];
     std::vector<Fate> fates;
@@ -84,7 +84,7 @@ std::vector<Fate> fates_of(const Trace& trace) {
         const Op op = a.op.valid() ? trace.ops[a.op] : Op{};
         const Op freeing = a.freeing_op.valid() ? trace.ops[a.freeing_op] : Op{};
         fates.emplace_back(a.requested_bytes, trace.text(op.name), op.phase.value,
-                           trace.storages.get<&Storage::role>(a.storage),
+                           trace.storages.get<&Storage::category>(a.storage),
                            a.free_completed_event >= 0, trace.text(freeing.name));
     }
     return fates;
@@ -134,7 +134,7 @@ TEST(RecordedSource, ABackwardOpFindsTheForwardOpOfItsOwnThread) {
         recorder.begin_step();
         // New threads both count their sequence numbers from 0.
         const auto forward = [](const char* module, at::Tensor& result) {
-            const models::Scope scope(module);
+            const models::ModuleScope module_path(module);
             const at::Tensor x = at::ones({4}).set_requires_grad(true);
             result = at::mul(x, x).sum();
         };
@@ -148,8 +148,8 @@ TEST(RecordedSource, ABackwardOpFindsTheForwardOpOfItsOwnThread) {
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Op op = trace.ops[Id<Op>(i)];
         if (trace.text(op.name) != "MulBackward0") continue;
-        ASSERT_TRUE(op.scope.valid());
-        modules.emplace_back(trace.text(trace.scopes.get<&Scope::path>(op.scope)));
+        ASSERT_TRUE(op.module_path.valid());
+        modules.emplace_back(trace.text(trace.module_paths.get<&ModulePath::path>(op.module_path)));
     }
     EXPECT_EQ(modules, (std::vector<std::string>{"left", "right"}));
 }
@@ -159,14 +159,14 @@ class CountingObserver final : public RunObserver {
 public:
     void on_op_begin(Id<Op>) noexcept override { most_ops = std::max(most_ops, ++open_ops); }
     void on_op_end() noexcept override { --open_ops; }
-    void on_scope_begin(std::string_view path) noexcept override {
-        ++open_scopes;
-        ++scopes[std::string(path)];
+    void on_module_begin(std::string_view path) noexcept override {
+        ++open_modules;
+        ++module_paths[std::string(path)];
     }
-    void on_scope_end() noexcept override { --open_scopes; }
+    void on_module_end() noexcept override { --open_modules; }
 
-    int open_ops = 0, most_ops = 0, open_scopes = 0;
-    std::map<std::string, int> scopes;
+    int open_ops = 0, most_ops = 0, open_modules = 0;
+    std::map<std::string, int> module_paths;
 };
 
 TEST(RecordedSource, AnObserverHearsOpsAndModulesNestedInForwardAndBackward) {
@@ -180,14 +180,14 @@ TEST(RecordedSource, AnObserverHearsOpsAndModulesNestedInForwardAndBackward) {
         recorder.end_step(training.step(&recorder));
     }
     EXPECT_EQ(observer.open_ops, 0);
-    EXPECT_EQ(observer.open_scopes, 0);
+    EXPECT_EQ(observer.open_modules, 0);
     EXPECT_GT(observer.most_ops, 1);
     // Entered once in forward, and by each node of backward that belongs to it.
-    const auto found =
-        std::find_if(observer.scopes.begin(), observer.scopes.end(), [](const auto& scope) {
-            return scope.first.ends_with("encoder.layer.1.intermediate.dense");
+    const auto found = std::find_if(
+        observer.module_paths.begin(), observer.module_paths.end(), [](const auto& module_path) {
+            return module_path.first.ends_with("encoder.layer.1.intermediate.dense");
         });
-    ASSERT_NE(found, observer.scopes.end());
+    ASSERT_NE(found, observer.module_paths.end());
     EXPECT_GT(found->second, 1);
 }
 

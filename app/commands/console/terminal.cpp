@@ -1,0 +1,168 @@
+#include "app/commands/console/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace app {
+namespace {
+
+using profiler::Align;
+using profiler::TextTable;
+using profiler::Tone;
+
+constexpr std::string_view kNothing = "–";
+constexpr std::string_view kColumnGap = "  ";
+
+const char* escape_of(Style style) {
+    switch (style) {
+        case Style::kPlain:
+            return "";
+        case Style::kBold:
+            return "\x1b[1m";
+        case Style::kDim:
+            return "\x1b[2m";
+        case Style::kGood:
+            return "\x1b[32m";
+        case Style::kBad:
+            return "\x1b[31m";
+        case Style::kWarning:
+            return "\x1b[33m";
+    }
+    return "";
+}
+
+Style style_of(Tone tone) {
+    switch (tone) {
+        case Tone::kNeutral:
+            return Style::kPlain;
+        case Tone::kGood:
+            return Style::kGood;
+        case Tone::kBad:
+            return Style::kBad;
+    }
+    return Style::kPlain;
+}
+
+/// Width of each column; 0 for one that says nothing.
+std::vector<std::size_t> column_widths(const TextTable& table) {
+    std::vector<std::size_t> widths(table.columns.size(), 0);
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+        bool says_something = table.rows.empty();
+        for (const auto& row : table.rows) {
+            says_something |= !row[column].empty() && row[column] != kNothing;
+            widths[column] = std::max(widths[column], display_width(row[column]));
+        }
+        widths[column] = says_something
+                             ? std::max(widths[column], display_width(table.columns[column].title))
+                             : 0;
+    }
+    return widths;
+}
+
+bool wants_colour() {
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* term = std::getenv("TERM");
+    if (no_color != nullptr && *no_color != '\0') return false;
+    return isatty(STDOUT_FILENO) == 1 && (term == nullptr || std::strcmp(term, "dumb") != 0);
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+    // Bytes 10xxxxxx continue a UTF-8 character.
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
+}
+
+Output::Output(bool json) : json_(json), colour_(!json && wants_colour()) {}
+
+std::string Output::styled(std::string_view text, Style style) const {
+    if (!colour_ || style == Style::kPlain) return std::string(text);
+    return fmt::format("{}{}\x1b[0m", escape_of(style), text);
+}
+
+void Output::line(std::string_view text) {
+    if (json_) return;
+    text_.append(text);
+    text_.push_back('\n');
+}
+
+void Output::heading(std::string_view text) {
+    line();
+    line(styled(text, Style::kBold));
+}
+
+void Output::table(const TextTable& table) {
+    const std::vector<std::size_t> widths = column_widths(table);
+    const auto add_row = [&](const std::vector<std::string>& cells, const auto& style_at) {
+        std::string row;
+        for (std::size_t column = 0; column < cells.size(); ++column) {
+            if (widths[column] == 0) continue;
+            if (!row.empty()) row += kColumnGap;
+            const std::string padding(
+                widths[column] - std::min(widths[column], display_width(cells[column])), ' ');
+            const std::string cell = styled(cells[column], style_at(column));
+            row += table.columns[column].align == Align::kRight ? padding + cell : cell + padding;
+        }
+        row.erase(row.find_last_not_of(' ') + 1);
+        line(row);
+    };
+    std::vector<std::string> titles;
+    for (const TextTable::Column& column : table.columns) titles.push_back(column.title);
+    add_row(titles, [](std::size_t) { return Style::kDim; });
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+        add_row(table.rows[row], [&](std::size_t column) {
+            if (table.rows[row][column] == kNothing) return Style::kDim;
+            return row < table.tones.size() ? style_of(table.tones[row][column]) : Style::kPlain;
+        });
+    }
+}
+
+void Output::document(const nlohmann::json& document) {
+    if (!json_) return;
+    // Names from files may hold bytes that are not UTF-8: they are replaced rather than refused.
+    text_ += document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    text_.push_back('\n');
+}
+
+models::Result<void> Output::flush() {
+    const bool written = std::fwrite(text_.data(), 1, text_.size(), stdout) == text_.size();
+    text_.clear();
+    if ((written && std::fflush(stdout) == 0) || errno == EPIPE) return {};
+    return models::fail("The output could not be written ({}): free some space or write elsewhere.",
+                        std::strerror(errno));
+}
+
+void write_error(std::string_view text) {
+    // fmt::print would throw, and there is nowhere left to report it.
+    [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
+/// Names come from files and command lines: a control character must not reach the terminal.
+std::string printable(std::string_view text) {
+    std::string result;
+    for (const char c : text) {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+            result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        } else {
+            result += c;
+        }
+    }
+    return result;
+}
+
+void print_error(std::string_view sentence) {
+    write_error(fmt::format("temposcope: {}\n", printable(sentence)));
+}
+
+}  // namespace app

@@ -1,0 +1,85 @@
+#include "app/commands/console/trace_files.h"
+
+#include "app/commands/console/progress.h"
+#include "profiler/trace/trace_file.h"
+#include "profiler/trace/trace_folder.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+using models::Result;
+using profiler::NamedTrace;
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (!fs::is_directory(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        const auto inside = profiler::traces_in(path);
+        if (!inside) return tl::unexpected(inside.error());
+        if (inside->empty()) {
+            return models::fail(
+                "The folder {} holds no .tscope file: name a trace, or capture one "
+                "with \"temposcope capture\".",
+                path);
+        }
+        for (const fs::path& file : *inside) files.push_back(file.string());
+    }
+    return files;
+}
+
+Result<NamedTrace> open_trace(const std::string& path) {
+    Progress progress;
+    profiler::ReadOptions options;
+    const auto start = std::chrono::steady_clock::now();
+    options.progress = [&](double fraction) {
+        const bool is_long =
+            std::chrono::steady_clock::now() - start > std::chrono::milliseconds(500);
+        if (is_long) progress.update(fraction, "reading " + path);
+        return true;
+    };
+    auto trace = profiler::read_trace(path, options);
+    if (!trace) return tl::unexpected(trace.error());
+    return NamedTrace{path, std::make_shared<const profiler::Trace>(std::move(*trace))};
+}
+
+Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& paths) {
+    const auto files = expand_paths(paths);
+    if (!files) return tl::unexpected(files.error());
+    std::vector<NamedTrace> traces;
+    for (const std::string& file : *files) {
+        auto trace = open_trace(file);
+        if (!trace) return tl::unexpected(trace.error());
+        traces.push_back(std::move(*trace));
+    }
+    return traces;
+}
+
+nlohmann::json describe_trace(const NamedTrace& named) {
+    const profiler::Trace& trace = *named.trace;
+    const profiler::Run run = trace.run();
+    return {{"file", named.file},
+            {"model", trace.text(run.model)},
+            {"head", trace.text(run.head)},
+            {"recipe", trace.text(run.recipe)},
+            {"precision", trace.text(run.precision)},
+            {"batch_size", run.batch_size},
+            {"seq_len", run.seq_len},
+            {"num_layers", run.num_layers},
+            {"source", name_of(run.source)},
+            {"device", trace.text(run.device_name)},
+            {"state", name_of(run.state)},
+            {"steps", trace.steps.size()}};
+}
+
+}  // namespace app

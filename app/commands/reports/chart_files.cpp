@@ -1,0 +1,70 @@
+#include "app/commands/reports/chart_files.h"
+
+#include "profiler/charts/charts.h"
+
+#include <filesystem>
+#include <memory>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+constexpr int kTimelineColumns = 1200;  // one a point of the chart's default width
+
+/// What a trace is called in a chart: its recipe, else its file.
+std::string label_of(const NamedTrace& named) {
+    const std::string_view recipe = named.trace->text(named.trace->run().recipe);
+    return recipe.empty() ? std::filesystem::path(named.file).stem().string() : std::string(recipe);
+}
+
+}  // namespace
+
+models::Result<std::vector<std::string>> write_comparison_charts(
+    const Comparison& comparison, const std::string& folder,
+    const std::vector<std::string>& formats) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error || !std::filesystem::is_directory(folder, error)) {
+        return models::fail(
+            "The folder {} cannot be made ({}): choose another place with --charts.", folder,
+            error ? error.message() : "a file has that name");
+    }
+    const CompareView view = build_compare_view(comparison);
+    std::vector<std::string> written;
+    for (const std::string& name : formats) {
+        const auto format = parse_chart_format(name);
+        if (!format) return tl::unexpected(format.error());
+        const auto path = std::filesystem::path(folder) / ("comparison." + name);
+        const auto done = write_comparison_chart(view, light_theme(), {.format = *format}, path);
+        if (!done) return tl::unexpected(done.error());
+        written.push_back(path.string());
+    }
+    return written;
+}
+
+models::Result<void> write_timeline(const std::vector<NamedTrace>& traces,
+                                    const std::string& format, const std::string& path) {
+    const auto parsed = parse_chart_format(format);
+    if (!parsed) return tl::unexpected(parsed.error());
+    std::vector<std::unique_ptr<MemoryCurve>> curves;
+    std::vector<PeakReport> peaks(traces.size());
+    TimelineRequest request{.width_px = kTimelineColumns};
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const Trace& trace = *traces[i].trace;
+        curves.push_back(std::make_unique<MemoryCurve>(trace));
+        peaks[i] = find_peak(trace);
+        request.sources.push_back({&trace, curves.back().get(), &peaks[i], label_of(traces[i])});
+    }
+    if (traces.size() > 1) {
+        request.alignment = std::make_shared<const Alignment>(
+            align(*traces[0].trace, *traces[1].trace, TimeAlignment::kPhases));
+    }
+    const TimeRange range = fit_timeline(request);
+    request.start_ns = range.start_ns;
+    request.end_ns = range.end_ns;
+    return write_timeline_chart(build_timeline_view(request), light_theme(), {.format = *parsed},
+                                path);
+}
+
+}  // namespace app

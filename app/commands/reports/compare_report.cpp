@@ -1,0 +1,222 @@
+#include "app/commands/reports/compare_report.h"
+
+#include "app/commands/console/json_values.h"
+#include "app/commands/reports/prediction_error_report.h"
+#include "app/commands/reports/reports.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <map>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+constexpr std::size_t kMaxGroups = 40;
+
+/// A metric of the table: its text in each column, with the change against the first beside it.
+class MetricTable {
+public:
+    explicit MetricTable(const CompareView& view) : view_(view) {
+        table.columns.push_back({"", Align::kLeft, {}});
+        for (const CompareColumn& column : view.columns) {
+            table.columns.push_back({column.recipe, Align::kRight, {}});
+            table.columns.push_back({"", Align::kRight, {}});
+        }
+    }
+
+    template <typename Text, typename ChangeOf>
+    void add(std::string name, Text text, ChangeOf change) {
+        std::vector<std::string> cells{std::move(name)};
+        std::vector<Tone> tones{Tone::kNeutral};
+        for (const CompareColumn& column : view_.columns) {
+            const std::string value = text(column);
+            cells.push_back(value.empty() ? "–" : value);
+            cells.push_back(change(column).text);
+            tones.push_back(Tone::kNeutral);
+            tones.push_back(change(column).tone);
+        }
+        const bool says_something =
+            std::any_of(cells.begin() + 1, cells.end(),
+                        [](const std::string& cell) { return !cell.empty() && cell != "–"; });
+        if (!says_something) return;
+        table.rows.push_back(std::move(cells));
+        table.tones.push_back(std::move(tones));
+    }
+
+    TextTable table;
+
+private:
+    const CompareView& view_;
+};
+
+TextTable metric_table(const CompareView& view) {
+    const auto no_change = [](const CompareColumn&) { return Change{}; };
+    MetricTable metrics(view);
+    metrics.add(
+        "peak memory", [](auto& c) { return c.peak_text; }, [](auto& c) { return c.peak_change; });
+    metrics.add("peak lies in", [](auto& c) { return c.peak_phase_text; }, no_change);
+    metrics.add(
+        "saved for backward", [](auto& c) { return c.saved_text; },
+        [](auto& c) { return c.saved_change; });
+    metrics.add("step time", [](auto& c) { return c.step_time_text; }, no_change);
+    metrics.add(
+        "sequences/s", [](auto& c) { return c.throughput_text; },
+        [](auto& c) { return c.throughput_change; });
+    metrics.add(
+        "maximum batch", [](auto& c) { return c.max_batch_text; },
+        [](auto& c) { return c.max_batch_change; });
+    metrics.add(
+        "best throughput", [](auto& c) { return c.best_text; },
+        [](auto& c) { return c.best_change; });
+    return std::move(metrics.table);
+}
+
+/// Peaks broken down, groups in the order in which the first column that has them lists them.
+struct GroupedPeaks {
+    std::vector<std::string> names;
+    std::vector<std::map<std::string, BreakdownRow>> columns;
+};
+
+GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
+    GroupedPeaks groups;
+    for (const ComparisonColumn& column : comparison.columns) {
+        auto& rows = groups.columns.emplace_back();
+        if (!column.step_trace) continue;
+        for (BreakdownRow& row :
+             break_down(*column.step_trace, find_peak(*column.step_trace), by)) {
+            if (std::find(groups.names.begin(), groups.names.end(), row.name) ==
+                groups.names.end()) {
+                groups.names.push_back(row.name);
+            }
+            rows.emplace(row.name, std::move(row));
+        }
+    }
+    return groups;
+}
+
+TextTable group_table(const Comparison& comparison, GroupBy by) {
+    const GroupedPeaks groups = group_peaks(comparison, by);
+    TextTable table;
+    table.columns.push_back(
+        {std::string(kGroupByNames[static_cast<std::size_t>(by)]), Align::kLeft, {}});
+    for (const ComparisonColumn& column : comparison.columns) {
+        table.columns.push_back({column.recipe, Align::kRight, {}});
+    }
+    const auto size_text = [](int64_t bytes) {
+        return bytes == 0 ? std::string("–") : format_bytes(bytes);
+    };
+    std::vector<int64_t> rest(groups.columns.size(), 0);
+    for (std::size_t i = 0; i < groups.names.size(); ++i) {
+        std::vector<std::string> cells{groups.names[i]};
+        for (std::size_t column = 0; column < groups.columns.size(); ++column) {
+            const auto row = groups.columns[column].find(groups.names[i]);
+            const int64_t bytes = row == groups.columns[column].end() ? 0 : row->second.size_bytes;
+            if (i >= kMaxGroups) rest[column] += bytes;
+            cells.push_back(size_text(bytes));
+        }
+        if (i < kMaxGroups) table.rows.push_back(std::move(cells));
+    }
+    if (groups.names.size() > kMaxGroups) {
+        table.rows.push_back({fmt::format("{} more", groups.names.size() - kMaxGroups)});
+        for (const int64_t bytes : rest) table.rows.back().push_back(size_text(bytes));
+    }
+    return table;
+}
+
+nlohmann::json curve_json(const std::vector<ThroughputPoint>& curve) {
+    nlohmann::json points = nlohmann::json::array();
+    for (const ThroughputPoint& point : curve) {
+        points.push_back({{"batch_size", point.batch_size},
+                          {"outcome", name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory
+                                                                  : SweepOutcome::kOk)},
+                          {"peak_allocated_bytes", point.peak_allocated_bytes},
+                          {"step_time_ns", point.step_time_ns},
+                          {"step_time_min_ns", point.step_time_min_ns},
+                          {"step_time_max_ns", point.step_time_max_ns},
+                          {"throughput_sequences_per_s", point.sequences_per_s}});
+    }
+    return points;
+}
+
+nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn& column) {
+    nlohmann::json json{
+        {"recipe", column.recipe},
+        {"source", name_of(column.source)},
+        {"device", column.device},
+        {"baseline", comparison.columns[column.baseline].recipe},
+        {"batch_size", column.batch_size},
+        {"steps", column.steps},
+        {"peak_allocated_bytes", column.peak_allocated_bytes},
+        {"peak_reserved_bytes", column.peak_reserved_bytes},
+        {"peak_phase",
+         column.peak_phase ? nlohmann::json(name_of(*column.peak_phase)) : nlohmann::json(nullptr)},
+        {"peak_by_class", by_class_json(column.peak_by_category)},
+        {"kept_bytes", column.saved_bytes},
+        {"step_time_ns", column.step_time_ns},
+        {"throughput_sequences_per_s", column.sequences_per_s},
+        {"loss", or_null(column.loss)},
+        {"best_batch_size", or_null(column.best_batch_size)},
+        {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
+        {"memory_limit_bytes", column.memory_limit_bytes},
+        {"curve", curve_json(column.curve)},
+        {"files", column.files}};
+    json.update(max_batch_json(column));
+    return json;
+}
+
+}  // namespace
+
+void print_comparison(Output& output, const Comparison& comparison, std::optional<GroupBy> by,
+                      const std::vector<std::string>& charts) {
+    const CompareView view = build_compare_view(comparison);
+    if (!view.workload.empty()) output.line(output.styled(view.workload, Style::kBold));
+    if (!view.source.empty()) output.line(output.styled(view.source, Style::kDim));
+    output.line();
+    output.table(metric_table(view));
+    if (by) {
+        output.heading("At the peak");
+        output.table(group_table(comparison, *by));
+    }
+    if (!comparison.sentence.empty()) {
+        output.line();
+        output.line(comparison.sentence);
+    }
+    print_prediction_errors(output, comparison);
+    if (!comparison.notes.empty()) output.line();
+    for (const std::string& note : comparison.notes) {
+        output.line(output.styled("note: ", Style::kWarning) + note);
+    }
+    if (!charts.empty()) output.line();
+    for (const std::string& chart : charts) output.line("wrote " + chart);
+}
+
+nlohmann::json comparison_json(const Comparison& comparison, std::optional<GroupBy> by,
+                               const std::vector<std::string>& charts) {
+    nlohmann::json json{{"workload", comparison.workload},
+                        {"baseline", comparison.columns.front().recipe},
+                        {"sentence", comparison.sentence},
+                        {"notes", comparison.notes},
+                        {"charts", charts},
+                        {"reconciliations", prediction_errors_json(comparison)},
+                        {"rows", nlohmann::json::array()}};
+    for (const ComparisonColumn& column : comparison.columns) {
+        nlohmann::json row = column_json(comparison, column);
+        if (by) {
+            row["groups"] = nlohmann::json::array();
+            const auto groups = column.step_trace ? break_down(*column.step_trace,
+                                                               find_peak(*column.step_trace), *by)
+                                                  : std::vector<BreakdownRow>();
+            for (const BreakdownRow& group : groups) {
+                row["groups"].push_back({{"name", group.name},
+                                         {"size_bytes", group.size_bytes},
+                                         {"count", group.count}});
+            }
+        }
+        json["rows"].push_back(std::move(row));
+    }
+    return json;
+}
+
+}  // namespace app

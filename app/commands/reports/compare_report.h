@@ -1,0 +1,23 @@
+#pragma once
+
+#include "app/commands/console/terminal.h"
+#include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/comparison.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// A comparison as a table for people (a column per recipe) and as JSON (a row per recipe).
+namespace app {
+
+void print_comparison(Output& output, const profiler::Comparison& comparison,
+                      std::optional<profiler::GroupBy> by, const std::vector<std::string>& charts);
+
+nlohmann::json comparison_json(const profiler::Comparison& comparison,
+                               std::optional<profiler::GroupBy> by,
+                               const std::vector<std::string>& charts);
+
+}  // namespace app

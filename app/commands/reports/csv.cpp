@@ -1,0 +1,118 @@
+#include "app/commands/reports/csv.h"
+
+#include "app/commands/console/csv_writer.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/storage_names.h"
+#include "profiler/analysis/throughput.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+std::string_view op_name(const Trace& trace, Id<Op> op) {
+    return op.valid() ? trace.text(trace.ops.get<&Op::name>(op)) : std::string_view();
+}
+
+std::string_view module_path_of(const Trace& trace, Id<Op> op) {
+    if (!op.valid()) return {};
+    const Id<ModulePath> module_path = trace.ops.get<&Op::module_path>(op);
+    return module_path.valid() ? trace.text(trace.module_paths.get<&ModulePath::path>(module_path))
+                               : std::string_view();
+}
+
+std::string allocations_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
+            "address", "role", "tensor", "op", "scope", "freeing_op");
+    const std::vector<StringId> names = names_of_storages(trace);
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        const bool known = a.storage.valid();
+        const Category category =
+            known ? trace.storages.get<&Storage::category>(a.storage) : Category::kUnknown;
+        csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
+                a.requested_bytes, a.block_bytes, a.address, name_of(category),
+                known ? trace.text(names[a.storage.index()]) : std::string_view(),
+                op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op));
+    }
+    return csv.take();
+}
+
+std::string ledger_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("scope", "op", "tensor", "shape", "dtype", "role", "size_bytes", "saved_by");
+    for (const LedgerRow& row : build_ledger(trace).rows) {
+        csv.row(row.module_path, row.op, row.tensor, row.shape, name_of(row.dtype),
+                name_of(row.category), row.size_bytes,
+                fmt::format("{}", fmt::join(row.saved_by, ";")));
+    }
+    return csv.take();
+}
+
+std::string ops_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("name", "scope", "phase", "step", "start_ns", "end_ns", "flop", "read_words",
+            "written_words", "class");
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        const Phase phase = op.phase.valid() ? trace.phases[op.phase] : Phase{};
+        csv.row(trace.text(op.name), module_path_of(trace, Id<Op>(i)),
+                op.phase.valid() ? name_of(phase.kind) : std::string_view(), phase.step.value,
+                op.start_ns, op.end_ns, op.flop, op.elements_read, op.elements_written,
+                name_of(op.op_class));
+    }
+    return csv.take();
+}
+
+std::string steps_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("step", "start_ns", "end_ns", "step_time_ns", "peak_allocated_bytes", "loss");
+    const MemoryCurve curve(trace);
+    const bool has_loss = trace.run().source != Source::kPredicted;
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        const auto whole_step = curve.sample(step.start_ns, step.end_ns, 1);
+        csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns,
+                whole_step.empty() ? 0 : whole_step.front().allocated_bytes,
+                has_loss ? fmt::to_string(step.loss) : std::string());
+    }
+    return csv.take();
+}
+
+std::string sweep_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("batch_size", "outcome", "peak_allocated_bytes", "step_time_ns", "step_time_min_ns",
+            "step_time_max_ns", "throughput_sequences_per_s");
+    for (const ThroughputPoint& point : sweep_curve(trace)) {
+        csv.row(point.batch_size,
+                name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk),
+                point.peak_allocated_bytes, point.step_time_ns, point.step_time_min_ns,
+                point.step_time_max_ns, point.sequences_per_s);
+    }
+    return csv.take();
+}
+
+}  // namespace
+
+std::string to_csv(const Trace& trace, CsvTable table) {
+    switch (table) {
+        case CsvTable::kAllocations:
+            return allocations_csv(trace);
+        case CsvTable::kLedger:
+            return ledger_csv(trace);
+        case CsvTable::kOps:
+            return ops_csv(trace);
+        case CsvTable::kSteps:
+            return steps_csv(trace);
+        case CsvTable::kSweep:
+            return sweep_csv(trace);
+    }
+    return {};
+}
+
+}  // namespace app

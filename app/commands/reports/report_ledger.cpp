@@ -1,0 +1,100 @@
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/reports.h"
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/ledger_match.h"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+/// "eT", and the bytes it says where they are others.
+std::string formula_text(const ClosedFormRow& formula, const LedgerRow& row) {
+    if (formula.size_bytes == row.size_bytes) return formula.formula;
+    return fmt::format("{} = {}", formula.formula, format_count(formula.size_bytes));
+}
+
+std::string keepers(const LedgerRow& row) {
+    std::vector<std::string_view> names = row.saved_by;
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "[128, 512, 64]" as the numbers it lists; the text when it is something else.
+nlohmann::json shape_json(std::string_view shape) {
+    auto json = nlohmann::json::parse(shape, nullptr, /*allow_exceptions=*/false);
+    return json.is_array() ? json : nlohmann::json(shape);
+}
+
+}  // namespace
+
+void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
+    const Trace& trace = *named.trace;
+    const Ledger ledger = build_ledger(trace, options);
+    const auto check = check_against_closed_form(trace);
+    const auto formula = check ? match_closed_form(ledger, check->form, trace.run().num_layers)
+                               : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
+    output.line(output.styled(fmt::format("Saved for backward: {}", named.file), Style::kBold));
+    output.line(
+        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line();
+    if (ledger.rows.empty()) {
+        output.line(
+            options.module_path.empty()
+                ? "Nothing is kept: no op saved a tensor in the last recorded forward phase."
+                : fmt::format("Nothing is kept in {}.", options.module_path));
+        return;
+    }
+    TextTable table;
+    table.columns = {{"scope", Align::kLeft, {}},       {"tensor", Align::kLeft, {}},
+                     {"shape", Align::kLeft, {}},       {"dtype", Align::kLeft, {}},
+                     {"bytes", Align::kRight, {}},      {"size", Align::kRight, {}},
+                     {"closed form", Align::kLeft, {}}, {"kept by", Align::kLeft, {}}};
+    if (options.include_all) table.columns.push_back({"role", Align::kLeft, {}});
+    for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
+        const LedgerRow& row = ledger.rows[i];
+        table.rows.push_back(
+            {std::string(row.module_path), std::string(row.tensor), std::string(row.shape),
+             std::string(name_of(row.dtype)), format_count(row.size_bytes),
+             format_bytes(row.size_bytes),
+             formula[i] == kNoRow ? "–" : formula_text(check->form.rows[formula[i]], row),
+             keepers(row)});
+        if (options.include_all) table.rows.back().push_back(std::string(name_of(row.category)));
+    }
+    output.table(table);
+    output.line();
+    output.line(
+        fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
+                    ledger.rows.size() == 1 ? "tensor" : "tensors",
+                    format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
+    output.line(check ? to_sentence(*check) : check.error().message);
+}
+
+nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options) {
+    const Trace& trace = *named.trace;
+    const Ledger ledger = build_ledger(trace, options);
+    nlohmann::json json = describe_trace(named);
+    json["total_bytes"] = ledger.total_bytes;
+    json["closed_form"] = closed_form_json(trace);
+    json["rows"] = nlohmann::json::array();
+    for (const LedgerRow& row : ledger.rows) {
+        json["rows"].push_back({{"scope", row.module_path},
+                                {"op", row.op},
+                                {"tensor", row.tensor},
+                                {"shape", shape_json(row.shape)},
+                                {"dtype", name_of(row.dtype)},
+                                {"role", name_of(row.category)},
+                                {"size_bytes", row.size_bytes},
+                                {"saved_by", row.saved_by}});
+    }
+    return json;
+}
+
+}  // namespace app

@@ -1,0 +1,77 @@
+#include "app/commands/console/json_values.h"
+#include "app/commands/reports/reports.h"
+#include "profiler/analysis/closed_form.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+namespace app {
+
+using namespace profiler;
+
+nlohmann::json by_class_json(const CategoryBytes& by_category) {
+    nlohmann::json json = nlohmann::json::object();
+    for (std::size_t category = 0; category < by_category.size(); ++category) {
+        json[std::string(kCategoryNames[category]) + "_bytes"] = by_category[category];
+    }
+    return json;
+}
+
+TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_view title,
+                          std::size_t max_rows) {
+    TextTable table;
+    table.columns = {{std::string(title), Align::kLeft, {}},
+                     {"allocations", Align::kRight, {}},
+                     {"bytes", Align::kRight, {}},
+                     {"size", Align::kRight, {}},
+                     {"share", Align::kRight, {}}};
+    int64_t total_bytes = 0;
+    for (const BreakdownRow& row : rows) total_bytes += row.size_bytes;
+    const auto add = [&](std::string name, int64_t count, int64_t size_bytes) {
+        const double share =
+            total_bytes > 0 ? static_cast<double>(size_bytes) / static_cast<double>(total_bytes)
+                            : 0;
+        table.rows.push_back({std::move(name), format_count(count), format_count(size_bytes),
+                              format_bytes(size_bytes), format_percent(share)});
+    };
+    BreakdownRow rest;
+    BreakdownRow total;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i < max_rows) add(rows[i].name, rows[i].count, rows[i].size_bytes);
+        BreakdownRow& sum = rest;
+        if (i >= max_rows) {
+            sum.count += rows[i].count;
+            sum.size_bytes += rows[i].size_bytes;
+        }
+        total.count += rows[i].count;
+        total.size_bytes += rows[i].size_bytes;
+    }
+    if (rows.size() > max_rows) {
+        add(fmt::format("{} more", rows.size() - max_rows), rest.count, rest.size_bytes);
+    }
+    add("total", total.count, total.size_bytes);
+    return table;
+}
+
+nlohmann::json max_batch_json(const ComparisonColumn& column) {
+    return {{"max_batch_size", or_null(column.max_batch.exact())},
+            {"max_batch_size_at_least", or_null(column.max_batch.at_least)},
+            {"max_batch_size_below", or_null(column.max_batch.below)}};
+}
+
+std::string closed_form_sentence(const Trace& trace) {
+    const auto check = check_against_closed_form(trace);
+    return check ? to_sentence(*check) : std::string();
+}
+
+nlohmann::json closed_form_json(const Trace& trace) {
+    const auto check = check_against_closed_form(trace);
+    if (!check) return nullptr;
+    return {{"layer", check->layer},
+            {"formula", check->form.formula},
+            {"ledger_bytes", check->ledger_bytes},
+            {"closed_form_bytes", check->form.total_bytes},
+            {"equal", check->equal()}};
+}
+
+}  // namespace app

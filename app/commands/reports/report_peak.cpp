@@ -1,0 +1,63 @@
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/reports.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
+
+#include <nlohmann/json.hpp>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+constexpr std::size_t kMaxRows = 40;
+
+std::string_view phase_name(const Trace& trace, const PeakReport& peak) {
+    return peak.phase.valid() ? name_of(trace.phases.get<&Phase::kind>(peak.phase))
+                              : std::string_view();
+}
+
+std::string_view op_name(const Trace& trace, const PeakReport& peak) {
+    return peak.op.valid() ? trace.text(trace.ops.get<&Op::name>(peak.op)) : std::string_view();
+}
+
+}  // namespace
+
+void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
+    const Trace& trace = *named.trace;
+    const PeakReport peak = find_peak(trace);
+    output.line(output.styled(fmt::format("Peak: {}", named.file), Style::kBold));
+    output.line(
+        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line(fmt::format("{} ({}) at {}{}{}", format_bytes(peak.allocated_bytes),
+                            format_exact_bytes(peak.allocated_bytes),
+                            format_duration(std::max<int64_t>(peak.time_ns, 0)),
+                            peak.phase.valid() ? fmt::format(", {}", phase_name(trace, peak)) : "",
+                            peak.op.valid() ? fmt::format(", in {}", op_name(trace, peak)) : ""));
+    output.line();
+    const auto name = kGroupByNames[static_cast<std::size_t>(by)];
+    output.table(breakdown_table(break_down(trace, peak, by), name, kMaxRows));
+}
+
+nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
+    const Trace& trace = *named.trace;
+    const PeakReport peak = find_peak(trace);
+    nlohmann::json json = describe_trace(named);
+    json["peak_allocated_bytes"] = peak.allocated_bytes;
+    json["peak_reserved_bytes"] = peak.reserved_bytes;
+    json["event"] = peak.event;
+    json["time_ns"] = peak.time_ns;
+    json["phase"] = phase_name(trace, peak);
+    json["op"] = op_name(trace, peak);
+    json["by"] = kGroupByNames[static_cast<std::size_t>(by)];
+    json["rows"] = nlohmann::json::array();
+    for (const BreakdownRow& row : break_down(trace, peak, by)) {
+        json["rows"].push_back({{"name", row.name},
+                                {"size_bytes", row.size_bytes},
+                                {"count", row.count},
+                                {"by_class", by_class_json(row.by_category)}});
+    }
+    return json;
+}
+
+}  // namespace app

@@ -1,0 +1,197 @@
+#include "app/commands/worker/calibrate.h"
+
+#include "app/commands/console/interrupt.h"
+#include "app/commands/console/progress.h"
+#include "app/user/settings.h"
+#include "app/user/user_calibration.h"
+#include "app/user/workload_jobs.h"
+#include "profiler/planner/step/kernel_model.h"
+#include "profiler/protocol/worker_client.h"
+#include "profiler/trace/units.h"
+#include "profiler/trace/write_file.h"
+
+#include <fmt/chrono.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace app {
+namespace {
+
+using profiler::DeviceSpeed;
+using profiler::PlannerData;
+namespace fs = std::filesystem;
+
+tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
+    auto worker = profiler::WorkerClient::start();
+    if (!worker) return failed(worker.error());
+    const CancelOnInterrupt cancel(*worker);
+    Progress progress;
+    const auto outcome = worker->run(
+        {.kind = profiler::RequestKind::kCalibrate, .device = device},
+        {.progress = [&](const profiler::Progress& stage) {
+            progress.update(static_cast<double>(stage.done) / static_cast<double>(stage.total),
+                            fmt::format("measuring: {}", stage.stage));
+        }});
+    if (!outcome && outcome.error().cancelled) {
+        return fail_with(ExitCode::kFailed,
+                         "The measurement was cancelled; your calibration is as before.");
+    }
+    if (!outcome) return fail_with(ExitCode::kFailed, "{}", outcome.error().message);
+    const auto speed = profiler::device_speed_from_json(outcome->summary);
+    if (!speed) return failed(speed.error());
+    return *speed;
+}
+
+std::string text_of(const fs::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+models::Result<void> put(const fs::path& path, const std::string& before, const std::string& text) {
+    if (text == before) return {};
+    return profiler::write_file(path, text);
+}
+
+/// Writes what has changed, and reads what plans make of it. Errors: a file that cannot be written,
+/// or that breaks the rules together with the others; then both are as before.
+models::Result<PlannerData> write(const fs::path& folder, const UserFiles& before,
+                                  const UserFiles& files) {
+    const fs::path gpus = folder / "gpus.json";
+    const fs::path calibration = folder / "calibration.json";
+    std::error_code error;
+    fs::create_directories(folder, error);
+    // The GPU first: rows may only name GPUs that are known.
+    if (auto ok = put(gpus, before.gpus, files.gpus); !ok) return tl::unexpected(ok.error());
+    auto ok = put(calibration, before.calibration, files.calibration);
+    auto data = ok ? profiler::load_planner_data(folder)
+                   : models::Result<PlannerData>(tl::unexpected(ok.error()));
+    if (data) return data;
+    for (const auto& [path, text] :
+         {std::pair(gpus, before.gpus), std::pair(calibration, before.calibration)}) {
+        if (text.empty()) {
+            fs::remove(path, error);
+        } else if (auto restored = profiler::write_file(path, text); !restored) {
+            return models::fail("{} And {} could not be put back: {}", data.error().message,
+                                path.string(), restored.error().message);
+        }
+    }
+    return data;
+}
+
+/// What the time model makes of a measured product, from the rows that were just written.
+std::string modelled(const DeviceSpeed::Product& product, const profiler::Gpu& gpu,
+                     const profiler::KernelModel& model) {
+    const auto type =
+        models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, product.type);
+    if (!type || !gpu.peak(*type)) return "too slow to be planned with";
+    const int64_t flop = 2 * product.size * product.size * product.size;
+    const double time_ns =
+        model.time_ns({.kernel = profiler::KernelKind::kGemm,
+                       .type = *type,
+                       .flop = flop,
+                       .shape = {.m = product.size, .n = product.size, .k = product.size}});
+    const double flop_per_s = static_cast<double>(flop) / time_ns * profiler::kNsPerS;
+    return fmt::format("{:.4g} ({:+.0f} %)", flop_per_s / profiler::kTera,
+                       100 * (flop_per_s / product.flop_per_s - 1));
+}
+
+void print_speed(Output& output, const DeviceSpeed& speed, const profiler::Gpu& gpu,
+                 const profiler::KernelModel& model) {
+    using profiler::Align;
+    profiler::TextTable products{.columns = {{"product of", Align::kRight},
+                                             {"in", Align::kLeft},
+                                             {"TFLOPS", Align::kRight},
+                                             {"the planner says", Align::kRight}}};
+    for (const DeviceSpeed::Product& product : speed.products) {
+        products.rows.push_back({fmt::format("{0} x {0}", product.size), product.type,
+                                 fmt::format("{:.4g}", product.flop_per_s / profiler::kTera),
+                                 modelled(product, gpu, model)});
+    }
+    output.heading(speed.device_name);
+    output.table(products);
+    output.line();
+    output.line(
+        fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / profiler::kGiga));
+    output.line(fmt::format("softmax             {:.4g} GB/s, {:.2f} of that",
+                            speed.softmax_bytes_per_s / profiler::kGiga,
+                            speed.softmax_bytes_per_s / speed.bytes_per_s));
+    output.line(fmt::format("LayerNorm           {:.4g} GB/s, {:.2f} of that",
+                            speed.layer_norm_bytes_per_s / profiler::kGiga,
+                            speed.layer_norm_bytes_per_s / speed.bytes_per_s));
+    output.line(fmt::format("launch to launch    {:.3g} us", speed.launch_ns / 1e3));
+}
+
+std::string today() {
+    const std::time_t now = std::time(nullptr);
+    std::tm day{};
+    localtime_r(&now, &day);
+    return fmt::format("{:%Y-%m-%d}", day);
+}
+
+/// What could not be written after a minute, and can be known before.
+models::Result<void> check_before(const fs::path& folder) {
+    if (const auto sound = profiler::load_planner_data(folder); !sound) {
+        return tl::unexpected(sound.error());
+    }
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
+        return models::fail(
+            "Your planner data cannot be written into {}: make it a folder of yours, or name "
+            "another "
+            "one with XDG_CONFIG_HOME.",
+            folder.string());
+    }
+    return {};
+}
+
+}  // namespace
+
+Outcome run_calibration(const std::string& device, Output& output) {
+    if (device != "auto" && device != "cpu" && device != "cuda") {
+        return fail_with(
+            ExitCode::kUsage,
+            "--calibrate measures a device that is here, not '{}': choose auto, cpu or "
+            "cuda.",
+            device);
+    }
+    const fs::path folder = settings_folder();
+    if (folder.empty()) {
+        return fail_with(ExitCode::kFailed,
+                         "There is no folder for your calibration: set HOME or XDG_CONFIG_HOME.");
+    }
+    // What is wrong with the files that are there shows before a minute is spent.
+    if (const auto ok = check_before(folder); !ok) return failed(ok.error());
+    const auto speed = measure(measured_device(device));
+    if (!speed) return tl::unexpected(speed.error());
+    // Read now: somebody may have edited them meanwhile.
+    const auto known = profiler::load_planner_data(folder);
+    if (!known) return failed(known.error());
+    const UserFiles before{.gpus = text_of(folder / "gpus.json"),
+                           .calibration = text_of(folder / "calibration.json")};
+    const auto calibration = calibrate(*speed, known->gpus, before, today());
+    if (!calibration) return failed(calibration.error());
+    const auto data = write(folder, before, calibration->files);
+    if (!data) return failed(data.error());
+
+    nlohmann::json document = to_json(*speed);
+    document["gpu"] = calibration->gpu;
+    document["path"] = (folder / "calibration.json").string();
+    output.document(document);
+    const auto gpu = profiler::find_gpu(data->gpus, calibration->gpu);
+    if (!gpu) return failed(gpu.error());
+    print_speed(output, *speed, **gpu,
+                profiler::KernelModel(**gpu, data->setups.front(), data->calibration));
+    output.line();
+    if (calibration->is_new_gpu) output.line("wrote " + (folder / "gpus.json").string());
+    output.line(fmt::format("wrote {}: plans for --gpu {} use it from now on",
+                            (folder / "calibration.json").string(), calibration->gpu));
+    return ExitCode::kOk;
+}
+
+}  // namespace app

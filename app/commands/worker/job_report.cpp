@@ -1,0 +1,118 @@
+#include "app/commands/worker/job_report.h"
+
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/compare_report.h"
+#include "app/commands/reports/reports.h"
+#include "app/commands/worker/predicted_capture.h"
+#include "profiler/analysis/diagnostics.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+
+namespace app {
+namespace {
+
+using profiler::NamedTrace;
+
+models::Result<void> make_folder(const std::string& folder) {
+    if (folder.empty()) return {};
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (!error && std::filesystem::is_directory(folder, error)) return {};
+    return models::fail("The folder {} cannot be made ({}): choose another place with -o.", folder,
+                        error ? error.message() : "a file has that name");
+}
+
+void warn_about_losses(const std::vector<NamedTrace>& traces) {
+    for (const NamedTrace& named : traces) {
+        const auto losses = named.trace->steps.column<&profiler::Step::loss>();
+        for (std::size_t i = 0; i < losses.size(); ++i) {
+            if (std::isfinite(losses[i])) continue;
+            print_error(
+                fmt::format("The loss in {} is not a finite number from step {} on: memory is as "
+                            "measured, but the training diverges; try another precision or seed.",
+                            named.file, i + 1));
+            break;
+        }
+    }
+}
+
+void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
+    for (const NamedTrace& named : traces) {
+        for (const profiler::DiagnosticItem& item : profiler::report_diagnostics(*named.trace)) {
+            if (item.code != profiler::kMachineBusy) continue;
+            print_error(fmt::format("{}: {}", named.file, item.explanation));
+        }
+    }
+}
+
+nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const NamedTrace& named : traces) {
+        nlohmann::json row = overview_json(named);
+        row.erase("rows");
+        rows.push_back(std::move(row));
+    }
+    return {{"rows", std::move(rows)}};
+}
+
+/// Each job in a worker of its own.
+tl::expected<void, Failure> measure(const JobList& list, const WorkloadOptions& workload,
+                                    JobKind kind) {
+    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+        const Job& job = list.jobs[i];
+        const std::string position =
+            list.jobs.size() > 1 ? fmt::format(" ({} of {})", i + 1, list.jobs.size()) : "";
+        const auto done = run_in_worker(job, {.kind = kind,
+                                              .device = list.device,
+                                              .warmup_steps = workload.warmup_steps,
+                                              .steps = workload.steps,
+                                              .memory_limit_bytes = list.memory_limit_bytes,
+                                              .label = job.workload.recipe_name + position});
+        if (!done) return tl::unexpected(done.error());
+    }
+    return {};
+}
+
+}  // namespace
+
+Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) {
+    const auto list = make_jobs(workload);
+    if (!list) return wrong_usage(list.error());
+    if (kind == JobKind::kSweep && !list->gpu.empty()) {
+        return fail_with(ExitCode::kUsage, "A sweep measures: ask temposcope plan what fits on {}.",
+                         list->gpu);
+    }
+    if (const auto made = make_folder(list->folder); !made) return failed(made.error());
+    if (kind == JobKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
+        print_error(
+            "Without --memory-limit the sweep goes on until this machine's memory is full, which "
+            "takes long; --memory-limit 4GiB stands for a GPU of that size.");
+    }
+
+    const auto done = list->gpu.empty() ? measure(*list, workload, kind)
+                                        : capture_predicted(list->jobs, list->gpu, workload.setup);
+    if (!done) return tl::unexpected(done.error());
+    std::vector<NamedTrace> traces;
+    for (const Job& job : list->jobs) {
+        auto trace = open_trace(job.path);
+        if (!trace) return failed(trace.error());
+        traces.push_back(std::move(*trace));
+    }
+    warn_about_losses(traces);
+    warn_about_busy_machine(traces);
+    if (output.json()) {
+        output.document(results_json(traces));
+        return ExitCode::kOk;
+    }
+    const auto comparison = profiler::compare(traces);
+    if (!comparison) return failed(comparison.error());
+    print_comparison(output, *comparison, std::nullopt, {});
+    output.line();
+    for (const NamedTrace& named : traces) output.line("wrote " + named.file);
+    return ExitCode::kOk;
+}
+
+}  // namespace app

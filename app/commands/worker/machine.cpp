@@ -1,0 +1,99 @@
+#include "app/commands/worker/machine.h"
+
+#include "models/config/names.h"
+#include "profiler/protocol/worker_client.h"
+#include "profiler/trace/trace_file.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace app {
+namespace {
+
+using profiler::format_bytes;
+
+/// The value of the first line "key : value" of a file under /proc.
+std::string proc_value(const char* path, std::string_view key) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        const std::size_t colon = line.find(':');
+        if (!line.starts_with(key) || colon == std::string::npos) continue;
+        const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+        return start == std::string::npos ? std::string() : line.substr(start);
+    }
+    return {};
+}
+
+MachineCheck check_program() {
+    return {.name = "temposcope",
+            .detail = fmt::format("{}, trace format {}", TEMPOSCOPE_VERSION,
+                                  profiler::kTraceFormatVersion)};
+}
+
+MachineCheck check_processor() {
+    const std::string model = proc_value("/proc/cpuinfo", "model name");
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return {.name = "processor",
+            .detail = fmt::format("{}, {} logical {}", model.empty() ? "unknown" : model,
+                                  processors, processors == 1 ? "processor" : "processors")};
+}
+
+MachineCheck check_memory() {
+    const auto bytes = [](std::string_view key) {
+        return 1024 * std::strtoll(proc_value("/proc/meminfo", key).c_str(), nullptr, 10);
+    };
+    return {.name = "memory",
+            .detail = fmt::format("{}, {} available", format_bytes(bytes("MemTotal")),
+                                  format_bytes(bytes("MemAvailable")))};
+}
+
+MachineCheck check_display() {
+    const char* display = std::getenv("DISPLAY");
+    if (display != nullptr && *display != '\0') return {.name = "display", .detail = display};
+    return {.name = "display",
+            .status = CheckStatus::kMissing,
+            .detail = "DISPLAY is not set, the window cannot open",
+            .remedy = "Commands and exported charts need none; ssh -X or xvfb-run give one."};
+}
+
+/// The worker knows what needs libtorch, under "checks": torch itself, CUDA, the driver, CUPTI.
+void check_worker(MachineReport& report) {
+    const auto missing = [&](std::string remedy) {
+        report.checks.push_back({.name = "worker",
+                                 .status = CheckStatus::kMissing,
+                                 .detail = "captures cannot run",
+                                 .remedy = std::move(remedy)});
+    };
+    auto worker = profiler::WorkerClient::start();
+    if (!worker) return missing(worker.error().message);
+    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    if (!outcome) return missing(outcome.error().message);
+    report.can_capture = true;
+    report.checks.push_back({.name = "worker", .detail = std::string(profiler::build_version())});
+    for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
+        const auto status =
+            models::find_name<CheckStatus>(kCheckStatusNames, check.value("status", ""));
+        report.checks.push_back({.name = check.value("name", ""),
+                                 .status = status.value_or(CheckStatus::kWarning),
+                                 .detail = check.value("detail", ""),
+                                 .remedy = check.value("remedy", "")});
+    }
+}
+
+}  // namespace
+
+MachineReport examine_machine() {
+    MachineReport report;
+    report.checks.push_back(check_program());
+    check_worker(report);
+    for (auto* check : {check_processor, check_memory, check_display})
+        report.checks.push_back(check());
+    return report;
+}
+
+}  // namespace app

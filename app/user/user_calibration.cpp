@@ -1,0 +1,233 @@
+#include "app/user/user_calibration.h"
+
+#include "profiler/trace/units.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+namespace app {
+namespace {
+
+using nlohmann::ordered_json;
+using profiler::DeviceSpeed;
+using profiler::Gpu;
+
+constexpr std::string_view kCommand = "(temposcope sweep --calibrate)";
+
+/// Lower-case words of letters and digits: "NVIDIA A100-SXM4-80GB" is nvidia, a100, sxm4, 80gb.
+std::vector<std::string> words_of(std::string_view name) {
+    std::vector<std::string> words(1);
+    for (const char c : name) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (std::isalnum(byte) != 0) {
+            words.back() += static_cast<char>(std::tolower(byte));
+        } else if (!words.back().empty()) {
+            words.emplace_back();
+        }
+    }
+    if (words.back().empty()) words.pop_back();
+    return words;
+}
+
+/// Without words that the catalogue and the driver do not agree on; sizes are left to the memory to
+/// tell. PCIe forms are slower GPUs of their own.
+std::vector<std::string> model_words(std::string_view name) {
+    std::vector<std::string> words;
+    for (std::string& word : words_of(name)) {
+        if (word == "gb" && !words.empty()) {
+            words.pop_back();  // "80 GB"
+        } else if (word != "nvidia" && word != "tesla" && !word.starts_with("sxm") &&
+                   !word.starts_with("hbm") && !word.ends_with("gb")) {
+            words.push_back(std::move(word));
+        }
+    }
+    return words;
+}
+
+/// A GPU that an earlier measurement made.
+bool is_measured(const Gpu& gpu) { return gpu.memory_bytes.source.ends_with(kCommand); }
+
+/// The GPU that a device is, by its name and its memory.
+const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed) {
+    const Gpu* best = nullptr;
+    const auto distance = [&](const Gpu& gpu) {
+        return std::abs(gpu.usable_memory_bytes.value / static_cast<double>(speed.memory_bytes) -
+                        1);
+    };
+    for (const Gpu& gpu : known) {
+        constexpr double kSameMemory = 0.05;
+        if (!gpu.compute_capability || distance(gpu) > kSameMemory) continue;
+        if (models::to_text(*gpu.compute_capability) != speed.compute_capability) continue;
+        if (model_words(gpu.name) != model_words(speed.device_name)) continue;
+        if (best == nullptr || distance(gpu) < distance(*best)) best = &gpu;
+    }
+    return best;
+}
+
+std::string id_of(const DeviceSpeed& speed) {
+    if (speed.compute_capability.empty()) return "cpu";
+    std::string id;
+    for (const std::string& word : words_of(speed.device_name)) {
+        if (word == "nvidia") continue;
+        id += (id.empty() ? "" : "-") + word;
+    }
+    return id.empty() ? "cuda" : id;
+}
+
+std::string_view tier_of(const DeviceSpeed& speed) {
+    const auto words = words_of(speed.device_name);
+    if (std::find(words.begin(), words.end(), "geforce") != words.end()) return "geforce";
+    const bool professional = std::find(words.begin(), words.end(), "rtx") != words.end();
+    return professional || speed.compute_capability.empty() ? "workstation" : "server";
+}
+
+/// Four significant digits: a measurement has no more.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+/// The rate of the largest product of a type. None below what planner data may hold: a processor
+/// that has no such arithmetic.
+std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
+    const DeviceSpeed::Product* largest = nullptr;
+    for (const DeviceSpeed::Product& product : speed.products) {
+        if (product.type == type && (largest == nullptr || product.size > largest->size)) {
+            largest = &product;
+        }
+    }
+    if (largest == nullptr || largest->flop_per_s / profiler::kTera < profiler::kGpuLimits.least) {
+        return std::nullopt;
+    }
+    return largest->flop_per_s;
+}
+
+ordered_json gpu_row(const DeviceSpeed& speed, const std::string& id, const std::string& source) {
+    const auto figure = [&](double value) {
+        return ordered_json{{"value", rounded(value)}, {"source", source}};
+    };
+    ordered_json row{{"id", id}, {"name", speed.device_name}, {"tier", tier_of(speed)}};
+    if (!speed.compute_capability.empty()) row["compute_capability"] = speed.compute_capability;
+    // Not more than there is, by any rounding: the largest batch rests on it.
+    const double memory_mib =
+        std::floor(static_cast<double>(speed.memory_bytes) / profiler::kMiBBytes);
+    const ordered_json memory{{"value", memory_mib / 1024}, {"source", source}};
+    row["memory_gib"] = memory;
+    row["usable_memory_gib"] = memory;
+    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / profiler::kGiga);
+    for (const std::string_view type : profiler::kMatmulTypeNames) {
+        if (const auto rate = rate_of(speed, type)) {
+            row[fmt::format("{}_tflops", type)] = figure(*rate / profiler::kTera);
+        }
+    }
+    row["sm_count"] = figure(static_cast<double>(speed.sm_count));
+    row["l2_mib"] =
+        figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / profiler::kMiBBytes));
+    return row;
+}
+
+models::Result<ordered_json> parse_object(const std::string& text, std::string_view file) {
+    if (text.empty()) return ordered_json::object();
+    ordered_json json = ordered_json::parse(text, nullptr, false);
+    if (!json.is_object()) {
+        return models::fail("Your {} is no JSON object: mend it, or move it away.", file);
+    }
+    return json;
+}
+
+/// A list of rows in a document, without those of `source`.
+ordered_json& rows_without(ordered_json& document, const char* key, const std::string& source) {
+    ordered_json& rows = document[key];
+    if (!rows.is_array()) rows = ordered_json::array();
+    ordered_json kept = ordered_json::array();
+    for (ordered_json& row : rows) {
+        if (!row.is_object() || row.value("source", "") != source) kept.push_back(std::move(row));
+    }
+    return rows = std::move(kept);
+}
+
+void add_calibration_rows(const DeviceSpeed& speed, const std::string& id,
+                          const std::string& source, ordered_json& document) {
+    const ordered_json gpus = ordered_json::array({id});
+    ordered_json& matmul = rows_without(document, "matmul", source);
+    for (const std::string_view type : profiler::kMatmulTypeNames) {
+        if (const auto rate = rate_of(speed, type)) {
+            matmul.push_back({{"gpus", gpus},
+                              {"type", type},
+                              {"tflops", rounded(*rate / profiler::kTera)},
+                              {"source", source}});
+        }
+    }
+    rows_without(document, "bandwidth", source)
+        .push_back({{"gpus", gpus},
+                    {"gb_per_s", rounded(speed.bytes_per_s / profiler::kGiga)},
+                    {"source", source}});
+    ordered_json& efficiencies = rows_without(document, "efficiencies", source);
+    for (const auto& [kernel, bytes_per_s] :
+         {std::pair("softmax", speed.softmax_bytes_per_s),
+          std::pair("layer_norm", speed.layer_norm_bytes_per_s)}) {
+        efficiencies.push_back({{"kernel", kernel},
+                                {"kernel_set", "torch"},
+                                {"gpus", gpus},
+                                {"efficiency", rounded(bytes_per_s / speed.bytes_per_s)},
+                                {"source", source}});
+    }
+    rows_without(document, "launch", source)
+        .push_back(
+            {{"gpus", gpus}, {"ns", rounded(std::max(1.0, speed.launch_ns))}, {"source", source}});
+}
+
+void put_gpu(ordered_json& document, ordered_json gpu) {
+    ordered_json& gpus = document["gpus"];
+    if (!gpus.is_array()) gpus = ordered_json::array();
+    const std::string id = gpu["id"];
+    for (ordered_json& old : gpus) {
+        if (!old.is_object() || old.value("id", "") != id) continue;
+        old = std::move(gpu);
+        return;
+    }
+    gpus.push_back(std::move(gpu));
+}
+
+/// A GPU of this id that somebody wrote, and no measurement.
+bool is_written_by_hand(const std::vector<Gpu>& known, std::string_view id) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Gpu& gpu) { return gpu.id == id && !is_measured(gpu); });
+}
+
+}  // namespace
+
+models::Result<UserCalibration> calibrate(const DeviceSpeed& speed, const std::vector<Gpu>& known,
+                                          const UserFiles& files, std::string_view date) {
+    auto gpus = parse_object(files.gpus, "gpus.json");
+    if (!gpus) return tl::unexpected(gpus.error());
+    auto calibration = parse_object(files.calibration, "calibration.json");
+    if (!calibration) return tl::unexpected(calibration.error());
+
+    const Gpu* const gpu = find_gpu_row(known, speed);
+    UserCalibration result{.gpu = gpu != nullptr ? gpu->id : id_of(speed),
+                           .is_new_gpu = gpu == nullptr || is_measured(*gpu),
+                           .files = files};
+    if (result.is_new_gpu && is_written_by_hand(known, result.gpu)) {
+        return models::fail(
+            "'{0}' would be the name of this device, and a GPU of your gpus.json has it: give "
+            "that "
+            "GPU another id.",
+            result.gpu);
+    }
+    const std::string source = "measured_" + result.gpu;
+    const std::string words =
+        fmt::format("{}, measured here on {} {}", speed.device_name, date, kCommand);
+    if (result.is_new_gpu) {
+        (*gpus)["sources"][source] = words;
+        put_gpu(*gpus, gpu_row(speed, result.gpu, source));
+        result.files.gpus = gpus->dump(2) + "\n";
+    }
+    (*calibration)["sources"][source] = words;
+    add_calibration_rows(speed, result.gpu, source, *calibration);
+    result.files.calibration = calibration->dump(2) + "\n";
+    return result;
+}
+
+}  // namespace app

@@ -1,0 +1,173 @@
+#include "app/user/workload_jobs.h"
+
+#include "models/config/names.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace app {
+namespace {
+
+using models::fail;
+using models::Result;
+using models::Workload;
+
+Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
+    auto model = models::find_model(options.model);
+    if (!model) return model;
+    model->num_layers = options.layers.value_or(model->num_layers);
+    model->num_heads = options.heads.value_or(model->num_heads);
+    model->vocab_size = options.vocab.value_or(model->vocab_size);
+    if (options.hidden) {
+        model->hidden_size = *options.hidden;
+        // What is too large is refused later; it must not overflow before.
+        model->intermediate_size = 4 * std::min(*options.hidden, int64_t{1} << 32);
+    }
+    model->intermediate_size = options.intermediate.value_or(model->intermediate_size);
+    model->hidden_dropout_p = options.dropout_p.value_or(model->hidden_dropout_p);
+    model->attention_dropout_p = options.attention_dropout_p.value_or(
+        options.dropout_p.value_or(model->attention_dropout_p));
+    return model;
+}
+
+/// The GPU of "predict:GPU"; empty: measured here.
+Result<std::string> predicted_gpu(const WorkloadOptions& options) {
+    constexpr std::string_view kPredict = "predict:";
+    const std::string& device = options.device;
+    if (device == "auto" || device == "cpu" || device == "cuda") return std::string();
+    if (!device.starts_with(kPredict)) {
+        return fail("'{}' is not a device: choose auto, cpu, cuda or predict:GPU.", device);
+    }
+    if (!options.memory_limit.empty()) {
+        return fail("--memory-limit is for measurements: a predicted GPU has its own memory.");
+    }
+    if (device.size() == kPredict.size()) {
+        return fail("--device predict: names no GPU: write it behind the colon, as predict:t4.");
+    }
+    return device.substr(kPredict.size());
+}
+
+Result<void> check_counts(const WorkloadOptions& options) {
+    if (options.steps < 1) return fail("--steps is {}: record at least 1 step.", options.steps);
+    if (options.warmup_steps < 0)
+        return fail("--warmup is {}: it must not be negative.", options.warmup_steps);
+    return {};
+}
+
+/// Names of files come from recipes, which hold no separator of folders.
+std::string path_of(const WorkloadOptions& options, const std::string& recipe) {
+    if (options.output.ends_with(".tscope")) return options.output;
+    return (std::filesystem::path(options.output) / (recipe + ".tscope")).string();
+}
+
+Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_count) {
+    std::error_code error;
+    if (options.output.empty())
+        return fail("-o is empty: name a folder, or a file that ends in .tscope.");
+    if (!options.output.ends_with(".tscope")) return {};
+    if (recipe_count > 1) {
+        return fail(
+            "{} recipes do not go into the one file {}: name a folder with -o, or one recipe.",
+            recipe_count, options.output);
+    }
+    if (std::filesystem::is_directory(options.output, error)) {
+        return fail("{} is a folder: a name that ends in .tscope stands for a file.",
+                    options.output);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Workload> make_workload(const WorkloadOptions& options) {
+    Workload workload;
+    auto model = make_model(options);
+    if (!model) return tl::unexpected(model.error());
+    workload.model = std::move(*model);
+    const auto head = models::parse_head(options.head);
+    if (!head) return tl::unexpected(head.error());
+    workload.head = *head;
+    const auto precision = models::parse_precision(options.precision);
+    if (!precision) return tl::unexpected(precision.error());
+    workload.precision = *precision;
+    const auto padding =
+        models::parse_name<models::Padding>(models::kPaddingNames, options.padding, "padding");
+    if (!padding) return tl::unexpected(padding.error());
+    workload.padding = *padding;
+    workload.batch_size = options.batch_size;
+    workload.seq_len = options.seq_len;
+    workload.seed = options.seed;
+    return workload;
+}
+
+std::vector<std::string> split_recipes(std::string_view text) {
+    std::vector<std::string> recipes;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        const std::string item(text.substr(0, comma));
+        // "original+gelu=in_place@3" begins a recipe, "masks=bit+gelu=in_place@3" does not.
+        const std::size_t equals = item.find('=');
+        const bool is_switch = equals != std::string::npos && equals < item.find('+');
+        const bool continues = is_switch && !recipes.empty();
+        if (continues) {
+            recipes.back() += "," + item;
+        } else {
+            recipes.push_back(item);
+        }
+        if (comma == std::string_view::npos) return recipes;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::string measured_device(const std::string& device) {
+    if (device != "auto") return device;
+    std::error_code error;
+    const bool has_driver = std::filesystem::exists("/dev/nvidiactl", error) ||
+                            std::filesystem::exists("/dev/dxg", error);
+    return has_driver ? "auto" : "cpu";
+}
+
+Result<JobList> make_jobs(const WorkloadOptions& options) {
+    return make_jobs(options, split_recipes(options.recipes));
+}
+
+Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes) {
+    if (recipes.empty()) return fail("There is no recipe to run: choose at least one.");
+    const auto gpu = predicted_gpu(options);
+    if (!gpu) return tl::unexpected(gpu.error());
+    if (auto ok = check_counts(options); !ok) return tl::unexpected(ok.error());
+    const auto base = make_workload(options);
+    if (!base) return tl::unexpected(base.error());
+    if (auto ok = check_output(options, recipes.size()); !ok) return tl::unexpected(ok.error());
+
+    JobList list{.gpu = *gpu, .device = measured_device(options.device)};
+    for (const std::string& name : recipes) {
+        auto workload = models::with_recipe(*base, name);
+        if (!workload) return tl::unexpected(workload.error());
+        Job job{std::move(*workload), path_of(options, name)};
+        // Only the worker knows the GPU on which a workload is to run.
+        const bool on_cpu = list.gpu.empty() && list.device == "cpu";
+        const auto ok =
+            on_cpu ? models::validate_for_cpu(job.workload) : models::validate(job.workload);
+        if (!ok) return tl::unexpected(ok.error());
+        const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
+                                         [&](const Job& other) { return other.path == job.path; });
+        if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);
+        list.jobs.push_back(std::move(job));
+    }
+    if (!options.memory_limit.empty()) {
+        const auto limit = profiler::parse_bytes(options.memory_limit);
+        if (!limit) return tl::unexpected(limit.error());
+        if (*limit == 0) return fail("--memory-limit is 0: give the memory to use, such as 16GiB.");
+        list.memory_limit_bytes = *limit;
+    }
+    if (!options.output.ends_with(".tscope")) list.folder = options.output;
+    return list;
+}
+
+}  // namespace app

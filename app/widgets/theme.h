@@ -1,0 +1,48 @@
+#pragma once
+
+#include "profiler/view/compare_view.h"
+#include "profiler/view/theme.h"
+
+#include <imgui.h>
+
+/// Colours and sizes of the window: profiler/view/theme.h as ImGui and ImPlot want it.
+namespace app {
+
+struct Palette {
+    bool dark = true;
+    ImU32 background = 0;  // behind panels: three levels of surface and few borders
+    ImU32 panel = 0;
+    ImU32 raised = 0;
+    ImU32 popup = 0;
+    ImU32 plot = 0;
+    ImU32 border = 0;
+    ImU32 text = 0;
+    ImU32 dim = 0;
+    ImU32 accent = 0;
+    ImU32 good = 0;
+    ImU32 bad = 0;
+    ImU32 warn = 0;
+};
+
+/// Sets the style of ImGui and ImPlot; only between frames.
+void apply_theme(bool dark, float scale);
+
+/// The colours in use.
+const Palette& palette();
+
+ImU32 category_color(profiler::Category category);
+ImU32 activity_color(profiler::ActivityClass activity_class);
+ImU32 recipe_color(size_t index);
+ImU32 tone_color(profiler::Tone tone);
+
+/// `size` times the font's height: lengths follow scale and font.
+float em(float size);
+/// `pixels` at scale 1.
+float px(float pixels);
+
+/// Black or white, whichever reads better on `fill`.
+ImU32 ink_on(ImU32 fill);
+ImU32 with_alpha(ImU32 color, float alpha);
+ImVec4 to_vec4(ImU32 color);
+
+}  // namespace app

@@ -1,0 +1,311 @@
+#include "app/workspace/capture_session.h"
+
+#include "app/user/workload_jobs.h"
+#include "app/workspace/guarded.h"
+#include "app/workspace/wake.h"
+#include "profiler/protocol/messages.h"
+#include "profiler/protocol/worker_client.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <utility>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+WorkloadOptions options_of(const CaptureForm& form) {
+    WorkloadOptions options;
+    options.model = form.model;
+    if (form.num_layers != 0) options.layers = form.num_layers;
+    options.head = form.head;
+    options.batch_size = form.batch_size;
+    options.seq_len = form.seq_len;
+    options.precision = form.precision;
+    options.warmup_steps = form.warmup_steps;
+    options.steps = form.steps;
+    options.memory_limit = form.memory_limit;
+    options.output = form.folder;
+    return options;
+}
+
+models::Result<void> make_folder_of(const std::vector<profiler::Request>& requests) {
+    const fs::path folder = fs::path(requests.front().output_path).parent_path();
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!error) return {};
+    return models::fail("The folder {} cannot be made ({}); name another one.", folder.string(),
+                        error.message());
+}
+
+void read_number(const std::map<std::string, std::string>& fields, const char* name,
+                 int64_t& value) {
+    const auto found = fields.find(name);
+    if (found == fields.end()) return;
+    const std::string& text = found->second;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+}
+
+void read_text(const std::map<std::string, std::string>& fields, const char* name,
+               std::string& value) {
+    if (const auto found = fields.find(name); found != fields.end()) value = found->second;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> to_fields(const CaptureForm& form) {
+    return {{"model", form.model},
+            {"layers", std::to_string(form.num_layers)},
+            {"head", form.head},
+            {"recipes", fmt::format("{}", fmt::join(form.recipes, " "))},
+            {"batch", std::to_string(form.batch_size)},
+            {"seq", std::to_string(form.seq_len)},
+            {"precision", form.precision},
+            {"steps", std::to_string(form.steps)},
+            {"warmup", std::to_string(form.warmup_steps)},
+            {"memory_limit", form.memory_limit},
+            {"folder", form.folder}};
+}
+
+CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
+    CaptureForm form;
+    read_text(fields, "model", form.model);
+    read_number(fields, "layers", form.num_layers);
+    read_text(fields, "head", form.head);
+    read_number(fields, "batch", form.batch_size);
+    read_number(fields, "seq", form.seq_len);
+    read_text(fields, "precision", form.precision);
+    read_number(fields, "steps", form.steps);
+    read_number(fields, "warmup", form.warmup_steps);
+    read_text(fields, "memory_limit", form.memory_limit);
+    read_text(fields, "folder", form.folder);
+    std::string recipes;
+    read_text(fields, "recipes", recipes);
+    std::istringstream words(recipes);
+    std::vector<std::string> names;
+    for (std::string name; words >> name;) names.push_back(name);
+    if (!names.empty()) form.recipes = std::move(names);
+    return form;
+}
+
+models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form) {
+    if (form.folder.empty()) return models::fail("Name a folder for the traces.");
+    const auto list = make_jobs(options_of(form), form.recipes);
+    if (!list) return tl::unexpected(list.error());
+    std::vector<profiler::Request> requests;
+    for (const Job& job : list->jobs) {
+        requests.push_back({.kind = profiler::RequestKind::kCapture,
+                            .workload = models::to_json(job.workload),
+                            .output_path = fs::absolute(job.path).string(),
+                            .memory_limit_bytes = list->memory_limit_bytes,
+                            .warmup_steps = form.warmup_steps,
+                            .steps = form.steps});
+    }
+    return requests;
+}
+
+void LiveCurve::add(double sample_time_ns, double sample_bytes) {
+    if (samples_in_last_ == 0 || samples_in_last_ == samples_per_point_) {
+        if (time_ns.size() == kMaxPoints) halve();
+        time_ns.push_back(sample_time_ns);
+        allocated_bytes.push_back(sample_bytes);
+        samples_in_last_ = 1;
+        return;
+    }
+    ++samples_in_last_;
+    if (sample_bytes < allocated_bytes.back()) return;
+    time_ns.back() = sample_time_ns;
+    allocated_bytes.back() = sample_bytes;
+}
+
+void LiveCurve::halve() {
+    const size_t half = time_ns.size() / 2;
+    for (size_t i = 0; i < half; ++i) {
+        const size_t higher =
+            allocated_bytes[2 * i] > allocated_bytes[2 * i + 1] ? 2 * i : 2 * i + 1;
+        time_ns[i] = time_ns[higher];
+        allocated_bytes[i] = allocated_bytes[higher];
+    }
+    time_ns.resize(half);
+    allocated_bytes.resize(half);
+    samples_per_point_ *= 2;
+}
+
+CaptureSession::~CaptureSession() { cancel(); }
+
+models::Result<void> CaptureSession::start(const CaptureForm& form) {
+    if (running()) return models::fail("A capture is running; cancel it before the next.");
+    auto requests = make_requests(form);
+    if (!requests) return tl::unexpected(requests.error());
+    if (const auto made = make_folder_of(*requests); !made) return made;
+    if (thread_.joinable()) thread_.join();
+    status_ = {.running = true, .recipe_count = requests->size(), .stage = "starting the worker"};
+    published_.reset();
+    cancelled_ = false;
+    thread_ = std::jthread([this, requests = std::move(*requests)] {
+        const auto ran = run_guarded("The capture", [&]() -> models::Result<void> {
+            run(requests);
+            return {};
+        });
+        if (!ran) end(profiler::Severity::kError, ran.error().message);
+    });
+    return {};
+}
+
+void CaptureSession::cancel() {
+    std::scoped_lock lock(mutex_);
+    if (!status_.running) return;
+    cancelled_ = true;
+    status_.cancelling = true;
+    published_.reset();
+    if (worker_) worker_->cancel();
+}
+
+bool CaptureSession::running() const {
+    std::scoped_lock lock(mutex_);
+    return status_.running;
+}
+
+std::shared_ptr<const CaptureStatus> CaptureSession::status() const {
+    std::scoped_lock lock(mutex_);
+    if (!published_) {
+        auto status = std::make_shared<CaptureStatus>(status_);
+        if (worker_) status->log += worker_->log();
+        published_ = std::move(status);
+    }
+    return published_;
+}
+
+std::vector<fs::path> CaptureSession::take_finished() {
+    std::scoped_lock lock(mutex_);
+    return std::exchange(finished_, {});
+}
+
+std::optional<CaptureSession::End> CaptureSession::take_end() {
+    std::scoped_lock lock(mutex_);
+    return std::exchange(end_, std::nullopt);
+}
+
+void CaptureSession::run(const std::vector<profiler::Request>& requests) {
+    bool all = true;
+    for (size_t i = 0; i < requests.size() && all; ++i) all = run_one(requests[i], i);
+    if (all) {
+        end(profiler::Severity::kInfo, requests.size() == 1
+                                           ? std::string("Captured one trace.")
+                                           : fmt::format("Captured {} traces.", requests.size()));
+    }
+}
+
+namespace {
+/// Forgets the worker before it goes, also when its run throws.
+template <typename Forget>
+class Forgetting {
+public:
+    explicit Forgetting(Forget forget) : forget_(std::move(forget)) {}
+    ~Forgetting() { forget_(); }
+    Forgetting(const Forgetting&) = delete;
+    Forgetting& operator=(const Forgetting&) = delete;
+
+private:
+    Forget forget_;
+};
+}  // namespace
+
+bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
+    {
+        std::scoped_lock lock(mutex_);
+        LiveCurve curve;
+        curve.recipe = request.workload.value("recipe_name", "");
+        status_.curves.push_back(std::move(curve));
+        published_.reset();
+    }
+    auto worker = profiler::WorkerClient::start();
+    if (!worker) {
+        end(profiler::Severity::kError, worker.error().message);
+        return false;
+    }
+    {
+        std::scoped_lock lock(mutex_);
+        worker_ = &*worker;
+        if (cancelled_) worker->cancel();
+    }
+    const auto outcome = [&] {
+        const Forgetting forgetting([&] {
+            std::scoped_lock lock(mutex_);
+            worker_ = nullptr;
+            status_.log += worker->log();
+            published_.reset();
+        });
+        return worker->run(
+            request,
+            {.progress = [&](const profiler::Progress& progress) { on_progress(progress, index); },
+             .sample = [this](const profiler::Sample& sample) { on_sample(sample); }});
+    }();
+    if (!outcome) {
+        const profiler::ErrorFrame& error = outcome.error();
+        end(error.cancelled ? profiler::Severity::kWarning : profiler::Severity::kError,
+            error.message);
+        return false;
+    }
+    {
+        std::scoped_lock lock(mutex_);
+        status_.curves.back().finished = true;
+        finished_.emplace_back(outcome->path);
+    }
+    wake_window();
+    return true;
+}
+
+void CaptureSession::on_progress(const profiler::Progress& progress, size_t index) {
+    bool redraw = false;
+    {
+        std::scoped_lock lock(mutex_);
+        const double own = progress.total > 0 ? static_cast<double>(progress.done) /
+                                                    static_cast<double>(progress.total)
+                                              : 0;
+        std::string stage = progress.total > 0 ? fmt::format("{} {} of {}", progress.stage,
+                                                             progress.done, progress.total)
+                                               : progress.stage;
+        redraw = stage != status_.stage || redraws_.passes(RateLimit::Clock::now());
+        status_.stage = std::move(stage);
+        status_.share = std::max(status_.share, (static_cast<double>(index) + own) /
+                                                    static_cast<double>(status_.recipe_count));
+        published_.reset();
+    }
+    if (redraw) wake_window();
+}
+
+void CaptureSession::on_sample(const profiler::Sample& sample) {
+    bool redraw = false;
+    {
+        std::scoped_lock lock(mutex_);
+        LiveCurve& curve = status_.curves.back();
+        curve.add(static_cast<double>(sample.time_ns), static_cast<double>(sample.allocated_bytes));
+        curve.peak_bytes = std::max(curve.peak_bytes, sample.peak_bytes);
+        status_.phase = sample.phase;
+        published_.reset();
+        redraw = redraws_.passes(RateLimit::Clock::now());
+    }
+    if (redraw) wake_window();
+}
+
+void CaptureSession::end(profiler::Severity severity, std::string text) {
+    {
+        std::scoped_lock lock(mutex_);
+        status_.running = status_.cancelling = false;
+        status_.share = severity == profiler::Severity::kInfo ? 1 : status_.share;
+        status_.stage.clear();
+        status_.phase.clear();
+        status_.error = severity == profiler::Severity::kInfo ? "" : text;
+        end_ = End{severity, std::move(text)};
+        published_.reset();
+    }
+    wake_window();
+}
+
+}  // namespace app

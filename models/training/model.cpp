@@ -1,0 +1,209 @@
+#include "models/training/model.h"
+
+#include "models/observer/observer.h"
+#include "models/ops/checkpoint.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+
+#include <cmath>
+
+namespace models {
+namespace {
+
+constexpr int64_t kIgnoredLabel = -100;
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+    return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoredLabel);
+}
+
+/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016; 0: none.
+std::size_t layers_per_checkpoint(const Workload& workload, Checkpoint checkpoint) {
+    switch (checkpoint) {
+        case Checkpoint::kNone:
+            return 0;
+        case Checkpoint::kPerLayer:
+            return 1;
+        case Checkpoint::kSqrt:
+            return static_cast<std::size_t>(
+                std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
+        case Checkpoint::kAttentionCore:
+            break;
+    }
+    TORCH_CHECK(false, "this checkpointing does not run whole layers again");
+}
+
+}  // namespace
+
+at::ScalarType weight_type(Precision precision) {
+    switch (precision) {
+        case Precision::kFp32:
+        case Precision::kTf32:
+        case Precision::kAmpFp16:
+        case Precision::kAmpBf16:
+            return at::kFloat;
+        case Precision::kFp16:
+        case Precision::kPureFp16:
+            return at::kHalf;
+        case Precision::kBf16:
+        case Precision::kPureBf16:
+            return at::kBFloat16;
+        case Precision::kFp64:
+            return at::kDouble;
+    }
+    TORCH_CHECK(false, "not a precision");
+}
+
+at::ScalarType autocast_type(Precision precision) {
+    return precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16;
+}
+
+// ---- embeddings ------------------------------------------------------------------------------
+
+Embeddings::Embeddings(ParameterStore& store, const Workload& workload)
+    : module_path_(workload.model.family == Family::kGpt2 ? "" : "embeddings"),
+      workload_(workload),
+      dropout_(workload.model.family == Family::kGpt2 ? "drop" : "dropout", workload,
+               workload.model.hidden_dropout_p, -1, DropoutSite::kEmbeddings) {
+    const ModelConfig& m = workload.model;
+    if (m.family == Family::kGpt2) {
+        word_ = store.add_normal("wte.weight", {m.vocab_size, m.hidden_size});
+        position_ = store.add_normal("wpe.weight", {m.max_position_embeddings, m.hidden_size});
+        return;
+    }
+    word_ = store.add_normal("embeddings.word_embeddings.weight", {m.vocab_size, m.hidden_size});
+    position_ = store.add_normal("embeddings.position_embeddings.weight",
+                                 {m.max_position_embeddings, m.hidden_size});
+    type_ = store.add_normal("embeddings.token_type_embeddings.weight",
+                             {m.type_vocab_size, m.hidden_size});
+    norm_.emplace(store, "embeddings.", "LayerNorm", workload);
+}
+
+Tensor Embeddings::operator()(const Batch& batch, const ForwardContext& context) const {
+    const ModuleScope module_path(module_path_.empty() ? "wte" : module_path_);
+    Tensor x = at::embedding(word_, batch.input_ids);      // [B, S, H]
+    x.add_(at::embedding(position_, batch.position_ids));  // + [S, H]
+    if (type_.defined()) x.add_(at::embedding(type_, batch.token_type_ids));
+    if (norm_) x = (*norm_)(x);
+    return dropout_(x, context);
+}
+
+void Embeddings::refresh() {
+    if (norm_) norm_->refresh();
+}
+
+// ---- model -----------------------------------------------------------------------------------
+
+Model::Model(const Workload& workload, at::Device device)
+    : workload_(workload),
+      store_(workload.seed,
+             at::TensorOptions().device(device).dtype(weight_type(workload.precision))) {
+    const ModelConfig& m = workload.model;
+    if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
+    for (int64_t i = 0; i < m.num_layers; ++i)
+        layers_.emplace_back(store_, workload_of_layer(workload, i), i);
+    if (workload.head == Head::kLm) final_norm_.emplace(store_, "", "ln_f", workload);
+    if (workload.head == Head::kMlm) {
+        transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size,
+                           m.hidden_size);
+        transform_norm_.emplace(store_, "cls.predictions.", "transform.LayerNorm", workload);
+        decoder_bias_ = store_.add_constant("cls.predictions.bias", {m.vocab_size}, 0);
+    }
+    if (workload.head == Head::kSquad) span_.emplace(store_, "", "qa_outputs", m.hidden_size, 2);
+}
+
+Tensor Model::forward(const Batch& batch, int64_t step) const {
+    ForwardContext context{
+        .step = step, .additive_mask = std::nullopt, .causal_mask = std::nullopt};
+    if (batch.additive_mask.defined()) context.additive_mask = batch.additive_mask;
+    if (batch.causal_mask.defined()) context.causal_mask = batch.causal_mask;
+    Tensor x = embeddings_ ? (*embeddings_)(batch, context) : batch.input;
+    x = run_layers(std::move(x), context);
+    return final_norm_ ? (*final_norm_)(x) : x;
+}
+
+Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
+    for (std::size_t first = 0; first < layers_.size();) {
+        const Checkpoint checkpoint = layers_[first].checkpoint();
+        const std::size_t stride = layers_per_checkpoint(workload_, checkpoint);
+        if (stride == 0) {
+            x = layers_[first++](x, context);
+            continue;
+        }
+        std::size_t last = first + 1;
+        while (last < layers_.size() && last < first + stride &&
+               layers_[last].checkpoint() == checkpoint) {
+            ++last;
+        }
+        name_tensor(x, "hidden_states");
+        x = ops::checkpoint(
+            layers_[first].module_path(),
+            [this, context, first, last](Tensor hidden) {
+                for (std::size_t i = first; i < last; ++i) hidden = layers_[i](hidden, context);
+                return hidden;
+            },
+            x);
+        first = last;
+    }
+    return x;
+}
+
+Tensor Model::loss(const Tensor& hidden, const Batch& batch) const {
+    switch (workload_.head) {
+        case Head::kLayers:
+            return at::sum(at::mul(hidden, batch.loss_weight));
+        case Head::kMlm:
+            return masked_lm_loss(hidden, batch);
+        case Head::kSquad:
+            return span_loss(hidden, batch);
+        case Head::kLm:
+            return next_token_loss(hidden, batch);
+    }
+    TORCH_CHECK(false, "not a head");
+}
+
+/// Hugging Face BertForMaskedLM: dense, GELU, LayerNorm, then the word embeddings as decoder.
+Tensor Model::masked_lm_loss(const Tensor& hidden, const Batch& batch) const {
+    const ModuleScope module_path("cls.predictions");
+    Tensor x = (*transform_)(hidden);                  // [B, S, H]
+    x = (*transform_norm_)(activation(x, workload_));  // [B, S, H]
+    const ModuleScope decoder("decoder");
+    const Tensor logits = at::linear(x, embeddings_->word_weight(), decoder_bias_);  // [B, S, V]
+    return cross_entropy(output_of(logits).view({-1, workload_.model.vocab_size}),
+                         batch.labels.view({-1}));
+}
+
+/// Hugging Face BertForQuestionAnswering: mean of the cross entropies of start and end.
+Tensor Model::span_loss(const Tensor& hidden, const Batch& batch) const {
+    const Tensor outputs = (*span_)(hidden);  // [B, S, 2]
+    const ModuleScope module_path("loss");
+    const Tensor logits = output_of(outputs);
+    const Tensor start = cross_entropy(logits.select(2, 0).contiguous(), batch.labels.select(1, 0));
+    const Tensor end = cross_entropy(logits.select(2, 1).contiguous(), batch.labels.select(1, 1));
+    return at::mul(at::add(start, end), 0.5);
+}
+
+/// Hugging Face GPT2LMHeadModel: tied decoder, loss in fp32.
+Tensor Model::next_token_loss(const Tensor& hidden, const Batch& batch) const {
+    const ModuleScope module_path("lm_head");
+    const Tensor logits = at::linear(hidden, embeddings_->word_weight());  // [B, S, V]
+    return cross_entropy(logits.view({-1, workload_.model.vocab_size}).to(at::kFloat),
+                         batch.labels.view({-1}));
+}
+
+Tensor Model::output_of(const Tensor& logits) const {
+    return has_master_weights(workload_.precision) ? logits.to(at::kFloat) : logits;
+}
+
+void Model::refresh() {
+    if (embeddings_) embeddings_->refresh();
+    for (TransformerLayer& layer : layers_) layer.refresh();
+    if (final_norm_) final_norm_->refresh();
+    if (transform_norm_) transform_norm_->refresh();
+}
+
+}  // namespace models

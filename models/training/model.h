@@ -1,0 +1,68 @@
+#pragma once
+
+#include "models/layers/transformer_layer.h"
+#include "models/training/batch.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace models {
+
+/// What stands before the layer stack: word, position and token type embeddings.
+class Embeddings {
+public:
+    Embeddings(ParameterStore& store, const Workload& workload);
+    Tensor operator()(const Batch& batch, const ForwardContext& context) const;  // -> [B, S, H]
+    const Tensor& word_weight() const { return word_; }
+    void refresh();
+
+private:
+    std::string module_path_;
+    Workload workload_;
+    Tensor word_;      // [V, H]
+    Tensor position_;  // [P, H]
+    Tensor type_;      // [T, H], undefined for GPT-2
+    std::optional<LayerNormModule> norm_;
+    DropoutModule dropout_;
+};
+
+/// A whole model: embeddings, layers and head, or with Head::kLayers the layer stack alone.
+class Model {
+public:
+    explicit Model(const Workload& workload, at::Device device = at::kCPU);
+
+    /// The loss of one batch, with what backward needs recorded.
+    Tensor forward(const Batch& batch, int64_t step) const;       // -> the head's input [B, S, H]
+    Tensor loss(const Tensor& hidden, const Batch& batch) const;  // -> scalar
+
+    const std::vector<Parameter>& parameters() const { return store_.parameters(); }
+
+    /// To be called after each optimizer step: decisions that depend on parameter values.
+    void refresh();
+
+private:
+    Tensor run_layers(Tensor x, const ForwardContext& context) const;
+    Tensor masked_lm_loss(const Tensor& hidden, const Batch& batch) const;
+    Tensor span_loss(const Tensor& hidden, const Batch& batch) const;
+    Tensor next_token_loss(const Tensor& hidden, const Batch& batch) const;
+    /// What the loss is computed of: with fp32 master weights apex O2 casts the model's output.
+    Tensor output_of(const Tensor& logits) const;
+
+    Workload workload_;
+    ParameterStore store_;
+    std::optional<Embeddings> embeddings_;
+    std::vector<TransformerLayer> layers_;
+    std::optional<LayerNormModule> final_norm_;  // GPT-2's ln_f
+    std::optional<Linear> transform_;            // BERT's prediction head
+    std::optional<LayerNormModule> transform_norm_;
+    Tensor decoder_bias_;         // [V]
+    std::optional<Linear> span_;  // [2, H]
+};
+
+/// dtype of parameters and of the residual stream.
+at::ScalarType weight_type(Precision precision);
+/// dtype of matrix products under autocast.
+at::ScalarType autocast_type(Precision precision);
+
+}  // namespace models

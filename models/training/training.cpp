@@ -1,0 +1,124 @@
+#include "models/training/training.h"
+
+#include "models/autocast/autocast_scope.h"
+#include "models/observer/observer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mul.h>
+
+#include <mutex>
+#include <optional>
+
+namespace models {
+namespace {
+
+/// Tells the listener of a phase for as long as it lives.
+class PhaseScope {
+public:
+    PhaseScope(StepListener* listener, TrainingPhase phase) : listener_(listener), phase_(phase) {
+        if (listener_) listener_->on_phase_begin(phase_);
+    }
+    ~PhaseScope() {
+        if (listener_) listener_->on_phase_end(phase_);
+    }
+    PhaseScope(const PhaseScope&) = delete;
+    PhaseScope& operator=(const PhaseScope&) = delete;
+
+private:
+    StepListener* listener_;
+    TrainingPhase phase_;
+};
+
+/// What autocast computes in during forward and loss; none where the precision is uniform.
+std::optional<at::ScalarType> autocast_dtype(Precision precision) {
+    if (!is_autocast(precision)) return std::nullopt;
+    return autocast_type(precision);
+}
+
+/// What torch's own ops draw from: `dropout=stock`.
+void seed_stock_generator(int64_t seed) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(seed));
+}
+
+bool needs_loss_scaling(Precision precision) {
+    return precision == Precision::kFp16 || precision == Precision::kAmpFp16 ||
+           precision == Precision::kPureFp16;
+}
+
+}  // namespace
+
+Training::Training(const Workload& workload, at::Device device)
+    : workload_(workload),
+      device_(device),
+      model_(workload, device),
+      optimizer_(make_optimizer(workload, model_.parameters())),
+      scaler_(needs_loss_scaling(workload.precision)),
+      batch_(make_batch(workload, device)) {
+    seed_stock_generator(workload.seed);
+}
+
+void Training::set_batch_size(int64_t batch_size) {
+    workload_.batch_size = batch_size;
+    batch_ = Batch{};  // the old one first: both at once would count
+    batch_ = make_batch(workload_, device_);
+}
+
+double Training::step(StepListener* listener) {
+    try {
+        const double loss = run_step(listener);
+        ++num_steps_;
+        return loss;
+    } catch (...) {
+        release_gradients();
+        throw;
+    }
+}
+
+double Training::run_step(StepListener* listener) {
+    Tensor loss;
+    {
+        const AutocastScope autocast(device_.type(), autocast_dtype(workload_.precision));
+        Tensor hidden;
+        {
+            const PhaseScope phase(listener, TrainingPhase::kForward);
+            hidden = model_.forward(batch_, num_steps_);
+        }
+        const PhaseScope phase(listener, TrainingPhase::kLoss);
+        loss = model_.loss(hidden, batch_);
+    }
+    {
+        const PhaseScope phase(listener, TrainingPhase::kBackward);
+        (scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())).backward();
+    }
+    if (listener) listener->on_gradients();
+    {
+        const PhaseScope phase(listener, TrainingPhase::kOptimizer);
+        update_parameters();
+    }
+    return loss.is_meta() ? 0 : loss.item<double>();
+}
+
+void Training::update_parameters() {
+    const at::NoGradGuard no_grad;
+    const ModuleScope module_path("optimizer");
+    std::vector<Tensor> gradients;
+    for (const Parameter& parameter : model_.parameters()) {
+        gradients.push_back(parameter.value.grad());
+        TORCH_CHECK(gradients.back().defined(), parameter.name, " has no gradient");
+    }
+    skipped_update_ = !scaler_.unscale(gradients);
+    if (!skipped_update_) optimizer_->step(gradients);
+    gradients.clear();
+    release_gradients();
+    model_.refresh();
+}
+
+void Training::release_gradients() {
+    for (const Parameter& parameter : model_.parameters()) parameter.value.mutable_grad().reset();
+    if (batch_.input.defined()) batch_.input.mutable_grad().reset();
+}
+
+}  // namespace models

@@ -1,0 +1,128 @@
+#include "profiler/analysis/diagnostics.h"
+
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+DiagnosticItem make_item(std::string_view code, Severity severity, int64_t count, std::string text,
+                         DiagnosticUnit unit = DiagnosticUnit::kTimes) {
+    return {std::string(code), severity, count, std::move(text), unit};
+}
+
+void add_incomplete(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    if (trace.run().state == RunState::kComplete) return;
+    const auto steps = static_cast<int64_t>(trace.steps.size());
+    items.push_back(make_item(
+        "incomplete_capture", Severity::kWarning, steps,
+        fmt::format(
+            "The capture did not finish, {} {} recorded before it ended: figures cover these "
+            "only; capture again for a whole one.",
+            format_count(steps), steps == 1 ? "step was" : "steps were"),
+        DiagnosticUnit::kSteps));
+}
+
+void add_missing_steps(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    if (!trace.steps.empty() || !trace.sweep_points.empty()) return;
+    items.push_back(make_item("no_steps", Severity::kWarning, 0,
+                              "The trace has no training steps: the peak is over all of it, and "
+                              "nothing can be said about the time of a step."));
+}
+
+void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    if (trace.steps.empty()) return;
+    const auto first_event = trace.steps.column<&Step::first_event>();
+    const int64_t start = *std::min_element(first_event.begin(), first_event.end());
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
+    const auto op = trace.allocations.column<&Allocation::op>();
+    int64_t count = 0;
+    for (std::size_t i = 0; i < op.size(); ++i) count += alloc_event[i] >= start && !op[i].valid();
+    if (count == 0) return;
+    items.push_back(make_item("allocations_without_op", Severity::kInfo, count,
+                              "Allocations inside recorded steps that no framework call made (code "
+                              "between the calls): they count in every sum, under no op."));
+}
+
+void add_unknown_categories(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    const PeakReport peak = find_peak(trace);
+    const int64_t unknown_bytes = peak.by_category[static_cast<std::size_t>(Category::kUnknown)];
+    if (unknown_bytes == 0) return;
+    items.push_back(make_item("unknown_role_at_peak", Severity::kWarning, unknown_bytes,
+                              fmt::format("{} of the peak belong to no class: they are shown as "
+                                          "\"unknown\".",
+                                          format_bytes(unknown_bytes)),
+                              DiagnosticUnit::kBytes));
+}
+
+void add_bad_times(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
+    const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
+    int64_t count = 0;
+    for (std::size_t i = 0; i < alloc_event.size(); ++i) {
+        count += free_event[i] >= 0 && free_event[i] <= alloc_event[i];
+    }
+    if (count == 0) return;
+    items.push_back(make_item("freed_before_allocated", Severity::kError, count,
+                              "Allocations that end before they begin: the file is damaged or was "
+                              "written by a faulty tool; do not trust its sums."));
+}
+
+void add_closed_form(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    const auto check = check_against_closed_form(trace);
+    if (!check || check->equal()) return;
+    const int64_t difference = check->ledger_bytes - check->form.total_bytes;
+    items.push_back(make_item(
+        "closed_form_differs", Severity::kWarning, difference,
+        fmt::format("Layer {} keeps {}, its closed form says {}: see the ledger of that layer for "
+                    "the tensor that differs.",
+                    check->layer, format_exact_bytes(check->ledger_bytes),
+                    format_exact_bytes(check->form.total_bytes)),
+        DiagnosticUnit::kBytes));
+}
+
+}  // namespace
+
+std::string count_text(const DiagnosticItem& item) {
+    if (item.count == 0) return {};
+    switch (item.unit) {
+        case DiagnosticUnit::kTimes:
+            return item.count == 1 ? "once" : format_count(item.count) + " times";
+        case DiagnosticUnit::kSteps:
+            return format_count(item.count) + (item.count == 1 ? " step" : " steps");
+        case DiagnosticUnit::kBytes:
+            return format_exact_bytes(item.count);
+    }
+    return {};
+}
+
+bool has_note(const Trace& trace, std::string_view code) {
+    const auto codes = trace.diagnostics.column<&Diagnostic::code>();
+    return std::any_of(codes.begin(), codes.end(),
+                       [&](StringId id) { return trace.text(id) == code; });
+}
+
+std::vector<DiagnosticItem> report_diagnostics(const Trace& trace) {
+    std::vector<DiagnosticItem> items;
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        items.push_back(make_item(trace.text(note.code), note.severity, note.count,
+                                  std::string(trace.text(note.explanation))));
+    }
+    add_incomplete(trace, items);
+    add_missing_steps(trace, items);
+    add_unattributed(trace, items);
+    add_unknown_categories(trace, items);
+    add_bad_times(trace, items);
+    add_closed_form(trace, items);
+    std::stable_sort(items.begin(), items.end(),
+                     [](const DiagnosticItem& a, const DiagnosticItem& b) {
+                         return static_cast<int>(a.severity) > static_cast<int>(b.severity);
+                     });
+    return items;
+}
+
+}  // namespace profiler

@@ -1,0 +1,87 @@
+#include "profiler/planner/data/gpu.h"
+
+#include "models/config/names.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+bool is_id(std::string_view id) {
+    return std::all_of(id.begin(), id.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+    });
+}
+
+/// Values that contradict one another.
+void check(const Gpu& gpu, const FieldReader& reader) {
+    if (!is_id(gpu.id)) reader.fail("'id' must be lower case letters, digits and dashes");
+    if (gpu.usable_memory_bytes.value > gpu.memory_bytes.value) {
+        reader.fail("'usable_memory_gib' is over 'memory_gib'");
+    }
+    if (gpu.no_kernel_model.empty() && !gpu.peak(MatmulType::kFp32)) {
+        reader.fail("'fp32_tflops' is missing; a GPU without it says why in 'no_kernel_model'");
+    }
+}
+
+Gpu read_gpu(FieldReader& reader) {
+    Gpu gpu{.id = reader.text("id"),
+            .name = reader.text("name"),
+            .tier = reader.name<Tier>("tier", kTierNames)};
+    gpu.compute_capability = reader.optional_capability("compute_capability");
+    gpu.memory_bytes = reader.figure("memory_gib", kGiBBytes, kGpuLimits);
+    gpu.usable_memory_bytes = reader.figure("usable_memory_gib", kGiBBytes, kGpuLimits);
+    gpu.bandwidth_bytes_per_s = reader.figure("bandwidth_gb_per_s", kGiga, kGpuLimits);
+    for (std::size_t i = 0; i < kMatmulTypeNames.size(); ++i) {
+        const std::string key = fmt::format("{}_tflops", kMatmulTypeNames[i]);
+        gpu.peak_flop_per_s[i] = reader.optional_figure(key.c_str(), kTera, kGpuLimits);
+    }
+    gpu.sm_count = reader.figure("sm_count", 1, kCountLimits);
+    gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes, kGpuLimits);
+    gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
+    check(gpu, reader);
+    return gpu;
+}
+
+}  // namespace
+
+std::optional<MatmulType> matmul_type_of(models::Precision precision) {
+    using models::Precision;
+    switch (precision) {
+        case Precision::kFp32:
+            return MatmulType::kFp32;
+        case Precision::kTf32:
+            return MatmulType::kTf32;
+        case Precision::kFp16:
+        case Precision::kAmpFp16:
+        case Precision::kPureFp16:
+            return MatmulType::kFp16;
+        case Precision::kBf16:
+        case Precision::kAmpBf16:
+        case Precision::kPureBf16:
+            return MatmulType::kBf16;
+        case Precision::kFp64:
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+models::Result<std::vector<Gpu>> parse_gpus(std::string_view text, const std::string& file) {
+    return parse_rows<Gpu>(text, file, "gpus", "card", read_gpu);
+}
+
+models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_view id) {
+    std::vector<std::string_view> ids;
+    for (const Gpu& gpu : gpus) {
+        if (gpu.id == id) return &gpu;
+        ids.push_back(gpu.id);
+    }
+    return models::fail("'{}' is not a known GPU: did you mean {}?", id,
+                        fmt::join(models::nearest_names(id, ids), ", "));
+}
+
+}  // namespace profiler

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "models/config/recipe.h"
+#include "models/config/result.h"
+#include "profiler/planner/data/figures.h"
+#include "profiler/planner/data/gpu.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What a plan assumes that is neither the model nor the GPU: software, host, optimizer, data
+/// parallelism. assets/setups.json holds today's PyTorch and those of the published tables.
+namespace profiler {
+
+enum class Gradients : uint8_t { kNone, kZeroed };  // between steps: freed, or kept and zeroed
+inline constexpr std::array<std::string_view, 2> kGradientsNames{"none", "zeroed"};
+
+enum class DdpBuckets : uint8_t { kNone, kCopy };  // none: views of the gradients, or none at all
+inline constexpr std::array<std::string_view, 2> kDdpBucketsNames{"none", "copy"};
+
+/// Device memory of a process before its first tensor.
+struct ContextRow {
+    GpuIds gpus;
+    Figure bytes;
+};
+
+struct SoftwareEnvironment {
+    std::string id;    // "torch-2.11"
+    std::string name;  // one line
+    std::string torch;
+    std::string cuda;
+    ComputeCapability min_compute_capability;
+    std::string older_gpus;           // the setup to take for GPUs below it; may be empty
+    std::vector<ContextRow> context;  // the last row that matches holds
+    std::string kernel_set;           // which efficiencies of the calibration
+    Gradients gradients = Gradients::kNone;
+    std::string optimizer;         // an implementation of the calibration, or "recipe"
+    std::string optimizer_master;  // for 16-bit weights with fp32 masters; empty: `optimizer`
+    std::string optimizer_half;    // for 16 bits throughout; empty: `optimizer`
+    bool clips_gradients = false;
+    DdpBuckets ddp_buckets = DdpBuckets::kCopy;
+    int64_t num_gpus = 1;
+    Figure nccl_bytes;       // a communicator's, outside the allocator
+    Figure host_forward_ns;  // of the host, per op
+    Figure host_backward_ns;
+    Figure matmul_scale;  // on the rate of 16-bit products
+
+    const Figure& context_bytes(std::string_view gpu) const;
+};
+
+models::Result<std::vector<SoftwareEnvironment>> parse_setups(std::string_view text,
+                                                              const std::string& file);
+
+/// Errors: an unknown id; all are listed.
+models::Result<const SoftwareEnvironment*> find_setup(
+    const std::vector<SoftwareEnvironment>& setups, std::string_view id);
+
+/// The setup under which `gpu` runs: `setup`, or the one it names for older GPUs.
+/// Errors: a GPU that no setup covers.
+models::Result<const SoftwareEnvironment*> setup_for(const std::vector<SoftwareEnvironment>& setups,
+                                                     const SoftwareEnvironment& setup,
+                                                     const Gpu& gpu);
+
+}  // namespace profiler

@@ -1,0 +1,204 @@
+#include "profiler/planner/placement/kernel_schedule.h"
+
+#include "profiler/analysis/run_text.h"
+
+#include <algorithm>
+#include <string>
+
+namespace profiler {
+Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream)
+    : trace_(trace),
+      work_(work),
+      model_(model),
+      stream_(stream),
+      time_(time_of(work, model)),
+      defaults_(defaults_of(*workload_of(trace))),
+      ops_(trace.phases.size()),
+      start_ns_(trace.ops.size(), -1),
+      end_ns_(trace.ops.size(), -1) {
+    const auto phases = trace.ops.column<&Op::phase>();
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+        if (phases[i].valid()) ops_[phases[i].index()].push_back(Id<Op>(i));
+    }
+}
+
+void Timeline::add_times() {
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // those of the warm-up keep this
+        trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
+        trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
+    }
+    for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i));
+    close_ops();
+    time_events();
+}
+
+void Timeline::add_step(Id<Step> step) {
+    trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
+    const StepOps ops = ops_of_step(trace_, step, defaults_);
+    std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
+    for (const OpWork& op : ops.ops) {
+        works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);
+    }
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
+        const Id<Phase> phase(i);
+        if (trace_.phases.get<&Phase::step>(phase) != step) continue;
+        trace_.phases.set<&Phase::start_ns>(phase, whole_ns(now_ns_));
+        if (trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer) {
+            add_update(phase);
+        } else {
+            add_phase(phase, works[i]);
+        }
+        trace_.phases.set<&Phase::end_ns>(phase, whole_ns(now_ns_));
+    }
+    trace_.steps.set<&Step::end_ns>(step, whole_ns(now_ns_));
+}
+
+void Timeline::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works) {
+    const bool is_backward = trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kBackward;
+    const double stretch = (is_backward ? time_.backward : time_.forward).stretch();
+    auto next = works.begin();
+    for (const Id<Op> op : ops_[phase.index()]) {
+        const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
+        // Inside an op that is counted as a whole: begins with it.
+        const bool is_inside = parent.valid() && end_ns_[parent.index()] >= 0;
+        start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
+        if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
+        for (; next != works.end() && (*next)->op == op; ++next) {
+            add_kernel(**next, stretch);
+            end_ns_[op.index()] = whole_ns(now_ns_);
+        }
+    }
+}
+
+void Timeline::add_kernel(const OpWork& work, double stretch) {
+    const double kernel_ns = model_.kernels.time_ns(work.work);
+    const int64_t start_ns = whole_ns(now_ns_);
+    now_ns_ += kernel_ns * stretch;
+    trace_.kernels.append({.name = trace_.strings.intern(name_of(work.work.kernel)),
+                           .stream = stream_,
+                           .op = work.op,
+                           .start_ns = start_ns,
+                           .end_ns = std::min(start_ns + whole_ns(kernel_ns), whole_ns(now_ns_))});
+}
+
+/// The parameter update is modelled as a whole; its outermost ops share the time evenly.
+void Timeline::add_update(Id<Phase> phase) {
+    std::size_t count = 0;
+    const auto is_outermost = [&](Id<Op> op) {
+        const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
+        return !parent.valid() || trace_.ops.get<&Op::phase>(parent) != phase;
+    };
+    for (const Id<Op> op : ops_[phase.index()]) count += is_outermost(op) ? 1 : 0;
+    const double start_ns = now_ns_;
+    const double share_ns = count == 0 ? 0 : time_.optimizer_ns / static_cast<double>(count);
+    for (const Id<Op> op : ops_[phase.index()]) {
+        start_ns_[op.index()] = whole_ns(now_ns_);
+        if (!is_outermost(op)) {
+            start_ns_[op.index()] = start_ns_[trace_.ops.get<&Op::parent>(op).index()];
+            end_ns_[op.index()] = start_ns_[op.index()];
+            continue;
+        }
+        now_ns_ += share_ns;
+        end_ns_[op.index()] = whole_ns(now_ns_);
+        trace_.kernels.append({.name = trace_.strings.intern("parameter_update"),
+                               .stream = stream_,
+                               .op = op,
+                               .start_ns = start_ns_[op.index()],
+                               .end_ns = end_ns_[op.index()]});
+    }
+    now_ns_ = start_ns + time_.optimizer_ns;
+}
+
+/// Ops without work of their own last as long as what they call; ops outside phases take no time.
+void Timeline::close_ops() {
+    int64_t last_ns = 0;
+    for (std::size_t i = 0; i < start_ns_.size(); ++i) {
+        if (start_ns_[i] < 0) start_ns_[i] = last_ns;
+        end_ns_[i] = std::max(end_ns_[i], start_ns_[i]);
+        last_ns = start_ns_[i];
+    }
+    const auto parents = trace_.ops.column<&Op::parent>();
+    for (std::size_t i = start_ns_.size(); i-- > 0;) {
+        if (!parents[i].valid()) continue;
+        int64_t& end = end_ns_[parents[i].index()];
+        end = std::max(end, end_ns_[i]);
+    }
+    for (std::size_t i = 0; i < start_ns_.size(); ++i) {
+        trace_.ops.set<&Op::start_ns>(Id<Op>(i), start_ns_[i]);
+        trace_.ops.set<&Op::end_ns>(Id<Op>(i), end_ns_[i]);
+    }
+}
+
+namespace {
+
+/// One allocator action and who did it.
+struct Action {
+    int64_t event = 0;
+    std::size_t row = 0;
+    uint8_t kind = 0;  // 0 alloc, 1 free requested, 2 free completed, 3 segment
+};
+
+std::vector<Action> actions_of(const Trace& trace) {
+    std::vector<Action> actions;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Id<Allocation> row(i);
+        actions.push_back({trace.allocations.get<&Allocation::alloc_event>(row), i, 0});
+        const int64_t requested = trace.allocations.get<&Allocation::free_requested_event>(row);
+        const int64_t completed = trace.allocations.get<&Allocation::free_completed_event>(row);
+        if (requested >= 0) actions.push_back({requested, i, 1});
+        if (completed >= 0) actions.push_back({completed, i, 2});
+    }
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        actions.push_back(
+            {trace.allocator_events.get<&AllocatorEvent::event>(Id<AllocatorEvent>(i)), i, 3});
+    }
+    std::stable_sort(actions.begin(), actions.end(),
+                     [](const Action& a, const Action& b) { return a.event < b.event; });
+    return actions;
+}
+
+}  // namespace
+
+/// The start of the phase that an event falls into; 0 outside phases. `phase` is where to look
+/// from: events come in rising order.
+int64_t Timeline::phase_start_of(int64_t event, std::size_t& phase) const {
+    while (phase < trace_.phases.size() &&
+           trace_.phases.get<&Phase::last_event>(Id<Phase>(phase)) <= event) {
+        ++phase;
+    }
+    if (phase == trace_.phases.size()) return 0;
+    const Phase row = trace_.phases[Id<Phase>(phase)];
+    return event >= row.first_event ? row.start_ns : 0;
+}
+
+/// When the op began that made them; never before the event in front.
+void Timeline::time_events() {
+    int64_t now_ns = 0;
+    std::size_t phase = 0;
+    for (const Action& action : actions_of(trace_)) {
+        const Id<Allocation> row(action.row);
+        now_ns = std::max(now_ns, phase_start_of(action.event, phase));
+        if (action.kind < 3) {
+            const Id<Op> op = action.kind == 0
+                                  ? trace_.allocations.get<&Allocation::op>(row)
+                                  : trace_.allocations.get<&Allocation::freeing_op>(row);
+            if (op.valid()) now_ns = std::max(now_ns, start_ns_[op.index()]);
+        }
+        switch (action.kind) {
+            case 0:
+                trace_.allocations.set<&Allocation::alloc_ns>(row, now_ns);
+                break;
+            case 1:
+                trace_.allocations.set<&Allocation::free_requested_ns>(row, now_ns);
+                break;
+            case 2:
+                trace_.allocations.set<&Allocation::free_completed_ns>(row, now_ns);
+                break;
+            default:
+                trace_.allocator_events.set<&AllocatorEvent::time_ns>(
+                    Id<AllocatorEvent>(action.row), now_ns);
+        }
+    }
+}
+
+}  // namespace profiler

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "profiler/planner/step/step_time.h"
+#include "profiler/planner/step/step_work.h"
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <vector>
+
+/// Modelled times of a whole trace: kernels one after the other on one stream, ops around them,
+/// allocator events at the time of their op.
+namespace profiler {
+
+class Timeline {
+public:
+    /// `work` is the trace's last step, which sets how far its phases wait for the host. The trace
+    /// says which workload ran.
+    Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
+
+    void add_times();
+
+private:
+    void add_step(Id<Step> step);
+    void add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works);
+    void add_update(Id<Phase> phase);
+    void add_kernel(const OpWork& work, double stretch);
+    void close_ops();
+    void time_events();
+    int64_t phase_start_of(int64_t event, std::size_t& phase) const;
+
+    Trace& trace_;
+    const StepWork& work_;
+    const TimeModel& model_;
+    Id<Stream> stream_;
+    StepTime time_;
+    OpWorkDefaults defaults_;
+    std::vector<std::vector<Id<Op>>> ops_;  // by phase
+    std::vector<int64_t> start_ns_;         // by op; -1: not yet known
+    std::vector<int64_t> end_ns_;
+    double now_ns_ = 1;  // what came before the first step is at 0
+};
+
+}  // namespace profiler

@@ -1,0 +1,290 @@
+#include "profiler/planner/placement/place_and_schedule.h"
+
+#include "profiler/allocator/simulation.h"
+#include "profiler/analysis/event_order.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/planner/placement/kernel_schedule.h"
+#include "profiler/planner/step/step_memory.h"
+#include "profiler/planner/step/step_time.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+/// Where in the trace a request is from.
+struct RequestOrigin {
+    Id<Allocation> allocation;
+    AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
+    int64_t event = 0;  // its number in the meta trace; of one that was moved, of that before it
+    bool is_moved = false;  // the free of a gradient that is added to another one
+};
+
+int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind kind) {
+    switch (kind) {
+        case AllocatorRequestKind::kAlloc:
+            return trace.allocations.get<&Allocation::alloc_event>(row);
+        case AllocatorRequestKind::kFreeCompleted:
+            return trace.allocations.get<&Allocation::free_completed_event>(row);
+        default:
+            return trace.allocations.get<&Allocation::free_requested_event>(row);
+    }
+}
+
+/// New numbers of the events: requests in their order, segment events before the request that
+/// needs them.
+class EventNumbers {
+public:
+    EventNumbers(const std::vector<SegmentEvent>& segments,
+                 const std::vector<RequestOrigin>& origins)
+        : origins_(&origins) {
+        for (const SegmentEvent& segment : segments) requests_.push_back(segment.request);
+    }
+
+    int64_t of_request(std::size_t request) const {
+        const auto end = std::upper_bound(requests_.begin(), requests_.end(), request);
+        return static_cast<int64_t>(request) + (end - requests_.begin());
+    }
+    int64_t of_segment(std::size_t index) const {
+        return static_cast<int64_t>(requests_[index] + index);
+    }
+    /// Of a limit between events of the meta trace: "those before this number".
+    int64_t of_limit(int64_t event) const {
+        if (event < 0) return event;
+        const auto request = std::lower_bound(
+            origins_->begin(), origins_->end(), event,
+            [](const RequestOrigin& origin, int64_t limit) { return origin.event < limit; });
+        const auto index = static_cast<std::size_t>(request - origins_->begin());
+        const auto end = std::lower_bound(requests_.begin(), requests_.end(), index);
+        return static_cast<int64_t>(index) + (end - requests_.begin());
+    }
+
+private:
+    const std::vector<RequestOrigin>* origins_;
+    std::vector<std::size_t> requests_;  // that each segment event is put before, rising
+};
+
+class Lowering {
+public:
+    Lowering(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
+             const SoftwareEnvironment& setup)
+        : trace_(meta), gpu_(gpu), settings_(settings), setup_(setup) {}
+
+    /// Blocks, segments and new event numbers. `rows` are those of the work's allocations.
+    void place(StepWork work, const std::vector<Id<Allocation>>& rows) {
+        resize_workspaces();
+        if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
+        const RequestStream stream = order_requests(work, rows);
+        SimulationOptions options{.settings = settings_,
+                                  .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),
+                                  .keep_placements = true};
+        Simulation simulation = simulate(stream, options);
+        if (simulation.out_of_memory) {
+            note_out_of_memory(*simulation.out_of_memory);
+            options.memory_limit_bytes.reset();
+            simulation = simulate(stream, options);
+        }
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const Placement& placement = simulation.placements[i];
+            trace_.allocations.set<&Allocation::address>(rows[i], placement.address);
+            trace_.allocations.set<&Allocation::block_bytes>(rows[i], placement.block_bytes);
+        }
+        const EventNumbers numbers(simulation.segment_events, origins_);
+        add_segments(simulation.segment_events, numbers);
+        number_events(rows, numbers);
+    }
+
+    void add_times(const StepWork& work, const TimeModel& model) {
+        Timeline(trace_, work, model, kernel_stream()).add_times();
+    }
+
+    void describe() {
+        const Id<Run> run(0);
+        auto& runs = trace_.runs;
+        runs.set<&Run::source>(run, Source::kPredicted);
+        runs.set<&Run::time_basis>(
+            run, gpu_.no_kernel_model.empty() ? TimeBasis::kModelled : TimeBasis::kEventOrder);
+        runs.set<&Run::device_name>(
+            run, trace_.strings.intern(fmt::format("{}, setup {}", gpu_.name, setup_.id)));
+        runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
+        runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, setup_));
+        const Id<Device> device = profiled_device(trace_);
+        if (!device.valid()) return;
+        trace_.devices.set<&Device::name>(device, trace_.strings.intern("cuda:0"));
+        trace_.devices.set<&Device::total_bytes>(
+            device, static_cast<int64_t>(gpu_.usable_memory_bytes.value));
+    }
+
+    Trace take() { return std::move(trace_); }
+
+private:
+    /// The step's requests with the sizes that the trace has now; allocations are numbered as its
+    /// `rows`. Gradients of a step before the trace are not in it.
+    RequestStream order_requests(const StepWork& work, const std::vector<Id<Allocation>>& rows) {
+        RequestStream stream;
+        for (const StepRequest& request : work.requests) {
+            if (request.allocation >= rows.size()) continue;
+            const Id<Allocation> row = rows[request.allocation];
+            const StepAllocation& allocation = work.allocations[request.allocation];
+            if (request.kind == AllocatorRequestKind::kAlloc) {
+                stream.allocate(trace_.allocations.get<&Allocation::requested_bytes>(row),
+                                allocation.stream, allocation.pool);
+            } else {
+                stream.requests.push_back({request.kind, request.allocation});
+            }
+            const int64_t event = event_of(trace_, row, request.kind);
+            const int64_t last = origins_.empty() ? event : origins_.back().event;
+            const bool is_moved = setup_.gradients == Gradients::kZeroed &&
+                                  allocation.category == Category::kGradient &&
+                                  request.kind == AllocatorRequestKind::kFree;
+            origins_.push_back({row, request.kind, is_moved ? last : event, is_moved});
+        }
+        return stream;
+    }
+
+    void resize_workspaces() {
+        if (!gpu_.compute_capability) return;
+        const int64_t bytes = models::cublas_workspace_bytes(*gpu_.compute_capability);
+        for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
+            const Id<Allocation> row(i);
+            const Id<Storage> storage = trace_.allocations.get<&Allocation::storage>(row);
+            if (!storage.valid()) continue;
+            if (!is_cublas_workspace(trace_.storages.get<&Storage::category>(storage),
+                                     trace_.allocations.get<&Allocation::requested_bytes>(row))) {
+                continue;
+            }
+            trace_.allocations.set<&Allocation::requested_bytes>(row, bytes);
+            trace_.storages.set<&Storage::size_bytes>(storage, bytes);
+        }
+    }
+
+    void note_out_of_memory(const OutOfMemoryPoint& point) {
+        const OutOfMemory& detail = point.detail;
+        trace_.diagnostics.append(
+            {.code = trace_.strings.intern(kDoesNotFit),
+             .severity = Severity::kError,
+             .count = 1,
+             .explanation = trace_.strings.intern(fmt::format(
+                 "The step does not fit on {}: {} were asked for where {} were free.", gpu_.name,
+                 format_bytes(detail.requested_bytes), format_bytes(detail.free_bytes)))});
+    }
+
+    /// Rows of the segment events; each allocation learns in which segment it lies.
+    void add_segments(const std::vector<SegmentEvent>& segments, const EventNumbers& numbers) {
+        std::map<int64_t, std::pair<int64_t, Id<AllocatorEvent>>> live;  // address -> end, row
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < origins_.size(); ++i) {
+            for (; next < segments.size() && segments[next].request == i; ++next) {
+                const RecordedEvent& event = segments[next].event;
+                const Id<AllocatorEvent> row = trace_.allocator_events.append(
+                    {.action = action_of(event.action),
+                     .event = numbers.of_segment(next),
+                     .device = profiled_device(trace_),
+                     .stream = trace_.allocations.get<&Allocation::stream>(origins_[i].allocation),
+                     .pool = std::max<int64_t>(event.pool, 0),
+                     .address = event.address,
+                     .size_bytes = event.size_bytes});
+                if (event.action == RecordedAction::kSegmentFree ||
+                    event.action == RecordedAction::kSegmentUnmap) {
+                    live.erase(event.address);
+                } else {
+                    live[event.address] = {event.address + event.size_bytes, row};
+                }
+            }
+            if (origins_[i].kind != AllocatorRequestKind::kAlloc) continue;
+            const Id<Allocation> allocation = origins_[i].allocation;
+            const int64_t address = trace_.allocations.get<&Allocation::address>(allocation);
+            const auto after = live.upper_bound(address);
+            if (after == live.begin()) continue;
+            const auto& [end, segment] = std::prev(after)->second;
+            if (address < end) trace_.allocations.set<&Allocation::segment>(allocation, segment);
+        }
+    }
+
+    void number_events(const std::vector<Id<Allocation>>& rows, const EventNumbers& numbers) {
+        auto& table = trace_.allocations;
+        for (const Id<Allocation> row : rows) {
+            table.set<&Allocation::free_requested_event>(row, -1);
+            table.set<&Allocation::free_completed_event>(row, -1);
+        }
+        for (std::size_t i = 0; i < origins_.size(); ++i) {
+            const auto& [row, kind, event, is_moved] = origins_[i];
+            const int64_t number = numbers.of_request(i);
+            const bool is_free = kind == AllocatorRequestKind::kFree;
+            if (kind == AllocatorRequestKind::kAlloc) {
+                table.set<&Allocation::alloc_event>(row, number);
+            }
+            if (is_free || kind == AllocatorRequestKind::kFreeRequested) {
+                table.set<&Allocation::free_requested_event>(row, number);
+            }
+            if (is_free || kind == AllocatorRequestKind::kFreeCompleted) {
+                table.set<&Allocation::free_completed_event>(row, number);
+            }
+            if (!is_moved) continue;
+            table.set<&Allocation::freeing_op>(row, table.get<&Allocation::op>(row));
+            table.set<&Allocation::free_requested_ns>(row, table.get<&Allocation::alloc_ns>(row));
+            table.set<&Allocation::free_completed_ns>(row, table.get<&Allocation::alloc_ns>(row));
+        }
+        for (const Id<Allocation> row : rows) {  // zeroed gradients are not freed any more
+            if (table.get<&Allocation::free_requested_event>(row) >= 0) continue;
+            table.set<&Allocation::free_requested_ns>(row, -1);
+            table.set<&Allocation::free_completed_ns>(row, -1);
+            table.set<&Allocation::freeing_op>(row, {});
+        }
+        number_limits<&Save::saved_event>(trace_.saves, numbers);
+        number_limits<&Save::released_event>(trace_.saves, numbers);
+        number_limits<&Step::first_event>(trace_.steps, numbers);
+        number_limits<&Step::last_event>(trace_.steps, numbers);
+        number_limits<&Phase::first_event>(trace_.phases, numbers);
+        number_limits<&Phase::last_event>(trace_.phases, numbers);
+    }
+
+    template <auto Member, typename Row>
+    static void number_limits(Table<Row>& table, const EventNumbers& numbers) {
+        for (std::size_t i = 0; i < table.size(); ++i) {
+            const Id<Row> row(i);
+            table.template set<Member>(row, numbers.of_limit(table.template get<Member>(row)));
+        }
+    }
+
+    Id<Stream> kernel_stream() {
+        if (!trace_.streams.empty()) return Id<Stream>(0);
+        return trace_.streams.append({.device = profiled_device(trace_)});
+    }
+
+    Trace trace_;
+    const Gpu& gpu_;
+    const AllocatorSettings& settings_;
+    const SoftwareEnvironment& setup_;
+    std::vector<RequestOrigin> origins_;
+};
+
+}  // namespace
+
+models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
+                            const Calibration& calibration, const SoftwareEnvironment& setup) {
+    std::vector<Id<Allocation>> rows;
+    const auto work = step_work_of(meta, &rows);
+    if (!work) return tl::unexpected(work.error());
+    const auto workload = workload_of(meta);
+    Lowering lowering(meta, gpu, settings, setup);
+    lowering.place(*work, rows);
+    if (gpu.no_kernel_model.empty()) {
+        const auto model = make_time_model(gpu, setup, calibration, *workload);
+        if (!model) return tl::unexpected(model.error());
+        lowering.add_times(*work, *model);
+    }
+    lowering.describe();
+    return lowering.take();
+}
+
+int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup) {
+    return static_cast<int64_t>(gpu.usable_memory_bytes.value - setup.context_bytes(gpu.id).value);
+}
+
+}  // namespace profiler

@@ -1,0 +1,249 @@
+#include "profiler/planner/search/recipe_search.h"
+
+#include "profiler/planner/data/support.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+using models::Recipe;
+
+/// Batches at which recipes are compared before their checkpointed forms are traced.
+constexpr int64_t kLargestComparedBatch = 4096;
+
+/// Traces of mixes that one search for a fitting one may cost.
+constexpr int kMostSimulations = 10;
+
+/// The last mix whose estimate is at most so large; 0 where none is.
+std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) {
+    const auto above = std::upper_bound(
+        choices.begin(), choices.end(), bytes,
+        [](int64_t most, const LayerChoice& choice) { return most < choice.peak_bytes; });
+    return above == choices.begin() ? 0 : static_cast<std::size_t>(above - choices.begin()) - 1;
+}
+
+/// The recipe of most layers; the first of those that are equally many.
+Recipe most_frequent(const std::vector<Recipe>& recipes) {
+    const auto count = [&](const Recipe& recipe) {
+        return std::count(recipes.begin(), recipes.end(), recipe);
+    };
+    return *std::max_element(recipes.begin(), recipes.end(),
+                             [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
+}
+
+}  // namespace
+
+models::Result<void> RecipeSearch::prepare() {
+    if (!row_.gpu->no_kernel_model.empty()) {
+        return models::fail("The search weighs memory against time, and {} has no times: {}.",
+                            row_.gpu->id, row_.gpu->no_kernel_model);
+    }
+    const auto model =
+        make_time_model(*row_.gpu, *row_.setup, data_.calibration, row_.workload,
+                        request_.plan.parallel, bus_bytes_per_s(request_.plan, data_, *row_.gpu));
+    if (!model) return tl::unexpected(model.error());
+    model_ = *model;
+    const auto step = interpolation_.ops_at(1);
+    if (!step) return tl::unexpected(step.error());
+    limits_ = limits_of(row_, request_.plan, step->parameters);
+
+    const std::vector<Recipe> recipes =
+        request_.candidates.empty()
+            ? recipes_of_a_layer(row_.workload, *row_.gpu, data_.calibration)
+            : supported_recipes(request_.candidates, row_.workload, *row_.gpu);
+    if (recipes.empty()) {
+        return models::fail("{} runs none of the recipes that --recipe names.", row_.gpu->id);
+    }
+    auto table = trace_table(recipes);
+    if (!table) return tl::unexpected(table.error());
+    table_ = std::move(*table);
+    if (request_.candidates.empty()) return add_checkpointed();
+    return {};
+}
+
+models::Result<LayerTable> RecipeSearch::trace_table(const std::vector<Recipe>& recipes) {
+    models::Workload traced = traced_workload(row_.workload, *row_.setup, data_.calibration);
+    // Of any two batches of one range; that where LayerNorm's backward has parts for many rows.
+    const int64_t rows_begin = models::kLayerNormPartialRows / traced.seq_len + 1;
+    return LayerTable::trace(std::move(traced), recipes,
+                             std::max(interpolation_.home_begin(), rows_begin), source_);
+}
+
+models::Result<void> RecipeSearch::add_checkpointed() {
+    std::vector<Recipe> recipes;
+    const int64_t last = std::min(interpolation_.largest_valid_batch(), kLargestComparedBatch);
+    for (int64_t batch_size = 1; batch_size <= last; batch_size *= 4) {
+        const auto waits = host_bound_at(batch_size);
+        if (!waits) return tl::unexpected(waits.error());
+        for (const std::size_t option : table_.best_at(batch_size, *model_, *waits)) {
+            Recipe recipe = table_.recipes()[option];
+            recipe.checkpoint = models::Checkpoint::kPerLayer;
+            if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
+                recipes.push_back(recipe);
+            }
+        }
+    }
+    recipes = supported_recipes(std::move(recipes), row_.workload, *row_.gpu);
+    if (recipes.empty()) return {};
+    auto table = trace_table(recipes);
+    if (!table) return tl::unexpected(table.error());
+    table_.append(*table);
+    return {};
+}
+
+models::Result<HostBound> RecipeSearch::host_bound_at(int64_t batch_size) {
+    const auto step = interpolation_.ops_at(batch_size);
+    if (!step) return tl::unexpected(step.error());
+    const StepTime time = time_of(*step, *model_);
+    return HostBound{.forward = time.forward.host_ns > time.forward.kernels_ns,
+                     .backward = time.backward.host_ns > time.backward.kernels_ns};
+}
+
+models::Result<BatchScene> RecipeSearch::look_at(int64_t batch_size) {
+    if (const auto known = scenes_.find(batch_size); known != scenes_.end()) return known->second;
+    const auto step = interpolation_.at(batch_size);
+    if (!step) return tl::unexpected(step.error());
+    const auto peaks = interpolation_.unlimited_memory(batch_size, limits_.options);
+    if (!peaks) return tl::unexpected(peaks.error());
+    const auto waits = host_bound_at(batch_size);
+    if (!waits) return tl::unexpected(waits.error());
+    BatchScene scene{.batch_size = batch_size,
+                     .problem = table_.problem_at(batch_size, *model_, *waits)};
+    const StepLevels levels = levels_of(*step, limits_.options);
+    LayerProblem& problem = scene.problem;
+    problem.num_layers = row_.workload.model.num_layers;
+    problem.base_bytes = levels.begin_bytes;
+    problem.least_peak_bytes = levels.update_bytes;
+    // Gradients that are kept between steps are in the base; sharded ones leave a part.
+    if (limits_.options.gradients == Gradients::kZeroed) problem.gradient_bytes = 0;
+    if (request_.plan.parallel.zero_stage >= 2) {
+        problem.gradient_bytes /= request_.plan.parallel.num_gpus;
+    }
+    // Estimates agree with the simulator on the workload's own recipe, whatever rounding and
+    // casts the sum leaves out.
+    const auto own =
+        std::find(table_.recipes().begin(), table_.recipes().end(), row_.workload.recipe);
+    const auto option = static_cast<uint16_t>(own - table_.recipes().begin());
+    if (own == table_.recipes().end()) {
+        return models::fail("The recipe {} is none of those to choose from.",
+                            row_.workload.recipe_name);
+    }
+    const LayerChoice reference = evaluate_choice(
+        problem, std::vector<uint16_t>(static_cast<std::size_t>(problem.num_layers), option));
+    const int64_t missing = peaks->peak_allocated_bytes - reference.peak_bytes;
+    problem.base_bytes += missing;
+    problem.least_peak_bytes += missing;
+    const StepTime time = time_of(*step, *model_);
+    scene.own_step_ns = time.total_ns();
+    scene.rest_ns = time.total_ns() - static_cast<double>(reference.time_ns);
+    return scenes_.emplace(batch_size, std::move(scene)).first->second;
+}
+
+models::Workload RecipeSearch::workload_of(const LayerChoice& choice) const {
+    std::vector<Recipe> layers;
+    for (const uint16_t option : choice.options) layers.push_back(table_.recipes()[option]);
+    Recipe base = most_frequent(layers);
+    for (const Recipe& recipe : layers) {
+        if (recipe.kernels == models::Kernels::kPublished) base.kernels = recipe.kernels;
+    }
+    return models::with_recipe(row_.workload, models::layer_recipes_of(base, layers));
+}
+
+models::Result<const SimulatedChoice*> RecipeSearch::simulate(const BatchScene& scene,
+                                                              const LayerChoice& choice) {
+    models::Workload workload = workload_of(choice);
+    workload.batch_size = scene.batch_size;
+    for (const auto& [known, result] : simulated_) {
+        if (known == workload) return &result;
+    }
+    const auto trace =
+        source_(traced_workload(workload, *row_.setup, data_.calibration), kTracedCapability);
+    if (!trace) return tl::unexpected(trace.error());
+    const auto step = step_work_of(**trace);
+    if (!step) return tl::unexpected(step.error());
+    SimulatedChoice result{.workload = workload,
+                           .peaks = simulate_step(*step, limits_.options, std::nullopt)};
+    const auto ok = profiler::fits(result.peaks, limits_.capacity_bytes, [&] {
+        return models::Result<StepMemory>(
+            simulate_step(*step, limits_.options, limits_.capacity_bytes));
+    });
+    if (!ok) return tl::unexpected(ok.error());
+    result.fits = *ok;
+    result.time = time_of(*step, *model_);
+    result.step = *step;
+    return &simulated_.emplace_back(std::move(workload), std::move(result)).second;
+}
+
+models::Result<int64_t> RecipeSearch::needed_bytes(const SimulatedChoice& choice) const {
+    return least_capacity_bytes(choice.peaks, limits_.capacity_bytes, [&](int64_t limit_bytes) {
+        return models::Result<StepMemory>(simulate_step(choice.step, limits_.options, limit_bytes));
+    });
+}
+
+models::Result<std::optional<std::size_t>> RecipeSearch::fastest_fitting(
+    const BatchScene& scene, const std::vector<LayerChoice>& choices) {
+    std::optional<std::size_t> fitting;
+    std::size_t failing = choices.size();
+    std::size_t guess = last_within(choices, limits_.capacity_bytes);
+    std::size_t stride = 1;
+    for (int i = 0; i < kMostSimulations && guess < choices.size(); ++i) {
+        const auto result = simulate(scene, choices[guess]);
+        if (!result) return tl::unexpected(result.error());
+        if ((*result)->fits) {
+            fitting = guess;
+        } else {
+            failing = guess;
+        }
+        const std::size_t next = fitting ? *fitting + 1 : 0;
+        if (next >= failing) break;
+        if (fitting && failing < choices.size()) {
+            guess = next + (failing - next) / 2;
+        } else if (fitting) {
+            guess = std::min(*fitting + stride, choices.size() - 1);
+            stride *= 2;
+        } else {
+            // What it allocates too much, or where fragmentation alone is too much, half of that.
+            const StepMemory& peaks = (*result)->peaks;
+            const int64_t over = std::max(peaks.peak_allocated_bytes - limits_.capacity_bytes,
+                                          (peaks.peak_reserved_bytes - limits_.capacity_bytes) / 2);
+            guess = std::min(last_within(choices, choices[failing].peak_bytes - over),
+                             failing - std::min(failing, stride));
+            stride *= 2;
+        }
+    }
+    return fitting;
+}
+
+models::Result<int64_t> RecipeSearch::find_largest_batch(int64_t limit_bytes) {
+    const auto has_layer_recipes = [&](int64_t batch_size) -> models::Result<bool> {
+        if (batch_size > interpolation_.largest_valid_batch()) return false;
+        auto scene = look_at(batch_size);
+        if (!scene) return tl::unexpected(scene.error());
+        return smallest_choice(scene->problem).peak_bytes <= limit_bytes;
+    };
+    int64_t good = 0;
+    int64_t bad = 1;
+    while (bad <= interpolation_.largest_valid_batch()) {
+        const auto ok = has_layer_recipes(bad);
+        if (!ok) return tl::unexpected(ok.error());
+        if (!*ok) break;
+        good = bad;
+        bad *= 2;
+    }
+    while (bad - good > 1) {
+        const int64_t middle = good + (bad - good) / 2;
+        const auto ok = has_layer_recipes(middle);
+        if (!ok) return tl::unexpected(ok.error());
+        (*ok ? good : bad) = middle;
+    }
+    return good;
+}
+
+double RecipeSearch::sequences_per_s(int64_t batch_size, double step_ns) const {
+    return static_cast<double>(batch_size * request_.plan.parallel.num_gpus) * kNsPerS / step_ns;
+}
+
+}  // namespace profiler

@@ -1,0 +1,234 @@
+#include "profiler/planner/step/op_work.h"
+
+#include "profiler/planner/step/published_tempo.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+namespace profiler {
+namespace {
+
+/// "[4096, 1024]" as numbers; empty for what is none.
+std::vector<int64_t> parse_shape(std::string_view text) {
+    std::vector<int64_t> sizes;
+    for (std::size_t at = 0; at < text.size();) {
+        if (text[at] < '0' || text[at] > '9') {
+            ++at;
+            continue;
+        }
+        int64_t value = 0;
+        const auto end = std::from_chars(text.data() + at, text.data() + text.size(), value).ptr;
+        sizes.push_back(value);
+        at = static_cast<std::size_t>(end - text.data());
+    }
+    return sizes;
+}
+
+/// One tensor that an op reads or writes.
+struct Edge {
+    Id<Tensor> tensor;
+    Access access = Access::kRead;
+    int64_t words = 0;
+};
+
+class WorkReader {
+public:
+    WorkReader(const Trace& trace, const OpWorkDefaults& defaults)
+        : trace_(trace), defaults_(defaults) {
+        const auto ops = trace.op_tensors.column<&OpTensor::op>();
+        const auto tensors = trace.op_tensors.column<&OpTensor::tensor>();
+        const auto accesses = trace.op_tensors.column<&OpTensor::access>();
+        const auto words = trace.op_tensors.column<&OpTensor::words>();
+        edges_.resize(trace.ops.size());
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            if (!ops[i].valid() || !tensors[i].valid()) continue;
+            edges_[ops[i].index()].push_back({tensors[i], accesses[i], words[i]});
+        }
+    }
+
+    bool has_cost(Id<Op> op) const {
+        return trace_.ops.get<&Op::flop>(op) > 0 || trace_.ops.get<&Op::elements_read>(op) > 0 ||
+               trace_.ops.get<&Op::elements_written>(op) > 0;
+    }
+
+    KernelWork work_of(Id<Op> op) {
+        const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
+        const OpClass op_class = trace_.ops.get<&Op::op_class>(op);
+        KernelWork work{.kernel = kernel_of(name, op_class),
+                        .type = type_of(op),
+                        .flop = trace_.ops.get<&Op::flop>(op),
+                        .moved_bytes = moved_bytes(op, name)};
+        if (is_product(work.kernel)) work.shape = shape_of(op, work.flop);
+        if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
+        return work;
+    }
+
+    /// Elements of what the op works on, and their bytes: its first tensor's.
+    PublishedOp published_op(Id<Op> op) const {
+        if (edges(op).empty()) return {.words = 0, .word_bytes = defaults_.word_bytes};
+        const Edge& first = edges(op).front();
+        return {.words = first.words,
+                .word_bytes = bytes_of(dtype(first)),
+                .has_mask = edges(op).size() > 1 && edges(op)[1].access == Access::kRead};
+    }
+
+    bool has_shapes() const { return has_shapes_; }
+
+private:
+    const std::vector<Edge>& edges(Id<Op> op) const { return edges_[op.index()]; }
+    DType dtype(const Edge& edge) const { return trace_.tensors.get<&Tensor::dtype>(edge.tensor); }
+
+    /// A copy does not read what it overwrites, though that is its first argument.
+    int64_t moved_bytes(Id<Op> op, std::string_view name) const {
+        const bool is_copy = name.ends_with("copy_");
+        int64_t bytes = 0;
+        bool first = true;
+        for (const Edge& edge : edges(op)) {
+            if (!(is_copy && first)) bytes += edge.words * bytes_of(dtype(edge));
+            first = false;
+        }
+        // A lookup reads the rows that it gathers, not the table.
+        if (name == "aten::embedding") bytes = 0;
+        if (bytes > 0) return bytes;
+        return (trace_.ops.get<&Op::elements_read>(op) +
+                trace_.ops.get<&Op::elements_written>(op)) *
+               defaults_.word_bytes;
+    }
+
+    /// Of the factors; fp32 ones multiply as the workload's precision says (tf32).
+    MatmulType type_of(Id<Op> op) const {
+        for (const Edge& edge : edges(op)) {
+            if (dtype(edge) == DType::kFloat16) return MatmulType::kFp16;
+            if (dtype(edge) == DType::kBFloat16) return MatmulType::kBf16;
+        }
+        if (edges(op).empty()) return defaults_.type;
+        return defaults_.type == MatmulType::kTf32 ? MatmulType::kTf32 : MatmulType::kFp32;
+    }
+
+    /// From the last two factors that are read: [.., m, k] and [.., k, n].
+    GemmShape shape_of(Id<Op> op, int64_t flop) {
+        std::vector<std::vector<int64_t>> factors;
+        for (const Edge& edge : edges(op)) {
+            if (edge.access != Access::kRead) continue;
+            factors.push_back(
+                parse_shape(trace_.text(trace_.tensors.get<&Tensor::shape>(edge.tensor))));
+        }
+        if (factors.size() >= 2) {
+            const auto& a = factors[factors.size() - 2];
+            const auto& b = factors.back();
+            if (a.size() == b.size() && (a.size() == 2 || a.size() == 3)) {
+                const GemmShape shape{.batch = a.size() == 3 ? a.front() : 1,
+                                      .m = a[a.size() - 2],
+                                      .n = b.back(),
+                                      .k = a.back()};
+                if (2 * shape.batch * shape.m * shape.n * shape.k == flop) return shape;
+            }
+        }
+        has_shapes_ = false;
+        const int64_t written = std::max<int64_t>(trace_.ops.get<&Op::elements_written>(op), 1);
+        return {.k = std::max<int64_t>(flop / (2 * written), 1)};
+    }
+
+    /// A copy between equal types is there for the layout; one between types is a cast.
+    bool changes_layout(Id<Op> op) const {
+        std::optional<DType> from;
+        std::optional<DType> to;
+        for (const Edge& edge : edges(op)) {
+            (edge.access == Access::kRead ? from : to) = dtype(edge);
+        }
+        return from && to && *from == *to;
+    }
+
+    const Trace& trace_;
+    OpWorkDefaults defaults_;
+    std::vector<std::vector<Edge>> edges_;  // by op
+    bool has_shapes_ = true;
+};
+
+KernelKind contraction_of(std::string_view name) {
+    const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+    if (has("efficient_attention")) return KernelKind::kEfficientAttention;
+    if (has("attention")) return KernelKind::kFlashAttention;
+    return has("bmm") ? KernelKind::kBatchedGemm : KernelKind::kGemm;
+}
+
+}  // namespace
+
+KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
+    const auto has = [&](std::string_view part) { return op_name.find(part) != op_name.npos; };
+    switch (op_class) {
+        case OpClass::kContraction:
+            return contraction_of(op_name);
+        case OpClass::kNormalization:
+            if (has("softmax")) return KernelKind::kSoftmax;
+            return has("residual") ? KernelKind::kFusedNorm : KernelKind::kLayerNorm;
+        case OpClass::kElementWise:
+            if (op_name == "aten::sum") return KernelKind::kColumnReduction;
+            if (has("tempo::gelu_backward")) return KernelKind::kGeluBackward;
+            return op_name.ends_with("copy_") ? KernelKind::kTransposingCopy
+                                              : KernelKind::kElementWise;
+        case OpClass::kOther:
+            return KernelKind::kGather;
+    }
+    return KernelKind::kElementWise;
+}
+
+OpWorkDefaults defaults_of(const models::Workload& workload) {
+    return {.type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
+            .word_bytes = models::weight_bytes(workload.precision),
+            .kernels = workload.recipe.kernels};
+}
+
+StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
+    StepOps result;
+    WorkReader reader(trace, defaults);
+    const auto phases = trace.ops.column<&Op::phase>();
+    const auto parents = trace.ops.column<&Op::parent>();
+    std::vector<bool> is_inside(trace.ops.size(), false);  // an op that is counted
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+        const Id<Op> op(i);
+        const bool has_cost = reader.has_cost(op);
+        const bool parent_inside = parents[i].valid() && is_inside[parents[i].index()];
+        is_inside[i] = has_cost || parent_inside;
+        if (!has_cost || parent_inside || !phases[i].valid()) continue;
+        const PhaseKind kind = trace.phases.get<&Phase::kind>(phases[i]);
+        if (trace.phases.get<&Phase::step>(phases[i]) != step || kind == PhaseKind::kOptimizer) {
+            continue;
+        }
+        const OpWork work{op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)};
+        if (defaults.kernels == models::Kernels::kPublished) {
+            append_published(trace.text(trace.ops.get<&Op::name>(op)), work,
+                             reader.published_op(op), result.ops);
+        } else {
+            result.ops.push_back(work);
+        }
+    }
+    result.has_shapes = reader.has_shapes();
+    return result;
+}
+
+int64_t bytes_of(DType dtype) {
+    switch (dtype) {
+        case DType::kFloat64:
+        case DType::kInt64:
+            return 8;
+        case DType::kFloat32:
+        case DType::kInt32:
+            return 4;
+        case DType::kFloat16:
+        case DType::kBFloat16:
+        case DType::kInt16:
+            return 2;
+        case DType::kBool:
+        case DType::kUInt8:
+        case DType::kInt8:
+            return 1;
+        case DType::kOther:
+            return 4;
+    }
+    return 4;
+}
+
+}  // namespace profiler

@@ -1,0 +1,122 @@
+#include "profiler/planner/step/step_time.h"
+
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+namespace {
+
+/// max(bytes moved, launches), each GPU its share of the parameters under ZeRO.
+double optimizer_ns(const StepWork& step, const TimeModel& model) {
+    const auto row = find_optimizer(*model.calibration, model.optimizer, model.optimizer_state);
+    if (!row) return 0;
+    double bytes_per_parameter = (*row)->bytes_per_parameter;
+    if (model.setup->clips_gradients) {
+        bytes_per_parameter += model.calibration->clipping_bytes_per_parameter.value;
+    }
+    const Parameters& p = step.parameters;
+    double bytes = bytes_per_parameter * static_cast<double>(p.num_elements);
+    // Written with zeros; read and written once more when the new ones are added.
+    if (model.setup->gradients == Gradients::kZeroed) {
+        bytes += 3 * static_cast<double>(p.size_bytes);
+    }
+    const double launches = (*row)->launches_per_tensor * static_cast<double>(p.num_tensors) *
+                            model.setup->host_backward_ns.value;
+    const double share =
+        model.parallel.zero_stage >= 1 ? 1 / static_cast<double>(model.parallel.num_gpus) : 1;
+    return share * std::max(bytes / model.kernels.bytes_per_s() * kNsPerS, launches);
+}
+
+double exposed_all_reduce_ns(const StepWork& step, const TimeModel& model, double backward_ns) {
+    if (model.parallel.num_gpus == 1) return 0;
+    const double bytes = communicated_bytes(model.parallel, step.parameters.size_bytes);
+    const double all_reduce_ns = bytes / model.bus_bytes_per_s * kNsPerS;
+    const Calibration& c = *model.calibration;
+    return std::max(0.0, all_reduce_ns - c.all_reduce_overlap.value * backward_ns) +
+           c.all_reduce_exposed_share.value * all_reduce_ns;
+}
+
+}  // namespace
+
+models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironment& setup,
+                                          const Calibration& calibration,
+                                          const models::Workload& workload,
+                                          const DataParallel& parallel, double bus_bytes_per_s) {
+    TimeModel model{.setup = &setup,
+                    .calibration = &calibration,
+                    .kernels = KernelModel(gpu, setup, calibration),
+                    .optimizer = optimizer_of(setup, workload),
+                    .optimizer_state = optimizer_state_of(workload.precision),
+                    .parallel = parallel,
+                    .bus_bytes_per_s = bus_bytes_per_s};
+    const auto row = find_optimizer(calibration, model.optimizer, model.optimizer_state);
+    if (!row) return tl::unexpected(row.error());
+    return model;
+}
+
+int64_t whole_ns(double ns) {
+    constexpr double kMost = 0x1p62;
+    return static_cast<int64_t>(std::llround(std::min(ns, kMost)));
+}
+
+StepTime time_of(const StepWork& step, const TimeModel& model) {
+    StepTime time;
+    for (const StepOp& op : step.ops) {
+        const auto count = static_cast<double>(op.count);
+        const double kernels_ns = count * model.kernels.time_ns(op.work);
+        const bool is_backward = op.phase == PhaseKind::kBackward;
+        PhaseTime& phase = is_backward ? time.backward : time.forward;
+        phase.kernels_ns += kernels_ns;
+        phase.host_ns +=
+            count *
+            (is_backward ? model.setup->host_backward_ns : model.setup->host_forward_ns).value;
+        time.by_class_ns[static_cast<std::size_t>(op.op_class)] += kernels_ns;
+    }
+    time.optimizer_ns = optimizer_ns(step, model);
+    time.all_reduce_ns = exposed_all_reduce_ns(step, model, time.backward.total_ns());
+    return time;
+}
+
+std::string optimizer_of(const SoftwareEnvironment& setup, const models::Workload& workload) {
+    const models::Optimizer chosen = workload.recipe.optimizer;
+    const std::string ours(models::kOptimizerNames[static_cast<std::size_t>(chosen)]);
+    if (chosen == models::Optimizer::kSgd) return ours;
+    const OptimizerState state = optimizer_state_of(workload.precision);
+    const std::string& special = state == OptimizerState::kMaster ? setup.optimizer_master
+                                 : state == OptimizerState::kHalf ? setup.optimizer_half
+                                                                  : setup.optimizer;
+    const std::string& name = special.empty() ? setup.optimizer : special;
+    return name == "recipe" ? ours : name;
+}
+
+models::Workload traced_workload(models::Workload workload, const SoftwareEnvironment& setup,
+                                 const Calibration& calibration) {
+    const auto row = find_optimizer(calibration, optimizer_of(setup, workload),
+                                    optimizer_state_of(workload.precision));
+    if (row) workload.recipe.optimizer = (*row)->allocates_as;
+    return workload;
+}
+
+models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,
+                                                   const std::string& implementation,
+                                                   OptimizerState state) {
+    const auto& rows = calibration.optimizers;
+    const auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const OptimizerRow& r) {
+        return r.implementation == implementation && r.state == state;
+    });
+    if (row != rows.rend()) return &*row;
+    return models::fail(
+        "The calibration has no row for the optimizer '{}' with {} state: add one to "
+        "calibration.json.",
+        implementation, kOptimizerStateNames[static_cast<std::size_t>(state)]);
+}
+
+const LinkRow* find_link(const Calibration& calibration, std::string_view gpu) {
+    const LinkRow* own = last_row_about(calibration.links, gpu,
+                                        [](const LinkRow& row) { return !row.gpus.empty(); });
+    return own != nullptr ? own : last_row_about(calibration.links, gpu);
+}
+
+}  // namespace profiler

@@ -1,0 +1,230 @@
+#include "profiler/planner/data/planner_data.h"
+
+#include "tests/profiler/trace/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+using namespace profiler;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kIds[] = {"gtx1080ti", "rtx2080ti", "rtx3090",    "rtx3090ti", "rtx4090",
+                                "rtx5090",   "t4",        "v100-16gb",  "v100-32gb", "a10",
+                                "a40",       "a6000",     "l4",         "l40s",      "h100-pcie",
+                                "a100-40gb", "a100-80gb", "h100-sxm",   "h200",      "b200",
+                                "mi250x",    "mi300x",    "jetson-orin"};
+
+const Gpu& gpu(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
+
+/// A GPU that is right; `from` is replaced by `to`.
+std::string gpu_file(const std::string& from = "", const std::string& to = "") {
+    std::string text = R"({"sources": {"sheet": "data sheet"}, "gpus": [{
+        "id": "mine", "name": "My card", "tier": "geforce", "compute_capability": "8.9",
+        "memory_gib": {"value": 16, "source": "sheet"},
+        "usable_memory_gib": {"value": 15.6, "source": "sheet"},
+        "bandwidth_gb_per_s": {"value": 500, "source": "sheet"},
+        "fp32_tflops": {"value": 40, "source": "sheet"},
+        "sm_count": {"value": 66, "source": "sheet"},
+        "l2_mib": {"value": 48, "source": "sheet"}}]})";
+    if (!from.empty()) text.replace(text.find(from), from.size(), to);
+    return text;
+}
+
+std::string error_of(const std::string& text) {
+    const auto gpus = parse_gpus(text, "gpus.json");
+    return gpus ? "no error" : gpus.error().message;
+}
+
+TEST(GpuCatalogue, HoldsTheCardsThatAreDocumented) {
+    for (const char* id : kIds) EXPECT_TRUE(find_gpu(built_in_planner_data().gpus, id)) << id;
+    EXPECT_EQ(built_in_planner_data().gpus.size(), std::size(kIds));
+}
+
+TEST(GpuCatalogue, EveryFigureHasASource) {
+    for (const Gpu& gpu : built_in_planner_data().gpus) {
+        for (const Figure* figure : {&gpu.memory_bytes, &gpu.usable_memory_bytes,
+                                     &gpu.bandwidth_bytes_per_s, &gpu.sm_count, &gpu.l2_bytes}) {
+            EXPECT_GT(figure->value, 0) << gpu.id;
+            EXPECT_GT(figure->source.size(), 10U) << gpu.id;
+        }
+        for (const auto& peak : gpu.peak_flop_per_s) {
+            if (!peak) continue;
+            EXPECT_GT(peak->source.size(), 10U) << gpu.id;
+        }
+    }
+}
+
+TEST(GpuCatalogue, HasFiguresInBaseUnits) {
+    EXPECT_EQ(gpu("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
+    EXPECT_EQ(gpu("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
+    EXPECT_EQ(gpu("v100-32gb").usable_memory_bytes.value, 31.75 * 0x1p30);
+    EXPECT_EQ(gpu("h100-sxm").compute_capability, (ComputeCapability{9, 0}));
+    EXPECT_FALSE(gpu("v100-16gb").peak(MatmulType::kTf32));
+    EXPECT_FALSE(gpu("mi300x").no_kernel_model.empty());
+    EXPECT_FALSE(gpu("mi300x").compute_capability);
+}
+
+TEST(GpuCatalogue, ListsNearNames) {
+    const auto missing = find_gpu(built_in_planner_data().gpus, "rtx3080ti");
+    ASSERT_FALSE(missing);
+    EXPECT_THAT(missing.error().message, HasSubstr("rtx3090ti"));
+}
+
+TEST(GpuFile, TakesACardOfTheUsers) {
+    const auto gpus = parse_gpus(gpu_file(), "gpus.json");
+    ASSERT_TRUE(gpus) << gpus.error().message;
+    EXPECT_EQ(gpus->front().id, "mine");
+    EXPECT_EQ(gpus->front().memory_bytes.source, "data sheet");
+}
+
+TEST(GpuFile, NamesThePlaceOfEveryMistake) {
+    EXPECT_THAT(error_of(gpu_file(R"("sm_count")", R"("sms")")),
+                HasSubstr("gpus.json, mine: the field 'sm_count' is missing."));
+    EXPECT_THAT(error_of(gpu_file(R"("tier")", R"("colour": 1, "tier")")),
+                HasSubstr("'colour' is not known"));
+    EXPECT_THAT(error_of(gpu_file(R"("value": 16)", R"("value": "16")")),
+                AllOf(HasSubstr("mine, memory_gib"), HasSubstr("'value' must be a number")));
+    EXPECT_THAT(error_of(gpu_file(R"("value": 16, "source": "sheet")", R"("value": 16)")),
+                HasSubstr("'source' is missing"));
+    EXPECT_THAT(error_of(gpu_file(R"("source": "sheet")", R"("source": "web")")),
+                HasSubstr("'web' is not in the file's 'sources'"));
+    EXPECT_THAT(error_of(gpu_file("geforce", "cheap")), HasSubstr("one of geforce"));
+    EXPECT_THAT(error_of(gpu_file("8.9", "new")), HasSubstr("such as \"8.6\""));
+    EXPECT_THAT(error_of(gpu_file("15.6", "17")), HasSubstr("is over 'memory_gib'"));
+    EXPECT_THAT(error_of(gpu_file("\"mine\"", "\"My Card\"")), HasSubstr("lower case"));
+    EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 0")), HasSubstr("above 0"));
+    EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 1e-9")), HasSubstr("from 0.01 to"));
+    EXPECT_THAT(error_of(gpu_file("\"value\": 40", "\"value\": 1e-300")),
+                HasSubstr("from 0.01 to"));
+    EXPECT_THAT(error_of(gpu_file("\"value\": 66", "\"value\": 0.5")), HasSubstr("from 1 to"));
+    EXPECT_THAT(error_of(gpu_file("\"value\": 48", "\"value\": 1e12")), HasSubstr("to 1000000"));
+    EXPECT_THAT(error_of(gpu_file("\"fp32_tflops\"", "\"fp16_tflops\"")),
+                HasSubstr("'fp32_tflops' is missing"));
+    EXPECT_THAT(error_of("[1, 2"), HasSubstr("not a JSON object"));
+    EXPECT_THAT(error_of("{}"), HasSubstr("'sources' is missing"));
+    EXPECT_THAT(error_of(R"({"sources": {}})"), HasSubstr("'gpus' is missing"));
+    EXPECT_THAT(error_of(R"({"sources": {}, "gpus": [7]})"), HasSubstr("an object"));
+}
+
+TEST(GpuFile, RefusesACardTwice) {
+    std::string text = gpu_file();
+    const std::size_t begin = text.find("[{") + 1;
+    const std::string gpu = text.substr(begin, text.rfind(']') - begin);
+    text.insert(begin, gpu + ",");
+    EXPECT_THAT(error_of(text), HasSubstr("there twice"));
+}
+
+TEST(PlannerData, AddsAndReplacesWhatTheUserGives) {
+    const tests::TemporaryFolder folder;
+    std::ofstream(folder.path() / "gpus.json") << gpu_file();
+    std::ofstream(folder.path() / "calibration.json")
+        << R"({"sources": {"me": "measured here"}, "efficiencies": [
+               {"kernel": "softmax", "gpus": ["mine"], "efficiency": 0.8, "source": "me"}]})";
+    const auto data = load_planner_data(folder.path());
+    ASSERT_TRUE(data) << data.error().message;
+    EXPECT_TRUE(find_gpu(data->gpus, "mine"));
+    EXPECT_TRUE(find_gpu(data->gpus, "t4"));
+    EXPECT_EQ(data->calibration.efficiencies.back().efficiency.source, "measured here");
+    std::filesystem::remove(folder.path() / "calibration.json");  // nothing is "mine" any more
+    std::ofstream(folder.path() / "gpus.json") << gpu_file("\"mine\"", "\"t4\"");
+    const auto replaced = load_planner_data(folder.path());
+    ASSERT_TRUE(replaced);
+    EXPECT_EQ(replaced->gpus.size(), std::size(kIds));
+    EXPECT_EQ((*find_gpu(replaced->gpus, "t4"))->name, "My GPU");
+}
+
+TEST(PlannerData, NamesTheUsersFileThatIsWrong) {
+    const tests::TemporaryFolder folder;
+    std::ofstream(folder.path() / "calibration.json") << R"({"sources": {}, "launches": 3})";
+    const auto data = load_planner_data(folder.path());
+    ASSERT_FALSE(data);
+    EXPECT_THAT(data.error().message,
+                AllOf(HasSubstr("calibration.json"), HasSubstr("'launches' is not known")));
+}
+
+TEST(PlannerData, RefusesWhatIsNoFile) {
+    const tests::TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "gpus.json";
+    const auto problem = [&] {
+        const auto data = load_planner_data(folder.path());
+        std::filesystem::remove(file);
+        return data ? "no error" : data.error().message;
+    };
+    std::filesystem::create_directory(file);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    std::filesystem::create_symlink(folder.path() / "gone.json", file);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_EQ(problem(), "no error");
+}
+
+TEST(PlannerData, RefusesNamesThatNothingExplains) {
+    const tests::TemporaryFolder folder;
+    const auto problem = [&](const std::string& from, const std::string& to) {
+        std::string text = R"({"sources": {"me": "measured here"}, "setups": [{
+            "id": "mine", "name": "Mine", "torch": "2.11.0", "cuda": "13.0",
+            "min_compute_capability": "7.5", "older_cards": "tempo-2022",
+            "context": [{"mib": 500, "source": "me"}, {"gpus": ["t4"], "mib": 1, "source": "me"}],
+            "kernel_set": "torch", "gradients": "none", "optimizer": "recipe",
+            "clips_gradients": false, "gpus": 1, "ddp_buckets": "copy",
+            "nccl_mib": {"value": 1, "source": "me"},
+            "host_forward_ns": {"value": 1, "source": "me"},
+            "host_backward_ns": {"value": 1, "source": "me"},
+            "matmul_scale": {"value": 1, "source": "me"}}]})";
+        text.replace(text.find(from), from.size(), to);
+        std::ofstream(folder.path() / "setups.json") << text;
+        const auto data = load_planner_data(folder.path());
+        return data ? "no error" : data.error().message;
+    };
+    EXPECT_EQ(problem("Mine", "Mine"), "no error");
+    EXPECT_THAT(
+        problem("\"recipe\"", "\"adamv\""),
+        AllOf(HasSubstr("setups.json, mine: 'adamv' is not an optimizer"), HasSubstr("adamw")));
+    EXPECT_THAT(problem("\"torch\",", "\"torch-2\","), HasSubstr("not a kernel set"));
+    EXPECT_THAT(problem("tempo-2022", "tempo-2021"), HasSubstr("did you mean tempo-2022"));
+    EXPECT_THAT(problem("\"t4\"", "\"t5\""), HasSubstr("'t5' is not a known GPU"));
+    std::filesystem::remove(folder.path() / "setups.json");
+    std::ofstream(folder.path() / "calibration.json")
+        << R"({"sources": {"me": "measured here"}, "bandwidth": [
+               {"gpus": ["myne"], "gb_per_s": 800, "source": "me"}]})";
+    EXPECT_THAT(load_planner_data(folder.path()).error().message,
+                HasSubstr("calibration.json, bandwidth: 'myne' is not a known GPU"));
+}
+
+TEST(PlannerData, WithoutAFolderIsWhatTheProgramBrings) {
+    EXPECT_EQ(load_planner_data({})->gpus.size(), std::size(kIds));
+}
+
+const SoftwareEnvironment& setup_named(std::string_view id) {
+    return **find_setup(built_in_planner_data().setups, id);
+}
+
+TEST(Setups, HoldTodaysAndThePublishedOnes) {
+    for (const char* id : {"torch-2.11", "tempo-2022", "nvidia-2022", "mli-2023", "mli-2023-fused",
+                           "deepspeed-2020", "substation-2020"}) {
+        ASSERT_TRUE(find_setup(built_in_planner_data().setups, id)) << id;
+        EXPECT_GT(setup_named(id).host_forward_ns.value, 0);
+    }
+    const auto& tempo = setup_named("tempo-2022");
+    EXPECT_NE(tempo.context_bytes("rtx2080ti").value, tempo.context_bytes("v100-16gb").value);
+}
+
+TEST(Setups, OlderCardsTakeTheSetupThatRanOnThem) {
+    const auto id_for = [](const char* gpu) {
+        const auto& data = built_in_planner_data();
+        return setup_for(data.setups, setup_named("torch-2.11"), gpu(gpu)).value()->id;
+    };
+    EXPECT_EQ(id_for("a100-80gb"), "torch-2.11");
+    EXPECT_EQ(id_for("t4"), "torch-2.11");
+    EXPECT_EQ(id_for("v100-16gb"), "tempo-2022");
+}
+
+}  // namespace

@@ -1,0 +1,275 @@
+#include "profiler/planner/search/auto_plan.h"
+
+#include "profiler/planner/plan_row.h"
+#include "tests/profiler/planner/toy_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace {
+
+using namespace profiler;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+const PlannerData& data() { return built_in_planner_data(); }
+const profiler::SoftwareEnvironment& setup() { return **find_setup(data().setups, "torch-2.11"); }
+
+/// Six layers, wide enough that kernels and not the host take the time.
+models::Workload workload(const std::string& recipe = "original") {
+    models::Workload w = tests::toy_workload();
+    w.model.num_layers = 6;
+    w.model.hidden_size = 512;
+    w.model.intermediate_size = 2048;
+    w.seq_len = 512;
+    return models::with_recipe(w, recipe).value();
+}
+
+/// A GPU with so much for tensors.
+Gpu gpu(int64_t bytes) {
+    Gpu gpu = **find_gpu(data().gpus, "a100-80gb");
+    gpu.id = "small";
+    gpu.usable_memory_bytes.value =
+        static_cast<double>(bytes) + setup().context_bytes("small").value;
+    return gpu;
+}
+
+AutoRequest request_for(const Gpu& gpu, std::optional<int64_t> batch_size = {}) {
+    return {.plan = {.workloads = {workload()},
+                     .gpus = {&gpu},
+                     .setup = &setup(),
+                     .batch_size = batch_size},
+            .candidates = {}};
+}
+
+AutoRow search(const AutoRequest& request) {
+    return make_auto_plan(request, data(), tests::toy_source()).rows.at(0);
+}
+
+/// What `plan` says of a recipe at a batch.
+PlanRow planned(const AutoRequest& request, const std::string& recipe, int64_t batch_size) {
+    PlanRequest one = request.plan;
+    one.workloads = {workload(recipe)};
+    one.batch_size = batch_size;
+    return make_plan(one, data(), tests::toy_source()).rows.at(0);
+}
+
+const FrontierPoint& chosen(const AutoRow& row) {
+    const auto point = std::find_if(row.frontier.begin(), row.frontier.end(),
+                                    [](const FrontierPoint& one) { return one.is_chosen; });
+    EXPECT_NE(point, row.frontier.end());
+    return *point;
+}
+
+constexpr int64_t kMiB = 1 << 20;
+
+TEST(AutoPlan, ReportsThePeakThatTheSimulatorGivesTheRecipe) {
+    const Gpu gpu = gpu(480 * kMiB);
+    const AutoRequest request = request_for(gpu, 8);
+    const AutoRow row = search(request);
+    ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+    const PlanRow same = planned(request, row.row.workload.recipe_name, 8);
+    ASSERT_EQ(same.status, PlanStatus::kOk) << same.reason;
+    const StepMemory& peaks = row.row.memory->contents.peaks;
+    EXPECT_EQ(peaks.peak_allocated_bytes, same.memory->contents.peaks.peak_allocated_bytes);
+    EXPECT_EQ(peaks.peak_reserved_bytes, same.memory->contents.peaks.peak_reserved_bytes);
+    EXPECT_LE(peaks.peak_reserved_bytes, 480 * kMiB);
+    EXPECT_EQ(chosen(row).peak_allocated_bytes, peaks.peak_allocated_bytes);
+    EXPECT_EQ(chosen(row).step_time_ns, whole_ns(row.row.time->total_ns()));
+}
+
+TEST(AutoPlan, FrontierOfABatchRisesInPeakAndFallsInTime) {
+    const Gpu gpu = gpu(480 * kMiB);
+    const AutoRow row = search(request_for(gpu, 8));
+    ASSERT_GT(row.frontier.size(), 3U);
+    for (std::size_t i = 1; i < row.frontier.size(); ++i) {
+        EXPECT_GT(row.frontier[i].peak_allocated_bytes, row.frontier[i - 1].peak_allocated_bytes);
+        EXPECT_LT(row.frontier[i].step_time_ns, row.frontier[i - 1].step_time_ns);
+    }
+}
+
+TEST(AutoPlan, EstimatesOfTheFrontierAreNearWhatTheSimulatorSays) {
+    const Gpu gpu = gpu(480 * kMiB);
+    const AutoRequest request = request_for(gpu, 8);
+    for (const FrontierPoint& point : search(request).frontier) {
+        const PlanRow row = planned(request, point.recipe, 8);
+        if (row.status != PlanStatus::kOk) continue;  // above the GPU's memory
+        const auto peak = row.memory->contents.peaks.peak_allocated_bytes;
+        EXPECT_NEAR(static_cast<double>(point.peak_allocated_bytes) / static_cast<double>(peak), 1,
+                    0.02)
+            << point.recipe;
+        EXPECT_NEAR(static_cast<double>(point.step_time_ns) / row.time->total_ns(), 1, 0.01);
+    }
+}
+
+/// Every mix of three recipes over three layers, each planned by itself.
+TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
+    const std::vector<std::string> names{"original", "tempo-gelu", "checkpoint"};
+    // With passes of its own the in-place GELU is between the two others in memory and in time.
+    const MetaTraceSource source = tests::toy_source({.in_place_passes = 3});
+    std::set<std::string> chosen_recipes;
+    for (int64_t size_mib = 160; size_mib < 400; size_mib += 15) {
+        const Gpu gpu = gpu(size_mib * kMiB);
+        AutoRequest request = request_for(gpu, 8);
+        request.plan.workloads[0].model.num_layers = 3;
+        for (const std::string& name : names) {
+            request.candidates.push_back(models::parse_recipe(name).value());
+        }
+        double fastest_ns = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < 27; ++i) {
+            const std::string text =
+                "original+" + names[i % 3] + "@0+" + names[i / 3 % 3] + "@1+" + names[i / 9] + "@2";
+            PlanRequest one = request.plan;
+            one.workloads = {models::with_recipe(one.workloads[0], text).value()};
+            const PlanRow row = make_plan(one, data(), source).rows.at(0);
+            if (row.status == PlanStatus::kOk) {
+                fastest_ns = std::min(fastest_ns, row.time->total_ns());
+            }
+        }
+        const AutoRow row = make_auto_plan(request, data(), source).rows.at(0);
+        ASSERT_EQ(row.row.status == PlanStatus::kOk, std::isfinite(fastest_ns)) << size_mib;
+        if (row.row.status != PlanStatus::kOk) continue;
+        chosen_recipes.insert(row.row.workload.recipe_name);
+        EXPECT_NEAR(row.row.time->total_ns() / fastest_ns, 1, 1e-6) << size_mib << " MiB";
+    }
+    EXPECT_GE(chosen_recipes.size(), 3U);  // the sizes do tell mixes apart
+}
+
+TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
+    const Gpu gpu = gpu(480 * kMiB);
+    const AutoRequest request = request_for(gpu);
+    const AutoRow row = search(request);
+    ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+    for (const char* recipe : {"original", "tempo", "checkpoint", "tempo-gelu"}) {
+        PlanRequest one = request.plan;
+        one.workloads = {workload(recipe)};
+        const PlanRow uniform = make_plan(one, data(), tests::toy_source()).rows.at(0);
+        EXPECT_GE(row.row.sequences_per_s, uniform.best_sequences_per_s * (1 - 1e-9)) << recipe;
+    }
+    EXPECT_EQ(chosen(row).batch_size, row.row.batch_size);
+    for (std::size_t i = 1; i < row.frontier.size(); ++i) {
+        EXPECT_GT(row.frontier[i].batch_size, row.frontier[i - 1].batch_size);
+        EXPECT_LT(row.frontier[i].sequences_per_s, row.frontier[i - 1].sequences_per_s);
+    }
+}
+
+TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
+    const Gpu gpu = gpu(int64_t{1} << 36);
+    AutoRequest request = request_for(gpu, 2);
+    for (const char* name : {"original", "checkpoint"}) {
+        request.candidates.push_back(models::parse_recipe(name).value());
+    }
+    const AutoRow row = search(request);
+    EXPECT_EQ(row.row.workload.recipe_name, "original");
+    EXPECT_THAT(row.sentence, HasSubstr("original is the fastest recipe that fits"));
+    EXPECT_THAT(row.why, HasSubstr("No recipe is faster"));
+}
+
+/// Where batches are large, rounding makes the search's own estimate end a little beyond the GPU.
+TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
+    for (int64_t size_mib = 400; size_mib <= 25600; size_mib *= 2) {
+        const Gpu gpu = gpu(size_mib * kMiB);
+        AutoRequest request = request_for(gpu);
+        request.candidates.push_back(models::parse_recipe("original").value());
+        const AutoRow row = search(request);
+        ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+        PlanRequest one = request.plan;
+        one.workloads = {workload("original")};
+        const PlanRow plain = make_plan(one, data(), tests::toy_source()).rows.at(0);
+        EXPECT_GE(row.row.sequences_per_s, plain.best_sequences_per_s * 0.98) << size_mib;
+        EXPECT_FALSE(row.frontier.empty()) << size_mib;
+        for (const FrontierPoint& point : row.frontier) {
+            EXPECT_LE(point.batch_size, *plain.max_batch_size) << size_mib;
+        }
+    }
+}
+
+/// As Tempo's release on a V100 in 16 bits: it reaches a larger batch, and is slower there.
+TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
+    const Gpu gpu = gpu(700 * kMiB);
+    AutoRequest request = request_for(gpu);
+    for (const char* name : {"original", "tempo-gelu"}) {
+        request.candidates.push_back(models::parse_recipe(name).value());
+    }
+    const MetaTraceSource slow = tests::toy_source({.in_place_passes = 20});
+    PlanRequest uniform = request.plan;
+    uniform.workloads.push_back(workload("tempo-gelu"));
+    const Plan plan = make_plan(uniform, data(), slow);
+    ASSERT_GT(*plan.rows[1].max_batch_size, *plan.rows[0].max_batch_size);
+    ASSERT_LT(plan.rows[1].best_sequences_per_s, plan.rows[0].best_sequences_per_s);
+    const AutoRow row = make_auto_plan(request, data(), slow).rows.at(0);
+    EXPECT_EQ(row.row.workload.recipe_name, "original");
+    EXPECT_NEAR(row.row.sequences_per_s, plan.rows[0].best_sequences_per_s, 1e-6);
+    // And it does where it pays.
+    EXPECT_NE(search(request).row.workload.recipe_name, "original");
+}
+
+TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
+    const Gpu gpu = gpu(420 * kMiB);
+    const AutoRow row = search(request_for(gpu, 8));
+    ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+    EXPECT_THAT(row.sentence, testing::MatchesRegex(".*heckpointing in .*layers? .*"));
+    EXPECT_THAT(row.sentence, HasSubstr("batch 8 for "));
+    EXPECT_THAT(row.sentence, HasSubstr("% more time a step than original, which ends at batch "));
+    EXPECT_THAT(row.why, HasSubstr("more than there is."));
+}
+
+TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
+    const Gpu gpu = gpu(330 * kMiB);
+    AutoRequest request = request_for(gpu, 1);
+    request.plan.workloads[0].seq_len = 2048;
+    const AutoRow row = search(request);
+    ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+    EXPECT_THAT(row.sentence, HasSubstr("original, which does not fit at batch 1: it needs "));
+    EXPECT_THAT(row.sentence, HasSubstr("MiB more than there is"));
+}
+
+TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
+    const Gpu gpu = gpu(60 * kMiB);
+    for (const std::optional<int64_t> batch_size : {std::optional<int64_t>(1), {}}) {
+        const AutoRow row = search(request_for(gpu, batch_size));
+        EXPECT_EQ(row.row.status, PlanStatus::kDoesNotFit);
+        EXPECT_THAT(row.row.reason, HasSubstr("Batch 1 needs "));
+        EXPECT_THAT(row.row.reason, HasSubstr("more than small has"));
+        EXPECT_THAT(row.row.reason, HasSubstr("the recipe that takes least"));
+    }
+}
+
+TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
+    for (const int64_t mib : {300, 480, 700}) {
+        const Gpu gpu = gpu(mib * kMiB);
+        const PlanRow row = search(request_for(gpu)).row;
+        ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
+        EXPECT_GE(row.sequences_per_s, 0.999 * row.best_sequences_per_s) << mib;
+    }
+}
+
+TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
+    const Gpu gpu = gpu(480 * kMiB);
+    AutoRequest request = request_for(gpu, 4);
+    request.candidates = {models::Recipe()};
+    const AutoRow row = search(request);
+    EXPECT_EQ(row.sentence, "original alone was looked at; it fits at batch 4.");
+    EXPECT_THAT(row.why, HasSubstr("no other recipe"));
+}
+
+TEST(AutoPlan, RefusesCardsWithoutTimes) {
+    const AutoRow row = search(request_for(**find_gpu(data().gpus, "mi300x"), 1));
+    EXPECT_EQ(row.row.status, PlanStatus::kNotSupported);
+    EXPECT_THAT(row.row.reason, HasSubstr("weighs memory against time"));
+}
+
+TEST(AutoPlan, SaysWhenACardRunsNoneOfTheRecipes) {
+    const Gpu gpu = gpu(480 * kMiB);
+    AutoRequest request = request_for(gpu, 1);
+    request.candidates = {models::parse_recipe("flash").value()};  // not in fp32
+    EXPECT_THAT(search(request).row.reason, HasSubstr("runs none of the recipes"));
+}
+
+}  // namespace

@@ -1,0 +1,26 @@
+#include "profiler/planner/search/recipe_words.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+std::string words(std::string_view chosen, std::string_view reference = "original") {
+    const models::Workload large{.model = models::find_model("bert-large").value()};
+    return profiler::describe_techniques(models::with_recipe(large, chosen).value(),
+                                         models::with_recipe(large, reference).value())
+        .text;
+}
+
+TEST(DescribeTechniques, NamesWhatDiffersAndWhere) {
+    EXPECT_EQ(words("tempo-dropout@0-11"), "dropout recomputation in layers 0-11");
+    EXPECT_EQ(words("checkpoint@0-3+checkpoint@9+checkpoint@20-21"),
+              "checkpointing in layers 0-3, 9 and 20-21");
+    EXPECT_EQ(words("tempo"),
+              "dropout recomputation, in-place GELU and in-place LayerNorm in all layers");
+    EXPECT_EQ(words("masks=philox+checkpoint,masks=philox@3"),
+              "regenerated masks in all layers; checkpointing in layer 3");
+    EXPECT_EQ(words("original", "tempo-gelu"), "GELU as in the original in all layers");
+    EXPECT_EQ(words("tempo", "tempo"), "nothing");
+}
+
+}  // namespace
