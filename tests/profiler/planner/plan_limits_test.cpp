@@ -21,7 +21,7 @@ using testing::Not;
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});
     EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
-    Gpu gpu = *gpu("b200");
+    Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
@@ -75,7 +75,7 @@ TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
 
 TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     const auto why = [](models::Attention attention, std::string_view gpu) {
-        return why_not_comparable(attention, *gpu(gpu), data().calibration);
+        return why_not_comparable(attention, *gpu_named(gpu), data().calibration);
     };
     using models::Attention;
     EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
@@ -90,7 +90,7 @@ TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     // Nor does a search choose them unasked.
     models::Workload own = with_recipe("original");
     own.precision = models::Precision::kFp16;
-    for (const auto& recipe : recipes_of_a_layer(own, *gpu("h100-sxm"), data().calibration)) {
+    for (const auto& recipe : recipes_of_a_layer(own, *gpu_named("h100-sxm"), data().calibration)) {
         EXPECT_NE(recipe.attention, Attention::kCudnn);
         EXPECT_NE(recipe.attention, Attention::kEfficient);
     }
