@@ -103,7 +103,7 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
 
 
 def complete(fields: dict) -> dict:
-    """A request frame with defaults for the fields that are not given."""
+    """Makes a request frame with every field that the worker reads."""
     return {
         "protocol": PROTOCOL,
         "id": 1,
