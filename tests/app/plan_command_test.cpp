@@ -87,7 +87,7 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
     expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than the budget has");
     expect_failure({"--budget", "300MiB", "--gpu", "t4"}, 1,
                    "less than what CUDA takes before the first tensor: a context of 500 MiB");
-    // The traces do not have this sequence length.
+    // Another length was not traced.
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }
 

@@ -42,7 +42,7 @@ def line_problems(path: str, text: str) -> list[str]:
         if suffix in TEXT_SUFFIXES and UNFINISHED.search(line):
             report("the line has a mark of unfinished work; finish it or open an issue")
         if MACHINE_PATH.search(line):
-            report("the line has a path that exists on one machine only")
+            report("a path of one machine")
         if path.startswith(SET_UP_FILES) and URL.search(line):
             report("the line has a URL; set-up files must refer to packages by name")
     return problems
