@@ -78,8 +78,8 @@ class Check:
         )
 
     def run(self, command: list, text: str = "", most_s: float = float("inf"), **environment):
-        """A program with the bundle's libraries, in the time that is left, ended or not as it
-        should."""
+        """Runs a program with the bundle's libraries in the time that is left. A failed program is
+        returned too, without an exception."""
         return subprocess.run(
             command,
             input=text,
