@@ -12,7 +12,9 @@ INTRO = """# Validation
 This page compares the predictions of `temposcope` with figures that others have published for the
 same training steps. Each row shows the published value, the predicted value and the error, which is
 predicted / published − 1. Means and worst cases are of absolute errors. The project set its goals
-itself.
+itself. In the names of rows, B is the batch size and S the sequence length. Names such as
+`tempo-published` are recipes of `temposcope`. The section "Sources" says who published the figures
+and how they were measured.
 
 `scripts/validate` writes this page.
 [tests/validation/published.json](../tests/validation/published.json) holds every published figure
@@ -58,6 +60,8 @@ HOW = """## What the commands assume
 - Times of layers, modules and op classes are the times of ops in a predicted trace (`capture
   --device predict:GPU`, `export --table ops`). When one op runs inside another one, their common
   time counts once. Backward of a micro-benchmark leaves out the gradient of the layer's input.
+- The interval of a largest batch covers a CUDA context that is 0.2 GiB larger or smaller. Its lower
+  end also assumes 4 % more fragmentation than the simulator finds.
 - Many published figures include start-up, which the program does not model. In Lambda's runs of
   100 steps the first step takes 2 to 3 s, so the published rates are 3 to 6 % below the rates that
   the same logs show for later steps.
