@@ -1,8 +1,8 @@
 """Each header compiles by itself.
 
-If a source file includes its own header first, every build proves this. The compiler gets all other
-headers one by one, with the flags of a source file near them (from compile_commands.json in the
-build folder).
+A source whose first include is its own header proves that with every build. Headers without such a
+source are given to the compiler alone, with the flags of a source near them (compile_commands.json
+of the build folder).
 """
 
 import concurrent.futures
@@ -26,7 +26,7 @@ def first_include(text: str) -> str | None:
 
 
 def proved_by_a_source(header: str) -> bool:
-    """Whether a source file of the same name includes the header before anything else."""
+    """Whether some source of the same name includes the header before anything else."""
     stem = pathlib.PurePath(header).with_suffix("")
     for suffix in (".cpp", ".cu"):
         source = repository.ROOT / stem.with_suffix(suffix)
@@ -36,7 +36,7 @@ def proved_by_a_source(header: str) -> bool:
 
 
 def compile_commands() -> dict[str, list[str]]:
-    """Path of a source -> its compiler and flags, without ccache and without input and output."""
+    """Source path from the root -> its compiler and flags, without launcher, input and output."""
     commands = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
@@ -58,7 +58,7 @@ def compile_commands() -> dict[str, list[str]]:
 
 
 def nearest(header: str, commands: dict[str, list[str]]) -> list[str] | None:
-    """The flags of the source that shares the most folders with the header."""
+    """The flags of the source that shares most folders with the header."""
     folders = pathlib.PurePath(header).parent.parts
 
     def shared(source: str) -> int:
@@ -69,7 +69,7 @@ def nearest(header: str, commands: dict[str, list[str]]) -> list[str] | None:
 
 
 def compile_alone(header: str, flags: list[str]) -> str | None:
-    """The compiler's errors for a file that includes only this header, or None."""
+    """The compiler's complaint about a file that includes only this header."""
     result = subprocess.run(
         [*flags, "-fsyntax-only", "-x", "c++", "-"],
         input=f'#include "{header}"\n',
@@ -96,7 +96,7 @@ class Headers(unittest.TestCase):
         if problems:
             self.fail("\n" + "\n".join(problems))
 
-    def test_a_header_that_does_not_compile_is_reported(self):
+    def test_a_header_that_lacks_an_include_is_reported(self):
         commands = compile_commands()
         flags = next(iter(commands.values()))
         self.assertIsNotNone(compile_alone("no/such/header.h", flags))
@@ -104,6 +104,6 @@ class Headers(unittest.TestCase):
 
 if __name__ == "__main__":
     if not (BUILD / "compile_commands.json").exists():
-        print(f"skipped: {BUILD} has no compile_commands.json; run scripts/build --tests")
+        print(f"{BUILD} holds no compile_commands.json; run scripts/build --tests")
         sys.exit(77)
     unittest.main()
