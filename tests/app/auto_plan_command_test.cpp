@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-/// `plan --auto` over toy steps, which a worker without torch traces for every recipe.
+/// Tests `plan --auto` on small steps. A fake worker without torch traces them for every recipe.
 namespace {
 
 using namespace tests;

@@ -1,4 +1,4 @@
-/// A worker without torch: TEMPOSCOPE_FAKE says what becomes of each capture.
+/// A worker without torch. TEMPOSCOPE_FAKE chooses what happens to each capture.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"

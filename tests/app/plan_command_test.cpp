@@ -22,7 +22,7 @@ protected:
         write_plan_traces(folder_ / "traces", "tempo");
     }
 
-    /// The command over the small model's traces.
+    /// Runs `plan` on traces of the small model.
     Ran plan(std::vector<std::string> more) const {
         std::vector<std::string> arguments = plan_arguments(folder_ / "traces");
         if (std::find(more.begin(), more.end(), "--seq") != more.end()) {  // takes its place
@@ -55,7 +55,7 @@ TEST_F(PlanCommand, MakesARowForEveryCell) {
     EXPECT_EQ(json["rows"][1]["setup"], "tempo-2022");
 }
 
-TEST_F(PlanCommand, MakesOneRowOfACellThatIsNamedTwice) {
+TEST_F(PlanCommand, MakesOneRowForACellThatIsGivenTwice) {
     const auto json = plan({"--recipe", "original,original", "--gpu", "t4,t4", "--json"}).json();
     EXPECT_EQ(json["rows"].size(), 1U);
 }
@@ -104,7 +104,7 @@ TEST_F(PlanCommand, WritesItsRowsWhereNoneIsPossible) {
     EXPECT_THAT(csv.str(), HasSubstr("not_supported"));
 }
 
-TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
+TEST_F(PlanCommand, NamesTheRowsOfAnAssumptionAndWhyOthersAreImpossible) {
     const Ran ran =
         plan({"--recipe", "original,flash", "--gpu", "t4,v100-16gb,mi300x", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -114,7 +114,7 @@ TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
                       HasSubstr("  v100-16gb: PyTorch 2.11.0 does not run on v100-16gb")));
     std::istringstream lines(ran.out);
     for (std::string line; std::getline(lines, line) && line != "Why not";) {
-        EXPECT_LT(line.size(), 180U) << line;  // reasons are no column
+        EXPECT_LT(line.size(), 180U) << line;  // reasons stand below the table, not in a column
     }
 }
 
@@ -142,7 +142,7 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     }
 }
 
-TEST_F(PlanCommand, ReadsTheUsersCards) {
+TEST_F(PlanCommand, ReadsTheUsersGpus) {
     const std::string config = folder_ / "config";
     std::filesystem::create_directories(config + "/temposcope");
     const std::string file = config + "/temposcope/gpus.json";

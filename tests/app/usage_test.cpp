@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// The command line itself: help, version, and what is wrong with it, in one sentence and with
-/// exit code 2.
+/// Tests the command line itself: help, version, and wrong usage, which is reported in one sentence
+/// with exit code 2.
 namespace {
 
 using namespace tests;
@@ -70,7 +70,7 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
 }
 
-TEST(Usage, UnknownNamesSayWhatThereIs) {
+TEST(Usage, UnknownNamesListTheKnownOnes) {
     expect_usage_error({"capture", "--model", "bert-huge", "-o", "x"}, "bert-large");
     expect_usage_error(capture({"--recipe", "temop"}), "tempo");
     expect_usage_error(capture({"--recipe", "gelu=in_plaice"}), "in_place");
