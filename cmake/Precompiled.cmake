@@ -56,7 +56,6 @@ function(_temposcope_precompiled_owner set result)
   set(source "${PROJECT_BINARY_DIR}/${owner}.cpp")
   file(CONFIGURE OUTPUT "${source}" CONTENT "// Carries a precompiled header.\n")
   add_library(${owner} OBJECT EXCLUDE_FROM_ALL "${source}")
-  set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)  # the file itself needs no header
   target_include_directories(${owner} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${owner} PRIVATE ${_temposcope_precompiled_${set}_libraries} temposcope_options)
   target_compile_options(${owner} PRIVATE ${_temposcope_precompiled_${set}_options})
