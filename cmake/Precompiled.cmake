@@ -37,6 +37,7 @@ set(_temposcope_precompiled_torch_libraries temposcope_torch fmt::fmt tl::expect
 set(_temposcope_precompiled_torch_ops_libraries temposcope_torch)
 # A precompiled header serves only files with its own macros and language options: -O0 has other macros than -O1 to -O3. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
 # the tests' programs that do not link it.
+set(_temposcope_precompiled_json_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O0>)
 set(_temposcope_precompiled_torch_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_torch_ops_options ${_temposcope_precompiled_torch_options})
@@ -61,11 +62,14 @@ function(_temposcope_precompiled_owner set result)
   target_precompile_headers(${owner} PRIVATE ${_temposcope_precompiled_${set}})
 endfunction()
 
-function(_temposcope_precompile target set)
+function(_temposcope_precompile target set separate)
   if(NOT set OR set STREQUAL "none")
     return()
   endif()
   target_compile_options(${target} PRIVATE ${_temposcope_precompiled_${set}_options})
+  if(NOT separate)
+    _temposcope_compile_in_batches(${target})
+  endif()
   if(NOT TEMPOSCOPE_PRECOMPILED_HEADERS)
     return()
   endif()
