@@ -10,8 +10,9 @@ import unittest
 import repository
 
 MAX_COLUMNS = 100
-MAX_LINES = 450
-# This file may be long: the data model is one list of tables that is read from top to bottom.
+# A longer file is a prompt to look for the part that wants its own name, not to cut it in two.
+MAX_LINES = 700
+# The data model is one list of tables, read from top to bottom.
 MAY_BE_LONG = {"profiler/trace/trace.h"}
 TEXT_SUFFIXES = repository.CPP_SUFFIXES | {".py", ".sh", ".cmake", ".md", ".txt", ".json", ""}
 # The marks are written in two parts, so that this file does not report itself.
