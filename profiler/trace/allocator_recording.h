@@ -67,6 +67,13 @@ struct RecordedEvent {
     friend bool operator==(const RecordedEvent&, const RecordedEvent&) = default;
 };
 
+/// When an action of an allocator happened.
+struct AllocatorMoment {
+    int64_t event = 0;  // its number in the total order
+    int64_t time_ns = 0;
+    Id<Op> op;  // the innermost op that ran on the thread
+};
+
 enum class BlockState : uint8_t { kInactive, kAllocated, kPendingFree };
 
 struct RecordedBlock {

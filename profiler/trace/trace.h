@@ -188,8 +188,12 @@ struct Diagnostic {
             Column{"count", &Diagnostic::count}, Column{"explanation", &Diagnostic::explanation});
     }
 };
-/// The code of a note that says that times are not the workload's alone.
+/// Code of a diagnostic: other programs used the processor, so times are not the workload's alone.
 inline constexpr std::string_view kMachineBusy = "machine_busy";
+/// Code of a diagnostic: the file holds the allocator's actions only, no ops, steps or modules.
+inline constexpr std::string_view kAllocationsOnly = "allocations_only";
+/// Code of a diagnostic: the first `count` events rebuild what was there before the recording.
+inline constexpr std::string_view kStartState = "start_state";
 
 struct Frame {
     StringId function;
@@ -615,5 +619,14 @@ struct Trace {
         visit("sweep_sample", self.sweep_samples);
     }
 };
+
+struct NewDiagnostic {
+    std::string_view code;
+    Severity severity = Severity::kInfo;
+    int64_t count = 1;
+    std::string_view explanation;
+};
+/// Appends a row to `diagnostics`, or nothing when the count is 0.
+void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
 
 }  // namespace profiler

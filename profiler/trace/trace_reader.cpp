@@ -27,6 +27,8 @@ using sqlite::Statement;
 
 namespace {
 
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+
 struct OtherProgram : FileError {
     using FileError::FileError;
 };
@@ -158,7 +160,6 @@ Result<void> check_length(const fs::path& path) {
         return byte(offset) << 24 | byte(offset + 1) << 16 | byte(offset + 2) << 8 |
                byte(offset + 3);
     };
-    constexpr std::string_view kMagic("SQLite format 3\0", 16);
     const std::string_view magic(reinterpret_cast<const char*>(header.data()), kMagic.size());
     const auto num_read = static_cast<std::size_t>(file.gcount());
     if (num_read < header.size() && kMagic.starts_with(magic.substr(0, num_read))) {
@@ -181,9 +182,7 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
     switch (error.primary_code()) {
         case SQLITE_NOTADB:
             return fail(
-                "{} is not a trace: it is no SQLite file; open a .tscope file (temposcope replay "
-                "reads "
-                "PyTorch's memory snapshots).",
+                "{} is not a Temposcope trace: it is not an SQLite file; name a .tscope file.",
                 path.string());
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:
@@ -241,6 +240,11 @@ std::string missing_log(const fs::path& path) {
 }
 
 }  // namespace
+
+bool looks_like_trace(std::string_view first_bytes) {
+    const std::string_view magic = first_bytes.substr(0, kMagic.size());
+    return !magic.empty() && kMagic.starts_with(magic);
+}
 
 bool holds_committed_rows(const fs::path& partial) {
     try {

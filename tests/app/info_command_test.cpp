@@ -21,7 +21,7 @@ TEST(Info, OverviewSaysWhatAPersonLooksFor) {
                 HasSubstr("bert-base, 3 layers, layers head, B=2 S=16, fp32, recipe original"));
     EXPECT_THAT(ran.out, HasSubstr("peak memory"));
     EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
-    EXPECT_THAT(ran.out, HasSubstr("Health: nothing to report."));
+    EXPECT_THAT(ran.out, HasSubstr("Diagnostics: nothing to report."));
     EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << "no colours in a file";
     EXPECT_EQ(ran.err, "");
 }

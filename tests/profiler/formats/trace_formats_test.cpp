@@ -1,4 +1,4 @@
-#include "profiler/trace/trace_folder.h"
+#include "profiler/formats/trace_formats.h"
 
 #include "tests/profiler/trace/temporary_folder.h"
 
