@@ -8,7 +8,7 @@
 namespace profiler {
 namespace {
 
-/// What the sentence about a workload is made of.
+/// The parts of the sentence about a workload.
 struct WorkloadWords {
     std::string_view model;
     int64_t num_layers = 0;

@@ -50,7 +50,7 @@ void check_header(Database& db) {
     }
 }
 
-/// Real tables only: a view or a virtual table of that name could compute forever.
+/// Accepts real tables only: a view or a virtual table of that name could compute forever.
 void check_table(Database& db, std::string_view table,
                  const std::vector<std::string_view>& columns) {
     const int64_t is_table = db.integer(fmt::format(
@@ -105,12 +105,13 @@ void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
     progress.add(row);
 }
 
-/// Columns that point into their own table (a parent) must not form a ring: code follows them.
+/// Columns that refer to their own table (a parent) must not form a ring, because code follows them.
 template <typename Row>
 void check_no_rings(std::string_view name, const Table<Row>& table) {
     table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& parents) {
         if constexpr (std::is_same_v<T, Id<Row>>) {
-            std::vector<Id<Row>> seen_from(parents.size());  // the row whose walk came by first
+            std::vector<Id<Row>> seen_from(
+                parents.size());  // the row from which the walk first reached it
             for (std::size_t row = 0; row < parents.size(); ++row) {
                 const Id<Row> start(row);
                 Id<Row> id = start;
@@ -129,7 +130,7 @@ void check_no_rings(std::string_view name, const Table<Row>& table) {
 
 Trace read_tables(Snapshot& file, const ReadOptions& options) {
     Database& db = file.database();
-    db.execute("BEGIN");  // one state of the file, though its writer goes on
+    db.execute("BEGIN");  // one state of the file, even if its writer continues
     check_header(db);
     check_schema(db);
     const RowCounts counts(file);
@@ -164,8 +165,8 @@ Result<void> check_length(const fs::path& path) {
     const auto num_read = static_cast<std::size_t>(file.gcount());
     if (num_read < header.size() && kMagic.starts_with(magic.substr(0, num_read))) {
         return fail(
-            "{} is truncated: {} bytes are fewer than a trace begins with; copy it again or repeat "
-            "the capture.",
+            "{} is truncated: its {} bytes are less than the header of a trace; copy it again or "
+            "repeat the capture.",
             path.string(), num_read);
     }
     if (!file || magic != kMagic || word(24) != word(92)) return {};  // left to SQLite
@@ -174,7 +175,7 @@ Result<void> check_length(const fs::path& path) {
     const auto size_bytes = static_cast<int64_t>(fs::file_size(path));
     if (size_bytes >= promised_bytes) return {};
     return fail(
-        "{} is truncated: {} of its {} bytes are there; copy it again or repeat the capture.",
+        "{} is truncated: it has only {} of its {} bytes; copy it again or repeat the capture.",
         path.string(), size_bytes, promised_bytes);
 }
 
@@ -203,7 +204,7 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
                 error.what());
 }
 
-/// What can be said before SQLite looks at it.
+/// Finds what is wrong with a path before SQLite opens it.
 Result<void> check_path(const fs::path& path) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
@@ -226,7 +227,8 @@ Result<void> check_path(const fs::path& path) {
     return {};
 }
 
-/// A capture that was killed leaves its first pages, schema and all, in the log beside the file.
+/// A capture that is killed early leaves its first pages, and the schema, in the log beside the
+/// file.
 bool is_only_first_pages(const fs::path& path) {
     std::error_code error;
     constexpr uintmax_t kFewPages = 8 * 4096;
@@ -251,7 +253,7 @@ bool holds_committed_rows(const fs::path& partial) {
         Snapshot file(partial);
         return file.database().integer("SELECT count(*) FROM run") > 0;
     } catch (const sqlite::Error& error) {
-        return error.primary_code() != SQLITE_ERROR;  // which says: no such table yet
+        return error.primary_code() != SQLITE_ERROR;  // this code means that there is no table yet
     } catch (const std::exception&) {
         return true;
     }

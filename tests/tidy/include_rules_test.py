@@ -85,7 +85,7 @@ MAY_USE = {
         "profiler/formats",
     ],
     "app/commands/console": [
-        *PLAIN,
+        "models/config",
         "profiler/analysis",
         "profiler/formats",
         "profiler/protocol",

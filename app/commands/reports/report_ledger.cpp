@@ -27,7 +27,7 @@ std::string savers(const LedgerRow& row) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// "[128, 512, 64]" as the numbers it lists; the text when it is something else.
+/// "[128, 512, 64]" as an array of numbers; another text as it is.
 nlohmann::json shape_json(std::string_view shape) {
     auto json = nlohmann::json::parse(shape, nullptr, /*allow_exceptions=*/false);
     return json.is_array() ? json : nlohmann::json(shape);
