@@ -28,16 +28,16 @@ struct Document {
     std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::string source;    // "measured on the CPU"
     std::string state;     // "3 steps + sweep", "incomplete, 2 steps", "6 batches swept"
-    /// Whether there is memory over time to show. False for a file that holds a sweep alone, and for
-    /// a capture that ended before its first step.
+    /// Whether there is memory over time to show. A file with only a sweep has none, nor has a
+    /// capture that ended before its first step.
     bool has_step = false;
     std::vector<profiler::DiagnosticItem> diagnostics;  // errors first
 };
 
 using DocumentPtr = std::shared_ptr<const Document>;
 
-/// Reads a file of any format (profiler::open_trace) and computes the rest. The progress function of
-/// `options` can cancel it.
+/// Reads a file of any format (profiler::open_trace) and computes the rest. The progress function
+/// of `options` can cancel it.
 models::Result<DocumentPtr> load_document(const std::filesystem::path& file,
                                           const profiler::ReadOptions& options = {});
 

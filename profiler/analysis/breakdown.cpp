@@ -30,8 +30,8 @@ public:
         }
     }
 
-    /// Tries the tensor's name first ("encoder.layer.3.output.dense.weight"), because parameters are
-    /// made outside the modules. Then the op that allocated.
+    /// Tries the tensor's name first ("encoder.layer.3.output.dense.weight"), because parameters
+    /// are made outside the modules. Then the op that allocated.
     Place of(Id<Op> op, std::string_view tensor_name) const {
         for (std::size_t dot = tensor_name.rfind('.'); dot != std::string_view::npos && dot > 0;
              dot = tensor_name.rfind('.', dot - 1)) {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-/// Live memory over time for a picture: a fixed number of bins. Each bin holds all categories at the
-/// instant of its highest total. (Maxima per category would not add up, and an average would hide
-/// the peak.)
+/// Live memory over time for a picture: a fixed number of bins. Each bin holds all categories at
+/// the instant of its highest total. (Maxima per category would not add up, and an average would
+/// hide the peak.)
 namespace profiler {
 
 struct CurveBin {

@@ -287,8 +287,8 @@ private:
         stack_.erase(first, stack_.end());
     }
 
-    /// The references of a container are contiguous. A container that outgrows its place moves to the
-    /// end, with twice the room.
+    /// The references of a container are contiguous. A container that outgrows its place moves to
+    /// the end, with twice the room.
     void make_room(Value& value, std::size_t count) {
         auto& references = pickle_.references_;
         const std::size_t needed = value.size + count;

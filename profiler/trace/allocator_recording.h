@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-/// What a caching allocator did on one device: its events in order, and the segments that it held at
-/// the end. Readers of other tools' files fill it, and the allocator simulator replays it.
+/// What a caching allocator did on one device: its events in order, and the segments that it held
+/// at the end. Readers of other tools' files fill it, and the allocator simulator replays it.
 ///
 /// The sizes of alloc and free events are the bytes asked for. The sizes of segments and blocks are
 /// the bytes taken. A recording rarely begins with an empty allocator: its first events may free
@@ -36,8 +36,8 @@ constexpr std::string_view name_of(RecordedAction v) {
     return kRecordedActionNames[static_cast<std::size_t>(v)];
 }
 
-/// The action of a row of `allocator_event`. That table holds actions on segments, out of memory and
-/// snapshots; actions on blocks are in `allocation`.
+/// The action of a row of `allocator_event`. That table holds actions on segments, out of memory
+/// and snapshots; actions on blocks are in `allocation`.
 constexpr AllocatorAction action_of(RecordedAction action) {
     switch (action) {
         case RecordedAction::kSegmentAlloc:

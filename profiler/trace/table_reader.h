@@ -90,8 +90,8 @@ private:
         return found;
     }
 
-    /// Ids count from 0 without gaps, so the last one gives the count. A hostile id must not make the
-    /// reader reserve memory: a row takes at least one byte per column and two more.
+    /// Ids count from 0 without gaps, so the last one gives the count. A hostile id must not make
+    /// the reader reserve memory: a row takes at least one byte per column and two more.
     std::size_t count(std::string_view table, std::size_t num_columns) {
         const int64_t last = file_.database().integer(
             fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted_name(table)));

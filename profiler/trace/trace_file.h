@@ -27,8 +27,8 @@ struct ReadOptions {
 bool looks_like_trace(std::string_view first_bytes);
 
 /// Reads a `.tscope` or a `.tscope.partial`. Files of any format: open_trace (formats/).
-/// Errors: the file is not there, is not SQLite, belongs to another program, has a newer version, is
-/// truncated, misses a table or has an id out of range: one sentence with the path.
+/// Errors: the file is not there, is not SQLite, belongs to another program, has a newer version,
+/// is truncated, misses a table or has an id out of range: one sentence with the path.
 models::Result<Trace> read_trace(const std::filesystem::path& path,
                                  const ReadOptions& options = {});
 

@@ -105,7 +105,8 @@ void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
     progress.add(row);
 }
 
-/// Columns that refer to their own table (a parent) must not form a ring, because code follows them.
+/// Columns that refer to their own table (a parent) must not form a ring, because code follows
+/// them.
 template <typename Row>
 void check_no_rings(std::string_view name, const Table<Row>& table) {
     table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& parents) {

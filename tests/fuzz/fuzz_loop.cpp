@@ -1,4 +1,5 @@
-// A short, repeatable run of every fuzz target, for ctest. Long runs are libFuzzer's (libfuzzer.cpp).
+// A short, repeatable run of every fuzz target, for ctest. Long runs are libFuzzer's
+// (libfuzzer.cpp).
 //
 //   fuzz [TARGET [RUN]]     every target 300 times, or one target, or one run of it
 //

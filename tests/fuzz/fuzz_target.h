@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-/// Code that reads bytes which other programs wrote. Each target gets bytes that nobody would write.
+/// Code that reads bytes which other programs wrote. Each target gets bytes that nobody would
+/// write.
 namespace tests {
 
 struct FuzzTarget {

@@ -1,4 +1,5 @@
-// Files of every format, traces as bytes between two programs, and random rows under every analysis.
+// Files of every format, traces as bytes between two programs, and random rows under every
+// analysis.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
