@@ -103,8 +103,8 @@ constexpr std::array<uint8_t, 10> kSerialBytes{0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 constexpr uint8_t kSerialNull = 0;
 constexpr uint8_t kSerialReal = 7;
 
-/// The integer of a serial type other than NULL and real; `bytes` starts at its value. Always reads 8
-/// bytes (PageFile::kPadding): big-endian, the value is in the first of them.
+/// The integer of a serial type other than NULL and real; `bytes` starts at its value. Always reads
+/// 8 bytes (PageFile::kPadding): big-endian, the value is in the first of them.
 inline int64_t serial_integer(uint8_t type, const uint8_t* bytes) {
     static_assert(std::endian::native == std::endian::little);
     const int num_bits = 8 * kSerialBytes[type];
