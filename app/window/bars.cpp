@@ -71,8 +71,8 @@ std::vector<ChangeLine> changes(const Selection& selection) {
     const Document &a = *selection.a, &b = *selection.b;
     if (a.workload != b.workload) return {};  // of two different steps a change says nothing
     std::vector<ChangeLine> lines{
-        change_line("Peak", a.peak.allocated_bytes, b.peak.allocated_bytes),
-        change_line("Kept", a.ledger.total_bytes, b.ledger.total_bytes)};
+        change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes),
+        change_line("Kept", a.report->ledger.total_bytes, b.report->ledger.total_bytes)};
     std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
     return lines;
 }
@@ -80,8 +80,9 @@ std::vector<ChangeLine> changes(const Selection& selection) {
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
-    return document && document->has_step ? profiler::format_bytes(document->peak.allocated_bytes)
-                                          : std::string();
+    return document && document->has_step
+               ? profiler::format_bytes(document->report->peak.allocated_bytes)
+               : std::string();
 }
 
 /// What the tool bar has room for. Figures give way first, then the names of the traces.

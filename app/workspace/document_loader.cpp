@@ -57,7 +57,7 @@ void DocumentLoader::run(std::stop_token stop) {
                                  {.progress = [this](double share) { return report(share); }});
         });
         lock.lock();
-        // What the user cancelled is not an error to report.
+        // A read that the user cancelled is not an error.
         if (!cancelled_) finished_.push_back(std::move(document));
         current_.reset();
         wake_window();

@@ -14,19 +14,19 @@
 
 namespace app {
 
-/// Opens files one after the other on a thread of its own and wakes the window when there is news.
+/// Opens files one after another on its own thread, and wakes the window when one is done.
 class DocumentLoader {
 public:
     struct Progress {
-        std::filesystem::path file;  // the one being read
-        double share = 0;            // of it, in [0, 1]
+        std::filesystem::path file;  // the file being read
+        double share = 0;            // of the file that is read, in [0, 1]
         size_t waiting = 0;          // files after it
     };
 
     void load(std::filesystem::path file);
-    void cancel();  // the one being read and those that wait
+    void cancel();  // stops the file being read and drops those that wait
 
-    /// Finished since the last call, in the order of loading; errors are complete sentences.
+    /// Documents finished since the last call, in the order of loading. Errors are whole sentences.
     std::vector<models::Result<DocumentPtr>> take();
     std::optional<Progress> progress() const;
 
@@ -40,7 +40,7 @@ private:
     std::vector<models::Result<DocumentPtr>> finished_;
     std::optional<Progress> current_;
     bool cancelled_ = false;
-    std::jthread thread_;  // last: it stops before the rest goes
+    std::jthread thread_;  // last, so that it stops before the other members are destroyed
 };
 
 }  // namespace app

@@ -6,12 +6,13 @@ namespace app {
 namespace {
 
 profiler::TimelineSource source_of(const Document& document, std::string name) {
-    return {document.trace.get(), &document.curve, &document.peak, std::move(name)};
+    return {document.trace.get(), &document.curve, &document.report->peak, std::move(name)};
 }
 
 profiler::LedgerSource ledger_source(const DocumentPtr& document) {
     if (!document || !document->has_step) return {};
-    return {&document->ledger, document->closed_form ? &*document->closed_form : nullptr,
+    return {&document->report->ledger,
+            document->report->closed_form ? &*document->report->closed_form : nullptr,
             document->trace->run().num_layers};
 }
 

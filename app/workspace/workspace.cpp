@@ -2,9 +2,9 @@
 
 #include "app/workspace/selected.h"
 #include "app/workspace/view_requests.h"
-#include "profiler/trace/trace_folder.h"
+#include "profiler/formats/trace_formats.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <system_error>
@@ -42,10 +42,11 @@ void Workspace::open(const std::vector<fs::path>& files) {
             continue;
         }
         if (inside->empty()) {
-            notify(profiler::Severity::kWarning,
-                   fmt::format("{} holds no .tscope files; open a folder that `temposcope capture` "
-                               "has written.",
-                               file.string()));
+            notify(
+                profiler::Severity::kWarning,
+                fmt::format("{} holds no trace ({}); open a folder that `temposcope capture` has "
+                            "written.",
+                            file.string(), fmt::join(profiler::trace_extensions(), ", ")));
         }
         for (const fs::path& trace : *inside) loader_.load(trace);
     }
@@ -296,7 +297,8 @@ void Workspace::start_stale_views() {
         compare_task_.start([documents = documents_]() -> models::Result<CompareResult> {
             if (documents.empty()) return CompareResult();
             std::vector<profiler::NamedTrace> traces;
-            for (const auto& d : documents) traces.push_back({d->file.string(), d->trace});
+            for (const auto& d : documents)
+                traces.push_back({d->file.string(), d->trace, d->report});
             auto comparison = profiler::compare(traces);
             if (!comparison) return tl::unexpected(comparison.error());
             CompareResult result;

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -12,8 +13,8 @@
 
 /// Tables of a trace: one vector per column, one strong id type per table.
 ///
-/// A row type is a plain struct with a `columns()` list. That list is the only place where a
-/// column is named: access from C++, the SQLite schema and the wire format all follow from it.
+/// A row type is a plain struct with a `columns()` list. That list is the only place that names a
+/// column: access from C++, the SQLite schema and the wire format all follow from it.
 ///
 ///     struct Marker {
 ///         int64_t time_ns = 0;
@@ -46,13 +47,41 @@ struct Column {
     T Row::*member;
     using Value = T;
 };
+template <typename Row, typename T>
+Column(std::string_view, T Row::*) -> Column<Row, T>;  // clang before 17 deduces none itself
+
+/// Memory for a column. Large columns get huge pages, which take far fewer page faults to fill.
+void* allocate_column(std::size_t size_bytes);
+void free_column(void* memory);
+
+/// Allocator of a column's vector. `resize` leaves numbers uninitialized, for a reader to fill.
+template <typename T>
+struct ColumnAllocator {
+    using value_type = T;
+
+    ColumnAllocator() = default;
+    template <typename U>
+    ColumnAllocator(const ColumnAllocator<U>&) {}
+
+    T* allocate(std::size_t count) { return static_cast<T*>(allocate_column(count * sizeof(T))); }
+    void deallocate(T* memory, std::size_t) { free_column(memory); }
+    template <typename U>
+    void construct(U* place) {
+        ::new (static_cast<void*>(place)) U;
+    }
+    template <typename U, typename... Args>
+    void construct(U* place, Args&&... args) {
+        ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+    }
+    friend bool operator==(ColumnAllocator, ColumnAllocator) { return true; }
+};
 
 namespace detail {
 template <typename Row, typename Columns>
 struct ColumnVectors;
 template <typename Row, typename... T>
 struct ColumnVectors<Row, std::tuple<Column<Row, T>...>> {
-    using Type = std::tuple<std::vector<T>...>;
+    using Type = std::tuple<std::vector<T, ColumnAllocator<T>>...>;
 };
 template <typename M>
 struct MemberValue;
@@ -100,7 +129,6 @@ public:
     template <auto Member>
     void set(RowId id, ValueOf<Member> value) {
         std::get<index_of<Member>()>(values_)[id.index()] = value;
-        if (id.index() < committed_) changed_.push_back(id);
     }
 
     /// Calls `visit(column, values)` for each column in schema order; `values` is its vector.
@@ -111,15 +139,6 @@ public:
     template <typename Visit>
     void for_each_column(Visit&& visit) const {
         visit_columns(values_, visit, kIndices);
-    }
-
-    /// A file writer commits in increments: rows from `committed()` on are new, and `changed()`
-    /// lists the older rows that `set` touched since the last `mark_committed()` (with repeats).
-    std::size_t committed() const { return committed_; }
-    std::span<const RowId> changed() const { return changed_; }
-    void mark_committed() {
-        committed_ = size();
-        changed_.clear();
     }
 
 private:
@@ -153,8 +172,6 @@ private:
     }
 
     typename detail::ColumnVectors<Row, Columns>::Type values_;
-    std::size_t committed_ = 0;
-    std::vector<RowId> changed_;
 };
 
 }  // namespace profiler
