@@ -200,8 +200,10 @@ void draw_live(const CaptureStatus& status, CaptureState& state) {
 
 }  // namespace
 
-PanelEvents draw_capture_panel(const CaptureStatus& status, CaptureState& state) {
+PanelEvents draw_capture_panel(const PanelContext& context, CaptureState& state) {
     PanelEvents events;
+    const std::shared_ptr<const CaptureStatus> shared = context.workspace.capture().status();
+    const CaptureStatus& status = *shared;
     const bool wide = ImGui::GetContentRegionAvail().x > em(kFormWidth_em + 17);
     {
         const ScopedChild form("##form_side", {wide ? em(kFormWidth_em) : 0, 0},

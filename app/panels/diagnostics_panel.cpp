@@ -47,10 +47,11 @@ void draw_document(const char* letter, const DocumentLook& look, const DocumentP
 
 }  // namespace
 
-PanelEvents draw_diagnostics_panel(const Selection& selection, DiagnosticsState&) {
+PanelEvents draw_diagnostics_panel(const PanelContext& context) {
+    const Selection& selection = context.workspace.selection();
     if (!selection.a) {
         empty_state(ICON_HEART_PULSE, "No trace is open",
-                    "What a capture could not see is said here.");
+                    "What a capture could not see is listed here.");
         return {};
     }
     draw_document("A", selection.look_a, selection.a);

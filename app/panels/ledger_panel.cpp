@@ -1,6 +1,6 @@
 #include "app/panels/ledger_panel.h"
 
-#include "app/panels/missing_step.h"
+#include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -49,8 +49,10 @@ constexpr std::array<ColumnSetup, 13> kColumns{{
     {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green is saved"},
 }};
 
+/// One frame's drawing: what the helpers below share.
 struct Frame {
-    const LedgerInput& input;
+    const Selection& selection;
+    const LedgerQuery& query;  // as last applied
     const LedgerView& view;
     LedgerState& state;
     PanelEvents& events;
@@ -68,8 +70,8 @@ void copy_rows(const LedgerView& view, std::optional<size_t> only) {
 }
 
 void draw_toolbar(Frame& frame) {
-    LedgerQuery query = frame.input.query;
-    const bool two = frame.input.selection->b && frame.input.selection->b->has_step;
+    LedgerQuery query = frame.query;
+    const bool two = frame.selection.b && frame.selection.b->has_step;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
@@ -89,7 +91,7 @@ void draw_toolbar(Frame& frame) {
     ImGui::SameLine();
     if (ImGui::Button(ICON_COPY "##copy")) copy_rows(frame.view, std::nullopt);
     ImGui::SetItemTooltip("Copy all rows shown, tab separated");
-    if (query != frame.input.query) frame.events.ledger_query = query;
+    if (query != frame.query) frame.events.ledger_query = query;
 }
 
 void draw_summary(const LedgerView& view) {
@@ -152,7 +154,7 @@ ImU32 difference_color(const LedgerViewRow& row) {
 
 void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
     // The picked category stands out; a tensor that only B keeps is dim on A's side.
-    const auto& picked = frame.input.selection->category;
+    const auto& picked = frame.selection.category;
     const bool faded = (picked && *picked != row.category) || row.presence == Presence::kAdded;
     const ImU32 color = faded ? palette().dim : palette().text;
     switch (column) {
@@ -234,11 +236,11 @@ void setup_columns(const Frame& frame) {
 void read_sort_order(Frame& frame) {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
     if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
-    LedgerQuery query = frame.events.ledger_query.value_or(frame.input.query);
+    LedgerQuery query = frame.events.ledger_query.value_or(frame.query);
     query.sort_by = static_cast<LedgerColumn>(specs->Specs[0].ColumnUserID);
     query.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
     specs->SpecsDirty = false;
-    if (query != frame.input.query) frame.events.ledger_query = query;
+    if (query != frame.query) frame.events.ledger_query = query;
 }
 
 void draw_row_menu(Frame& frame, size_t index) {
@@ -251,8 +253,8 @@ void draw_row_menu(Frame& frame, size_t index) {
     } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
         frame.state.filter = row.module_path;
     }
-    if (frame.state.filter != frame.input.query.filter) {
-        frame.events.ledger_query = frame.input.query;
+    if (frame.state.filter != frame.query.filter) {
+        frame.events.ledger_query = frame.query;
         frame.events.ledger_query->filter = frame.state.filter;
     }
     ImGui::EndPopup();
@@ -275,7 +277,7 @@ void draw_row_readout(const LedgerViewRow& row) {
 
 /// The selected tensor's row, wherever sorting and filters have put it.
 bool is_picked(const Frame& frame, const LedgerViewRow& row) {
-    const auto& tensor = frame.input.selection->tensor;
+    const auto& tensor = frame.selection.tensor;
     return tensor && tensor->storage == row.storage &&
            tensor->in_b == (row.presence == Presence::kAdded);
 }
@@ -326,36 +328,30 @@ void draw_table(Frame& frame) {
     ImGui::EndTable();
 }
 
-void draw_unfilled(const LedgerInput& input) {
-    if (!input.selection->a) {
-        empty_state(
-            ICON_TABLE, "No trace is open",
-            "Every tensor that is saved for backward is listed here, with the op that keeps "
-            "it and its bytes.");
-    } else if (!input.selection->a->has_step) {
-        draw_missing_step(ICON_TABLE, *input.selection);
-    } else if (!input.error.empty()) {
-        empty_state(ICON_TRIANGLE_EXCLAMATION, "The ledger could not be built", input.error);
-    } else {
-        working_line("Listing what backward keeps ...");
-    }
-}
+constexpr UnfilledTexts kUnfilled{
+    .icon = ICON_TABLE,
+    .purpose = "Every tensor that is saved for backward is listed here, with the op that saves it and "
+               "its bytes.",
+    .error_title = "The ledger could not be built",
+    .working = "Listing the saved tensors ..."};
 
 }  // namespace
 
-PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state) {
+PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     PanelEvents events;
-    if (!input.view) {
-        draw_unfilled(input);
+    const Workspace& workspace = context.workspace;
+    const LedgerView* view = workspace.slots().ledger.view();
+    if (!view) {
+        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().ledger.error());
         return events;
     }
-    Frame frame{input, *input.view, state, events};
+    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events};
     draw_toolbar(frame);
-    draw_summary(*input.view);
-    if (input.view->rows.empty()) {
-        const bool filtered = input.view->row_count_total > 0;
+    draw_summary(*view);
+    if (view->rows.empty()) {
+        const bool filtered = view->row_count_total > 0;
         empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",
-                    filtered ? "Clear the filter to see all of them."
+                    filtered ? "Clear the filter to see every tensor."
                              : "This trace records no saved tensors.");
         return events;
     }

@@ -232,4 +232,17 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
                         with_alpha(palette().text, 0.5F));
 }
 
+void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events) {
+    if (!events.time_window) events.time_window = window;
+    events.time_window->start_ns = start_ns;
+    events.time_window->end_ns = end_ns;
+}
+
+void set_width(float width, const TimeWindow& window, PanelEvents& events) {
+    const int width_px = static_cast<int>(width);
+    if (width_px <= 0 || width_px == window.width_px) return;
+    if (!events.time_window) events.time_window = window;
+    events.time_window->width_px = width_px;
+}
+
 }  // namespace app

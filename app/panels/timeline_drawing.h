@@ -52,6 +52,11 @@ void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double
 /// The switch between phases aligned and both on their own clocks.
 void align_button(const TimeWindow& window, PanelEvents& events);
 
+/// Asks for another visible range, or for another width of the Memory timeline's plots. Both keep
+/// what `events` asks for already; `window` is the window as last applied.
+void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events);
+void set_width(float width, const TimeWindow& window, PanelEvents& events);
+
 /// Height of the strip of phase names.
 float phase_strip_height();
 

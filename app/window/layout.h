@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/panels/dock_place.h"
+
 #include <imgui.h>
 
 #include <string>
@@ -7,14 +9,6 @@
 
 /// Where panels lie before the user moves them. The only file that includes imgui_internal.h.
 namespace app {
-
-enum class DockPlace {
-    kLeftTop,      // narrow column
-    kLeftBottom,   //
-    kTop,          // wide, above the two below
-    kBottomLeft,   //
-    kBottomRight,  // several panels share a place as tabs
-};
 
 struct DockedWindow {
     std::string name;  // as given to ImGui::Begin

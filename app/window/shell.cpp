@@ -60,8 +60,6 @@ void watch_input(GLFWwindow* window) {
 
 }  // namespace
 
-void wake_window() { glfwPostEmptyEvent(); }
-
 models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) {
     Settings settings;
     GlfwWindowOptions window_options = options.window;
@@ -85,6 +83,7 @@ Shell::Shell(GlfwWindow window) : window_(std::move(window)) {
     glfwSetDropCallback(window_.get(), on_drop);
     glfwSetWindowContentScaleCallback(window_.get(), on_scale);
     watch_input(window_.get());
+    set_wake_window(glfwPostEmptyEvent);
     scale_ = content_scale(window_.get());
 }
 

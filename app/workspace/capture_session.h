@@ -1,12 +1,12 @@
 #pragma once
 
+#include "app/workspace/capture_form.h"
 #include "app/workspace/rate_limit.h"
 #include "models/config/result.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,31 +25,6 @@ class WorkerClient;
 /// Captures started from the window: one worker after the other, a recipe each, on a thread of
 /// their own. Everything a panel shows of them is in CaptureStatus.
 namespace app {
-
-/// What the user filled in; the same as the options of `temposcope capture`.
-struct CaptureForm {
-    std::string model = "bert-base";
-    int64_t num_layers = 3;  // 0: as many as the model has
-    std::string head = "layers";
-    std::vector<std::string> recipes{"original", "tempo"};
-    int64_t batch_size = 8;
-    int64_t seq_len = 128;
-    std::string precision = "fp32";
-    int64_t steps = 2;
-    int64_t warmup_steps = 1;
-    std::string memory_limit;  // "16GiB"; empty: none
-    std::string folder = "captures";
-
-    friend bool operator==(const CaptureForm&, const CaptureForm&) = default;
-};
-
-/// For the settings file; what is missing or unreadable there keeps its default.
-std::map<std::string, std::string> to_fields(const CaptureForm& form);
-CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
-
-/// One request per recipe, by the same checks as `temposcope capture`. Errors: a model, recipe or
-/// size that cannot be; one sentence.
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form);
 
 /// The live curve of one recipe. However long the capture, it has at most kMaxPoints: beyond that
 /// neighbours become one, the higher of the two, so that a peak never goes.

@@ -61,11 +61,14 @@ private:
                             .id = id,
                             .count = static_cast<int64_t>(end - first),
                             .activity_class = class_of(trace_, id),
-                            .name = name_of(trace_, id)};
-        if (block.count > 1 && end_ns > start_ns) {
+                            .op = op_of(trace_, id)};
+        if (block.op.valid()) block.forward = trace_.ops.get<&Op::forward>(block.op);
+        if (block.count == 1) {
+            block.label = short_name(name_of(trace_, id));
+        } else if (end_ns > start_ns) {
             block.busy = static_cast<double>(busy_ns) / static_cast<double>(end_ns - start_ns);
         }
-        blocks_.blocks.push_back(block);
+        blocks_.blocks.push_back(std::move(block));
         return end;
     }
 

@@ -47,6 +47,8 @@ struct LedgerSource {
     const Ledger* ledger = nullptr;
     const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
     int64_t num_layers = 0;                  // to know which layers are middle ones
+
+    friend bool operator==(const LedgerSource&, const LedgerSource&) = default;
 };
 
 struct LedgerRequest {
@@ -56,6 +58,8 @@ struct LedgerRequest {
     LedgerColumn sort_by = LedgerColumn::kSize;
     bool descending = true;
     bool only_differences = false;  // hide Presence::kSame
+
+    friend bool operator==(const LedgerRequest&, const LedgerRequest&) = default;
 };
 
 struct LedgerViewRow {

@@ -26,6 +26,8 @@ struct TimelineSource {
     const MemoryCurve* curve = nullptr;
     const PeakReport* peak = nullptr;  // optional
     std::string name;                  // "A  original"
+
+    friend bool operator==(const TimelineSource&, const TimelineSource&) = default;
 };
 
 struct TimelineRequest {
@@ -33,7 +35,9 @@ struct TimelineRequest {
     double start_ns = 0;                  // window, on the first trace's clock
     double end_ns = 0;
     int width_px = 0;
-    std::shared_ptr<const Alignment> alignment;  // of two sources; needed then
+    std::shared_ptr<const Alignment> alignment;  // needed for two sources
+
+    friend bool operator==(const TimelineRequest&, const TimelineRequest&) = default;
 };
 
 struct PhaseBand {

@@ -55,7 +55,7 @@ TEST(ActivityView, WideSpansStandAlone) {
     EXPECT_EQ(blocks[2].end_ns, 260);
     EXPECT_EQ(blocks[2].count, 1);
     EXPECT_EQ(blocks[2].activity_class, ActivityClass::kContraction);
-    EXPECT_EQ(blocks[2].name, "volta_sgemm_128x32_nt");
+    EXPECT_EQ(blocks[2].label, "volta_sgemm_128x32_nt");
     EXPECT_THAT(view.classes, ElementsAre(ActivityClass::kContraction));
     EXPECT_TRUE(view.has_kernels);
 }
