@@ -40,16 +40,16 @@ void draw_category_legend(const CompareView& view, const Selection& selection,
     if (clicked) events.category = clicked;
 }
 
-/// How many charts stand side by side: three in a wide panel, one below the other in a narrow one.
+/// Number of charts side by side: three in a wide panel, one in a narrow one.
 size_t charts_per_row() {
     const float width = ImGui::GetContentRegionAvail().x;
     return width > em(46) ? 3 : width > em(28) ? 2 : 1;
 }
 
-/// The charts from `first` on that fill one row.
+/// One row of `count` charts, beginning with chart `first`.
 void draw_chart_row(const CompareView& view, const Selection& selection, size_t first, size_t count,
                     float height, PanelEvents& events) {
-    // Of three the stacked bars and the curves need more width than the plain bars.
+    // Stacked bars and curves need more width than plain bars.
     constexpr std::array<float, 3> kShares{0.40F, 0.26F, 0.34F};
     const float gap = px(18);
     const float width =
@@ -65,7 +65,7 @@ void draw_chart_row(const CompareView& view, const Selection& selection, size_t 
     }
 }
 
-/// A value and, where the table has one, its change against the baseline: one cell on the screen.
+/// A value and its change from the baseline, if the table has one; they share a cell on the screen.
 struct CellPair {
     size_t value = 0;
     std::optional<size_t> change;
@@ -102,7 +102,7 @@ void draw_header_cell(const TextTable::Column& column, bool has_change) {
     ImGui::EndTooltip();
 }
 
-/// The value ends where the values above it do; the change follows it.
+/// Values align at their right end; the change follows.
 void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     const std::string& value = table.rows[row][pair.value];
     if (table.columns[pair.value].align == profiler::Align::kLeft) return text(value);
@@ -117,7 +117,7 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     colored_text(tone_color(table.tones[row][*pair.change]), change);
 }
 
-/// The first cell: swatch, name, and A or B where the recipe is selected.
+/// The first cell: swatch, name, and "A" or "B" if the recipe is selected.
 void draw_recipe_cell(const Workspace& workspace, size_t row, const std::string& name) {
     swatch(recipe_color(row));
     bold_text(name);
@@ -150,7 +150,7 @@ void draw_table_row(const Workspace& workspace, const TextTable& table, size_t r
     }
 }
 
-/// What the cells of a column need, its title included.
+/// The width that a column needs for its cells and its title.
 float column_width(const TextTable& table, const CellPair& pair) {
     const TextTable::Column& column = table.columns[pair.value];
     float width = text_width(column.title);
@@ -160,8 +160,8 @@ float column_width(const TextTable& table, const CellPair& pair) {
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
 
-/// Columns that share the panel's width or, where that is too little, the widths that they need,
-/// scrolling sideways beside the names.
+/// Columns share the width of the panel. If that is too little, each gets the width that it needs
+/// and the table scrolls sideways.
 struct TableLayout {
     std::vector<CellPair> pairs;
     std::vector<float> widths;
@@ -228,7 +228,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
     draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
     const TableLayout table = lay_out_table(view.table);
-    // The charts take what table and notes leave; with little room the panel scrolls.
+    // The charts take the room that table and notes leave. If it is too little, the panel scrolls.
     const float notes =
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
     const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -

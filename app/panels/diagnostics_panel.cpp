@@ -38,8 +38,8 @@ void draw_document(const char* letter, const DocumentLook& look, const DocumentP
         colored_text(palette().good, ICON_CHECK);
         ImGui::SameLine(0, px(7));
         note_text(document->has_step
-                      ? "Nothing was missed: every allocation has its op, and the step is whole."
-                      : "Nothing was missed in the sweep; it holds no recorded step.");
+                      ? "Nothing is missing: every allocation has its op, and the step is complete."
+                      : "Nothing is missing in the sweep. It holds no recorded step.");
     }
     for (const profiler::DiagnosticItem& item : document->diagnostics) draw_item(item);
     ImGui::Spacing();

@@ -23,13 +23,12 @@ using profiler::ActivityKind;
 using profiler::ActivityView;
 using profiler::ActivityViewLane;
 
-/// A strip of the panel: the name of a trace or of a lane, or a row of blocks. Heights are pixels
-/// from the top of all strips.
+/// A horizontal strip of the panel: the name of a trace, the name of a lane, or a row of blocks.
 struct Strip {
     size_t trace = 0;
-    const ActivityViewLane* lane = nullptr;              // none: the trace's name
-    const profiler::ActivityBlockRow* blocks = nullptr;  // none: the lane's name
-    float top = 0;
+    const ActivityViewLane* lane = nullptr;              // null: the strip names the trace
+    const profiler::ActivityBlockRow* blocks = nullptr;  // null: the strip names the lane
+    float top = 0;                                       // pixels below the first strip's top
     float height = 0;
 };
 
@@ -89,7 +88,7 @@ void draw_legend(Frame& frame) {
         ImGui::SameLine(0, px(12));
     }
     if (!frame.view.has_kernels) {
-        dim_text(fit_to("calls only: on the CPU an op is its own kernel",
+        dim_text(fit_to("calls only: on the CPU there are no kernels",
                         start.x + width - ImGui::GetCursorPosX() - px(8)));
     }
     ImGui::NewLine();  // ends the line of the last swatch
@@ -117,11 +116,11 @@ void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const 
     const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
     const float bottom = top + strip.height - px(1);
     const Kinship kin = kinship(frame, strip.trace, block);
-    // Merged blocks are as pale as they were idle.
+    // The less of its time a merged block was busy, the paler it is.
     const auto busy = static_cast<float>(block.busy);
     const float alpha = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
     const ImU32 fill = activity_color(block.activity_class);
-    // A gap between neighbours, where there is room for one.
+    // A gap between neighbours, if there is room for it.
     const float gap = right - left > px(4) ? 1.0F : 0.0F;
     draw->AddRectFilled({left, top}, {right - gap, bottom}, with_alpha(fill, alpha),
                         right - left > px(6) ? px(2) : 0);
@@ -156,7 +155,7 @@ void draw_blocks(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip
     }
 }
 
-/// The name of a trace or of a lane stays at the left edge however far the plot is panned.
+/// The name of a trace or a lane stays at the left edge while the plot is panned.
 void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
                float top) {
     const Selection& selection = frame.selection;
@@ -165,7 +164,7 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
         const float y = std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2);
         std::string name = strip.lane->name;
         if (strip.lane->left_out > 0) {
-            name += fmt::format("   {} more that overlap are not shown",
+            name += fmt::format("   {} more overlap and are not shown",
                                 profiler::format_count(strip.lane->left_out));
         }
         draw->AddText({x, y}, palette().dim, name.c_str());
@@ -185,8 +184,9 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     if (!stretched) return;
     const float note_x = name_x + text_width(look.name) + px(12);
     const ScopedFont plain(fonts().text, kSmallSize);
-    draw->AddText({note_x, y + px(1)}, palette().dim,
-                  "stretched so that its phases meet those of A: lengths are A's");
+    draw->AddText(
+        {note_x, y + px(1)}, palette().dim,
+        "stretched so that its phases align with those of A; durations read as on A's clock");
 }
 
 void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
@@ -204,7 +204,7 @@ void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
 
 // ---- selection ------------------------------------------------------------------------------
 
-/// The time in which a tensor lives, and a line at the lower edge that says what ran meanwhile.
+/// The lifetime of a tensor, with a line at the lower edge that says what ran during it.
 void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
     if (!tensor.alloc_ns) return;
     const float left = std::max(map.x(*tensor.alloc_ns), map.corner.x);
@@ -220,7 +220,7 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
         line +=
             fmt::format(", {} kernels while it lives", profiler::format_count(tensor.num_kernels));
     }
-    // At the lower edge of what is seen: the plot is as high as its lanes.
+    // At the lower edge of the visible part, because the plot is as high as all its lanes.
     const float seen = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
     const float height = px(18), top = std::min(map.bottom(), seen) - height - px(3);
     draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
@@ -243,13 +243,12 @@ void draw_readout(const Frame& frame) {
     if (block->count > 1) {
         text(fmt::format("{} spans in {}", profiler::format_count(block->count),
                          profiler::format_duration(std::llround(block->end_ns - block->start_ns))));
-        dim_text(fmt::format("busy {} of the time; zoom in to tell them apart",
+        dim_text(fmt::format("busy {} of the time; zoom in to see them one by one",
                              profiler::format_percent(block->busy)));
         ImGui::EndTooltip();
         return;
     }
-    const auto readout =
-        frame.context.workspace.read_activity(frame.hovered.trace, block->id);
+    const auto readout = frame.context.workspace.read_activity(frame.hovered.trace, block->id);
     ImGui::PushTextWrapPos(em(38));
     bold_text(readout.title);
     ImGui::PopTextWrapPos();
@@ -257,7 +256,7 @@ void draw_readout(const Frame& frame) {
     ImGui::EndTooltip();
 }
 
-/// A click without a drag picks; a double click zooms to what is under it, or shows all.
+/// A click selects a span. A double click zooms to the span under it, or else shows everything.
 void handle_mouse(Frame& frame) {
     if (!ImPlot::IsPlotHovered()) return;
     const ActivityBlock* block = frame.hovered.block;
@@ -293,7 +292,7 @@ void setup_axes(Frame& frame, float width) {
     ImPlot::SetupFinish();
 }
 
-/// All lanes, as high as they are: the child window around them scrolls.
+/// All lanes at full height; the child window around them scrolls.
 PlotMap draw_lanes(Frame& frame) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, frame.height + px(4))},
@@ -307,7 +306,7 @@ PlotMap draw_lanes(Frame& frame) {
     draw_strips(frame, draw, map);
     if (ImPlot::IsPlotHovered()) {
         frame.events.cursor_ns = ImPlot::GetPlotMousePos().x;
-        // The wheel and a drag along the lanes move in time; a drag across them scrolls.
+        // Wheel and horizontal drag move in time; a vertical drag scrolls.
         if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0)) {
             ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseDelta.y);
         }
@@ -319,7 +318,7 @@ PlotMap draw_lanes(Frame& frame) {
     return map;
 }
 
-/// Under the lanes, however far they are scrolled.
+/// The labels stay below the lanes while those scroll.
 void draw_time_labels(const Frame& frame, const PlotMap& map) {
     const ScopedFont font(fonts().text, kSmallSize);
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -348,8 +347,9 @@ int draw_plot(Frame& frame) {
 
 constexpr UnfilledTexts kUnfilled{
     .icon = ICON_CHART_GANTT,
-    .purpose = "Calls, kernels and copies of the traces A and B appear here, on the time axis of the "
-               "Memory timeline.",
+    .purpose =
+        "Calls, kernels and copies of the traces A and B appear here, on the time axis of the "
+        "Memory timeline.",
     .error_title = "Calls and kernels could not be drawn",
     .working = "Laying out calls and kernels ..."};
 

@@ -44,9 +44,9 @@ constexpr std::array<ColumnSetup, 13> kColumns{{
     {LedgerColumn::kLifetime, 5.2F, true, false},
     {LedgerColumn::kSavedBy, 12, false, false},
     {LedgerColumn::kClosedForm, 5.6F, true, true, false,
-     "What the papers' formula gives for this tensor of a middle layer"},
-    {LedgerColumn::kOtherSize, 4.8F, true, false, true, "What B keeps of the same tensor"},
-    {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green is saved"},
+     "Bytes of this tensor by the closed form of a middle layer (docs/notation.md)"},
+    {LedgerColumn::kOtherSize, 4.8F, true, false, true, "The same tensor in B"},
+    {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green where B needs less"},
 }};
 
 /// One frame's drawing: what the helpers below share.
@@ -82,15 +82,15 @@ void draw_toolbar(Frame& frame) {
     if (two) {
         ImGui::SameLine();
         ImGui::Checkbox("Beside B", &query.compare);
-        ImGui::SetItemTooltip("Show what B keeps of each tensor");
+        ImGui::SetItemTooltip("Show the same tensors of B beside those of A");
         ImGui::SameLine();
         const ScopedDisabled disabled(!query.compare);
         ImGui::Checkbox("Changes", &query.only_differences);
-        ImGui::SetItemTooltip("Hide tensors that both keep alike");
+        ImGui::SetItemTooltip("Hide tensors that have the same size in A and B");
     }
     ImGui::SameLine();
     if (ImGui::Button(ICON_COPY "##copy")) copy_rows(frame.view, std::nullopt);
-    ImGui::SetItemTooltip("Copy all rows shown, tab separated");
+    ImGui::SetItemTooltip("Copy all visible rows, tab separated");
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
@@ -110,7 +110,7 @@ void draw_summary(const LedgerView& view) {
     note_text(view.closed_form_text);
 }
 
-/// What fits into the cell; the whole text as a tooltip where it does not.
+/// The text, shortened to fit the cell; then the tooltip shows all of it.
 void fitted_text(const std::string& content, ImU32 color,
                  std::string (*fit)(std::string_view, float) = fit_to) {
     const float width = ImGui::GetContentRegionAvail().x;
@@ -133,7 +133,7 @@ void draw_size(const LedgerViewRow& row) {
     if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
 }
 
-/// The formula where its figure is the ledger's; where it is not, the figure.
+/// The formula if it gives the size in the ledger, else the size that it gives.
 void draw_closed_form(const LedgerViewRow& row) {
     if (!row.closed_form_bytes) return;
     const std::string formula = row.closed_form_text.substr(0, row.closed_form_text.find(" = "));
@@ -153,7 +153,8 @@ ImU32 difference_color(const LedgerViewRow& row) {
 }
 
 void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
-    // The picked category stands out; a tensor that only B keeps is dim on A's side.
+    // Tensors of other categories than the selected one are dim, and so are tensors that only B
+    // saves.
     const auto& picked = frame.selection.category;
     const bool faded = (picked && *picked != row.category) || row.presence == Presence::kAdded;
     const ImU32 color = faded ? palette().dim : palette().text;
@@ -199,7 +200,7 @@ bool applies(const Frame& frame, const ColumnSetup& column) {
     return !column.needs_other || frame.view.has_other;
 }
 
-/// A narrow panel leaves out the closed form, then the shape: columns that overlap say nothing.
+/// A narrow panel leaves out the closed form first and then the shape.
 void choose_columns(Frame& frame) {
     constexpr float kLeastModule_em = 6;
     const auto has_room = [&] {
@@ -247,7 +248,7 @@ void draw_row_menu(Frame& frame, size_t index) {
     if (!ImGui::BeginPopupContextItem("##row_menu")) return;
     const LedgerViewRow& row = frame.view.rows[index];
     if (ImGui::MenuItem(ICON_COPY "  Copy row")) copy_rows(frame.view, index);
-    if (ImGui::MenuItem(ICON_COPY "  Copy all rows shown")) copy_rows(frame.view, std::nullopt);
+    if (ImGui::MenuItem(ICON_COPY "  Copy all visible rows")) copy_rows(frame.view, std::nullopt);
     if (ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
         frame.state.filter = row.tensor;
     } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
@@ -260,22 +261,21 @@ void draw_row_menu(Frame& frame, size_t index) {
     ImGui::EndPopup();
 }
 
-/// What a narrow panel has no column for: who keeps the tensor, above all.
+/// Everything about the row, also what a narrow panel has no column for.
 void draw_row_readout(const LedgerViewRow& row) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
-    readout_table(std::array<std::pair<std::string, std::string>, 7>{
+    readout_table(std::array<std::pair<std::string, std::string>, 6>{
         {{"module", row.module_path},
-         {"made by", row.op},
-         {"kept by", row.saved_by},
+         {"saved by", row.saved_by},
          {"shape", row.shape + "  " + row.dtype},
          {"bytes", row.exact_text},
-         {"lives", row.lifetime_text},
+         {"lifetime", row.lifetime_text},
          {"closed form", row.closed_form_text}}});
     ImGui::EndTooltip();
 }
 
-/// The selected tensor's row, wherever sorting and filters have put it.
+/// Whether the row is that of the selected tensor, whatever the order and filter.
 bool is_picked(const Frame& frame, const LedgerViewRow& row) {
     const auto& tensor = frame.selection.tensor;
     return tensor && tensor->storage == row.storage &&
@@ -330,8 +330,9 @@ void draw_table(Frame& frame) {
 
 constexpr UnfilledTexts kUnfilled{
     .icon = ICON_TABLE,
-    .purpose = "Every tensor that is saved for backward is listed here, with the op that saves it and "
-               "its bytes.",
+    .purpose =
+        "Every tensor that is saved for backward is listed here, with the op that saves it and "
+        "its bytes.",
     .error_title = "The ledger could not be built",
     .working = "Listing the saved tensors ..."};
 

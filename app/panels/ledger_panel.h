@@ -4,8 +4,8 @@
 
 #include <string>
 
-/// Every tensor saved for backward: which op saves it, its shape and its bytes, beside the figure of
-/// the closed form and the same tensor in B. The table sorts, filters and copies.
+/// Every tensor saved for backward: which op saves it, its shape and its bytes, beside the figure
+/// of the closed form and the same tensor in B. The table sorts, filters and copies.
 namespace app {
 
 struct LedgerState {

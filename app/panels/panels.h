@@ -57,8 +57,9 @@ inline constexpr std::array kPanels{
     PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
              [](const PanelContext& c, PanelStates& s) { return draw_ledger_panel(c, s.ledger); },
              kNoScroll},
-    PanelRow{"Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
-             [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
+    PanelRow{
+        "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
+        [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
     // Its id is from when the panel was called Health; saved layouts still use it.
     PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_6,

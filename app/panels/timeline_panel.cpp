@@ -34,14 +34,14 @@ struct Frame {
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
-/// Right of the legend: what the plots show, and fit.
+/// Buttons right of the legend.
 void draw_switches(Frame& frame) {
     if (frame.view.traces.size() == 2) {
         align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
         bool& difference = frame.state.show_difference;
         if (toggle_button("B - A###difference", difference)) difference = !difference;
-        ImGui::SetItemTooltip("Show the difference below");
+        ImGui::SetItemTooltip("Show the difference B - A below");
         ImGui::SameLine(0, px(4));
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
@@ -56,7 +56,8 @@ void draw_toolbar(Frame& frame) {
     draw_switches(frame);
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorPos(
-        {start.x, start.y + ImGui::GetStyle().FramePadding.y});  // as the buttons' text
+        {start.x,
+         start.y + ImGui::GetStyle().FramePadding.y});  // level with the text of the buttons
     const auto clicked =
         category_legend(frame.view.categories, frame.selection.category, width - px(8));
     if (clicked) frame.events.category = clicked;
@@ -81,10 +82,11 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     dim_text(fit_to(note, ImGui::GetContentRegionAvail().x));
 }
 
-/// Axes that all plots of the panel share.
+/// The axes are the same in all plots of the panel.
 void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_max, ImVec2 size,
                 bool with_time_labels) {
-    const bool selecting = ImGui::GetIO().KeyShift;  // Shift + drag selects instead of panning
+    const bool selecting =
+        ImGui::GetIO().KeyShift;  // Shift + drag selects a range instead of panning
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr,
                       quiet | (selecting ? ImPlotAxisFlags_Lock : 0) |
@@ -97,12 +99,12 @@ void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_ma
     ImPlot::SetupFinish();
 }
 
-/// Cursor, double-click and where Shift + drag begins.
+/// Cursor, double click, and the start of Shift + drag.
 void handle_mouse(Frame& frame) {
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
     if (hovered) frame.events.cursor_ns = time_ns;
-    // ImPlot knows no data to fit to: the stairs are drawn past it.
+    // ImPlot cannot fit by itself, because it does not know the data of the steps.
     if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) &&
         ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
         frame.events.fit_time = true;
@@ -112,8 +114,8 @@ void handle_mouse(Frame& frame) {
     }
 }
 
-/// From the anchor to the mouse, wherever it is: the drag goes on outside of the plot and ends
-/// where the button is released. Inside of any plot, all of which share the axis.
+/// Selects from the anchor to the mouse. The drag continues outside the plot and ends where the
+/// button is released.
 void drag_range(Frame& frame) {
     TimelineState& state = frame.state;
     if (!state.range_anchor_ns) return;
@@ -136,7 +138,7 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
     const ScopedId id(static_cast<int>(source));
     const TimelineTrace& trace = frame.view.traces[source];
     if (!ImPlot::BeginPlot("##memory", size, kPlainPlot)) return;
-    // The strip of phase names lies above the highest value.
+    // Leaves room for the strip of phase names above the highest value.
     const int ticks = std::max(2, static_cast<int>(size.y / px(34)));
     const double strip = phase_strip_height() / std::max(1.0F, size.y - px(8));
     const double top = profiler::axis_end(profiler::AxisUnit::kBytes, frame.view.max_bytes,
@@ -175,7 +177,7 @@ void draw_difference_plot(Frame& frame, ImVec2 size) {
     ImPlot::EndPlot();
 }
 
-/// Both traces at the cursor: a row per category, a column per trace.
+/// The tooltip: both traces at the cursor, with a row per category and a column per trace.
 void draw_readout(const Frame& frame) {
     if (!frame.events.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
     const size_t count = frame.view.traces.size();
@@ -227,13 +229,13 @@ void draw_readout(const Frame& frame) {
     ImGui::EndTooltip();
 }
 
-/// What the panel has room for: the difference gives way first, then B.
+/// What fits into the panel. If there is too little room, the difference is left out first, then B.
 struct PlotLayout {
-    size_t count = 0;  // of traces drawn
+    size_t count = 0;  // number of traces drawn
     bool difference = false;
-    float height = 0;             // of a trace's plot, without the labels of the time axis
-    float difference_height = 0;  // the same
-    float axis = 0;               // height of those labels, under the last plot only
+    float height = 0;             // of the plot of a trace, without the labels of the time axis
+    float difference_height = 0;  // of the plot of the difference, without those labels
+    float axis = 0;               // height of the labels, which only the last plot has
 };
 
 PlotLayout lay_out_plots(const Frame& frame) {
@@ -261,13 +263,13 @@ PlotLayout lay_out_plots(const Frame& frame) {
     }
 }
 
-/// What stands beside A's name: what of B is not there, and why.
+/// A note beside the name of A that says why B is not drawn.
 std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
     const Selection& selection = frame.selection;
     if (selection.b && !selection.b->has_step) {
         return fmt::format("B, {}, holds no recorded step", selection.look_b.name);
     }
-    return layout.count < frame.view.traces.size() ? "make the panel higher to see B below" : "";
+    return layout.count < frame.view.traces.size() ? "make the panel higher to see B" : "";
 }
 
 void draw_plots(Frame& frame) {

@@ -55,7 +55,7 @@ void draw_menu(const DocumentPtr& document, PanelEvents& events) {
     ImGui::EndPopup();
 }
 
-/// Two lines: recipe with its A and B buttons, then peak and steps.
+/// Two lines: the recipe with buttons A and B, and below them peak and steps.
 void draw_trace(const Workspace& workspace, size_t index, PanelEvents& events) {
     const DocumentPtr& document = workspace.documents()[index];
     const DocumentLook& look = workspace.looks()[index];

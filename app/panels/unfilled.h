@@ -8,9 +8,9 @@ namespace app {
 
 struct UnfilledTexts {
     const char* icon = "";
-    const char* purpose = "";       // what the panel will show, as a sentence
-    const char* error_title = "";   // "The timeline could not be drawn"
-    const char* working = "";       // "Sampling the memory curve ..."
+    const char* purpose = "";      // what the panel will show, as a sentence
+    const char* error_title = "";  // "The timeline could not be drawn"
+    const char* working = "";      // "Sampling the memory curve ..."
 };
 
 /// Fills a panel on A and B that has no view yet: no trace is open, A holds no recorded step,

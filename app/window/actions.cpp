@@ -138,17 +138,17 @@ void add_view_actions(std::vector<Action>& actions) {
                        .checked = [](const Ui& ui) { return !ui.settings.dark; }});
     bool first = true;
     for (const PanelRow& row : kPanels) {
-        actions.push_back(
-            {.menu = Menu::kView,
-             .title = row.title,
-             .icon = row.icon,
-             .shortcut = row.shortcut,
-             .run =
-                 [&row](Ui& ui) {
-                     is_open(ui, row) ? set_open(ui, row, false) : show_panel(ui, row.id);
-                 },
-             .checked = [&row](const Ui& ui) { return is_open(ui, row); },
-             .separated = std::exchange(first, false)});
+        actions.push_back({.menu = Menu::kView,
+                           .title = row.title,
+                           .icon = row.icon,
+                           .shortcut = row.shortcut,
+                           .run =
+                               [&row](Ui& ui) {
+                                   is_open(ui, row) ? set_open(ui, row, false)
+                                                    : show_panel(ui, row.id);
+                               },
+                           .checked = [&row](const Ui& ui) { return is_open(ui, row); },
+                           .separated = std::exchange(first, false)});
     }
     actions.push_back({.menu = Menu::kView,
                        .title = "Reset layout",

@@ -30,8 +30,8 @@ std::map<std::string, bool> shown_panels(const Ui& ui) {
     return shown;
 }
 
-/// The dock space. Builds the default layout at the first start, when the user asks for it, and when
-/// the window becomes small or large while the user has not moved a panel.
+/// The dock space. Builds the default layout at the first start, when the user asks for it, and
+/// when the window becomes small or large while the user has not moved a panel.
 void draw_docks(Ui& ui) {
     const std::vector<DockedWindow> windows = docked_windows();
     const bool compact =

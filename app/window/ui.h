@@ -23,7 +23,7 @@ enum class SaveWhat { kPicture, kComparison, kTimeline };
 struct Ui {
     Workspace workspace;
     PanelStates panels;
-    Settings settings;  // also which panels are open: is_open, set_open
+    Settings settings;                // also which panels are open: is_open, set_open
     std::optional<double> cursor_ns;  // the time under the mouse in the last frame
     ToastState toasts;
     PaletteState palette;

@@ -80,7 +80,7 @@ CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
 }
 
 models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form) {
-    if (form.folder.empty()) return models::fail("Name a folder for the traces.");
+    if (form.folder.empty()) return models::fail("Choose a folder for the traces.");
     const auto list = make_jobs(options_of(form), form.recipes);
     if (!list) return tl::unexpected(list.error());
     std::vector<profiler::Request> requests;

@@ -14,7 +14,8 @@ struct Request;
 
 namespace app {
 
-/// What the user filled in to start a capture; the fields match the options of `temposcope capture`.
+/// What the user filled in to start a capture; the fields match the options of `temposcope
+/// capture`.
 struct CaptureForm {
     std::string model = "bert-base";
     int64_t num_layers = 3;  // 0: as many as the model has

@@ -21,8 +21,8 @@ models::Result<void> make_folder_of(const std::vector<profiler::Request>& reques
     std::error_code error;
     fs::create_directories(folder, error);
     if (!error) return {};
-    return models::fail("The folder {} cannot be made ({}); name another one.", folder.string(),
-                        error.message());
+    return models::fail("The folder {} cannot be created ({}); choose another folder.",
+                        folder.string(), error.message());
 }
 
 }  // namespace
@@ -57,7 +57,9 @@ void LiveCurve::halve() {
 CaptureSession::~CaptureSession() { cancel(); }
 
 models::Result<void> CaptureSession::start(const CaptureForm& form) {
-    if (running()) return models::fail("A capture is running; cancel it before the next.");
+    if (running())
+        return models::fail(
+            "A capture is running; wait for it or cancel it before you start another one.");
     auto requests = make_requests(form);
     if (!requests) return tl::unexpected(requests.error());
     if (const auto made = make_folder_of(*requests); !made) return made;
@@ -120,17 +122,17 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
 }
 
 namespace {
-/// Forgets the worker before it goes, also when its run throws.
-template <typename Forget>
-class Forgetting {
+/// Calls a function at the end of a scope, also after an exception.
+template <typename Function>
+class AtExit {
 public:
-    explicit Forgetting(Forget forget) : forget_(std::move(forget)) {}
-    ~Forgetting() { forget_(); }
-    Forgetting(const Forgetting&) = delete;
-    Forgetting& operator=(const Forgetting&) = delete;
+    explicit AtExit(Function function) : function_(std::move(function)) {}
+    ~AtExit() { function_(); }
+    AtExit(const AtExit&) = delete;
+    AtExit& operator=(const AtExit&) = delete;
 
 private:
-    Forget forget_;
+    Function function_;
 };
 }  // namespace
 
@@ -153,7 +155,7 @@ bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
         if (cancelled_) worker->cancel();
     }
     const auto outcome = [&] {
-        const Forgetting forgetting([&] {
+        const AtExit forget_worker([&] {
             std::scoped_lock lock(mutex_);
             worker_ = nullptr;
             status_.log += worker->log();

@@ -46,9 +46,8 @@ void Documents::open_folder(const fs::path& folder) {
 }
 
 void Documents::load(const fs::path& file) {
-    loader_.start("Reading " + file.filename().string(), [file](const auto& report) {
-        return load_document(file, {.progress = report});
-    });
+    loader_.start("Reading " + file.filename().string(),
+                  [file](const auto& report) { return load_document(file, {.progress = report}); });
 }
 
 DocumentPtr Documents::add(DocumentPtr document) {

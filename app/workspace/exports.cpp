@@ -13,21 +13,24 @@ namespace fs = std::filesystem;
 models::Result<void> Exports::start(const fs::path& file, bool dark, Write write) {
     const auto format = profiler::chart_format_of(file);
     if (!format) return tl::unexpected(format.error());
-    queue_.start("Exporting", [file, dark, format = *format, write = std::move(write)](
-                                  const auto&) -> models::Result<std::string> {
-        const auto written = write(dark ? profiler::dark_theme() : profiler::light_theme(),
-                                   {.format = format});
-        if (!written) return tl::unexpected(written.error());
-        return fmt::format("Wrote {}.", file.string());
-    });
+    queue_.start("Exporting",
+                 [file, dark, format = *format,
+                  write = std::move(write)](const auto&) -> models::Result<std::string> {
+                     const auto written =
+                         write(dark ? profiler::dark_theme() : profiler::light_theme(),
+                               {.format = format});
+                     if (!written) return tl::unexpected(written.error());
+                     return fmt::format("Wrote {}.", file.string());
+                 });
     return {};
 }
 
 models::Result<void> Exports::comparison(std::shared_ptr<const profiler::CompareView> view,
                                          const fs::path& file, bool dark) {
-    return start(file, dark, [view = std::move(view), file](const auto& theme, const auto& options) {
-        return profiler::write_comparison_chart(*view, theme, options, file);
-    });
+    return start(file, dark,
+                 [view = std::move(view), file](const auto& theme, const auto& options) {
+                     return profiler::write_comparison_chart(*view, theme, options, file);
+                 });
 }
 
 models::Result<void> Exports::timeline(const Selection& selection, const TimeAxis& time,
@@ -36,8 +39,7 @@ models::Result<void> Exports::timeline(const Selection& selection, const TimeAxi
     return start(file, dark, [selection, time, file](const auto& theme, const auto& options) {
         TimeWindow shown = time.window;
         shown.width_px = static_cast<int>(options.width);
-        const auto view =
-            profiler::build_timeline_view(timeline_request(selection, time, shown));
+        const auto view = profiler::build_timeline_view(timeline_request(selection, time, shown));
         return profiler::write_timeline_chart(view, theme, options, file);
     });
 }

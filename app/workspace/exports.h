@@ -30,8 +30,8 @@ public:
     bool busy() const { return queue_.busy(); }
 
 private:
-    using Write = std::function<models::Result<void>(const profiler::Theme&,
-                                                     const profiler::ChartOptions&)>;
+    using Write =
+        std::function<models::Result<void>(const profiler::Theme&, const profiler::ChartOptions&)>;
     models::Result<void> start(const std::filesystem::path& file, bool dark, Write write);
 
     JobQueue<std::string> queue_{Waiting::kKeep};

@@ -20,7 +20,7 @@ namespace app {
 /// What a new job does to the jobs that still wait.
 enum class Waiting {
     kKeep,  // every job runs, in the order in which they were started
-    kDrop   // only the newest job matters: while the user pans, a view is at most one request behind
+    kDrop  // only the newest job matters: while the user pans, a view is at most one request behind
 };
 
 /// Runs jobs one after the other on a thread of its own and keeps their results until the frame

@@ -43,10 +43,11 @@ struct PickedActivity {
 struct SelectedActivity {
     profiler::ActivityId id;
     bool in_b = false;
-    profiler::Id<profiler::Op> op;       // the op that it belongs to; invalid if unknown
-    profiler::Id<profiler::Op> forward;  // the forward op of `op`; invalid if `op` is not a backward op
-    std::string name;                    // short: "aten::addmm", "volta_sgemm_128x32_nt"
-    profiler::TimeRange range;           // on the shared time axis
+    profiler::Id<profiler::Op> op;  // the op that it belongs to; invalid if unknown
+    profiler::Id<profiler::Op>
+        forward;                // the forward op of `op`; invalid if `op` is not a backward op
+    std::string name;           // short: "aten::addmm", "volta_sgemm_128x32_nt"
+    profiler::TimeRange range;  // on the shared time axis
 };
 
 struct Selection {

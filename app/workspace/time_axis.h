@@ -28,9 +28,10 @@ TimeWindow with_margins(TimeWindow window);
 
 struct TimeAxis {
     TimeWindow window;
-    int kernels_width_px = 0;                              // of the Kernels panel; 0: not drawn yet
-    std::shared_ptr<const profiler::Alignment> alignment;  // of A and B; null unless both have steps
-    profiler::TimeRange limits;                            // all that A and B recorded
+    int kernels_width_px = 0;  // of the Kernels panel; 0: not drawn yet
+    std::shared_ptr<const profiler::Alignment>
+        alignment;               // of A and B; null unless both have steps
+    profiler::TimeRange limits;  // all that A and B recorded
 
     /// Computes `alignment` and `limits` for the selected A and B, and shows all of the axis.
     void align(const Selection& selection);

@@ -53,11 +53,12 @@ public:
         const bool cleared = !same && clear();
         asked_ = std::move(wanted);
         if (asked_) {
-            queue_.start(what_, [build = build_, wanted = *asked_](const auto&) -> models::Result<Shown> {
-                auto view = build(wanted.request);
-                if (!view) return tl::unexpected(view.error());
-                return std::make_shared<const Built>(Built{wanted.documents, std::move(*view)});
-            });
+            queue_.start(
+                what_, [build = build_, wanted = *asked_](const auto&) -> models::Result<Shown> {
+                    auto view = build(wanted.request);
+                    if (!view) return tl::unexpected(view.error());
+                    return std::make_shared<const Built>(Built{wanted.documents, std::move(*view)});
+                });
         }
         return changed || cleared;
     }
@@ -71,9 +72,7 @@ public:
     /// Why the newest view could not be built; empty when nothing went wrong.
     const std::string& error() const { return error_; }
     /// The view shown is the one wanted, or there is nothing to show.
-    bool settled(const Inputs& inputs) const {
-        return !queue_.busy() && want_(inputs) == asked_;
-    }
+    bool settled(const Inputs& inputs) const { return !queue_.busy() && want_(inputs) == asked_; }
 
 private:
     struct Built {

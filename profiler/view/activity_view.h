@@ -13,12 +13,12 @@
 #include <vector>
 
 /// What the Kernels panel draws for one time window and pixel width: for each trace its threads and
-/// streams, for each row blocks that are at least a pixel wide. Narrower spans are merged with their
-/// neighbours in the same pixel, so that drawing a million kernels costs as much as the panel has
-/// pixels.
+/// streams, for each row blocks that are at least a pixel wide. Narrower spans are merged with
+/// their neighbours in the same pixel, so that drawing a million kernels costs as much as the panel
+/// has pixels.
 ///
-/// The time axis is that of the Memory timeline: the clock of the first trace, with the second trace
-/// stretched onto it (time_map.h).
+/// The time axis is that of the Memory timeline: the clock of the first trace, with the second
+/// trace stretched onto it (time_map.h).
 namespace profiler {
 
 struct ActivityBlock {
@@ -75,8 +75,8 @@ struct ActivityRequest {
 
 ActivityView build_activity_view(const ActivityRequest& request);
 
-/// The part of a demangled kernel name that tells kernels apart: "MulFunctor" for "void at::native::
-/// vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
+/// The part of a demangled kernel name that tells kernels apart: "MulFunctor" for "void
+/// at::native:: vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
 /// at::native::binary_internal::MulFunctor<float> >, ...>(...)". Names of ops stay as they are,
 /// without the autograd engine's prefix.
 std::string short_name(std::string_view name);

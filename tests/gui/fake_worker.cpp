@@ -1,6 +1,6 @@
 // Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, and
-// about a second of work that can be cancelled. Halfway it waits as long as a file named `hold` lies
-// beside its output. A batch of 99 makes it fail, a batch of 98 makes it die.
+// about a second of work that can be cancelled. Halfway it waits as long as a file named `hold`
+// lies beside its output. A batch of 99 makes it fail, a batch of 98 makes it die.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"

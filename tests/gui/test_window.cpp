@@ -87,7 +87,8 @@ ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float
 
 void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds) {
     while (!holds() && !context->IsError()) {
-        // Leaves the processor to the work that is waited for: an unthrottled frame takes all of it.
+        // Leaves the processor to the work that is waited for: an unthrottled frame takes all of
+        // it.
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         context->Yield();
     }

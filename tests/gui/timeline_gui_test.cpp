@@ -32,8 +32,9 @@ void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
     }
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
-    IM_CHECK_GT(static_cast<int>(window().workspace().slots().timeline.view()->traces[0].column_count()),
-                100);
+    IM_CHECK_GT(
+        static_cast<int>(window().workspace().slots().timeline.view()->traces[0].column_count()),
+        100);
     c->KeyPress(ImGuiKey_F);
     window().settle(c);
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
@@ -100,8 +101,7 @@ void hovering_reads_both_traces(ImGuiTestContext* c) {
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
     window().settle(c);
     IM_CHECK(window().ui().cursor_ns.has_value());
-    const auto readout =
-        window().workspace().read_timeline(0, *window().ui().cursor_ns);
+    const auto readout = window().workspace().read_timeline(0, *window().ui().cursor_ns);
     IM_CHECK(!readout.rows.empty());
     window().take_picture(c, "timeline_hover", true);
 }
@@ -110,10 +110,12 @@ void alignment_can_be_switched(ImGuiTestContext* c) {
     open_two(c);
     c->ItemClick("//###timeline/###align");
     window().settle(c);
-    IM_CHECK(window().workspace().slots().timeline.view()->alignment == profiler::TimeAlignment::kTime);
+    IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
+             profiler::TimeAlignment::kTime);
     c->ItemClick("//###timeline/###align");
     window().settle(c);
-    IM_CHECK(window().workspace().slots().timeline.view()->alignment == profiler::TimeAlignment::kPhases);
+    IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
+             profiler::TimeAlignment::kPhases);
     c->ItemClick("//###timeline/###difference");
     c->Yield(2);
     IM_CHECK(!window().ui().panels.timeline.show_difference);
