@@ -39,7 +39,7 @@ void picks_files_from_the_list(ImGuiTestContext* c) {
     c->ItemClick("###confirm");
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
-    // The baseline becomes A in whatever order the files come.
+    // The baseline becomes A, in whatever order the files are opened.
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
 }
@@ -121,7 +121,7 @@ void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
     const auto saved = window().pictures() / "saved_by_dialog.png";
     std::filesystem::remove(saved);
     window().ui().save_dialog.folder = window().pictures();
-    c->KeyCharsReplace("saved_by_dialog");  // the extension comes by itself
+    c->KeyCharsReplace("saved_by_dialog");  // the dialog adds the extension
     c->KeyPress(ImGuiKey_Enter);
     c->Yield(4);
     IM_CHECK(std::filesystem::exists(saved));
