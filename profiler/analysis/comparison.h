@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/peak.h"
+#include "profiler/analysis/step_report.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/trace.h"
 
@@ -54,11 +55,6 @@ struct Comparison {
         workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"; of the first step
     std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
     std::string sentence;  // what a user would quote: "tempo keeps 38 % less than original ..."
-};
-
-struct NamedTrace {
-    std::string file;
-    std::shared_ptr<const Trace> trace;
 };
 
 /// Joins files of equal workload and recipe. Baseline: `original` if present, else the first.

@@ -175,18 +175,7 @@ void GpuRecorder::add_notes(const CudaAllocations& allocations) {
         note("work_without_time", Severity::kWarning, join_->counts().without_time,
              "CUPTI could not time these kernels and copies.");
     }
-    const AllocatorRowCounts& counts = allocations.counts();
-    note("unmatched_frees", Severity::kWarning, counts.unmatched_frees,
-         "Blocks were freed whose allocation was not seen.");
-    note("replaced_blocks", Severity::kError, counts.replaced_blocks,
-         "Blocks were allocated where another still lived: its free was not seen.");
-    note("outside_segments", Severity::kWarning, counts.outside_segments,
-         "Blocks lie in no segment that was seen.");
-    note("unmatched_segments", Severity::kWarning, counts.unmatched_segments,
-         "Segments were given back that were not seen before.");
-    note("assumed_block_sizes", Severity::kInfo, counts.assumed_block_sizes,
-         "The allocator did not tell these blocks' sizes: the bytes asked for are taken, rounded "
-         "to 512.");
+    add_diagnostics(allocations.counts(), trace_);
     note("allocator_totals_differ", Severity::kError, allocations.differing_totals(),
          "After an allocation or a free torch's own totals were others than the trace's.");
     const int64_t most_host_bytes = cupti_ ? cupti_->most_host_bytes() : 0;
