@@ -1,14 +1,33 @@
 #include "tests/gui/test_window.h"
 
+#include <filesystem>
+#include <fstream>
+
 namespace tests {
 namespace {
 
 app::CaptureStatus status() { return *window().workspace().capture().status(); }
 
+std::filesystem::path folder() { return window().folder() / "captured"; }
+
+/// While it exists, the fake worker waits halfway, so that a test can look at a running capture
+/// however slow the machine is.
+class Hold {
+public:
+    Hold() {
+        std::filesystem::create_directories(folder());
+        std::ofstream(folder() / "hold");
+    }
+    ~Hold() { release(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    void release() const { std::filesystem::remove(folder() / "hold"); }
+};
+
 void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     window().reset(c);
     app::CaptureForm form;
-    form.folder = (window().folder() / "captured").string();
+    form.folder = folder().string();
     form.batch_size = batch_size;
     window().ui().panels.capture.form = form;
     app::show_panel(window().ui(), "capture");
@@ -17,26 +36,29 @@ void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
 
 void captures_and_opens_the_traces(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
+    const Hold hold;
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 8; });
     IM_CHECK(status().running);
     IM_CHECK_GT(status().share, 0.0);
-    // What the worker says is there while it works.
+    // The output of the worker appears while it works.
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
     window().take_running_picture(c, "capture_running");
+    hold.release();
     wait_until(c, [] { return !status().running; });
     window().settle(c);
     IM_CHECK_STR_EQ(status().error.c_str(), "");
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
-    // Nothing happens: nothing is copied.
+    // While nothing happens, nothing is copied.
     const auto& capture = window().workspace().capture();
     IM_CHECK(capture.status() == capture.status());
 }
 
 void cancels_a_capture(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
+    const Hold hold;
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && !status().curves[0].time_ns.empty(); });
     c->ItemClick("//###capture/**/###cancel");

@@ -6,8 +6,8 @@ namespace {
 void shows_a_column_for_each_recipe(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo", "tempo-packed"});
-    const auto* view = window().workspace().compare_view();
-    IM_CHECK(view != nullptr);
+    IM_CHECK(window().workspace().slots().compare.view() != nullptr);
+    const profiler::CompareView* view = &window().workspace().slots().compare.view()->view;
     IM_CHECK_EQ(view->columns.size(), size_t{3});
     IM_CHECK(view->columns[0].is_baseline);
     IM_CHECK(view->has_max_batch);
@@ -28,11 +28,11 @@ void a_click_on_a_recipe_makes_it_b(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo-packed");
 }
 
-void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
+void a_click_on_a_category_highlights_it(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
     IM_CHECK(!window().workspace().selection().category);
-    const auto category = window().workspace().compare_view()->categories.front();
+    const auto category = window().workspace().slots().compare.view()->view.categories.front();
     const std::string item =
         "//###compare/$$" + std::to_string(static_cast<int>(category)) + "/##category";
     c->ItemClick(item.c_str());
@@ -62,7 +62,7 @@ void register_compare_tests(ImGuiTestEngine* engine) {
     };
     add("shows_a_column_for_each_recipe", shows_a_column_for_each_recipe);
     add("a_click_on_a_recipe_makes_it_b", a_click_on_a_recipe_makes_it_b);
-    add("a_click_on_a_class_picks_it_out", a_click_on_a_class_picks_it_out);
+    add("a_click_on_a_category_highlights_it", a_click_on_a_class_picks_it_out);
     add("welcomes_when_nothing_is_open", welcomes_when_nothing_is_open);
 }
 

@@ -40,7 +40,7 @@ void picks_files_from_the_list(ImGuiTestContext* c) {
     c->ItemClick("###confirm");
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
-    // The baseline becomes A in whatever order the files come.
+    // The baseline becomes A, in whatever order the files are opened.
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
 }
@@ -50,7 +50,7 @@ void opens_a_folder_of_traces(ImGuiTestContext* c) {
     window().workspace().open({window().folder()});
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
-    IM_CHECK_EQ(window().workspace().compare_view()->columns.size(), size_t{3});
+    IM_CHECK_EQ(window().workspace().slots().compare.view()->view.columns.size(), size_t{3});
 }
 
 /// Memory over time, and in words what a snapshot lacks.
@@ -123,8 +123,8 @@ void closes_a_trace(ImGuiTestContext* c) {
     c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W);
     window().settle(c);
     IM_CHECK(window().workspace().documents().empty());
-    IM_CHECK(window().workspace().compare_view() == nullptr);
-    IM_CHECK(window().workspace().timeline_view() == nullptr);
+    IM_CHECK(window().workspace().slots().compare.view() == nullptr);
+    IM_CHECK(window().workspace().slots().timeline.view() == nullptr);
 }
 
 void remembers_opened_files(ImGuiTestContext* c) {
@@ -158,7 +158,7 @@ void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
     const auto saved = window().pictures() / "saved_by_dialog.png";
     std::filesystem::remove(saved);
     window().ui().save_dialog.folder = window().pictures();
-    c->KeyCharsReplace("saved_by_dialog");  // the extension comes by itself
+    c->KeyCharsReplace("saved_by_dialog");  // the dialog adds the extension
     c->KeyPress(ImGuiKey_Enter);
     c->Yield(4);
     IM_CHECK(std::filesystem::exists(saved));
@@ -207,7 +207,7 @@ void a_sweep_alone_is_shown_as_such(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
     IM_CHECK(window().workspace().selection().a != nullptr);
     IM_CHECK(!window().workspace().selection().a->has_step);
-    IM_CHECK(window().workspace().compare_view()->has_throughput);
+    IM_CHECK(window().workspace().slots().compare.view()->view.has_throughput);
     window().take_picture(c, "sweep_alone");
 }
 

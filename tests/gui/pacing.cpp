@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Frames that the window draws in the time that `meanwhile` takes on a thread of its own.
+/// Number of frames that the window draws while `meanwhile` runs on another thread.
 int64_t frames_during(app::Shell& shell, const std::function<void()>& meanwhile) {
     const int64_t before = shell.frame_count();
     int64_t after = before;
@@ -41,7 +41,7 @@ int check_pacing(app::Shell& shell) {
     frames_during(shell, [] { std::this_thread::sleep_for(2s); });  // the first pictures
     bool good = is_at_most("idle for 2 s",
                            frames_during(shell, [] { std::this_thread::sleep_for(2s); }), 6);
-    // A frame per report, and the few that every run begins with.
+    // One frame per report, and the few with which every run begins.
     const int64_t woken = frames_during(shell, [] {
         for (int i = 0; i < 20; ++i) {
             std::this_thread::sleep_for(50ms);
@@ -49,17 +49,19 @@ int check_pacing(app::Shell& shell) {
         }
     });
     good &= is_at_most("20 reports", woken, 28);
-    // A capture sends some 50 samples a second: five frames, and those of its stages and its end.
+    // The fake worker sends some 50 samples a second. Five frames a second are drawn for them, and
+    // some more for the stages and the end of the capture. A loaded machine takes longer, so the
+    // limit grows with the time that the capture took.
     app::CaptureForm form;
     form.recipes = {"original"};
     form.folder = (std::filesystem::temp_directory_path() / "temposcope_pacing").string();
     shell.ui().workspace.apply({.start_capture = form});
+    const auto start = std::chrono::steady_clock::now();
     const int64_t captured = frames_during(shell, [&] {
-        for (int i = 0; i < 100 && shell.ui().workspace.capture().running(); ++i) {
-            std::this_thread::sleep_for(50ms);
-        }
+        while (shell.ui().workspace.capture().running()) std::this_thread::sleep_for(50ms);
     });
-    good &= is_at_most("a capture of 1.3 s", captured, 30);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    good &= is_at_most("a capture", captured, 22 + static_cast<int64_t>(6 * took.count()));
     std::filesystem::remove_all(form.folder);
     return good ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// The whole way from the window: form, temposcope-worker with libtorch, live curve, finished trace,
-// exported chart. One layer and few tokens: seconds.
+// The whole way: form, temposcope-worker with libtorch, live curve, finished trace, exported chart.
+// With one layer and few tokens it takes seconds.
 #include "tests/gui/test_window.h"
 
 #include <fstream>

@@ -55,9 +55,31 @@ TEST(ActivityView, WideSpansStandAlone) {
     EXPECT_EQ(blocks[2].end_ns, 260);
     EXPECT_EQ(blocks[2].count, 1);
     EXPECT_EQ(blocks[2].activity_class, ActivityClass::kContraction);
-    EXPECT_EQ(blocks[2].name, "volta_sgemm_128x32_nt");
+    EXPECT_EQ(blocks[2].label, "volta_sgemm_128x32_nt");
     EXPECT_THAT(view.classes, ElementsAre(ActivityClass::kContraction));
     EXPECT_TRUE(view.has_kernels);
+}
+
+TEST(ActivityView, ABlockHoldsItsOpTheForwardOpAndAShortName) {
+    Trace trace;
+    const auto forward = trace.ops.append({.name = trace.strings.intern("aten::mul")});
+    const auto op = trace.ops.append(
+        {.name = trace.strings.intern("autograd::engine::evaluate_function: MulBackward0"),
+         .forward = forward,
+         .start_ns = 10,
+         .end_ns = 90});
+    trace.kernels.append(
+        {.name = trace.strings.intern("void at::native::vectorized_elementwise_kernel<4, "
+                                      "at::native::MulFunctor<float> >(int)"),
+         .op = op,
+         .start_ns = 20,
+         .end_ns = 80});
+    const Loaded loaded(std::move(trace));
+    const ActivityView view = view_of(loaded, 0, 100, 100);
+    const ActivityBlock& kernel = view.traces[0].lanes[1].rows[0].blocks.at(0);
+    EXPECT_EQ(kernel.label, "MulFunctor");
+    EXPECT_EQ(kernel.op, op);
+    EXPECT_EQ(kernel.forward, forward);
 }
 
 TEST(ActivityView, NarrowSpansOfAPixelBecomeOneBlockThatSaysHowBusyItWas) {
@@ -66,6 +88,7 @@ TEST(ActivityView, NarrowSpansOfAPixelBecomeOneBlockThatSaysHowBusyItWas) {
     const auto& blocks = view.traces[0].lanes[1].rows[0].blocks;
     ASSERT_EQ(blocks.size(), 100U);
     EXPECT_EQ(blocks[7].count, 100);
+    EXPECT_EQ(blocks[7].label, "");
     EXPECT_NEAR(blocks[7].busy, 0.5, 0.01);
 }
 
@@ -210,10 +233,10 @@ TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
     EXPECT_THAT(readout.rows,
                 ElementsAre(Pair("time", "2.00 µs"), Pair("grid", "8 x 2 x 1"),
                             Pair("block", "128 x 1 x 1"), Pair("op", "aten::addmm"),
-                            Pair("layer", "encoder.layer.1.output.dense"),
+                            Pair("module", "encoder.layer.1.output.dense"),
                             Pair("phase", "backward"), Pair("gradient of", "aten::linear"),
                             Pair("kernels", "1, 2.00 µs"), Pair("flop", "4,000,000"),
-                            Pair("rate", "2 Tflop/s"), Pair("words", "10 read, 5 written"),
+                            Pair("rate", "2 Tflop/s"), Pair("elements", "10 read, 5 written"),
                             Pair("allocates", "2.00 KiB in one tensor")));
 }
 

@@ -96,7 +96,7 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     const LedgerView view = build_ledger_view(
         {.first = {&a}, .second = {&b}, .sort_by = LedgerColumn::kDifference, .descending = false});
     ASSERT_EQ(view.rows.size(), 5u);
-    // Both -4096 B; in the order of saving.
+    // Both differ by -4096 B, so they stay in the order of saving.
     EXPECT_EQ(view.rows[0].presence, Presence::kDisappeared);
     EXPECT_EQ(view.rows[0].other_text, "–");
     EXPECT_EQ(view.rows[1].presence, Presence::kChanged);
@@ -110,7 +110,8 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     EXPECT_EQ(view.added_bytes, 512);
     EXPECT_EQ(view.other_total_bytes - view.total_bytes, 7680 - 15360);
     EXPECT_EQ(view.comparison_text,
-              "B keeps 7.50 KiB less: 1 tensor (4.00 KiB) disappears, 1 (512 B) is added, others "
+              "B saves 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
+              "added, others "
               "change by -4.00 KiB.");
 }
 
