@@ -55,6 +55,7 @@ public:
         return speed;
     }
     std::string memory_name() const override { return "the memory of this machine"; }
+    bool can_take_turns() const override { return true; }
 };
 
 class Gpu final : public TrainingDevice {
@@ -88,6 +89,7 @@ public:
         return speed;
     }
     std::string memory_name() const override { return "the memory of the " + device_.name; }
+    bool can_take_turns() const override { return false; }
 
 private:
     profiler::CudaSource& source_;

@@ -29,6 +29,8 @@ public:
     virtual profiler::DeviceSpeed measure_speed(const profiler::CaptureCallbacks& callbacks) = 0;
     /// "the memory of this machine"
     virtual std::string memory_name() const = 0;
+    /// Whether several workers may be set up at once: not where each fills the device's memory.
+    virtual bool can_take_turns() const = 0;
 };
 
 /// The device of a request: "cpu", "cuda", or "auto": the GPU if it can be used. Errors: one

@@ -74,6 +74,8 @@ public:
 
     void begin_step();
     void end_step(double loss);
+    /// Leaves a pause between two steps out of the recorder's clock.
+    void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-PROTOCOL = 3
+PROTOCOL = 4
 WORKER_DESCRIPTOR = 3
 
 
@@ -99,7 +99,7 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
 
 
 def complete(fields: dict) -> dict:
-    """A request frame with every field that the worker reads."""
+    """Makes a request frame with every field that the worker reads."""
     return {
         "protocol": PROTOCOL,
         "id": 1,
@@ -113,6 +113,7 @@ def complete(fields: dict) -> dict:
         "num_threads": 0,
         "batch_sizes": [],
         "compute_capability": "",
+        "takes_turns": False,
     } | fields
 
 

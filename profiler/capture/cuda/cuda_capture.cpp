@@ -119,17 +119,16 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     gpu.start(recorder);
     recorder.start();
     describe_all(recorder, training);
-    RecordedStep recorded(recorder, training, callbacks);
-    CancellableListener listener(&recorded, callbacks);
+    StepWatch watch(callbacks, &recorder, &training);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
-        const double loss = training.step(&listener);
+        const double loss = training.step(&watch);
         recorder.end_step(loss);
         describe_all(recorder, training);
         note_step(recorder, training, i, loss);
         gpu.add_reading();
-        if (callbacks.step_done) callbacks.step_done(trace);
+        if (callbacks.step_done) callbacks.step_done();
     }
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
@@ -185,7 +184,7 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, kDevice);
     gpu.add_reading();  // what each part of a run takes is held against what that part loads
-    warm_up(training, options.warmup_steps, nullptr, callbacks);
+    warm_up(training, options.warmup_steps, callbacks);
     record_steps(training, options, callbacks, trace, gpu);
 }
 

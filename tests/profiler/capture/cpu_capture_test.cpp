@@ -50,7 +50,7 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
     {
         c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, accounting);
         capture_on_cpu(small(), {.warmup_steps = 0, .steps = 1},
-                       {.step_done = [&](Trace&) { live_at_step = allocator.allocated_bytes(); }},
+                       {.step_done = [&] { live_at_step = allocator.allocated_bytes(); }},
                        trace);
     }
     ASSERT_FALSE(accounting->history.empty());

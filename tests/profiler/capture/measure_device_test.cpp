@@ -18,6 +18,7 @@ TEST(MeasureDevice, GivesEveryFigure) {
     const DeviceSpeed speed = measure_device(
         at::kCPU, kTiny,
         {.progress = [&](std::string_view stage, int64_t, int64_t) { stages.emplace_back(stage); },
+         .wait_for_turn = {},
          .phase_begun = {},
          .step_done = {},
          .cancelled = {}});
@@ -36,7 +37,11 @@ TEST(MeasureDevice, EndsWhenItIsCancelled) {
     EXPECT_THROW(
         measure_device(
             at::kCPU, kTiny,
-            {.progress = {}, .phase_begun = {}, .step_done = {}, .cancelled = [] { return true; }}),
+            {.progress = {},
+             .wait_for_turn = {},
+             .phase_begun = {},
+             .step_done = {},
+             .cancelled = [] { return true; }}),
         Cancelled);
 }
 
@@ -46,6 +51,7 @@ TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {
     int asked = 0;
     EXPECT_THROW(measure_device(at::kCPU, endless,
                                 {.progress = {},
+                                 .wait_for_turn = {},
                                  .phase_begun = {},
                                  .step_done = {},
                                  .cancelled = [&] { return ++asked > 3; }}),

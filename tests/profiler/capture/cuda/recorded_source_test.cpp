@@ -99,15 +99,15 @@ TEST(RecordedSource, AStepThroughTheAllocatorsRowsIsTheStepOfTheCpu) {
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     PlayedCachingAllocator allocator(trace, streams);
     models::Training training(workload);
-    warm_up(training, 1, nullptr, {});
+    warm_up(training, 1, {});
     {
         Recorder recorder(trace, {.allocations = &allocator, .device = streams.device()});
         recorder.start();
         describe_storages(recorder, training);
         const CaptureCallbacks nobody;
-        RecordedStep listener(recorder, training, nobody);
+        StepWatch watch(nobody, &recorder, &training);
         recorder.begin_step();
-        recorder.end_step(training.step(&listener));
+        recorder.end_step(training.step(&watch));
     }
     EXPECT_GT(fates_of(trace).size(), 100U);
     EXPECT_EQ(fates_of(trace), fates_of(on_cpu));

@@ -1,6 +1,6 @@
-#include "app/worker/calibrate_job.h"
+#include "app/worker/calibrate.h"
 
-#include "app/worker/job_answers.h"
+#include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "profiler/capture/out_of_memory.h"
 
