@@ -10,14 +10,18 @@
 /// A run in words, and the workload that it ran: the same in every command, chart and panel.
 namespace profiler {
 
-/// The workload that a trace ran, valid as `models::validate` has it; nullopt when the trace does
-/// not say (imported files) or says something that cannot be (damaged ones).
+/// The workload that a trace ran. It has passed `models::validate`. None: the trace does not name one
+/// (imported files), or names an impossible one (damaged files).
 std::optional<models::Workload> workload_of(const Trace& trace);
 
 /// "bert-large, 3 layers, layers head, B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
-/// The same of a trace; of one without a workload what its own columns say, if anything.
+/// The same for a trace. Without a workload, the text is made of what the run's columns say.
 std::string describe_workload(const Trace& trace);
+
+/// What identifies the captures that were measured in turn with this one, step by step; empty: it was
+/// measured alone.
+std::string turns_run_of(const Trace& trace);
 
 /// "measured on the CPU".
 std::string_view describe(Source source);
