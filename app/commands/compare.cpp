@@ -175,7 +175,8 @@ void add_compare_command(CLI::App& program, Chosen& chosen) {
     command->footer(
         "Files of the same workload and recipe are joined: a capture and its sweep may be two "
         "files.\n"
-        "Recipes of one capture command took turns, step by step. Their step times are compared in\n"
+        "Recipes of one capture command took turns, step by step. Their step times are compared "
+        "in\n"
         "pairs: the ratio is the median over the pairs, its range is the spread.\n\n"
         "Examples:\n"
         "  temposcope compare out/*.tscope\n"

@@ -1,8 +1,8 @@
 #include "app/worker/answer_request.h"
 
+#include "app/worker/answers.h"
 #include "app/worker/calibrate.h"
 #include "app/worker/doctor.h"
-#include "app/worker/answers.h"
 #include "app/worker/live_sampler.h"
 #include "app/worker/meta_trace.h"
 #include "app/worker/training_device.h"

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     }
     std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error to report
     profiler::WorkerServer server;
-    return server.serve(
-        [&server](const profiler::Request& request) { return app::answer_request(request, server); });
+    return server.serve([&server](const profiler::Request& request) {
+        return app::answer_request(request, server);
+    });
 }

@@ -249,8 +249,8 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
             recipes.push_back(draft.column.recipe);
         }
     }
-    return models::fail("No trace has the recipe '{}' to compare with; choose one of: {}.", baseline,
-                        fmt::join(recipes, ", "));
+    return models::fail("No trace has the recipe '{}' to compare with; choose one of: {}.",
+                        baseline, fmt::join(recipes, ", "));
 }
 
 void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {

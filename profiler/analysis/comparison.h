@@ -52,7 +52,8 @@ bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& 
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // grouped by step, the baseline of each step first
-    std::string workload;  // of the first step: "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::string
+        workload;  // of the first step: "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
     std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
 };

@@ -76,10 +76,9 @@ std::string more_or_less_time(double step_time_ratio, int64_t batch_size) {
 }
 
 std::string change_in_paired_steps(const PairedRatio& ratio, int64_t batch_size) {
-    const std::string spread = fmt::format("{} to {} in {} pairs of steps",
-                                           format_percent(ratio.low - 1, /*with_sign=*/true),
-                                           format_percent(ratio.high - 1, /*with_sign=*/true),
-                                           ratio.pairs);
+    const std::string spread = fmt::format(
+        "{} to {} in {} pairs of steps", format_percent(ratio.low - 1, /*with_sign=*/true),
+        format_percent(ratio.high - 1, /*with_sign=*/true), ratio.pairs);
     if (!ratio.shows_difference()) {
         return fmt::format("shows no difference in step time at a batch of {} ({})", batch_size,
                            spread);
@@ -106,9 +105,9 @@ std::string change_in_unpaired_steps(const ComparisonColumn& column,
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
-        return more_or_less_time(static_cast<double>(column.step_time_ns) /
-                                     static_cast<double>(baseline.step_time_ns),
-                                 column.batch_size);
+        return more_or_less_time(
+            static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
+            column.batch_size);
     }
     if (column.was_busy || baseline.was_busy) {
         return fmt::format(

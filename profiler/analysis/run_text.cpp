@@ -59,8 +59,8 @@ std::string describe_workload(const Trace& trace) {
 }
 
 std::string turns_run_of(const Trace& trace) {
-    const auto software =
-        nlohmann::json::parse(trace.text(trace.run().software), nullptr, /*allow_exceptions=*/false);
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                                /*allow_exceptions=*/false);
     if (!software.is_object()) return {};
     const auto turns = software.find("measured_in_turn");
     if (turns == software.end() || !turns->is_object()) return {};

@@ -24,6 +24,6 @@ struct SweptMemory {
 /// right on a device that works asynchronously. Returns the share of the time in which this process
 /// had a processor (ProcessorShare).
 double sweep_batches(models::Training& training, const SweepOptions& options,
-                   const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
+                     const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
 
 }  // namespace profiler

@@ -12,8 +12,9 @@ namespace profiler {
 
 /// A permission to run one step, where several recipes are measured in turn.
 struct Turn {
-    std::string run;      // the same for all recipes that are measured in turn with each other
-    int64_t recipes = 1;  // how many those are; 1: the others did not fit into memory beside this one
+    std::string run;  // the same for all recipes that are measured in turn with each other
+    int64_t recipes =
+        1;  // how many those are; 1: the others did not fit into memory beside this one
 };
 
 /// What a capture calls while it runs. Any member may be empty.

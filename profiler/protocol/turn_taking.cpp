@@ -66,8 +66,8 @@ void TurnTaking::gather_group(const TurnEvents& events) {
         if (events.started) events.started(index);
         const WorkerState state = start_worker(index, events_of(index, events));
         // Its memory may suffice once the others are gone.
-        const bool try_again = is_out_of_memory(state) && !group_.empty() &&
-                               requests_[index].memory_limit_bytes < 0;
+        const bool try_again =
+            is_out_of_memory(state) && !group_.empty() && requests_[index].memory_limit_bytes < 0;
         if (try_again) break;
         ++next_;
         if (const auto* waits = std::get_if<WaitsForTurn>(&state)) {
@@ -152,8 +152,8 @@ void TurnTaking::settle(std::size_t index, const WorkerOutcome& outcome, const T
 }
 
 void TurnTaking::warn_of_split(const TurnEvents& events) const {
-    const bool known_before =
-        std::any_of(requests_.begin(), requests_.end(), [](const Request& r) { return fills_memory(r); });
+    const bool known_before = std::any_of(requests_.begin(), requests_.end(),
+                                          [](const Request& r) { return fills_memory(r); });
     if (!events.split || known_before) return;
     std::vector<std::string> recipes;
     for (const Waiting& member : group_) recipes.push_back(recipe_of(requests_[member.index]));

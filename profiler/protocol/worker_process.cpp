@@ -75,8 +75,9 @@ Result<fs::path> find_worker() {
     std::error_code error;
     if (const char* path = std::getenv("TEMPOSCOPE_WORKER"); path != nullptr && *path != '\0') {
         if (access(path, X_OK) == 0 && !fs::is_directory(path, error)) return fs::path(path);
-        return fail("TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset the variable.",
-                    path);
+        return fail(
+            "TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset the variable.",
+            path);
     }
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";

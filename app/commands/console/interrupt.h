@@ -13,8 +13,8 @@ public:
     /// `work.cancel()` must be safe to call from a signal handler.
     template <typename Work>
     explicit CancelOnInterrupt(Work& work)
-        : CancelOnInterrupt(&work, [](void* cancelled) { static_cast<Work*>(cancelled)->cancel(); }) {
-    }
+        : CancelOnInterrupt(&work,
+                            [](void* cancelled) { static_cast<Work*>(cancelled)->cancel(); }) {}
     ~CancelOnInterrupt();
     CancelOnInterrupt(const CancelOnInterrupt&) = delete;
     CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;

@@ -30,10 +30,10 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
         const auto losses = named.trace->steps.column<&profiler::Step::loss>();
         for (std::size_t i = 0; i < losses.size(); ++i) {
             if (std::isfinite(losses[i])) continue;
-            print_error(
-                fmt::format("The loss in {} is not a finite number from step {} on. Memory is right, "
-                            "but the training diverges; try another precision or seed.",
-                            named.file, i + 1));
+            print_error(fmt::format(
+                "The loss in {} is not a finite number from step {} on. Memory is right, "
+                "but the training diverges; try another precision or seed.",
+                named.file, i + 1));
             break;
         }
     }
@@ -64,7 +64,8 @@ Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output
     const auto list = make_jobs(workload);
     if (!list) return wrong_usage(list.error());
     if (kind == MeasureKind::kSweep && !list->gpu.empty()) {
-        return fail_with(ExitCode::kUsage, "A sweep measures. To predict what fits on {}, run temposcope plan.",
+        return fail_with(ExitCode::kUsage,
+                         "A sweep measures. To predict what fits on {}, run temposcope plan.",
                          list->gpu);
     }
     if (const auto made = make_folder(list->folder); !made) return failed(made.error());

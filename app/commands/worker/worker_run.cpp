@@ -59,10 +59,10 @@ private:
             jobs_.size() > 1 ? fmt::format(" ({} of {})", index_ + 1, jobs_.size()) : "";
         const std::string count =
             counted ? fmt::format(" {} of {}", progress_.done, progress_.total) : std::string();
-        bar_.update(counted ? fraction() : -1,
-                    fmt::format("{}{}: {}{}{}", jobs_[index_].workload.recipe_name, position,
-                                progress_.stage, count,
-                                bar_.is_terminal() ? memory_ : std::string()));
+        bar_.update(
+            counted ? fraction() : -1,
+            fmt::format("{}{}: {}{}{}", jobs_[index_].workload.recipe_name, position,
+                        progress_.stage, count, bar_.is_terminal() ? memory_ : std::string()));
     }
     /// Of all recipes; of one recipe alone also its warm-up.
     double fraction() const {
@@ -92,13 +92,12 @@ tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureO
     profiler::TurnTaking workers(std::move(requests));
     const CancelOnInterrupt cancel(workers);
     MeasureProgress progress(jobs);
-    const auto done = workers.run({.started = {},
-                                   .progress = [&](std::size_t index,
-                                                   const auto& stage) { progress.show(index, stage); },
-                                   .sample = [&](std::size_t index,
-                                                 const auto& sample) { progress.show(index, sample); },
-                                   .ended = {},
-                                   .split = &print_error});
+    const auto done = workers.run(
+        {.started = {},
+         .progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
+         .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
+         .ended = {},
+         .split = &print_error});
     if (!done) return tl::unexpected(make_failure(done.error()));
     return {};
 }

@@ -50,8 +50,7 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
     {
         c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, accounting);
         capture_on_cpu(small(), {.warmup_steps = 0, .steps = 1},
-                       {.step_done = [&] { live_at_step = allocator.allocated_bytes(); }},
-                       trace);
+                       {.step_done = [&] { live_at_step = allocator.allocated_bytes(); }}, trace);
     }
     ASSERT_FALSE(accounting->history.empty());
     // Per event, from the first recorded one on: the trace's sum of live allocations.

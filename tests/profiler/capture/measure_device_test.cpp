@@ -34,15 +34,13 @@ TEST(MeasureDevice, GivesEveryFigure) {
 }
 
 TEST(MeasureDevice, EndsWhenItIsCancelled) {
-    EXPECT_THROW(
-        measure_device(
-            at::kCPU, kTiny,
-            {.progress = {},
-             .wait_for_turn = {},
-             .phase_begun = {},
-             .step_done = {},
-             .cancelled = [] { return true; }}),
-        Cancelled);
+    EXPECT_THROW(measure_device(at::kCPU, kTiny,
+                                {.progress = {},
+                                 .wait_for_turn = {},
+                                 .phase_begun = {},
+                                 .step_done = {},
+                                 .cancelled = [] { return true; }}),
+                 Cancelled);
 }
 
 TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {

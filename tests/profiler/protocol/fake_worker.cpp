@@ -90,7 +90,8 @@ WorkerOutcome take_turns(WorkerServer& server, const Request& request) {
             return tl::unexpected(ErrorFrame{name + " failed."});
         }
     }
-    if (const std::string file = workload.value("holds", ""); !file.empty()) std::remove(file.c_str());
+    if (const std::string file = workload.value("holds", ""); !file.empty())
+        std::remove(file.c_str());
     return ResultFrame{request.output_path, {}};
 }
 

@@ -44,12 +44,12 @@ protected:
     }
     tl::expected<void, ErrorFrame> run(std::vector<Request> requests) {
         TurnTaking turns(std::move(requests));
-        return turns.run({.started = [this](std::size_t) { ++started_; },
-                          .progress = {},
-                          .sample = {},
-                          .ended = [this](std::size_t index,
-                                          const WorkerOutcome&) { ended_.push_back(index); },
-                          .split = [this](const std::string& text) { split_ = text; }});
+        return turns.run(
+            {.started = [this](std::size_t) { ++started_; },
+             .progress = {},
+             .sample = {},
+             .ended = [this](std::size_t index, const WorkerOutcome&) { ended_.push_back(index); },
+             .split = [this](const std::string& text) { split_ = text; }});
     }
 
     std::filesystem::path folder_;
@@ -61,9 +61,9 @@ protected:
 TEST_F(Turns, OneWorkerRunsAtATimeAndEachRoundGoesTheOtherWay) {
     const auto done = run({request("a"), request("b"), request("c")});
     ASSERT_TRUE(done) << done.error().message;
-    EXPECT_THAT(log(), ElementsAre("a set up", "b set up", "c set up",           //
-                                   "a 0 of 3", "b 0 of 3", "c 0 of 3",           //
-                                   "c 1 of 3", "b 1 of 3", "a 1 of 3",           //
+    EXPECT_THAT(log(), ElementsAre("a set up", "b set up", "c set up",  //
+                                   "a 0 of 3", "b 0 of 3", "c 0 of 3",  //
+                                   "c 1 of 3", "b 1 of 3", "a 1 of 3",  //
                                    "a 2 of 3", "b 2 of 3", "c 2 of 3"));
     EXPECT_THAT(ended_, ElementsAre(0u, 1u, 2u));
     EXPECT_EQ(split_, "");
@@ -72,9 +72,9 @@ TEST_F(Turns, OneWorkerRunsAtATimeAndEachRoundGoesTheOtherWay) {
 TEST_F(Turns, AnotherRecipeThatDoesNotFitIntoMemoryRunsAfterTheOthers) {
     const nlohmann::json large{{"held", 1000}, {"available", 1200}};  // the next may need 1250
     ASSERT_TRUE(run({request("a"), request("b", large), request("c")}));
-    EXPECT_THAT(log(), ElementsAre("a set up", "b set up",                              //
-                                   "a 0 of 2", "b 0 of 2", "b 1 of 2", "a 1 of 2",      //
-                                   "a 2 of 2", "b 2 of 2",                              //
+    EXPECT_THAT(log(), ElementsAre("a set up", "b set up",                          //
+                                   "a 0 of 2", "b 0 of 2", "b 1 of 2", "a 1 of 2",  //
+                                   "a 2 of 2", "b 2 of 2",                          //
                                    "c set up", "c 0 of 1", "c 1 of 1", "c 2 of 1"));
     EXPECT_THAT(split_, HasSubstr("do not fit into memory together: a, b are measured before"));
 }
@@ -135,12 +135,12 @@ TEST_F(Turns, OneRequestAloneTakesNoTurns) {
     echo.workload["act"] = "echo";
     TurnTaking turns({echo});
     nlohmann::json sent;
-    ASSERT_TRUE(turns.run({.started = {},
-                           .progress = {},
-                           .sample = {},
-                           .ended = [&](std::size_t,
-                                        const WorkerOutcome& outcome) { sent = outcome->summary; },
-                           .split = {}}));
+    ASSERT_TRUE(turns.run(
+        {.started = {},
+         .progress = {},
+         .sample = {},
+         .ended = [&](std::size_t, const WorkerOutcome& outcome) { sent = outcome->summary; },
+         .split = {}}));
     EXPECT_EQ(sent["takes_turns"], false);
 }
 
@@ -159,11 +159,11 @@ TEST_F(Turns, CancelEndsAllWorkersAndNamesTheirFiles) {
                                          canceller = std::thread([&] { turns.cancel(); });
                                      },
                                  .sample = {},
-                                 .ended = [this](std::size_t index,
-                                                 const WorkerOutcome& outcome) {
-                                     EXPECT_TRUE(outcome.error().cancelled);
-                                     ended_.push_back(index);
-                                 },
+                                 .ended =
+                                     [this](std::size_t index, const WorkerOutcome& outcome) {
+                                         EXPECT_TRUE(outcome.error().cancelled);
+                                         ended_.push_back(index);
+                                     },
                                  .split = {}});
     canceller.join();
     ASSERT_FALSE(done);
