@@ -8,7 +8,6 @@
 # ImPlot                  1.1 WIP          1.93.0, hash-checked         the test engine and GLFW (null platform for tests)
 # GLFW                    3.5.1
 # ImGui Test Engine       1.93                                          tests only: its licence keeps it out of the product
-# command palette, file dialogs
 # SQLite                  >= 3.40        Debian libsqlite3-dev          the trace file
 # fmt                     >= 9.1         Debian libfmt-dev              g++ 12 has no std::format
 # tl::expected            >= 1.0         Debian libexpected-dev         g++ 12 has no std::expected
@@ -26,4 +25,4 @@
 include(deps/Folder)   # where scripts/setup put things: TEMPOSCOPE_DEPS
 include(deps/Debian)   # the Debian packages of the table
 include(deps/Torch)    # temposcope_torch, temposcope_torch_cuda, the CUDA language, temposcope_cuda_headers
-include(deps/Gui)      # glfw, imgui, implot, command palette, file dialogs; *_te: the same with test hooks
+include(deps/Gui)      # glfw, imgui, implot, imgui_test_engine

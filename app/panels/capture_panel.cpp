@@ -22,7 +22,7 @@ namespace {
 
 constexpr float kFormWidth_em = 19;
 
-/// A label in a column of its own, the field beside it.
+/// A row of the form: the label, and then the field.
 void field(const char* label) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -81,7 +81,7 @@ void draw_form(CaptureForm& form) {
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
     choice("Model", "##model", form.model, model_names());
     number("Layers", "##layers", form.num_layers, 0);
-    ImGui::SetItemTooltip("0: as many as the model has");
+    ImGui::SetItemTooltip("0 means all layers of the model");
     choice("Head", "##head", form.head, models::kHeadNames);
     recipes(form.recipes);
     number("Batch", "##batch", form.batch_size, 1);
@@ -176,19 +176,19 @@ void draw_curve_legend(const CaptureStatus& status) {
 }
 
 void draw_log(const CaptureStatus& status, CaptureState& state) {
-    ImGui::Checkbox("Log of the worker", &state.show_log);
+    ImGui::Checkbox("Show the worker's log", &state.show_log);
     if (!state.show_log) return;
     const ScopedColor ground(ImGuiCol_ChildBg, palette().plot);
     const ScopedChild child("##log", {0, em(8)}, ImGuiChildFlags_Borders);
     const ScopedFont mono(fonts().mono, 13.5F);
-    text(status.log.empty() ? "The worker has written nothing." : status.log);
+    text(status.log.empty() ? "The worker has written nothing yet." : status.log);
 }
 
 void draw_live(const CaptureStatus& status, CaptureState& state) {
     if (status.curves.empty()) {
         empty_state(ICON_RECORD, "No capture yet",
-                    "Each recipe trains in a process of its own; its memory is drawn here while it "
-                    "runs, and its trace opens when it is finished.");
+                    "Each recipe trains in its own process. Its memory is drawn here while it "
+                    "runs, and its trace opens when it has finished.");
         return;
     }
     draw_progress(status);
@@ -200,8 +200,10 @@ void draw_live(const CaptureStatus& status, CaptureState& state) {
 
 }  // namespace
 
-PanelEvents draw_capture_panel(const CaptureStatus& status, CaptureState& state) {
+PanelEvents draw_capture_panel(const PanelContext& context, CaptureState& state) {
     PanelEvents events;
+    const std::shared_ptr<const CaptureStatus> shared = context.workspace.capture().status();
+    const CaptureStatus& status = *shared;
     const bool wide = ImGui::GetContentRegionAvail().x > em(kFormWidth_em + 17);
     {
         const ScopedChild form("##form_side", {wide ? em(kFormWidth_em) : 0, 0},

@@ -1,17 +1,16 @@
 #pragma once
 
-#include "app/workspace/panel_events.h"
+#include "app/panels/panel_context.h"
 
-/// Starts a capture in a worker, shows its live memory curve and its log, cancels it. Its traces
-/// open by themselves when they are finished.
+/// Starts a capture in a worker, shows its live memory curve and its log, and cancels it. The
+/// finished traces open by themselves.
 namespace app {
 
 struct CaptureState {
-    bool open = true;
     bool show_log = false;
-    CaptureForm form;  // as it stands in the fields
+    CaptureForm form;  // as filled in
 };
 
-PanelEvents draw_capture_panel(const CaptureStatus& status, CaptureState& state);
+PanelEvents draw_capture_panel(const PanelContext& context, CaptureState& state);
 
 }  // namespace app

@@ -23,7 +23,7 @@ using profiler::CompareView;
 
 constexpr double kBarWidth = 0.56;  // of a column's share of the axis
 
-/// Not wider than its chart, beside which the next one stands.
+/// Shortened to the width of its chart.
 void chart_title(std::string_view title, std::string_view subtitle, float width) {
     const float left = ImGui::GetCursorPosX();
     bold_text(fit_to(title, width));
@@ -34,14 +34,14 @@ void chart_title(std::string_view title, std::string_view subtitle, float width)
 
 ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
 
-/// In place of a chart that has nothing to draw: why, and what to run.
+/// Says why a chart has nothing to draw, and what to run.
 void chart_note(const char* id, std::string_view note, ImVec2 size) {
     const ScopedChild child(id, size);
     ImGui::Dummy({0, std::max(0.0F, size.y * 0.32F)});
     note_text(note);
 }
 
-/// A category axis with recipe names, and a value axis from 0.
+/// A plot with recipe names on the horizontal axis and a value axis that starts at 0.
 bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profiler::AxisUnit unit,
                     double max_value) {
     if (!ImPlot::BeginPlot(id, size, kPlainPlot | ImPlotFlags_NoInputs)) return false;
@@ -88,8 +88,8 @@ Bar bar_of(size_t index) {
 
 float y_of(double value) { return std::round(ImPlot::PlotToPixels(0, value).y); }
 
-/// The value over a bar, and under it the change against the baseline; neither where it would run
-/// into the neighbour's.
+/// The value above a bar, and below it the change from the baseline. Labels that would overlap
+/// those of the next bar are left out.
 void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view text,
                const profiler::Change& change) {
     const ScopedFont bold(fonts().bold);
@@ -98,7 +98,7 @@ void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view 
     const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
         const float width = text_width(content);
         const float x = bar.center() - std::round(width / 2);
-        // The baseline's mark does not strike it through.
+        // Covers the baseline's line behind the text.
         draw->AddRectFilled({x - px(2), y}, {x + width + px(2), y + line},
                             with_alpha(palette().plot, 0.85F));
         draw->AddText({x, y}, color, content.data(), content.data() + content.size());
@@ -121,7 +121,7 @@ void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color
     }
 }
 
-/// The baseline's peak as a line across all bars: the eye reads the saving against it.
+/// The baseline's value as a line across all bars, to compare with.
 void baseline_mark(ImDrawList* draw, double value) {
     const ImVec2 corner = ImPlot::GetPlotPos();
     dashed_line(draw, corner.x, corner.x + ImPlot::GetPlotSize().x, y_of(value),
@@ -143,7 +143,7 @@ void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& 
     ImGui::EndTooltip();
 }
 
-/// In the middle of its layer where it fits, on a plate that keeps the pattern off the digits.
+/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
 void segment_label(ImDrawList* draw, const Bar& bar, float top, float bottom,
                    const profiler::StackSegment& segment) {
     const float line = ImGui::GetTextLineHeight(), width = text_width(segment.text);
@@ -166,7 +166,7 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
         const bool faded = selection.category && *selection.category != segment.category;
         if (lower.y - upper.y >= 1) {
             fill_category(draw, upper, lower, segment.category, faded ? 0.22F : 1.0F, px(7));
-            // A hair of the plot's ground between layers.
+            // A thin gap between segments.
             if (lower.y - upper.y > 3) {
                 draw->AddRectFilled(upper, {lower.x, upper.y + 1},
                                     with_alpha(palette().plot, 0.5F));
@@ -189,10 +189,10 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
 void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events) {
     ImGui::BeginGroup();
-    chart_title("Memory at the peak", "allocated, by class", size.x);
+    chart_title("Memory at the peak", "allocated, by category", size.x);
     if (!view.has_peak) {
         chart_note("##no_memory",
-                   "These files hold sweeps only; `temposcope capture` records a step.",
+                   "These files hold sweeps only; record a step with `temposcope capture`.",
                    below_title(size));
     } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
                               static_cast<double>(view.max_peak_bytes))) {
@@ -236,7 +236,7 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
             const Bar bar = bar_of(column.index);
             const auto value = static_cast<double>(column.largest_batch);
             const ImVec2 upper{bar.left, y_of(value)}, lower{bar.right, y_of(0)};
-            // Pale: the sweep ended before it found the maximum, which lies somewhere beyond.
+            // Pale when the sweep ended before it reached the maximum.
             const ImU32 color = recipe_color(column.index);
             draw->AddRectFilled(upper, lower,
                                 column.max_batch_size ? color : with_alpha(color, 0.35F));
@@ -315,7 +315,7 @@ void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
     draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, color, px(2));
 }
 
-/// Where memory ran out, at the height of the last batch that trained.
+/// Marks the batch that ran out of memory, at the height of the last batch that trained.
 void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     if (!column.out_of_memory_batch || column.curve.empty()) return;
     const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
@@ -328,7 +328,7 @@ void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-/// In the lower right corner, where throughput curves seldom go: name and colour of each curve.
+/// Name and colour of each curve, in the lower right corner, where throughput curves seldom go.
 void curve_legend(ImDrawList* draw, const CompareView& view) {
     const ImVec2 corner = ImPlot::GetPlotPos() + ImPlot::GetPlotSize();
     const float line = ImGui::GetTextLineHeight() + px(3);

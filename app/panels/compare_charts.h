@@ -5,10 +5,10 @@
 
 #include <imgui.h>
 
-/// The three pictures of the Compare panel. Each fills `size`, its title included.
+/// The three charts of the Compare panel. Each fills `size`, including its title.
 namespace app {
 
-/// Bars stacked by category; a click on a bar chooses its recipe, one on a layer picks out its category.
+/// Bars stacked by category. A click on a segment selects its recipe and its category.
 void draw_memory_chart(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events);
 void draw_max_batch_chart(const profiler::CompareView& view, ImVec2 size, PanelEvents& events);

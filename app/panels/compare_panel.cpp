@@ -40,16 +40,16 @@ void draw_category_legend(const CompareView& view, const Selection& selection,
     if (clicked) events.category = clicked;
 }
 
-/// How many charts stand side by side: three in a wide panel, one below the other in a narrow one.
+/// Number of charts side by side: three in a wide panel, one in a narrow one.
 size_t charts_per_row() {
     const float width = ImGui::GetContentRegionAvail().x;
     return width > em(46) ? 3 : width > em(28) ? 2 : 1;
 }
 
-/// The charts from `first` on that fill one row.
+/// One row of `count` charts, beginning with chart `first`.
 void draw_chart_row(const CompareView& view, const Selection& selection, size_t first, size_t count,
                     float height, PanelEvents& events) {
-    // Of three the stacked bars and the curves need more width than the plain bars.
+    // Stacked bars and curves need more width than plain bars.
     constexpr std::array<float, 3> kShares{0.40F, 0.26F, 0.34F};
     const float gap = px(18);
     const float width =
@@ -65,7 +65,7 @@ void draw_chart_row(const CompareView& view, const Selection& selection, size_t 
     }
 }
 
-/// A value and, where the table has one, its change against the baseline: one cell on the screen.
+/// A value and its change from the baseline, if the table has one; they share a cell on the screen.
 struct CellPair {
     size_t value = 0;
     std::optional<size_t> change;
@@ -102,7 +102,7 @@ void draw_header_cell(const TextTable::Column& column, bool has_change) {
     ImGui::EndTooltip();
 }
 
-/// The value ends where the values above it do; the change follows it.
+/// Values align at their right end; the change follows.
 void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     const std::string& value = table.rows[row][pair.value];
     if (table.columns[pair.value].align == profiler::Align::kLeft) return text(value);
@@ -117,20 +117,20 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     colored_text(tone_color(table.tones[row][*pair.change]), change);
 }
 
-/// The first cell: swatch, name, and A or B where the recipe is selected.
-void draw_recipe_cell(const CompareInput& input, size_t row, const std::string& name) {
+/// The first cell: swatch, name, and "A" or "B" if the recipe is selected.
+void draw_recipe_cell(const Workspace& workspace, size_t row, const std::string& name) {
     swatch(recipe_color(row));
     bold_text(name);
-    const DocumentPtr document = row < input.documents.size() ? input.documents[row] : nullptr;
+    const DocumentPtr document = workspace.document_of_column(row);
     if (!document) return;
-    const bool a = document == input.selection->a, b = document == input.selection->b;
+    const bool a = document == workspace.selection().a, b = document == workspace.selection().b;
     if (!a && !b) return;
     ImGui::SameLine(0, px(8));
     dim_text(a ? "A" : "B");
 }
 
-void draw_table_row(const CompareInput& input, size_t row, PanelEvents& events) {
-    const TextTable& table = input.view->table;
+void draw_table_row(const Workspace& workspace, const TextTable& table, size_t row,
+                    PanelEvents& events) {
     const ScopedId id(static_cast<int>(row));
     ImGui::TableNextRow();
     for (const CellPair& pair : pair_cells(table)) {
@@ -140,17 +140,17 @@ void draw_table_row(const CompareInput& input, size_t row, PanelEvents& events) 
             continue;
         }
         const ImVec2 start = ImGui::GetCursorPos();
-        const DocumentPtr document = row < input.documents.size() ? input.documents[row] : nullptr;
-        const bool chosen = document && document == input.selection->b;
+        const DocumentPtr document = workspace.document_of_column(row);
+        const bool chosen = document && document == workspace.selection().b;
         if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns)) {
             events.column = row;
         }
         ImGui::SetCursorPos(start);
-        draw_recipe_cell(input, row, table.rows[row][pair.value]);
+        draw_recipe_cell(workspace, row, table.rows[row][pair.value]);
     }
 }
 
-/// What the cells of a column need, its title included.
+/// The width that a column needs for its cells and its title.
 float column_width(const TextTable& table, const CellPair& pair) {
     const TextTable::Column& column = table.columns[pair.value];
     float width = text_width(column.title);
@@ -160,8 +160,8 @@ float column_width(const TextTable& table, const CellPair& pair) {
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
 
-/// Columns that share the panel's width or, where that is too little, the widths that they need,
-/// scrolling sideways beside the names.
+/// Columns share the width of the panel. If that is too little, each gets the width that it needs
+/// and the table scrolls sideways.
 struct TableLayout {
     std::vector<CellPair> pairs;
     std::vector<float> widths;
@@ -184,8 +184,8 @@ TableLayout lay_out_table(const TextTable& table) {
     return layout;
 }
 
-void draw_table(const CompareInput& input, const TableLayout& layout, PanelEvents& events) {
-    const TextTable& table = input.view->table;
+void draw_table(const Workspace& workspace, const TextTable& table, const TableLayout& layout,
+                PanelEvents& events) {
     const ImGuiTableFlags flags =
         ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
         (layout.scrolls ? ImGuiTableFlags_ScrollX | ImGuiTableFlags_SizingFixedFit
@@ -207,7 +207,9 @@ void draw_table(const CompareInput& input, const TableLayout& layout, PanelEvent
         ImGui::TableNextColumn();
         draw_header_cell(table.columns[pair.value], pair.change.has_value());
     }
-    for (size_t row = 0; row < table.rows.size(); ++row) draw_table_row(input, row, events);
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        draw_table_row(workspace, table, row, events);
+    }
     ImGui::EndTable();
 }
 
@@ -219,50 +221,54 @@ void draw_notes(const CompareView& view) {
     }
 }
 
-void draw_filled(const CompareInput& input, PanelEvents& events) {
-    const CompareView& view = *input.view;
+void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
+    const Selection& selection = workspace.selection();
     draw_sentence(view);
     ImGui::Dummy({0, px(1)});
-    draw_category_legend(view, *input.selection, events);
+    draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
     const TableLayout table = lay_out_table(view.table);
-    // The charts take what table and notes leave; with little room the panel scrolls.
+    // The charts take the room that table and notes leave. If it is too little, the panel scrolls.
     const float notes =
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
     const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -
                                    2 * ImGui::GetStyle().ItemSpacing.y);
     const size_t per_row = charts_per_row();
     const float height = std::clamp(space, em(12), per_row < 3 ? em(16) : 1e6F);
-    draw_chart_row(view, *input.selection, 0, per_row, height, events);
-    draw_table(input, table, events);
+    draw_chart_row(view, selection, 0, per_row, height, events);
+    draw_table(workspace, view.table, table, events);
     for (size_t first = per_row; first < 3; first += per_row) {
-        draw_chart_row(view, *input.selection, first, std::min(per_row, 3 - first), height, events);
+        draw_chart_row(view, selection, first, std::min(per_row, 3 - first), height, events);
     }
     draw_notes(view);
 }
 
-void draw_reading(const DocumentLoader::Progress& progress, PanelEvents& events) {
+void draw_reading(const Documents::Loading& loading, PanelEvents& events) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float width = std::min(space.x, em(26));
     ImGui::SetCursorPos(ImGui::GetCursorPos() +
                         ImVec2((space.x - width) / 2, std::max(0.0F, space.y / 2 - em(2))));
-    const ScopedChild gpu("##reading", {width, em(4)});
-    events.cancel_loading = draw_loading(progress);
+    const ScopedChild child("##reading", {width, em(4)});
+    events.cancel_loading = draw_loading(loading);
 }
 
 }  // namespace
 
-PanelEvents draw_compare_panel(const CompareInput& input, CompareState&) {
+PanelEvents draw_compare_panel(const PanelContext& context) {
     PanelEvents events;
-    if (input.view && !input.view->columns.empty()) {
-        draw_filled(input, events);
-    } else if (input.loading) {
-        draw_reading(*input.loading, events);
-    } else if (!input.documents_open) {
-        const WelcomeEvents welcome = draw_welcome(*input.recent_files);
+    const Workspace& workspace = context.workspace;
+    const auto& slot = workspace.slots().compare;
+    if (slot.view() && !slot.view()->view.columns.empty()) {
+        draw_filled(workspace, slot.view()->view, events);
+    } else if (const auto loading = workspace.loading()) {
+        draw_reading(*loading, events);
+    } else if (workspace.documents().empty()) {
+        const WelcomeEvents welcome = draw_welcome(context.recent_files);
         events.ask_for_files = welcome.open_files;
         events.show_capture = welcome.capture;
         if (welcome.recent) events.open.push_back(*welcome.recent);
+    } else if (!slot.error().empty()) {
+        empty_state(ICON_TRIANGLE_EXCLAMATION, "The traces could not be compared", slot.error());
     } else {
         working_line("Comparing ...");
     }

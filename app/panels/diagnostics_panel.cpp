@@ -38,8 +38,8 @@ void draw_document(const char* letter, const DocumentLook& look, const DocumentP
         colored_text(palette().good, ICON_CHECK);
         ImGui::SameLine(0, px(7));
         note_text(document->has_step
-                      ? "Nothing was missed: every allocation has its op, and the step is whole."
-                      : "Nothing was missed in the sweep; it holds no recorded step.");
+                      ? "Nothing is missing: every allocation has its op, and the step is complete."
+                      : "Nothing is missing in the sweep. It holds no recorded step.");
     }
     for (const profiler::DiagnosticItem& item : document->diagnostics) draw_item(item);
     ImGui::Spacing();
@@ -47,10 +47,11 @@ void draw_document(const char* letter, const DocumentLook& look, const DocumentP
 
 }  // namespace
 
-PanelEvents draw_diagnostics_panel(const Selection& selection, DiagnosticsState&) {
+PanelEvents draw_diagnostics_panel(const PanelContext& context) {
+    const Selection& selection = context.workspace.selection();
     if (!selection.a) {
         empty_state(ICON_HEART_PULSE, "No trace is open",
-                    "What a capture could not see is said here.");
+                    "What a capture could not see is listed here.");
         return {};
     }
     draw_document("A", selection.look_a, selection.a);

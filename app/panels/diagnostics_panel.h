@@ -1,14 +1,10 @@
 #pragma once
 
-#include "app/workspace/panel_events.h"
+#include "app/panels/panel_context.h"
 
-/// What the captures of A and B could not see or had to assume, and what to do about it.
 namespace app {
 
-struct DiagnosticsState {
-    bool open = true;
-};
-
-PanelEvents draw_diagnostics_panel(const Selection& selection, DiagnosticsState& state);
+/// What the captures of A and B could not see or had to assume, and what to do about it.
+PanelEvents draw_diagnostics_panel(const PanelContext& context);
 
 }  // namespace app

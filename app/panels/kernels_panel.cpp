@@ -1,7 +1,7 @@
 #include "app/panels/kernels_panel.h"
 
-#include "app/panels/missing_step.h"
 #include "app/panels/timeline_drawing.h"
+#include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -23,13 +23,12 @@ using profiler::ActivityKind;
 using profiler::ActivityView;
 using profiler::ActivityViewLane;
 
-/// A strip of the panel: the name of a trace or of a lane, or a row of blocks. Heights are pixels
-/// from the top of all strips.
+/// A horizontal strip of the panel: the name of a trace, the name of a lane, or a row of blocks.
 struct Strip {
     size_t trace = 0;
-    const ActivityViewLane* lane = nullptr;              // none: the trace's name
-    const profiler::ActivityBlockRow* blocks = nullptr;  // none: the lane's name
-    float top = 0;
+    const ActivityViewLane* lane = nullptr;              // null: the strip names the trace
+    const profiler::ActivityBlockRow* blocks = nullptr;  // null: the strip names the lane
+    float top = 0;                                       // pixels below the first strip's top
     float height = 0;
 };
 
@@ -40,7 +39,9 @@ struct Hovered {
 
 /// One frame's drawing: what the helpers below share.
 struct Frame {
-    const KernelsInput& input;
+    const PanelContext& context;
+    const Selection& selection;
+    const TimeAxis& time;
     const ActivityView& view;
     KernelsState& state;
     PanelEvents& events;
@@ -48,15 +49,6 @@ struct Frame {
     float height = 0;  // of all strips
     Hovered hovered;
 };
-
-const DocumentPtr& document_of(const Selection& selection, size_t trace) {
-    return trace == 0 ? selection.a : selection.b;
-}
-
-profiler::ActivitySource source_of(const Selection& selection, size_t trace) {
-    const DocumentPtr& document = document_of(selection, trace);
-    return {document->trace.get(), &document->activity};
-}
 
 void lay_out_strips(Frame& frame) {
     const auto add = [&](Strip strip, float height) {
@@ -83,7 +75,7 @@ void draw_legend(Frame& frame) {
     const float width = ImGui::GetContentRegionAvail().x - em(has_two ? 4.4F : 2.2F);
     ImGui::SetCursorPosX(start.x + width);
     if (has_two) {
-        align_button(frame.input.window, frame.events);
+        align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
@@ -96,7 +88,7 @@ void draw_legend(Frame& frame) {
         ImGui::SameLine(0, px(12));
     }
     if (!frame.view.has_kernels) {
-        dim_text(fit_to("calls only: on the CPU an op is its own kernel",
+        dim_text(fit_to("calls only: on the CPU there are no kernels",
                         start.x + width - ImGui::GetCursorPosX() - px(8)));
     }
     ImGui::NewLine();  // ends the line of the last swatch
@@ -105,22 +97,16 @@ void draw_legend(Frame& frame) {
 
 // ---- blocks ---------------------------------------------------------------------------------
 
-/// How a block stands to the op that was picked.
+/// How a block is related to the op that was clicked.
 enum class Kinship : uint8_t { kNone, kPicked, kSameOp, kForwardOrBackward };
 
 Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
-    const auto& picked = frame.input.selection->activity;
+    const auto& picked = frame.selection.activity;
     if (!picked || block.count > 1 || picked->in_b != (trace == 1)) return Kinship::kNone;
     if (picked->id == block.id) return Kinship::kPicked;
-    const profiler::Trace& of = *document_of(*frame.input.selection, trace)->trace;
-    const auto op = profiler::op_of(of, block.id);
-    const auto picked_op = profiler::op_of(of, picked->id);
-    if (!op.valid() || !picked_op.valid()) return Kinship::kNone;
-    if (op == picked_op) return Kinship::kSameOp;
-    const auto forward = [&](profiler::Id<profiler::Op> id) {
-        return of.ops.get<&profiler::Op::forward>(id);
-    };
-    const bool related = forward(op) == picked_op || forward(picked_op) == op;
+    if (!block.op.valid() || !picked->op.valid()) return Kinship::kNone;
+    if (block.op == picked->op) return Kinship::kSameOp;
+    const bool related = block.forward == picked->op || picked->forward == block.op;
     return related ? Kinship::kForwardOrBackward : Kinship::kNone;
 }
 
@@ -130,11 +116,11 @@ void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const 
     const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
     const float bottom = top + strip.height - px(1);
     const Kinship kin = kinship(frame, strip.trace, block);
-    // Merged blocks are as pale as they were idle.
+    // The less of its time a merged block was busy, the paler it is.
     const auto busy = static_cast<float>(block.busy);
     const float alpha = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
     const ImU32 fill = activity_color(block.activity_class);
-    // A gap between neighbours, where there is room for one.
+    // A gap between neighbours, if there is room for it.
     const float gap = right - left > px(4) ? 1.0F : 0.0F;
     draw->AddRectFilled({left, top}, {right - gap, bottom}, with_alpha(fill, alpha),
                         right - left > px(6) ? px(2) : 0);
@@ -145,7 +131,8 @@ void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const 
     }
     if (block.count > 1 || right - left < px(34)) return;
     const float room = right - left - px(8);
-    std::string label = profiler::short_name(block.name);
+    std::string label = block.label;
+    // "aten::addmm", or "addmm" where that is too wide.
     if (text_width(label) > room) label = fit_to(label.substr(label.rfind(':') + 1), room);
     draw->AddText({left + px(4), std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2)},
                   ink_on(fill), label.c_str());
@@ -168,16 +155,16 @@ void draw_blocks(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip
     }
 }
 
-/// The name of a trace or of a lane stays at the left edge however far the plot is panned.
+/// The name of a trace or a lane stays at the left edge while the plot is panned.
 void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
                float top) {
-    const Selection& selection = *frame.input.selection;
+    const Selection& selection = frame.selection;
     const float x = map.corner.x + px(6);
     if (strip.lane) {
         const float y = std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2);
         std::string name = strip.lane->name;
         if (strip.lane->left_out > 0) {
-            name += fmt::format("   {} more that overlap are not shown",
+            name += fmt::format("   {} more overlap and are not shown",
                                 profiler::format_count(strip.lane->left_out));
         }
         draw->AddText({x, y}, palette().dim, name.c_str());
@@ -197,8 +184,9 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     if (!stretched) return;
     const float note_x = name_x + text_width(look.name) + px(12);
     const ScopedFont plain(fonts().text, kSmallSize);
-    draw->AddText({note_x, y + px(1)}, palette().dim,
-                  "stretched so that its phases meet those of A: lengths are A's");
+    draw->AddText(
+        {note_x, y + px(1)}, palette().dim,
+        "stretched so that its phases align with those of A; durations read as on A's clock");
 }
 
 void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
@@ -216,7 +204,7 @@ void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
 
 // ---- selection ------------------------------------------------------------------------------
 
-/// The time in which a tensor lives, and a line at the lower edge that says what ran meanwhile.
+/// The lifetime of a tensor, with a line at the lower edge that says what ran during it.
 void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
     if (!tensor.alloc_ns) return;
     const float left = std::max(map.x(*tensor.alloc_ns), map.corner.x);
@@ -232,7 +220,7 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
         line +=
             fmt::format(", {} kernels while it lives", profiler::format_count(tensor.num_kernels));
     }
-    // At the lower edge of what is seen: the plot is as high as its lanes.
+    // At the lower edge of the visible part, because the plot is as high as all its lanes.
     const float seen = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
     const float height = px(18), top = std::min(map.bottom(), seen) - height - px(3);
     draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
@@ -243,11 +231,10 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
 }
 
 void draw_selection(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
-    const Selection& selection = *frame.input.selection;
+    const Selection& selection = frame.selection;
     if (selection.range) draw_range(draw, map, *selection.range);
     if (selection.tensor) draw_tensor_life(draw, map, *selection.tensor);
-    const auto cursor = frame.state.cursor_ns ? frame.state.cursor_ns : frame.input.cursor_ns;
-    if (cursor) draw_cursor(draw, map, *cursor);
+    if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
 void draw_readout(const Frame& frame) {
@@ -256,13 +243,12 @@ void draw_readout(const Frame& frame) {
     if (block->count > 1) {
         text(fmt::format("{} spans in {}", profiler::format_count(block->count),
                          profiler::format_duration(std::llround(block->end_ns - block->start_ns))));
-        dim_text(fmt::format("busy {} of the time; zoom in to tell them apart",
+        dim_text(fmt::format("busy {} of the time; zoom in to see them one by one",
                              profiler::format_percent(block->busy)));
         ImGui::EndTooltip();
         return;
     }
-    const auto readout =
-        profiler::read_activity(source_of(*frame.input.selection, frame.hovered.trace), block->id);
+    const auto readout = frame.context.workspace.read_activity(frame.hovered.trace, block->id);
     ImGui::PushTextWrapPos(em(38));
     bold_text(readout.title);
     ImGui::PopTextWrapPos();
@@ -270,7 +256,7 @@ void draw_readout(const Frame& frame) {
     ImGui::EndTooltip();
 }
 
-/// A click without a drag picks; a double click zooms to what is under it, or shows all.
+/// A click selects a span. A double click zooms to the span under it, or else shows everything.
 void handle_mouse(Frame& frame) {
     if (!ImPlot::IsPlotHovered()) return;
     const ActivityBlock* block = frame.hovered.block;
@@ -281,10 +267,8 @@ void handle_mouse(Frame& frame) {
         }
         const double middle = (block->start_ns + block->end_ns) / 2;
         const double half = std::max(block->end_ns - block->start_ns, kMinWindowNs / 2);
-        // Not the state's window: EndPlot writes the axis' range into that.
-        frame.events.time_window = frame.input.window;
-        frame.events.time_window->start_ns = middle - half;
-        frame.events.time_window->end_ns = middle + half;
+        // Not into the state: EndPlot overwrites its window with the range of the axis.
+        set_range(middle - half, middle + half, frame.time.window, frame.events);
         return;
     }
     const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
@@ -304,11 +288,11 @@ void setup_axes(Frame& frame, float width) {
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr, quiet | ImPlotAxisFlags_NoTickLabels,
                       kFixedAxis | ImPlotAxisFlags_NoDecorations);
-    setup_time_axis(frame.input.limits, frame.state.start_ns, frame.state.end_ns, width);
+    setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns, width);
     ImPlot::SetupFinish();
 }
 
-/// All lanes, as high as they are: the child window around them scrolls.
+/// All lanes at full height; the child window around them scrolls.
 PlotMap draw_lanes(Frame& frame) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, frame.height + px(4))},
@@ -321,8 +305,8 @@ PlotMap draw_lanes(Frame& frame) {
     ImPlot::PushPlotClipRect();
     draw_strips(frame, draw, map);
     if (ImPlot::IsPlotHovered()) {
-        frame.state.cursor_ns = ImPlot::GetPlotMousePos().x;
-        // The wheel and a drag along the lanes move in time; a drag across them scrolls.
+        frame.events.cursor_ns = ImPlot::GetPlotMousePos().x;
+        // Wheel and horizontal drag move in time; a vertical drag scrolls.
         if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0)) {
             ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseDelta.y);
         }
@@ -334,7 +318,7 @@ PlotMap draw_lanes(Frame& frame) {
     return map;
 }
 
-/// Under the lanes, however far they are scrolled.
+/// The labels stay below the lanes while those scroll.
 void draw_time_labels(const Frame& frame, const PlotMap& map) {
     const ScopedFont font(fonts().text, kSmallSize);
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -361,52 +345,48 @@ int draw_plot(Frame& frame) {
     return static_cast<int>(map.size.x);
 }
 
-void draw_unfilled(const KernelsInput& input, PanelEvents& events) {
-    if (!input.selection->a) {
-        empty_state(ICON_CHART_GANTT, "No trace is open",
-                    "Calls, kernels and copies of the traces A and B appear here, on the time axis "
-                    "of the Memory timeline.");
-    } else if (!input.selection->a->has_step) {
-        draw_missing_step(ICON_CHART_GANTT, *input.selection);
-    } else if (!input.error.empty()) {
-        empty_state(ICON_TRIANGLE_EXCLAMATION, "What ran could not be drawn", input.error);
-    } else {
-        working_line("Laying out calls and kernels ...");
-    }
-    // The width must be known before anything can be laid out.
-    events.kernels_width_px = static_cast<int>(ImGui::GetContentRegionAvail().x);
+constexpr UnfilledTexts kUnfilled{
+    .icon = ICON_CHART_GANTT,
+    .purpose =
+        "Calls, kernels and copies of the traces A and B appear here, on the time axis of the "
+        "Memory timeline.",
+    .error_title = "Calls and kernels could not be drawn",
+    .working = "Laying out calls and kernels ..."};
+
+bool records_spans(const ActivityView& view) {
+    return std::any_of(view.traces.begin(), view.traces.end(),
+                       [](const auto& trace) { return !trace.lanes.empty(); });
 }
 
 }  // namespace
 
-PanelEvents draw_kernels_panel(const KernelsInput& input, KernelsState& state) {
+PanelEvents draw_kernels_panel(const PanelContext& context, KernelsState& state) {
     PanelEvents events;
-    state.cursor_ns.reset();
-    state.drawn_frame = ImGui::GetFrameCount();
-    if (!input.view || input.view->traces.empty()) {
-        draw_unfilled(input, events);
+    const Workspace& workspace = context.workspace;
+    const TimeWindow& window = workspace.time().window;
+    const ActivityView* view = workspace.slots().kernels.view();
+    if (!view || view->traces.empty()) {
+        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().kernels.error());
+        // Nothing can be laid out before the width is known.
+        events.kernels_width_px = static_cast<int>(ImGui::GetContentRegionAvail().x);
         return events;
     }
-    const bool has_spans = std::any_of(input.view->traces.begin(), input.view->traces.end(),
-                                       [](const auto& trace) { return !trace.lanes.empty(); });
-    if (!has_spans) {
-        empty_state(ICON_CHART_GANTT, "Nothing is known of what ran",
-                    "This trace holds memory only; a capture of ours records calls and kernels.");
+    if (!records_spans(*view)) {
+        empty_state(ICON_CHART_GANTT, "This trace records no calls or kernels",
+                    "It holds memory only. Traces captured by temposcope hold calls and kernels "
+                    "too.");
         return events;
     }
-    Frame frame{input, *input.view, state, events, {}, 0, {}};
-    state.start_ns = input.window.start_ns;
-    state.end_ns = std::max(input.window.end_ns, state.start_ns + 1);
+    Frame frame{context, workspace.selection(), workspace.time(), *view, state, events, {}, 0, {}};
+    state.start_ns = window.start_ns;
+    state.end_ns = std::max(window.end_ns, state.start_ns + 1);
     const double start_ns = state.start_ns, end_ns = state.end_ns;
     lay_out_strips(frame);
     draw_legend(frame);
     if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
     draw_readout(frame);
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
-        TimeWindow window = events.time_window.value_or(input.window);
-        window.start_ns = state.start_ns;
-        window.end_ns = state.end_ns;
-        events.time_window = window;
+        set_range(state.start_ns, state.end_ns, window, events);
     }
     return events;
 }

@@ -1,6 +1,6 @@
 #include "app/panels/ledger_panel.h"
 
-#include "app/panels/missing_step.h"
+#include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -44,13 +44,15 @@ constexpr std::array<ColumnSetup, 13> kColumns{{
     {LedgerColumn::kLifetime, 5.2F, true, false},
     {LedgerColumn::kSavedBy, 12, false, false},
     {LedgerColumn::kClosedForm, 5.6F, true, true, false,
-     "What the papers' formula gives for this tensor of a middle layer"},
-    {LedgerColumn::kOtherSize, 4.8F, true, false, true, "What B keeps of the same tensor"},
-    {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green is saved"},
+     "Bytes of this tensor by the closed form of a middle layer (docs/notation.md)"},
+    {LedgerColumn::kOtherSize, 4.8F, true, false, true, "The same tensor in B"},
+    {LedgerColumn::kDifference, 5.2F, true, true, true, "B minus A: green where B needs less"},
 }};
 
+/// One frame's drawing: what the helpers below share.
 struct Frame {
-    const LedgerInput& input;
+    const Selection& selection;
+    const LedgerQuery& query;  // as last applied
     const LedgerView& view;
     LedgerState& state;
     PanelEvents& events;
@@ -68,8 +70,8 @@ void copy_rows(const LedgerView& view, std::optional<size_t> only) {
 }
 
 void draw_toolbar(Frame& frame) {
-    LedgerQuery query = frame.input.query;
-    const bool two = frame.input.selection->b && frame.input.selection->b->has_step;
+    LedgerQuery query = frame.query;
+    const bool two = frame.selection.b && frame.selection.b->has_step;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
@@ -80,16 +82,16 @@ void draw_toolbar(Frame& frame) {
     if (two) {
         ImGui::SameLine();
         ImGui::Checkbox("Beside B", &query.compare);
-        ImGui::SetItemTooltip("Show what B keeps of each tensor");
+        ImGui::SetItemTooltip("Show the same tensors of B beside those of A");
         ImGui::SameLine();
         const ScopedDisabled disabled(!query.compare);
         ImGui::Checkbox("Changes", &query.only_differences);
-        ImGui::SetItemTooltip("Hide tensors that both keep alike");
+        ImGui::SetItemTooltip("Hide tensors that have the same size in A and B");
     }
     ImGui::SameLine();
     if (ImGui::Button(ICON_COPY "##copy")) copy_rows(frame.view, std::nullopt);
-    ImGui::SetItemTooltip("Copy all rows shown, tab separated");
-    if (query != frame.input.query) frame.events.ledger_query = query;
+    ImGui::SetItemTooltip("Copy all visible rows, tab separated");
+    if (query != frame.query) frame.events.ledger_query = query;
 }
 
 void draw_summary(const LedgerView& view) {
@@ -108,7 +110,7 @@ void draw_summary(const LedgerView& view) {
     note_text(view.closed_form_text);
 }
 
-/// What fits into the cell; the whole text as a tooltip where it does not.
+/// The text, shortened to fit the cell; then the tooltip shows all of it.
 void fitted_text(const std::string& content, ImU32 color,
                  std::string (*fit)(std::string_view, float) = fit_to) {
     const float width = ImGui::GetContentRegionAvail().x;
@@ -131,7 +133,7 @@ void draw_size(const LedgerViewRow& row) {
     if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
 }
 
-/// The formula where its figure is the ledger's; where it is not, the figure.
+/// The formula if it gives the size in the ledger, else the size that it gives.
 void draw_closed_form(const LedgerViewRow& row) {
     if (!row.closed_form_bytes) return;
     const std::string formula = row.closed_form_text.substr(0, row.closed_form_text.find(" = "));
@@ -151,8 +153,9 @@ ImU32 difference_color(const LedgerViewRow& row) {
 }
 
 void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
-    // The picked category stands out; a tensor that only B keeps is dim on A's side.
-    const auto& picked = frame.input.selection->category;
+    // Tensors of other categories than the selected one are dim, and so are tensors that only B
+    // saves.
+    const auto& picked = frame.selection.category;
     const bool faded = (picked && *picked != row.category) || row.presence == Presence::kAdded;
     const ImU32 color = faded ? palette().dim : palette().text;
     switch (column) {
@@ -197,7 +200,7 @@ bool applies(const Frame& frame, const ColumnSetup& column) {
     return !column.needs_other || frame.view.has_other;
 }
 
-/// A narrow panel leaves out the closed form, then the shape: columns that overlap say nothing.
+/// A narrow panel leaves out the closed form first and then the shape.
 void choose_columns(Frame& frame) {
     constexpr float kLeastModule_em = 6;
     const auto has_room = [&] {
@@ -234,48 +237,47 @@ void setup_columns(const Frame& frame) {
 void read_sort_order(Frame& frame) {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
     if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
-    LedgerQuery query = frame.events.ledger_query.value_or(frame.input.query);
+    LedgerQuery query = frame.events.ledger_query.value_or(frame.query);
     query.sort_by = static_cast<LedgerColumn>(specs->Specs[0].ColumnUserID);
     query.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
     specs->SpecsDirty = false;
-    if (query != frame.input.query) frame.events.ledger_query = query;
+    if (query != frame.query) frame.events.ledger_query = query;
 }
 
 void draw_row_menu(Frame& frame, size_t index) {
     if (!ImGui::BeginPopupContextItem("##row_menu")) return;
     const LedgerViewRow& row = frame.view.rows[index];
     if (ImGui::MenuItem(ICON_COPY "  Copy row")) copy_rows(frame.view, index);
-    if (ImGui::MenuItem(ICON_COPY "  Copy all rows shown")) copy_rows(frame.view, std::nullopt);
+    if (ImGui::MenuItem(ICON_COPY "  Copy all visible rows")) copy_rows(frame.view, std::nullopt);
     if (ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
         frame.state.filter = row.tensor;
     } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
         frame.state.filter = row.module_path;
     }
-    if (frame.state.filter != frame.input.query.filter) {
-        frame.events.ledger_query = frame.input.query;
+    if (frame.state.filter != frame.query.filter) {
+        frame.events.ledger_query = frame.query;
         frame.events.ledger_query->filter = frame.state.filter;
     }
     ImGui::EndPopup();
 }
 
-/// What a narrow panel has no column for: who keeps the tensor, above all.
+/// Everything about the row, also what a narrow panel has no column for.
 void draw_row_readout(const LedgerViewRow& row) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
-    readout_table(std::array<std::pair<std::string, std::string>, 7>{
+    readout_table(std::array<std::pair<std::string, std::string>, 6>{
         {{"module", row.module_path},
-         {"made by", row.op},
-         {"kept by", row.saved_by},
+         {"saved by", row.saved_by},
          {"shape", row.shape + "  " + row.dtype},
          {"bytes", row.exact_text},
-         {"lives", row.lifetime_text},
+         {"lifetime", row.lifetime_text},
          {"closed form", row.closed_form_text}}});
     ImGui::EndTooltip();
 }
 
-/// The selected tensor's row, wherever sorting and filters have put it.
+/// Whether the row is that of the selected tensor, whatever the order and filter.
 bool is_picked(const Frame& frame, const LedgerViewRow& row) {
-    const auto& tensor = frame.input.selection->tensor;
+    const auto& tensor = frame.selection.tensor;
     return tensor && tensor->storage == row.storage &&
            tensor->in_b == (row.presence == Presence::kAdded);
 }
@@ -326,36 +328,31 @@ void draw_table(Frame& frame) {
     ImGui::EndTable();
 }
 
-void draw_unfilled(const LedgerInput& input) {
-    if (!input.selection->a) {
-        empty_state(
-            ICON_TABLE, "No trace is open",
-            "Every tensor that is saved for backward is listed here, with the op that keeps "
-            "it and its bytes.");
-    } else if (!input.selection->a->has_step) {
-        draw_missing_step(ICON_TABLE, *input.selection);
-    } else if (!input.error.empty()) {
-        empty_state(ICON_TRIANGLE_EXCLAMATION, "The ledger could not be built", input.error);
-    } else {
-        working_line("Listing what backward keeps ...");
-    }
-}
+constexpr UnfilledTexts kUnfilled{
+    .icon = ICON_TABLE,
+    .purpose =
+        "Every tensor that is saved for backward is listed here, with the op that saves it and "
+        "its bytes.",
+    .error_title = "The ledger could not be built",
+    .working = "Listing the saved tensors ..."};
 
 }  // namespace
 
-PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state) {
+PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     PanelEvents events;
-    if (!input.view) {
-        draw_unfilled(input);
+    const Workspace& workspace = context.workspace;
+    const LedgerView* view = workspace.slots().ledger.view();
+    if (!view) {
+        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().ledger.error());
         return events;
     }
-    Frame frame{input, *input.view, state, events};
+    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events};
     draw_toolbar(frame);
-    draw_summary(*input.view);
-    if (input.view->rows.empty()) {
-        const bool filtered = input.view->row_count_total > 0;
+    draw_summary(*view);
+    if (view->rows.empty()) {
+        const bool filtered = view->row_count_total > 0;
         empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",
-                    filtered ? "Clear the filter to see all of them."
+                    filtered ? "Clear the filter to see every tensor."
                              : "This trace records no saved tensors.");
         return events;
     }

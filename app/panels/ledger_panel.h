@@ -1,27 +1,18 @@
 #pragma once
 
-#include "app/workspace/panel_events.h"
+#include "app/panels/panel_context.h"
 
 #include <string>
-#include <string_view>
 
-/// Every tensor that is saved for backward: who keeps it, shape, bytes; the closed form's figure
-/// beside it, and the same row of B. Sorts, filters and copies.
+/// Every tensor saved for backward: which op saves it, its shape and its bytes, beside the figure
+/// of the closed form and the same tensor in B. The table sorts, filters and copies.
 namespace app {
 
 struct LedgerState {
-    bool open = true;
     std::string filter;         // as typed
     bool focus_filter = false;  // set by Ctrl+F
 };
 
-struct LedgerInput {
-    const profiler::LedgerView* view = nullptr;  // null: nothing to show yet
-    std::string_view error;                      // why there is none; empty while it is built
-    const Selection* selection = nullptr;
-    LedgerQuery query;  // as last applied
-};
-
-PanelEvents draw_ledger_panel(const LedgerInput& input, LedgerState& state);
+PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state);
 
 }  // namespace app

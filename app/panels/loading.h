@@ -1,10 +1,11 @@
 #pragma once
 
-#include "app/workspace/document_loader.h"
+#include "app/workspace/documents.h"
 
 namespace app {
 
-/// Which file is being read, how far, and a cross to stop; true when that was clicked.
-bool draw_loading(const DocumentLoader::Progress& progress);
+/// Which file is being read, how much of it is read, and a button to stop. Returns true when the
+/// button was clicked.
+bool draw_loading(const Documents::Loading& loading);
 
 }  // namespace app

@@ -3,46 +3,72 @@
 #include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
 #include "app/panels/diagnostics_panel.h"
+#include "app/panels/dock_place.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
-#include "app/window/layout.h"
+#include "app/widgets/icons.h"
 
-#include <span>
+#include <imgui.h>
+
+#include <array>
 #include <string>
 
-/// The list of panels: menu, layout, shortcuts and command palette come from it. A new panel is a
-/// file beside this one and a row in panels.cpp.
+/// The table of panels. Menu, layout, shortcuts and command palette are made from it.
+/// docs/adding_a_panel.md walks through adding one.
 namespace app {
 
-struct Ui;
-
-/// What each panel keeps between frames.
+/// What panels keep between frames.
 struct PanelStates {
-    TracesState traces;
-    CompareState compare;
     TimelineState timeline;
     KernelsState kernels;
     LedgerState ledger;
     CaptureState capture;
-    DiagnosticsState diagnostics;
 };
 
 struct PanelRow {
     const char* title;
-    const char* id;  // stable: saved layouts and settings name it
+    const char* id;  // stable: saved layouts and settings refer to it
     const char* icon;
     DockPlace place;
     ImGuiKeyChord shortcut;
-    bool& (*open)(PanelStates&);
-    PanelEvents (*draw)(Ui&);
+    PanelEvents (*draw)(const PanelContext&, PanelStates&);
     ImGuiWindowFlags flags = 0;
 };
 
-std::span<const PanelRow> panel_rows();
+/// For panels that fill their window and scroll inside it.
+inline constexpr ImGuiWindowFlags kNoScroll =
+    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
 
-/// "<icon> Compare###compare"
-std::string window_name(const PanelRow& row);
+inline constexpr std::array kPanels{
+    PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
+             [](const PanelContext& c, PanelStates&) { return draw_traces_panel(c); }},
+    PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
+             [](const PanelContext& c, PanelStates&) { return draw_compare_panel(c); }},
+    PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
+             [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
+             kNoScroll},
+    PanelRow{
+        "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
+        ImGuiMod_Ctrl | ImGuiKey_3,
+        [](const PanelContext& c, PanelStates& s) { return draw_timeline_panel(c, s.timeline); },
+        kNoScroll},
+    PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
+             [](const PanelContext& c, PanelStates& s) { return draw_ledger_panel(c, s.ledger); },
+             kNoScroll},
+    PanelRow{
+        "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
+        [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
+    // Its id is from when the panel was called Health; saved layouts still use it.
+    PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
+             ImGuiMod_Ctrl | ImGuiKey_6,
+             [](const PanelContext& c, PanelStates&) { return draw_diagnostics_panel(c); }},
+};
+
+/// "<icon> Compare###compare": ImGui identifies a window by the part after ###.
+inline std::string window_name(const PanelRow& row) {
+    return std::string(row.icon) + " " + row.title + "###" + row.id;
+}
 
 }  // namespace app

@@ -19,7 +19,7 @@ namespace {
 
 using profiler::Category;
 
-/// Columns [first, last) that meet the plot.
+/// The columns [first, last) that are visible.
 struct Columns {
     size_t first = 0;
     size_t last = 0;
@@ -35,8 +35,8 @@ Columns visible_columns(const PlotMap& map, const std::vector<double>& edge_ns) 
     return {first, std::max(first, last)};
 }
 
-/// Fills between two stairs. Neighbouring columns of equal height become one rectangle, so that a
-/// flat layer costs one and not a thousand.
+/// Fills between two step functions. Neighbouring columns of equal height become one rectangle, so
+/// that a flat layer costs one rectangle instead of a thousand.
 void fill_between(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                   const std::vector<double>* bottom, const std::vector<double>& top, ImU32 color) {
     const auto [first, last] = visible_columns(map, edge_ns);
@@ -89,7 +89,7 @@ void align_button(const TimeWindow& window, PanelEvents& events) {
         events.time_window->alignment =
             phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
     }
-    ImGui::SetItemTooltip("Align phases: B is stretched so that its phases meet those of A");
+    ImGui::SetItemTooltip("Align phases: stretch B so that its phases align with those of A");
 }
 
 float phase_strip_height() { return px(18); }
@@ -145,7 +145,7 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
     for (const profiler::PhaseBand& phase : trace.phases) {
         const float left = std::round(map.x(phase.start_ns)),
                     right = std::round(map.x(phase.end_ns));
-        // Every second phase is a little lighter: forward and backward.
+        // Every second phase is a little lighter, so that neighbours differ.
         const bool lit = static_cast<int>(phase.kind) % 2 == 0;
         if (lit) {
             draw->AddRectFilled({left, top + strip}, {right, map.bottom()},
@@ -230,6 +230,19 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
     const float x = std::round(map.x(time_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()},
                         with_alpha(palette().text, 0.5F));
+}
+
+void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events) {
+    if (!events.time_window) events.time_window = window;
+    events.time_window->start_ns = start_ns;
+    events.time_window->end_ns = end_ns;
+}
+
+void set_width(float width, const TimeWindow& window, PanelEvents& events) {
+    const int width_px = static_cast<int>(width);
+    if (width_px <= 0 || width_px == window.width_px) return;
+    if (!events.time_window) events.time_window = window;
+    events.time_window->width_px = width_px;
 }
 
 }  // namespace app

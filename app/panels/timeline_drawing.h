@@ -6,8 +6,8 @@
 
 #include <optional>
 
-/// The inside of a timeline plot, drawn straight into ImPlot's draw list: stairs of one column per
-/// pixel in whole pixels, which ImPlot's own polygons would blur.
+/// The inside of a timeline plot, drawn directly into ImPlot's draw list: steps of one column per
+/// pixel at whole pixels. ImPlot's own polygons would blur them.
 namespace app {
 
 /// From plot units to pixels; both axes are linear.
@@ -27,7 +27,7 @@ struct PlotMap {
     float bottom() const { return corner.y + size.y; }
 };
 
-/// The plot that is being drawn. Between SetupFinish and EndPlot.
+/// The map of the current plot. Between SetupFinish and EndPlot.
 PlotMap current_plot_map();
 
 void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
@@ -35,7 +35,7 @@ void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
 void draw_reserved_line(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
 void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                      const std::vector<double>& difference_bytes);
-/// Shading, and a strip of names along the upper edge.
+/// Shades the phases and writes their names along the upper edge.
 void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                  bool with_names);
 void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
@@ -44,13 +44,18 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
-/// The horizontal axis that all panels on time share: `start_ns` and `end_ns` follow the mouse
-/// within `limits`. Between SetupAxes and SetupFinish; the axis is `width_px` long.
+/// Sets up the time axis, which is the same in all panels: pan and zoom change `start_ns` and
+/// `end_ns` within `limits`. Between SetupAxes and SetupFinish; the axis is `width_px` long.
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px);
 
-/// The switch between phases aligned and both on their own clocks.
+/// The switch between aligned phases and both traces on their own clocks.
 void align_button(const TimeWindow& window, PanelEvents& events);
+
+/// Asks for another visible range, or for another width of the Memory timeline's plots. Both keep
+/// what `events` asks for already; `window` is the window as last applied.
+void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events);
+void set_width(float width, const TimeWindow& window, PanelEvents& events);
 
 /// Height of the strip of phase names.
 float phase_strip_height();

@@ -1,7 +1,7 @@
 #include "app/panels/timeline_panel.h"
 
-#include "app/panels/missing_step.h"
 #include "app/panels/timeline_drawing.h"
+#include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -23,24 +23,25 @@ using profiler::TimelineView;
 
 /// One frame's drawing: what the helpers below share.
 struct Frame {
-    const TimelineInput& input;
+    const PanelContext& context;
+    const Selection& selection;
+    const TimeAxis& time;
     const TimelineView& view;
     TimelineState& state;
     PanelEvents& events;
-    int width_px = 0;                 // of the plots' inside
-    std::optional<double> cursor_ns;  // found in this frame
+    int width_px = 0;  // width inside the plots
 };
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
-/// Right of the legend: what the plots show, and fit.
+/// Buttons right of the legend.
 void draw_switches(Frame& frame) {
     if (frame.view.traces.size() == 2) {
-        align_button(frame.input.window, frame.events);
+        align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
         bool& difference = frame.state.show_difference;
         if (toggle_button("B - A###difference", difference)) difference = !difference;
-        ImGui::SetItemTooltip("Show the difference below");
+        ImGui::SetItemTooltip("Show the difference B - A below");
         ImGui::SameLine(0, px(4));
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
@@ -55,16 +56,17 @@ void draw_toolbar(Frame& frame) {
     draw_switches(frame);
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorPos(
-        {start.x, start.y + ImGui::GetStyle().FramePadding.y});  // as the buttons' text
+        {start.x,
+         start.y + ImGui::GetStyle().FramePadding.y});  // level with the text of the buttons
     const auto clicked =
-        category_legend(frame.view.categories, frame.input.selection->category, width - px(8));
+        category_legend(frame.view.categories, frame.selection.category, width - px(8));
     if (clicked) frame.events.category = clicked;
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));
 }
 
 void draw_trace_header(const Frame& frame, size_t source, std::string_view note) {
     const TimelineTrace& trace = frame.view.traces[source];
-    const Selection& selection = *frame.input.selection;
+    const Selection& selection = frame.selection;
     const DocumentLook& look = source == 0 ? selection.look_a : selection.look_b;
     letter_badge(letter(source), recipe_color(look.color));
     ImGui::SameLine(0, px(7));
@@ -80,28 +82,29 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     dim_text(fit_to(note, ImGui::GetContentRegionAvail().x));
 }
 
-/// Axes that all plots of the panel share.
+/// The axes are the same in all plots of the panel.
 void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_max, ImVec2 size,
                 bool with_time_labels) {
-    const bool selecting = ImGui::GetIO().KeyShift;  // Shift + drag selects instead of panning
+    const bool selecting =
+        ImGui::GetIO().KeyShift;  // Shift + drag selects a range instead of panning
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr,
                       quiet | (selecting ? ImPlotAxisFlags_Lock : 0) |
                           (with_time_labels ? 0 : ImPlotAxisFlags_NoTickLabels),
                       quiet | kFixedAxis);
-    setup_time_axis(frame.input.limits, frame.state.start_ns, frame.state.end_ns,
-                    static_cast<float>(frame.input.window.width_px));
+    setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns,
+                    static_cast<float>(frame.time.window.width_px));
     setup_ticks(ImAxis_Y1, unit, y_min, y_max, size.y);
     ImPlot::SetupAxisLimits(ImAxis_Y1, y_min, y_max, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }
 
-/// Cursor, double-click and where Shift + drag begins.
+/// Cursor, double click, and the start of Shift + drag.
 void handle_mouse(Frame& frame) {
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
-    if (hovered) frame.cursor_ns = time_ns;
-    // ImPlot knows no data to fit to: the stairs are drawn past it.
+    if (hovered) frame.events.cursor_ns = time_ns;
+    // ImPlot cannot fit by itself, because it does not know the data of the steps.
     if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) &&
         ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
         frame.events.fit_time = true;
@@ -111,8 +114,8 @@ void handle_mouse(Frame& frame) {
     }
 }
 
-/// From the anchor to the mouse, wherever it is: the drag goes on outside of the plot and ends
-/// where the button is released. Inside of any plot, all of which share the axis.
+/// Selects from the anchor to the mouse. The drag continues outside the plot and ends where the
+/// button is released.
 void drag_range(Frame& frame) {
     TimelineState& state = frame.state;
     if (!state.range_anchor_ns) return;
@@ -127,16 +130,15 @@ void drag_range(Frame& frame) {
 }
 
 void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
-    if (frame.input.selection->range) draw_range(draw, map, *frame.input.selection->range);
-    const auto cursor = frame.state.cursor_ns ? frame.state.cursor_ns : frame.input.cursor_ns;
-    if (cursor) draw_cursor(draw, map, *cursor);
+    if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
+    if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
 void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_labels) {
     const ScopedId id(static_cast<int>(source));
     const TimelineTrace& trace = frame.view.traces[source];
     if (!ImPlot::BeginPlot("##memory", size, kPlainPlot)) return;
-    // The strip of phase names lies above the highest value.
+    // Leaves room for the strip of phase names above the highest value.
     const int ticks = std::max(2, static_cast<int>(size.y / px(34)));
     const double strip = phase_strip_height() / std::max(1.0F, size.y - px(8));
     const double top = profiler::axis_end(profiler::AxisUnit::kBytes, frame.view.max_bytes,
@@ -147,11 +149,11 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
     draw_phases(draw, map, trace, true);
-    draw_stack(draw, map, trace, frame.input.selection->category);
+    draw_stack(draw, map, trace, frame.selection.category);
     draw_reserved_line(draw, map, trace);
-    const auto& tensor = frame.input.selection->tensor;
+    const auto& tensor = frame.selection.tensor;
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
-    const auto& activity = frame.input.selection->activity;
+    const auto& activity = frame.selection.activity;
     if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
     draw_peaks(draw, map, trace);
     handle_mouse(frame);
@@ -175,12 +177,14 @@ void draw_difference_plot(Frame& frame, ImVec2 size) {
     ImPlot::EndPlot();
 }
 
-/// Both traces at the cursor: a row per category, a column per trace.
+/// The tooltip: both traces at the cursor, with a row per category and a column per trace.
 void draw_readout(const Frame& frame) {
-    if (!frame.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
+    if (!frame.events.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
     const size_t count = frame.view.traces.size();
     std::vector<profiler::TimelineReadout> readouts;
-    for (size_t i = 0; i < count; ++i) readouts.push_back(frame.input.read(i, *frame.cursor_ns));
+    for (size_t i = 0; i < count; ++i) {
+        readouts.push_back(frame.context.workspace.read_timeline(i, *frame.events.cursor_ns));
+    }
     const auto bytes_of = [&](size_t source, profiler::Category category) -> std::string {
         for (const auto& row : readouts[source].rows) {
             if (row.category == category) return row.text;
@@ -225,13 +229,13 @@ void draw_readout(const Frame& frame) {
     ImGui::EndTooltip();
 }
 
-/// What the panel has room for: the difference gives way first, then B.
+/// What fits into the panel. If there is too little room, the difference is left out first, then B.
 struct PlotLayout {
-    size_t count = 0;  // of traces drawn
+    size_t count = 0;  // number of traces drawn
     bool difference = false;
-    float height = 0;             // of a trace's plot, without the labels of the time axis
-    float difference_height = 0;  // the same
-    float axis = 0;               // height of those labels, under the last plot only
+    float height = 0;             // of the plot of a trace, without the labels of the time axis
+    float difference_height = 0;  // of the plot of the difference, without those labels
+    float axis = 0;               // height of the labels, which only the last plot has
 };
 
 PlotLayout lay_out_plots(const Frame& frame) {
@@ -259,13 +263,13 @@ PlotLayout lay_out_plots(const Frame& frame) {
     }
 }
 
-/// What stands beside A's name: what of B is not there, and why.
+/// A note beside the name of A that says why B is not drawn.
 std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
-    const Selection& selection = *frame.input.selection;
+    const Selection& selection = frame.selection;
     if (selection.b && !selection.b->has_step) {
         return fmt::format("B, {}, holds no recorded step", selection.look_b.name);
     }
-    return layout.count < frame.view.traces.size() ? "make the panel higher to see B below" : "";
+    return layout.count < frame.view.traces.size() ? "make the panel higher to see B" : "";
 }
 
 void draw_plots(Frame& frame) {
@@ -285,7 +289,7 @@ void draw_plots(Frame& frame) {
 
 void handle_keys(Frame& frame) {
     if (!ImGui::IsWindowFocused()) return;
-    const auto& range = frame.input.selection->range;
+    const auto& range = frame.selection.range;
     if (range && ImGui::IsKeyPressed(ImGuiKey_Z)) {
         frame.state.start_ns = range->start_ns;
         frame.state.end_ns = range->end_ns;
@@ -295,55 +299,41 @@ void handle_keys(Frame& frame) {
     }
 }
 
+constexpr UnfilledTexts kUnfilled{
+    .icon = ICON_CHART_AREA,
+    .purpose = "Memory over time, stacked by category, appears here for the traces A and B.",
+    .error_title = "The timeline could not be drawn",
+    .working = "Sampling the memory curve ..."};
+
 }  // namespace
 
-namespace {
-void draw_unfilled(const TimelineInput& input, PanelEvents& events) {
-    if (!input.selection->a) {
-        empty_state(ICON_CHART_AREA, "No trace is open",
-                    "Memory over time, stacked by class, appears here for the traces A and B.");
-    } else if (!input.selection->a->has_step) {
-        draw_missing_step(ICON_CHART_AREA, *input.selection);
-    } else if (!input.error.empty()) {
-        empty_state(ICON_TRIANGLE_EXCLAMATION, "The timeline could not be drawn", input.error);
-    } else {
-        working_line("Sampling the memory curve ...");
-    }
-    // The width must be known before anything can be sampled.
-    const int width = static_cast<int>(ImGui::GetContentRegionAvail().x);
-    if (input.window.width_px == 0 && width > 0) {
-        events.time_window = input.window;
-        events.time_window->width_px = width;
-    }
-}
-}  // namespace
-
-PanelEvents draw_timeline_panel(const TimelineInput& input, TimelineState& state) {
+PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& state) {
     PanelEvents events;
-    state.drawn_frame = ImGui::GetFrameCount();
-    if (!input.view || input.view->traces.empty()) {
+    const Workspace& workspace = context.workspace;
+    const TimeWindow& window = workspace.time().window;
+    const TimelineView* view = workspace.slots().timeline.view();
+    if (!view || view->traces.empty()) {
         state.range_anchor_ns.reset();
-        draw_unfilled(input, events);
+        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().timeline.error());
+        // Nothing can be sampled before the width is known.
+        if (window.width_px == 0) set_width(ImGui::GetContentRegionAvail().x, window, events);
         return events;
     }
-    Frame frame{input, *input.view, state, events};
+    Frame frame{context, workspace.selection(), workspace.time(), *view, state, events};
     // Fit and alignment change the window from outside the plots.
-    state.start_ns = input.window.start_ns;
-    state.end_ns = std::max(input.window.end_ns, state.start_ns + 1);
+    state.start_ns = window.start_ns;
+    state.end_ns = std::max(window.end_ns, state.start_ns + 1);
     const double start_ns = state.start_ns, end_ns = state.end_ns;
     draw_toolbar(frame);
     handle_keys(frame);
     draw_plots(frame);
     draw_readout(frame);
-    state.cursor_ns = frame.cursor_ns;
-    TimeWindow window = events.time_window.value_or(input.window);
+    // Only what this panel changes: if A or B was chosen elsewhere in this frame, the window moves
+    // for that reason too.
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
-        window.start_ns = state.start_ns;
-        window.end_ns = state.end_ns;
+        set_range(state.start_ns, state.end_ns, window, events);
     }
-    if (frame.width_px > 0) window.width_px = frame.width_px;
-    // Only what this panel changes: A or B chosen elsewhere in this frame moves the window too.
-    if (window != input.window) events.time_window = window;
+    set_width(static_cast<float>(frame.width_px), window, events);
     return events;
 }
 

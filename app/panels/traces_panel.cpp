@@ -55,13 +55,14 @@ void draw_menu(const DocumentPtr& document, PanelEvents& events) {
     ImGui::EndPopup();
 }
 
-/// Two lines: recipe with its A and B buttons, then peak and steps.
-void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
-    const DocumentPtr& document = (*input.documents)[index];
-    const DocumentLook& look = (*input.looks)[index];
+/// Two lines: the recipe with buttons A and B, and below them peak and steps.
+void draw_trace(const Workspace& workspace, size_t index, PanelEvents& events) {
+    const DocumentPtr& document = workspace.documents()[index];
+    const DocumentLook& look = workspace.looks()[index];
+    const Selection& selection = workspace.selection();
     const ImU32 color = recipe_color(look.color);
     const ScopedId id(static_cast<int>(index));
-    const bool is_a = document == input.selection->a, is_b = document == input.selection->b;
+    const bool is_a = document == selection.a, is_b = document == selection.b;
     const float height = 2 * ImGui::GetTextLineHeight() + px(12);
     const ImVec2 start = ImGui::GetCursorPos();
     const float width = ImGui::GetContentRegionAvail().x;
@@ -100,12 +101,13 @@ void draw_trace(const TracesInput& input, size_t index, PanelEvents& events) {
 
 }  // namespace
 
-PanelEvents draw_traces_panel(const TracesInput& input, TracesState&) {
+PanelEvents draw_traces_panel(const PanelContext& context) {
     PanelEvents events;
-    for (size_t i = 0; i < input.documents->size(); ++i) draw_trace(input, i, events);
-    if (input.loading) {
-        events.cancel_loading = draw_loading(*input.loading);
-    } else if (input.documents->empty()) {
+    const Workspace& workspace = context.workspace;
+    for (size_t i = 0; i < workspace.documents().size(); ++i) draw_trace(workspace, i, events);
+    if (const auto loading = workspace.loading()) {
+        events.cancel_loading = draw_loading(*loading);
+    } else if (workspace.documents().empty()) {
         empty_state(ICON_LAYERS, "No traces", "Open files, or drop them on the window.");
     }
     return events;

@@ -69,7 +69,7 @@ void pick(FileDialogState& state, const FileDialogOptions& options, const fs::pa
     state.name = state.picked.size() == 1 ? state.picked.begin()->filename().string() : "";
 }
 
-/// True when a file was double-clicked.
+/// Returns true when a file was double-clicked.
 bool draw_entries(const FileDialogOptions& options, FileDialogState& state) {
     const ScopedColor ground(ImGuiCol_ChildBg, palette().plot);
     const ScopedChild list("##entries", {0, em(18)}, ImGuiChildFlags_Borders);
@@ -110,8 +110,8 @@ bool draw_entries(const FileDialogOptions& options, FileDialogState& state) {
     return chosen;
 }
 
-/// Empty when a folder was meant, which is then shown, or while the user has not agreed to replace
-/// a file.
+/// Empty if the name is a folder, which is then shown, or if the user must first agree to replace a
+/// file.
 std::vector<fs::path> confirm_saving(const FileDialogOptions& options, FileDialogState& state) {
     if (state.name.empty()) return {};
     std::error_code error;
@@ -127,14 +127,14 @@ std::vector<fs::path> confirm_saving(const FileDialogOptions& options, FileDialo
     return {file};
 }
 
-/// What is picked, or what was typed: an absolute name stands for itself.
+/// The files that were clicked or typed.
 std::vector<fs::path> confirm(const FileDialogOptions& options, FileDialogState& state) {
     if (options.for_saving) return confirm_saving(options, state);
     if (state.picked.size() > 1) return {state.picked.begin(), state.picked.end()};
     return {state.name.empty() ? state.folder : state.folder / state.name};
 }
 
-/// The user has confirmed once a name that exists, and has not changed it since.
+/// The user has confirmed the name of an existing file once and has not changed it since.
 bool asks_to_replace(const FileDialogOptions& options, const FileDialogState& state) {
     return options.for_saving && !state.to_replace.empty() &&
            state.to_replace == file_to_save(state.folder, state.name, options.extensions);

@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
-/// A file dialog of our own: it works over ssh and under Xvfb, where desktop ones are missing.
+/// A file dialog that works over ssh and under Xvfb.
+///
+/// imgui-bundle has two others. portable-file-dialogs starts zenity or kdialog, which servers do not
+/// have and tests cannot click. ImFileDialog replaces an existing file without asking, and filters by
+/// the last extension only, so it cannot list `.tscope.partial`.
 namespace app {
 
 struct FileDialogState {
-    bool request_open = false;     // set to open it
-    std::filesystem::path folder;  // shown; the working directory at first
+    bool request_open = false;     // set this to open the dialog
+    std::filesystem::path folder;  // the folder shown; at first the working directory
     std::string name;              // typed or picked: a file name, or a path
     std::set<std::filesystem::path> picked;
 
@@ -23,24 +27,24 @@ struct FileDialogState {
     std::vector<Entry> entries;  // of `folder`, read when it changes
     std::filesystem::path listed;
     std::string error;
-    std::filesystem::path to_replace;  // exists; the user was asked whether to replace it
+    std::filesystem::path to_replace;  // existing file that the user was asked about
 };
 
 struct FileDialogOptions {
     const char* title = "";
     const char* button = "";
     std::vector<std::string> extensions;  // ".tscope"; only these files are listed
-    bool for_saving = false;              // one name, which gets an extension if it has none
+    bool for_saving = false;              // asks for one name and adds a missing extension
     std::string proposed_name;
 };
 
-/// The chosen files, in the frame in which the user confirms. A file that exists is saved to only
-/// after a second confirmation.
+/// Draws the dialog while it is open. Returns the chosen files in the frame in which the user
+/// confirms. Replacing an existing file needs a second confirmation.
 std::optional<std::vector<std::filesystem::path>> draw_file_dialog(const FileDialogOptions& options,
                                                                    FileDialogState& state);
 
-/// The file that `name`, typed while `folder` is shown, saves to: with the first of `extensions`
-/// unless it ends in one of them, in any case.
+/// The file to which the typed `name` saves while `folder` is shown. Adds the first of `extensions`
+/// unless the name ends in one of them, in any case.
 std::filesystem::path file_to_save(const std::filesystem::path& folder, const std::string& name,
                                    const std::vector<std::string>& extensions);
 

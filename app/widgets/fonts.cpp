@@ -23,7 +23,7 @@ struct FontSource {
 
 ImFont* add_font(const FontSource& source) {
     ImFontConfig config;
-    config.FontDataOwnedByAtlas = false;  // it lies in the program
+    config.FontDataOwnedByAtlas = false;  // the program owns the data
     config.FontLoaderFlags = ImGuiFreeTypeLoaderFlags_LightHinting;
     config.MergeMode = source.icons;
     if (source.icons) {

@@ -2,8 +2,8 @@
 
 struct ImFont;
 
-/// The window's fonts, embedded in the program. Roboto because its digits are equally wide
-/// (Inter's default ones are not), icons merged into it; Inconsolata for addresses and names of
+/// The window's fonts, embedded in the program: Roboto with icons merged into it, because its
+/// digits are equally wide (Inter's default digits are not), and Inconsolata for addresses and
 /// code.
 namespace app {
 
@@ -17,10 +17,10 @@ struct Fonts {
     ImFont* mono = nullptr;
 };
 
-/// Adds them to the current ImGui context, whose atlas keeps them.
+/// Loads the fonts into the atlas of the current ImGui context.
 Fonts load_fonts();
 
-/// Those of the current context, as load_fonts returned them. Panels read this.
+/// The fonts of the current context.
 const Fonts& fonts();
 
 }  // namespace app

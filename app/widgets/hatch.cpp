@@ -11,7 +11,7 @@ using profiler::Hatch;
 
 float first_multiple(float from, float spacing) { return std::floor(from / spacing) * spacing; }
 
-/// Lines at multiples of the spacing on the screen, so that neighbours' patterns join.
+/// Lines lie at multiples of the spacing on the screen, so that the patterns of neighbours join.
 void draw_lines(ImDrawList* draw, ImVec2 a, ImVec2 b, Hatch hatch, ImU32 ink, float spacing) {
     const float width = px(1), diagonal = spacing * std::sqrt(2.0F);
     if (hatch == Hatch::kDiagonal || hatch == Hatch::kCross) {

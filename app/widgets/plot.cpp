@@ -18,7 +18,7 @@ void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, f
         values.push_back(tick.value);
         labels.push_back(tick.label.c_str());
     }
-    // ImPlot copies the labels. It wants at least one tick to leave its own out.
+    // ImPlot copies the labels. It draws its own ticks unless it gets at least one.
     if (!values.empty()) {
         ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
     }

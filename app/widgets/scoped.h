@@ -2,7 +2,7 @@
 
 #include <imgui.h>
 
-/// Guards that close what ImGui has opened, also on an early return.
+/// Guards that close what ImGui has opened, even on an early return.
 namespace app {
 
 class ScopedWindow {

@@ -63,7 +63,7 @@ struct SwatchBox {
     ImVec2 lower;
 };
 
-/// Takes the place of a swatch in the line.
+/// Reserves the room of a swatch in the line.
 SwatchBox place_swatch() {
     const float height = ImGui::GetTextLineHeight();
     const float size = std::floor(height * 0.62F);
@@ -78,7 +78,7 @@ float legend_item_width(profiler::Category category) {
            text_width(profiler::label_of(category));
 }
 
-/// Its swatch and its name; whether it was clicked.
+/// Swatch and name of a category. Returns true when it was clicked.
 bool legend_item(profiler::Category category, bool faded) {
     const std::string_view label = profiler::label_of(category);
     const ImVec2 start = ImGui::GetCursorPos();
@@ -87,7 +87,7 @@ bool legend_item(profiler::Category category, bool faded) {
         "##category", {legend_item_width(category), ImGui::GetTextLineHeight()});
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    ImGui::SetItemTooltip("Click to pick out %.*s", static_cast<int>(label.size()), label.data());
+    ImGui::SetItemTooltip("Click to highlight %.*s", static_cast<int>(label.size()), label.data());
     ImGui::SetCursorPos(start);
     ImGui::BeginGroup();
     category_swatch(category, faded);

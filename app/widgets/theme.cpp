@@ -172,7 +172,7 @@ void apply_theme(bool dark, float scale) {
     set_accent_colors(style.Colors, p);
     style.ScaleAllSizes(scale);
     style.FontScaleDpi = scale;
-    ImPlot::BustColorCache();  // it keeps the colours that items had when first drawn
+    ImPlot::BustColorCache();  // it caches the colours of the first frame
     ImPlot::GetStyle() = ImPlotStyle();
     set_plot_style(ImPlot::GetStyle(), p, scale);
 }

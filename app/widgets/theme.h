@@ -5,7 +5,7 @@
 
 #include <imgui.h>
 
-/// Colours and sizes of the window: profiler/view/theme.h as ImGui and ImPlot want it.
+/// Colours and sizes of the window: profiler/view/theme.h in the types of ImGui and ImPlot.
 namespace app {
 
 struct Palette {
@@ -27,7 +27,7 @@ struct Palette {
 /// Sets the style of ImGui and ImPlot; only between frames.
 void apply_theme(bool dark, float scale);
 
-/// The colours in use.
+/// The current colours.
 const Palette& palette();
 
 ImU32 category_color(profiler::Category category);
@@ -35,9 +35,9 @@ ImU32 activity_color(profiler::ActivityClass activity_class);
 ImU32 recipe_color(size_t index);
 ImU32 tone_color(profiler::Tone tone);
 
-/// `size` times the font's height: lengths follow scale and font.
+/// `size` times the height of the font, so that lengths follow scale and font.
 float em(float size);
-/// `pixels` at scale 1.
+/// `pixels` times the scale of the window.
 float px(float pixels);
 
 /// Black or white, whichever reads better on `fill`.

@@ -12,7 +12,7 @@ struct WelcomeEvents {
     std::optional<std::filesystem::path> recent;
 };
 
-/// What the window says before a trace is open: what to do next, and the files opened last.
+/// The page shown before a trace is open: what to do next, and the recent files.
 WelcomeEvents draw_welcome(const std::vector<std::filesystem::path>& recent_files);
 
 }  // namespace app

@@ -13,8 +13,8 @@ bool has_a(const Ui& ui) { return ui.workspace.selection().a != nullptr; }
 bool has_both(const Ui& ui) { return has_a(ui) && ui.workspace.selection().b != nullptr; }
 bool has_documents(const Ui& ui) { return !ui.workspace.documents().empty(); }
 
-bool has_comparison(const Ui& ui) { return ui.workspace.compare_view() != nullptr; }
-bool has_timeline(const Ui& ui) { return ui.workspace.timeline_view() != nullptr; }
+bool has_comparison(const Ui& ui) { return ui.workspace.slots().compare.view() != nullptr; }
+bool has_timeline(const Ui& ui) { return ui.workspace.slots().timeline.view() != nullptr; }
 
 void ask_where_to_save(Ui& ui, SaveWhat what) {
     ui.save_what = what;
@@ -137,20 +137,18 @@ void add_view_actions(std::vector<Action>& actions) {
                        .run = [](Ui& ui) { ui.settings.dark = false; },
                        .checked = [](const Ui& ui) { return !ui.settings.dark; }});
     bool first = true;
-    for (const PanelRow& row : panel_rows()) {
-        actions.push_back(
-            {.menu = Menu::kView,
-             .title = row.title,
-             .icon = row.icon,
-             .shortcut = row.shortcut,
-             .run =
-                 [&row](Ui& ui) {
-                     bool& open = row.open(ui.panels);
-                     open = !open;
-                     if (open) ui.focus_queue.emplace_back(row.id);
-                 },
-             .checked = [&row](const Ui& ui) { return row.open(const_cast<Ui&>(ui).panels); },
-             .separated = std::exchange(first, false)});
+    for (const PanelRow& row : kPanels) {
+        actions.push_back({.menu = Menu::kView,
+                           .title = row.title,
+                           .icon = row.icon,
+                           .shortcut = row.shortcut,
+                           .run =
+                               [&row](Ui& ui) {
+                                   is_open(ui, row) ? set_open(ui, row, false)
+                                                    : show_panel(ui, row.id);
+                               },
+                           .checked = [&row](const Ui& ui) { return is_open(ui, row); },
+                           .separated = std::exchange(first, false)});
     }
     actions.push_back({.menu = Menu::kView,
                        .title = "Reset layout",

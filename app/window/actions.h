@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-/// Everything that can be done without pointing at something: menu, shortcut and command palette
-/// of one action are one row.
+/// The commands of the window. An action is one row: its place in the menus, its shortcut, its
+/// entry in the command palette, and what it does.
 namespace app {
 
 struct Ui;
@@ -22,13 +22,13 @@ struct Action {
     std::function<void(Ui&)> run;
     std::function<bool(const Ui&)> enabled;  // empty: always
     std::function<bool(const Ui&)> checked;  // empty: not a switch
-    bool separated = false;                  // a line above it in the menu
-    bool global = true;                      // false: only while no text is being edited
+    bool separated = false;                  // the menu draws a line above it
+    bool global = true;                      // false: the shortcut does nothing in a text field
 };
 
 std::vector<Action> make_actions();
 
-/// Runs those whose shortcut was pressed.
+/// Runs the actions whose shortcut was pressed.
 void run_shortcuts(Ui& ui);
 
 /// "Ctrl+Shift+E"; empty for an action without a shortcut.

@@ -47,10 +47,11 @@ void draw_menu(Ui& ui, Menu menu) {
     }
 }
 
-/// Where the last item ends, from the window's left edge: the cursor is at the next line by now.
+/// Right end of the last item, measured from the window's left edge. (The cursor is already on the
+/// next line.)
 float line_end() { return ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x; }
 
-/// A change of bytes from A to B, as the tool bar shows it.
+/// A change of bytes from A to B in the tool bar.
 struct ChangeLine {
     const char* label = "";
     std::string text;  // "-30.0 %"; empty when A has none
@@ -69,10 +70,10 @@ ChangeLine change_line(const char* label, int64_t from_bytes, int64_t to_bytes) 
 std::vector<ChangeLine> changes(const Selection& selection) {
     if (!selection.a || !selection.b || !selection.b->has_step) return {};
     const Document &a = *selection.a, &b = *selection.b;
-    if (a.workload != b.workload) return {};  // of two different steps a change says nothing
+    if (a.workload != b.workload) return {};  // the steps differ, so a change means nothing
     std::vector<ChangeLine> lines{
         change_line("Peak", a.peak.allocated_bytes, b.peak.allocated_bytes),
-        change_line("Kept", a.ledger.total_bytes, b.ledger.total_bytes)};
+        change_line("Saved for backward", a.ledger.total_bytes, b.ledger.total_bytes)};
     std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
     return lines;
 }
@@ -84,17 +85,18 @@ std::string bytes_text(const DocumentPtr& document) {
                                           : std::string();
 }
 
-/// What the tool bar has room for. Figures give way first, then the names of the traces.
+/// What fits into the tool bar. If there is too little room, figures are left out first, and then
+/// the names are shortened.
 struct BarPlan {
-    bool with_search = true;  // its field, not only its icon
+    bool with_search = true;  // the whole search field, not only its icon
     size_t change_count = 0;
     bool with_bytes = true;
-    float name_width = 0;  // of either name at most
+    float name_width = 0;  // limit for each of the two names
 };
 
 float search_width(bool with_search) { return with_search ? em(15) : em(2.2F); }
 
-/// Both ends of the bar without A and B.
+/// Width of the search field and the theme button.
 float right_end_width(bool with_search) { return search_width(with_search) + em(2.2F) + px(26); }
 
 BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& lines, float left) {
@@ -195,7 +197,7 @@ constexpr std::array kMouseKeys{
     KeyLine{"Right drag", "zoom to a range"},
     KeyLine{"Shift + drag", "select a range; Z zooms to it, Esc clears it"},
     KeyLine{"Double click", "show the whole capture"},
-    KeyLine{"Click a class", "pick it out in every panel"},
+    KeyLine{"Click a category", "highlight it in every panel"},
     KeyLine{"Click a recipe", "show it as B"},
 };
 

@@ -2,13 +2,14 @@
 
 #include <string>
 
-/// The window's edges: menu and tool bar above, status bar below, and the list of keys.
+/// Menu bar and tool bar at the top of the window, the status bar at the bottom, and the list of
+/// keys.
 namespace app {
 
 struct Selection;
 struct Ui;
 
-/// The selected range and tensor in one line; empty when there is neither.
+/// The selected range and tensor in one line; empty if nothing is selected.
 std::string describe_selection(const Selection& selection);
 
 void draw_menu_bar(Ui& ui);

@@ -35,7 +35,7 @@ models::Error no_display() {
         display, because())};
 }
 
-/// No larger than what the screen has beside panels and docks.
+/// At most the area of the screen that the desktop leaves free.
 GlfwWindowOptions fit_to_screen(GlfwWindowOptions options) {
     GLFWmonitor* const monitor = glfwGetPrimaryMonitor();
     if (monitor == nullptr) return options;

@@ -11,7 +11,7 @@ struct GLFWwindow;
 namespace app {
 
 struct GlfwWindowOptions {
-    int width = 1600;  // screen coordinates at scale 1
+    int width = 1600;  // in screen coordinates at scale 1
     int height = 1000;
     std::string title = "temposcope";
 };
@@ -21,11 +21,11 @@ struct DestroyGlfwWindow {
 };
 using GlfwWindow = std::unique_ptr<GLFWwindow, DestroyGlfwWindow>;
 
-/// Opens the window hidden (it is shown with its first picture) and makes its context current.
-/// Errors: no display, display not answering, no OpenGL 3.3; the remedy is in the sentence.
+/// Opens the window hidden, to be shown with its first frame, and makes its context current.
+/// Errors: no display, a display that does not answer, no OpenGL 3.3; the message names the remedy.
 models::Result<GlfwWindow> open_glfw_window(const GlfwWindowOptions& options);
 
-/// Pixels per unit of the design: the monitor's scale, or TEMPOSCOPE_SCALE where it is set.
+/// The scale of the monitor, or TEMPOSCOPE_SCALE if it is set.
 float content_scale(GLFWwindow* window);
 
 }  // namespace app

@@ -1,40 +1,34 @@
 #pragma once
 
+#include "app/panels/dock_place.h"
+
 #include <imgui.h>
 
 #include <string>
 #include <vector>
 
-/// Where panels lie before the user moves them. The only file that includes imgui_internal.h.
+/// The default layout, and what the layout is now. layout.cpp is the only file that includes
+/// imgui_internal.h.
 namespace app {
-
-enum class DockPlace {
-    kLeftTop,      // narrow column
-    kLeftBottom,   //
-    kTop,          // wide, above the two below
-    kBottomLeft,   //
-    kBottomRight,  // several panels share a place as tabs
-};
 
 struct DockedWindow {
     std::string name;  // as given to ImGui::Begin
     DockPlace place = DockPlace::kTop;
 };
 
-/// Whether a window of this size gets the compact layout: all panels as tabs of one place. What
-/// `was_compact` becomes wide only when there is room to spare, so that dragging the window's edge
-/// does not make it flicker.
+/// Whether a window of this size gets the compact layout, in which all panels are tabs of one
+/// place. A compact window becomes wide only when there is room to spare, so that the layout does
+/// not flicker while the user drags the window's edge.
 bool is_compact_size(ImVec2 size, bool was_compact);
 
 /// The area in which panels dock: the window without its bars. Builds the default layout, wide or
-/// compact, when the saved one has none, or when `rebuild` asks for it. Returns true when it was
-/// built.
+/// compact, if there is no saved layout or `rebuild` is set. Returns true if it built the layout.
 bool draw_dockspace(const std::vector<DockedWindow>& windows, bool compact, bool rebuild);
 
-/// Which window lies in which place, as text to be compared: the user has moved one when it
-/// changes. The size of the window does not show in it.
+/// Which window lies in which place, as text to compare: it changes when the user moves a panel,
+/// and does not depend on the size of the window.
 std::string describe_placement(const std::vector<DockedWindow>& windows);
-/// The same with the shares that places have of the window.
+/// The same with the share of the window that each place has.
 std::string describe_layout(const std::vector<DockedWindow>& windows);
 
 /// Windows and places as ImGui writes them to its file, without tables.

@@ -9,17 +9,17 @@
 
 namespace app {
 
-/// A layout that was: where panels lay and which were shown.
+/// An earlier layout: where panels lay and which were open.
 struct LayoutSnapshot {
     std::string places;  // of save_layout
     std::map<std::string, bool> shown_panels;
 };
 
-/// Remembers layouts, so that a panel moved, closed or reset can be brought back.
+/// Remembers layouts, so that the user can undo moving or closing a panel, and a reset.
 ///
-/// It is told once a frame how the layout looks now. A look that differs and has settled (no mouse
-/// button held, the same for some frames) is a change to undo, unless the window's own size has
-/// changed with it.
+/// Once a frame it is told how the layout looks. A different look that has settled (no mouse button
+/// is down, the same for some frames) is a change to undo, unless the size of the window has
+/// changed too.
 class LayoutHistory {
 public:
     static constexpr size_t kMaxPast = 30;
@@ -31,7 +31,8 @@ public:
         friend bool operator==(const Look&, const Look&) = default;
     };
 
-    /// `save` is called when the layout is to be remembered: it is not cheap.
+    /// `save` returns the layout as text. It is called only for layouts to remember, because it is
+    /// slow.
     template <typename Save>
     void observe(const Look& now, ImVec2 window_size, bool mouse_is_down, const Save& save) {
         if (!is_settled(now, mouse_is_down)) return;
@@ -65,7 +66,7 @@ private:
     std::vector<Known> past_;  // oldest first
     Look candidate_;
     int frames_equal_ = 0;
-    bool restoring_ = false;  // the next change is our own
+    bool restoring_ = false;  // the next change comes from undo() itself
 };
 
 }  // namespace app

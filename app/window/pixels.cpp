@@ -42,7 +42,7 @@ models::Result<void> save_png(const PixelRect& rect, const std::filesystem::path
         static_cast<std::string*>(to)->append(static_cast<const char*>(bytes),
                                               static_cast<size_t>(count));
     };
-    // Not to a file: stb_image_write tells of no error when the disk is full.
+    // To memory first: stb_image_write reports no error when the disk is full.
     if (!stbi_write_png_to_func(append, &png, rect.width, rect.height, 4, pixels.data(),
                                 rect.width * 4)) {
         return models::fail("There is not enough memory for {}; close some traces and try again.",

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-/// Pictures of the window: what the back buffer holds, before it is shown.
+/// Pictures of the window, read from the back buffer before it is shown.
 namespace app {
 
 struct PixelRect {
@@ -16,10 +16,10 @@ struct PixelRect {
     int height = 0;
 };
 
-/// Rows top to bottom, four bytes a pixel (red first), opaque.
+/// Rows from top to bottom, four bytes per pixel (red first), opaque.
 std::vector<uint32_t> read_pixels(const PixelRect& rect);
 
-/// Errors: the file cannot be written; it then holds what it held before.
+/// Errors: the file cannot be written. It then keeps its old content.
 models::Result<void> save_png(const PixelRect& rect, const std::filesystem::path& path);
 
 }  // namespace app

@@ -8,11 +8,11 @@
 namespace app {
 
 struct WindowOptions {
-    std::vector<std::filesystem::path> files;  // to open; a folder stands for the traces in it
+    std::vector<std::filesystem::path> files;  // files to open; a folder means the traces in it
 };
 
-/// Opens the window and returns when the user closes it. Errors: no display, no OpenGL. Files that
-/// do not open are reported in the window.
+/// Opens the window and returns when the user closes it. Files that do not open are reported in the
+/// window. Errors: no display, no OpenGL.
 models::Result<void> run_window(const WindowOptions& options);
 
 }  // namespace app

@@ -18,12 +18,13 @@
 namespace app {
 namespace {
 
-// After input a few frames are drawn, so that hovering, popups and layout settle; after a worker's
-// news one, and another when it has replaced what panels show.
+// Input is followed by a few frames, so that hovering, popups and layout settle. News from a
+// background thread is followed by one frame, or by two if a view was replaced.
 constexpr int kFramesAfterInput = 3;
 constexpr int kFramesAfterChange = 2;
 constexpr double kLongestSleep_s = 1.0;
-// Tooltips wait for a mouse that stands still: some frames follow the last input.
+// A tooltip appears when the mouse has stood still for a while, so more frames follow the last
+// input.
 constexpr double kHoverTime_s = 0.35;
 constexpr double kHoverSleep_s = 0.1;
 
@@ -41,7 +42,7 @@ void on_scale(GLFWwindow* window, float, float) {
     shell_of(window).note_input();
 }
 
-/// ImGui's backend calls these before its own.
+/// ImGui's backend calls these callbacks before its own.
 void watch_input(GLFWwindow* window) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { shell_of(w).note_input(); });
     glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { shell_of(w).note_input(); });
@@ -59,8 +60,6 @@ void watch_input(GLFWwindow* window) {
 }
 
 }  // namespace
-
-void wake_window() { glfwPostEmptyEvent(); }
 
 models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) {
     Settings settings;
@@ -85,6 +84,7 @@ Shell::Shell(GlfwWindow window) : window_(std::move(window)) {
     glfwSetDropCallback(window_.get(), on_drop);
     glfwSetWindowContentScaleCallback(window_.get(), on_scale);
     watch_input(window_.get());
+    set_wake_window(glfwPostEmptyEvent);
     scale_ = content_scale(window_.get());
 }
 
@@ -129,7 +129,7 @@ void Shell::save_changed_settings() {
     saved_settings_ = std::move(settings);
 }
 
-/// Only between frames: a panel must not see half of one theme and half of the other.
+/// Only between frames, so that a panel does not draw with two themes.
 void Shell::apply_pending_theme() {
     if (scale_ == applied_scale_ && ui_.settings.dark == applied_dark_) return;
     apply_theme(ui_.settings.dark, scale_);
@@ -137,7 +137,7 @@ void Shell::apply_pending_theme() {
     applied_dark_ = ui_.settings.dark;
 }
 
-/// Only between frames, as ImGui wants it.
+/// Only between frames; ImGui requires it.
 void Shell::load_pending_layout() {
     const auto layout = std::exchange(ui_.layout_to_restore, std::nullopt);
     if (layout) restore_layout(ui_, *layout);
@@ -157,7 +157,7 @@ void Shell::draw_frame(const std::function<void()>& before_swap) {
     const double start_s = glfwGetTime();
     apply_pending_theme();
     load_pending_layout();
-    // A picture asked for in the frame before: the dialog that asked is gone by now.
+    // The picture was requested in the frame before; the dialog has closed since.
     const auto picture = std::exchange(ui_.picture, std::nullopt);
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
@@ -175,7 +175,8 @@ void Shell::draw_frame(const std::function<void()>& before_swap) {
     if (before_swap) before_swap();
     if (picture) take_picture(*picture);
     glfwSwapBuffers(window_.get());
-    if (frame_count_++ == 0) glfwShowWindow(window_.get());  // shown with a picture in it
+    if (frame_count_++ == 0)
+        glfwShowWindow(window_.get());  // the window appears with its first frame drawn
     if (frame_count_ % 60 == 0) save_changed_settings();
 }
 

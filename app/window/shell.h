@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-/// The window with its contexts and its frame loop; what stands in it is `ui`.
+/// The window with its contexts and its frame loop. `Ui` is its content.
 namespace app {
 
 struct ShellOptions {
@@ -30,17 +30,17 @@ public:
     /// One frame without waiting. `before_swap` sees the finished picture in the back buffer.
     void draw_frame(const std::function<void()>& before_swap = {});
 
-    /// Saves the settings and ends ImGui, before the window goes; for tests, whose engine outlives
-    /// ImGui's context. Nothing may be drawn afterwards.
+    /// Saves the settings and destroys the contexts of ImGui before the window. Tests call it,
+    /// because their engine outlives the contexts. Nothing may be drawn afterwards.
     void close_contexts();
 
     Ui& ui() { return ui_; }
     GLFWwindow* window() const { return window_.get(); }
     void set_scale(float scale) { scale_ = scale; }
-    /// Mouse, keys or the desktop did something: a few frames follow.
+    /// Mouse, keyboard or desktop sent an event, so a few frames are due.
     void note_input() { input_seen_ = true; }
 
-    /// Time from the start of the last frame to its draw lists: the UI's own part, without OpenGL.
+    /// Time that the last frame took to make its draw lists, without OpenGL.
     double ui_ms() const { return ui_ms_; }
     int64_t frame_count() const { return frame_count_; }
 
@@ -50,11 +50,11 @@ private:
     void apply_pending_theme();
     void load_pending_layout();
     void take_picture(const std::filesystem::path& file);
-    /// Sleeps; false when there is still nothing to draw.
+    /// Sleeps until an event or a timeout. Returns false if there is still nothing to draw.
     bool wait_for_something();
     void save_changed_settings();
 
-    GlfwWindow window_;  // first: contexts and workers go before it
+    GlfwWindow window_;  // declared first: contexts and workers are destroyed before it
     std::filesystem::path folder_;
     std::string layout_file_;
     Settings saved_settings_;

@@ -6,6 +6,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "app/window/bars.h"
+#include "app/window/layout.h"
 
 #include <fmt/format.h>
 
@@ -17,20 +18,20 @@ namespace {
 
 std::vector<DockedWindow> docked_windows() {
     std::vector<DockedWindow> windows;
-    for (const PanelRow& row : panel_rows()) windows.push_back({window_name(row), row.place});
+    for (const PanelRow& row : kPanels) windows.push_back({window_name(row), row.place});
     return windows;
 }
 
 std::map<std::string, bool> shown_panels(const Ui& ui) {
     std::map<std::string, bool> shown;
-    for (const PanelRow& row : panel_rows()) {
-        shown[row.id] = row.open(const_cast<PanelStates&>(ui.panels));
+    for (const PanelRow& row : kPanels) {
+        shown[row.id] = is_open(ui, row);
     }
     return shown;
 }
 
-/// The dock space, and the default layout in it: at first, when asked for, and when the window
-/// becomes small or large while its panels still lie where we have put them.
+/// The dock space. Builds the default layout at the first start, when the user asks for it, and
+/// when the window becomes small or large while the user has not moved a panel.
 void draw_docks(Ui& ui) {
     const std::vector<DockedWindow> windows = docked_windows();
     const bool compact =
@@ -42,15 +43,15 @@ void draw_docks(Ui& ui) {
         ui.settings.layout_is_compact = compact;
         ui.settings.layout_placement.clear();
         ui.layout_settles_in = 3;
-        // Of panels that share a place the first is in front at first; the comparison has the
-        // focus, or whoever had it before the window changed its size.
+        // Where panels share a place, the first one is in front. The comparison gets the focus, or
+        // the panel that had it before the window changed its size.
         ui.focus_queue = {"", "ledger", "traces", "compare"};
         if (!ui.reset_layout && !ui.focused_panel.empty()) {
             ui.focus_queue.push_back(ui.focused_panel);
         }
     }
     if (ui.reset_layout) {
-        for (const PanelRow& row : panel_rows()) row.open(ui.panels) = true;
+        for (const PanelRow& row : kPanels) set_open(ui, row, true);
         ui.reset_layout = false;
     }
     if (ui.layout_settles_in > 0 && --ui.layout_settles_in == 0) {
@@ -68,20 +69,24 @@ void draw_panels(Ui& ui) {
         front = ui.focus_queue.front();
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
+    const PanelContext context{ui.workspace, ui.settings.recent_files, ui.cursor_ns};
     std::vector<PanelEvents> events;
-    for (const PanelRow& row : panel_rows()) {
-        bool& open = row.open(ui.panels);
-        if (!open) continue;
+    for (const PanelRow& row : kPanels) {
+        if (!is_open(ui, row)) continue;
         if (row.id == front) ImGui::SetNextWindowFocus();
+        bool open = true;
         const std::string name = window_name(row);
         if (const ScopedWindow window(name.c_str(), &open, row.flags); window) {
             if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) {
                 ui.focused_panel = row.id;
             }
-            events.push_back(row.draw(ui));
+            events.push_back(row.draw(context, ui.panels));
         }
+        if (!open) set_open(ui, row, false);
     }
+    ui.cursor_ns.reset();
     for (const PanelEvents& event : events) {
+        if (event.cursor_ns) ui.cursor_ns = event.cursor_ns;
         if (event.ask_for_files) ui.open_dialog.request_open = true;
         if (event.show_capture) show_panel(ui, "capture");
         ui.workspace.apply(event);
@@ -157,25 +162,17 @@ void set_up(Ui& ui, Settings settings) {
     ui.settings = std::move(settings);
     ui.actions = make_actions();
     ui.panels.capture.form = form_from_fields(ui.settings.capture_form);
-    for (const PanelRow& row : panel_rows()) {
-        const auto shown = ui.settings.shown_panels.find(row.id);
-        if (shown != ui.settings.shown_panels.end()) row.open(ui.panels) = shown->second;
-    }
 }
 
 Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
     settings.capture_form = to_fields(ui.panels.capture.form);
-    settings.shown_panels = shown_panels(ui);
     return settings;
 }
 
 void restore_layout(Ui& ui, const LayoutSnapshot& layout) {
     load_layout(layout.places);
-    for (const PanelRow& row : panel_rows()) {
-        const auto shown = layout.shown_panels.find(row.id);
-        if (shown != layout.shown_panels.end()) row.open(ui.panels) = shown->second;
-    }
+    for (const auto& [id, open] : layout.shown_panels) ui.settings.shown_panels[id] = open;
 }
 
 bool needs_next_frame(const Ui& ui) {
@@ -183,10 +180,17 @@ bool needs_next_frame(const Ui& ui) {
            ui.layout_settles_in > 0;
 }
 
+bool is_open(const Ui& ui, const PanelRow& row) {
+    const auto found = ui.settings.shown_panels.find(row.id);
+    return found == ui.settings.shown_panels.end() || found->second;
+}
+
+void set_open(Ui& ui, const PanelRow& row, bool open) { ui.settings.shown_panels[row.id] = open; }
+
 void show_panel(Ui& ui, const char* id) {
-    for (const PanelRow& row : panel_rows()) {
+    for (const PanelRow& row : kPanels) {
         if (std::strcmp(row.id, id) != 0) continue;
-        row.open(ui.panels) = true;
+        set_open(ui, row, true);
         ui.focus_queue.emplace_back(row.id);
     }
 }

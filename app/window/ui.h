@@ -4,9 +4,9 @@
 #include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
-#include "app/widgets/toasts.h"
 #include "app/window/actions.h"
 #include "app/window/layout_history.h"
+#include "app/window/toasts.h"
 #include "app/workspace/workspace.h"
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-/// What stands in the window, and what one frame of it draws.
+/// Everything in the window, and the drawing of one frame.
 namespace app {
 
 /// What the save dialog is open for.
@@ -23,7 +23,8 @@ enum class SaveWhat { kPicture, kComparison, kTimeline };
 struct Ui {
     Workspace workspace;
     PanelStates panels;
-    Settings settings;
+    Settings settings;                // also which panels are open: is_open, set_open
+    std::optional<double> cursor_ns;  // the time under the mouse in the last frame
     ToastState toasts;
     PaletteState palette;
     FileDialogState open_dialog;
@@ -34,35 +35,39 @@ struct Ui {
     bool reset_layout = false;
     LayoutHistory layout_history;
     std::optional<LayoutSnapshot> layout_to_restore;  // before the next frame
-    int layout_settles_in = 0;                        // frames; after the default one was built
-    std::string focused_panel;                        // id; the last one that had the focus
+    int layout_settles_in = 0;  // number of frames until a new default layout has settled
+    std::string focused_panel;  // id of the panel that last had the focus
     bool show_keys = false;
     bool show_metrics = false;
     bool quit = false;
-    std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one a frame
-    /// A picture of the window, to be written after the next frame.
+    std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one per frame
+    /// Where to write a picture of the window after the next frame.
     std::optional<std::filesystem::path> picture;
 };
 
-/// Takes over what the settings say and builds the actions.
+/// Applies the settings and makes the actions.
 void set_up(Ui& ui, Settings settings);
 
 /// Between ImGui::NewFrame and ImGui::Render.
 void draw_ui(Ui& ui);
 
-/// Settings as they are now, to be written when they differ from those on disk.
+/// The settings as they are now, to be written when they differ from those on disk.
 Settings current_settings(const Ui& ui);
 
-/// A layout of before; only between frames.
+/// Restores an earlier layout; only between frames.
 void restore_layout(Ui& ui, const LayoutSnapshot& layout);
 
-/// Whether something waits for a frame that no event brings.
+/// Whether another frame is due although no event will come.
 bool needs_next_frame(const Ui& ui);
 
 /// How long the window may sleep when nothing happens.
 double seconds_to_next_frame(const Ui& ui);
 
-/// Brings a panel to the front, opening it if it is closed.
+/// Panels are open until the user closes them.
+bool is_open(const Ui& ui, const PanelRow& row);
+void set_open(Ui& ui, const PanelRow& row, bool open);
+
+/// Brings a panel to the front and opens it if it is closed.
 void show_panel(Ui& ui, const char* id);
 
 }  // namespace app

@@ -1,6 +1,5 @@
 #include "app/workspace/capture_session.h"
 
-#include "app/user/workload_jobs.h"
 #include "app/workspace/guarded.h"
 #include "app/workspace/wake.h"
 #include "profiler/protocol/messages.h"
@@ -10,8 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 #include <utility>
 
 namespace app {
@@ -19,95 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-WorkloadOptions options_of(const CaptureForm& form) {
-    WorkloadOptions options;
-    options.model = form.model;
-    if (form.num_layers != 0) options.layers = form.num_layers;
-    options.head = form.head;
-    options.batch_size = form.batch_size;
-    options.seq_len = form.seq_len;
-    options.precision = form.precision;
-    options.warmup_steps = form.warmup_steps;
-    options.steps = form.steps;
-    options.memory_limit = form.memory_limit;
-    options.output = form.folder;
-    return options;
-}
-
 models::Result<void> make_folder_of(const std::vector<profiler::Request>& requests) {
     const fs::path folder = fs::path(requests.front().output_path).parent_path();
     std::error_code error;
     fs::create_directories(folder, error);
     if (!error) return {};
-    return models::fail("The folder {} cannot be made ({}); name another one.", folder.string(),
-                        error.message());
-}
-
-void read_number(const std::map<std::string, std::string>& fields, const char* name,
-                 int64_t& value) {
-    const auto found = fields.find(name);
-    if (found == fields.end()) return;
-    const std::string& text = found->second;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-}
-
-void read_text(const std::map<std::string, std::string>& fields, const char* name,
-               std::string& value) {
-    if (const auto found = fields.find(name); found != fields.end()) value = found->second;
+    return models::fail("The folder {} cannot be created ({}); choose another folder.",
+                        folder.string(), error.message());
 }
 
 }  // namespace
-
-std::map<std::string, std::string> to_fields(const CaptureForm& form) {
-    return {{"model", form.model},
-            {"layers", std::to_string(form.num_layers)},
-            {"head", form.head},
-            {"recipes", fmt::format("{}", fmt::join(form.recipes, " "))},
-            {"batch", std::to_string(form.batch_size)},
-            {"seq", std::to_string(form.seq_len)},
-            {"precision", form.precision},
-            {"steps", std::to_string(form.steps)},
-            {"warmup", std::to_string(form.warmup_steps)},
-            {"memory_limit", form.memory_limit},
-            {"folder", form.folder}};
-}
-
-CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
-    CaptureForm form;
-    read_text(fields, "model", form.model);
-    read_number(fields, "layers", form.num_layers);
-    read_text(fields, "head", form.head);
-    read_number(fields, "batch", form.batch_size);
-    read_number(fields, "seq", form.seq_len);
-    read_text(fields, "precision", form.precision);
-    read_number(fields, "steps", form.steps);
-    read_number(fields, "warmup", form.warmup_steps);
-    read_text(fields, "memory_limit", form.memory_limit);
-    read_text(fields, "folder", form.folder);
-    std::string recipes;
-    read_text(fields, "recipes", recipes);
-    std::istringstream words(recipes);
-    std::vector<std::string> names;
-    for (std::string name; words >> name;) names.push_back(name);
-    if (!names.empty()) form.recipes = std::move(names);
-    return form;
-}
-
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form) {
-    if (form.folder.empty()) return models::fail("Name a folder for the traces.");
-    const auto list = make_jobs(options_of(form), form.recipes);
-    if (!list) return tl::unexpected(list.error());
-    std::vector<profiler::Request> requests;
-    for (const Job& job : list->jobs) {
-        requests.push_back({.kind = profiler::RequestKind::kCapture,
-                            .workload = models::to_json(job.workload),
-                            .output_path = fs::absolute(job.path).string(),
-                            .memory_limit_bytes = list->memory_limit_bytes,
-                            .warmup_steps = form.warmup_steps,
-                            .steps = form.steps});
-    }
-    return requests;
-}
 
 void LiveCurve::add(double sample_time_ns, double sample_bytes) {
     if (samples_in_last_ == 0 || samples_in_last_ == samples_per_point_) {
@@ -139,7 +57,9 @@ void LiveCurve::halve() {
 CaptureSession::~CaptureSession() { cancel(); }
 
 models::Result<void> CaptureSession::start(const CaptureForm& form) {
-    if (running()) return models::fail("A capture is running; cancel it before the next.");
+    if (running())
+        return models::fail(
+            "A capture is running; wait for it or cancel it before you start another one.");
     auto requests = make_requests(form);
     if (!requests) return tl::unexpected(requests.error());
     if (const auto made = make_folder_of(*requests); !made) return made;
@@ -202,17 +122,17 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
 }
 
 namespace {
-/// Forgets the worker before it goes, also when its run throws.
-template <typename Forget>
-class Forgetting {
+/// Calls a function at the end of a scope, also after an exception.
+template <typename Function>
+class AtExit {
 public:
-    explicit Forgetting(Forget forget) : forget_(std::move(forget)) {}
-    ~Forgetting() { forget_(); }
-    Forgetting(const Forgetting&) = delete;
-    Forgetting& operator=(const Forgetting&) = delete;
+    explicit AtExit(Function function) : function_(std::move(function)) {}
+    ~AtExit() { function_(); }
+    AtExit(const AtExit&) = delete;
+    AtExit& operator=(const AtExit&) = delete;
 
 private:
-    Forget forget_;
+    Function function_;
 };
 }  // namespace
 
@@ -235,7 +155,7 @@ bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
         if (cancelled_) worker->cancel();
     }
     const auto outcome = [&] {
-        const Forgetting forgetting([&] {
+        const AtExit forget_worker([&] {
             std::scoped_lock lock(mutex_);
             worker_ = nullptr;
             status_.log += worker->log();

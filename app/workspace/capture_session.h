@@ -1,12 +1,12 @@
 #pragma once
 
+#include "app/workspace/capture_form.h"
 #include "app/workspace/rate_limit.h"
 #include "models/config/result.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-// Not messages.h: every panel sees this header, and none of them needs a JSON library.
+// Instead of messages.h: every panel includes this header, and no panel needs its JSON library.
 namespace profiler {
 struct Progress;
 struct Request;
@@ -22,37 +22,12 @@ struct Sample;
 class WorkerClient;
 }  // namespace profiler
 
-/// Captures started from the window: one worker after the other, a recipe each, on a thread of
-/// their own. Everything a panel shows of them is in CaptureStatus.
+/// Captures that were started in the window. A background thread runs one worker per recipe, one
+/// after the other. CaptureStatus holds all that a panel shows.
 namespace app {
 
-/// What the user filled in; the same as the options of `temposcope capture`.
-struct CaptureForm {
-    std::string model = "bert-base";
-    int64_t num_layers = 3;  // 0: as many as the model has
-    std::string head = "layers";
-    std::vector<std::string> recipes{"original", "tempo"};
-    int64_t batch_size = 8;
-    int64_t seq_len = 128;
-    std::string precision = "fp32";
-    int64_t steps = 2;
-    int64_t warmup_steps = 1;
-    std::string memory_limit;  // "16GiB"; empty: none
-    std::string folder = "captures";
-
-    friend bool operator==(const CaptureForm&, const CaptureForm&) = default;
-};
-
-/// For the settings file; what is missing or unreadable there keeps its default.
-std::map<std::string, std::string> to_fields(const CaptureForm& form);
-CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
-
-/// One request per recipe, by the same checks as `temposcope capture`. Errors: a model, recipe or
-/// size that cannot be; one sentence.
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form);
-
-/// The live curve of one recipe. However long the capture, it has at most kMaxPoints: beyond that
-/// neighbours become one, the higher of the two, so that a peak never goes.
+/// The live memory curve of one recipe. It has at most kMaxPoints points: in a long capture
+/// neighbours are merged into the higher of the two, so that the peak stays.
 struct LiveCurve {
     static constexpr size_t kMaxPoints = 2000;
 
@@ -75,28 +50,28 @@ struct CaptureStatus {
     bool running = false;
     bool cancelling = false;
     size_t recipe_count = 0;
-    std::vector<LiveCurve> curves;  // one per recipe begun; the last one is live
+    std::vector<LiveCurve> curves;  // one per recipe that has begun; the last one is live
     std::string stage;              // "step 2 of 3"
     std::string phase;              // "backward"
-    double share = 0;               // of everything, in [0, 1]
-    std::string error;              // of the last capture; empty when it went well
-    std::string log;                // what the workers wrote, the one at work too
+    double share = 0;               // how much of all recipes is done, in [0, 1]
+    std::string error;              // why the last capture failed; empty if it did not
+    std::string log;                // output of all workers, including the running one
 };
 
 class CaptureSession {
 public:
     ~CaptureSession();
 
-    /// Errors: as make_requests; a capture already runs.
+    /// Errors: those of make_requests; a capture is running already.
     models::Result<void> start(const CaptureForm& form);
     void cancel();
 
     bool running() const;
-    /// As it is now; the same object until something changes.
+    /// The current status; the same object until something changes.
     std::shared_ptr<const CaptureStatus> status() const;
-    /// Traces that were finished since the last call.
+    /// Traces that have finished since the last call.
     std::vector<std::filesystem::path> take_finished();
-    /// The sentence with which the last capture ended, once.
+    /// How the last capture ended; returned once.
     struct End {
         profiler::Severity severity = profiler::Severity::kInfo;
         std::string text;
@@ -105,21 +80,22 @@ public:
 
 private:
     void run(const std::vector<profiler::Request>& requests);
-    /// False when it failed or was cancelled.
+    /// Returns false if it failed or was cancelled.
     bool run_one(const profiler::Request& request, size_t index);
     void on_progress(const profiler::Progress& progress, size_t index);
     void on_sample(const profiler::Sample& sample);
     void end(profiler::Severity severity, std::string text);
 
     mutable std::mutex mutex_;
-    CaptureStatus status_;                                    // but for the log of worker_
-    mutable std::shared_ptr<const CaptureStatus> published_;  // null: status_ has changed since
+    CaptureStatus status_;  // without the log of worker_
+    mutable std::shared_ptr<const CaptureStatus>
+        published_;  // copy of status_; null after a change
     RateLimit redraws_{std::chrono::milliseconds(200)};
     std::vector<std::filesystem::path> finished_;
     std::optional<End> end_;
-    profiler::WorkerClient* worker_ = nullptr;  // the one at work; borrowed from run_one
+    profiler::WorkerClient* worker_ = nullptr;  // the running worker; run_one owns it
     bool cancelled_ = false;
-    std::jthread thread_;  // last: it stops before the rest goes
+    std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };
 
 }  // namespace app

@@ -6,10 +6,11 @@
 #include <new>
 #include <string_view>
 
-/// What a thread of ours throws would end the program and every open trace with it.
 namespace app {
 
-/// The job's Result; an exception becomes one sentence about `what` ("Drawing the timeline").
+/// Runs a job on a background thread. An exception that left the thread would end the program and
+/// lose every open trace; instead it becomes one sentence that begins with `what` ("Drawing the
+/// timeline").
 template <typename Job>
 auto run_guarded(std::string_view what, const Job& job) -> decltype(job()) {
     try {

@@ -4,14 +4,15 @@
 
 namespace app {
 
-/// Lets pass one of many: what is drawn while a step is timed must not cost it a core.
+/// Limits how often something happens. The live curve of a capture is redrawn at most a few times
+/// a second, because drawing takes processor time from the step that is being measured.
 class RateLimit {
 public:
     using Clock = std::chrono::steady_clock;
 
     explicit RateLimit(Clock::duration period) : period_(period) {}
 
-    /// True the first time, and then once a period at most.
+    /// True for the first call, and then at most once per period.
     bool passes(Clock::time_point now) {
         if (now < next_) return false;
         next_ = now + period_;

@@ -5,7 +5,7 @@
 namespace app {
 namespace {
 
-profiler::TimelineSource source_of(const Document& document, std::string name) {
+profiler::TimelineSource timeline_source(const Document& document, std::string name) {
     return {document.trace.get(), &document.curve, &document.peak, std::move(name)};
 }
 
@@ -15,54 +15,73 @@ profiler::LedgerSource ledger_source(const DocumentPtr& document) {
             document->trace->run().num_layers};
 }
 
+bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
+
 }  // namespace
 
-profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window,
-                                       std::shared_ptr<const profiler::Alignment> alignment) {
+models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
+    std::vector<profiler::NamedTrace> traces;
+    for (const DocumentPtr& d : documents) traces.push_back({d->file.string(), d->trace});
+    auto comparison = profiler::compare(traces);
+    if (!comparison) return tl::unexpected(comparison.error());
+    profiler::CompareView view = profiler::build_compare_view(*comparison);
+    return CompareResult{std::move(*comparison), std::move(view)};
+}
+
+std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs) {
+    if (inputs.documents.empty()) return std::nullopt;
+    return Wanted<CompareRequest>{.request = inputs.documents};
+}
+
+profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,
+                                           const TimeWindow& window) {
     profiler::TimelineRequest request{.start_ns = window.start_ns,
                                       .end_ns = window.end_ns,
                                       .width_px = window.width_px,
-                                      .alignment = std::move(alignment)};
-    // The axis is that of A: without its step there is nothing to show B beside.
-    if (!selection.a || !selection.a->has_step) return request;
-    request.sources.push_back(source_of(*selection.a, "A  " + selection.look_a.name));
-    if (selection.b && request.alignment) {
-        request.sources.push_back(source_of(*selection.b, "B  " + selection.look_b.name));
+                                      .alignment = time.alignment};
+    if (!has_step(selection)) return request;
+    request.sources.push_back(timeline_source(*selection.a, "A  " + selection.look_a.name));
+    if (selection.b && time.alignment) {
+        request.sources.push_back(timeline_source(*selection.b, "B  " + selection.look_b.name));
     }
     return request;
 }
 
-profiler::ActivityRequest make_activity_request(
-    const Selection& selection, const TimeWindow& window, int width_px,
-    std::shared_ptr<const profiler::Alignment> alignment) {
+std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs) {
+    const auto& [documents, selection, time, query] = inputs;
+    if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
+    return Wanted<profiler::TimelineRequest>{
+        .request = timeline_request(selection, time, with_margins(time.window)),
+        .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs) {
+    const auto& [documents, selection, time, query] = inputs;
+    if (!has_step(selection) || time.kernels_width_px <= 0) return std::nullopt;
+    const TimeWindow window = with_margins(time.window);
     profiler::ActivityRequest request{.start_ns = window.start_ns,
                                       .end_ns = window.end_ns,
-                                      .width_px = width_px,
-                                      .alignment = std::move(alignment)};
-    if (!selection.a || !selection.a->has_step) return request;
+                                      .width_px = 2 * time.kernels_width_px,  // with the margins
+                                      .alignment = time.alignment};
     request.sources.push_back({selection.a->trace.get(), &selection.a->activity});
-    if (selection.b && request.alignment) {
+    if (selection.b && time.alignment) {
         request.sources.push_back({selection.b->trace.get(), &selection.b->activity});
     }
-    return request;
+    return Wanted<profiler::ActivityRequest>{.request = std::move(request),
+                                             .documents = {selection.a, selection.b}};
 }
 
-TimeWindow with_margins(TimeWindow window) {
-    const double margin_ns = (window.end_ns - window.start_ns) / 2;
-    window.start_ns -= margin_ns;
-    window.end_ns += margin_ns;
-    window.width_px *= 2;
-    return window;
-}
-
-profiler::LedgerRequest make_request(const DocumentPtr& a, const DocumentPtr& b,
-                                     const LedgerQuery& query) {
-    return {.first = ledger_source(a),
-            .second = ledger_source(query.compare ? b : nullptr),
-            .filter = query.filter,
-            .sort_by = query.sort_by,
-            .descending = query.descending,
-            .only_differences = query.only_differences};
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
+    const auto& [documents, selection, time, query] = inputs;
+    if (!has_step(selection)) return std::nullopt;
+    return Wanted<profiler::LedgerRequest>{
+        .request = {.first = ledger_source(selection.a),
+                    .second = ledger_source(query.compare ? selection.b : nullptr),
+                    .filter = query.filter,
+                    .sort_by = query.sort_by,
+                    .descending = query.descending,
+                    .only_differences = query.only_differences},
+        .documents = {selection.a, selection.b}};
 }
 
 }  // namespace app

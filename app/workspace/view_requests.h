@@ -1,30 +1,57 @@
 #pragma once
 
-#include "app/workspace/panel_events.h"
+#include "app/workspace/time_axis.h"
+#include "app/workspace/view_slot.h"
+#include "profiler/analysis/comparison.h"
 #include "profiler/view/activity_view.h"
+#include "profiler/view/compare_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-/// From what is selected to what the views are built of. Everything is borrowed from the documents.
+/// From the state of the workspace to the requests of its slots (slots.h).
 namespace app {
 
-/// No source when A holds no recorded step: the time axis is that of A. `alignment` is that of A
-/// and B, null without one of them.
-profiler::TimelineRequest make_request(const Selection& selection, const TimeWindow& window,
-                                       std::shared_ptr<const profiler::Alignment> alignment);
+/// What the ledger shows and in which order.
+struct LedgerQuery {
+    std::string filter;
+    profiler::LedgerColumn sort_by = profiler::LedgerColumn::kSize;
+    bool descending = true;
+    bool only_differences = false;
+    bool compare = true;  // show B beside A, when there is a B
 
-/// The same for what ran; `width_px` is that of the Kernels panel.
-profiler::ActivityRequest make_activity_request(
-    const Selection& selection, const TimeWindow& window, int width_px,
-    std::shared_ptr<const profiler::Alignment> alignment);
+    friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
+};
 
-/// Half a window more on both sides: what panning uncovers is already there while the next view is
-/// built.
-TimeWindow with_margins(TimeWindow window);
+/// What requests are made from.
+struct SlotInputs {
+    const std::vector<DocumentPtr>& documents;
+    const Selection& selection;
+    const TimeAxis& time;
+    const LedgerQuery& ledger_query;
+};
 
-profiler::LedgerRequest make_request(const DocumentPtr& a, const DocumentPtr& b,
-                                     const LedgerQuery& query);
+/// All open documents. The request owns them, so that the old comparison stays on the screen while
+/// a file is added or closed.
+using CompareRequest = std::vector<DocumentPtr>;
+struct CompareResult {
+    profiler::Comparison comparison;
+    profiler::CompareView view;
+};
+models::Result<CompareResult> build_comparison(const CompareRequest& documents);
+
+std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
+std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
+std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
+
+/// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
+/// no recorded step, because the time axis is that of A.
+profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,
+                                           const TimeWindow& window);
 
 }  // namespace app

@@ -7,7 +7,6 @@ temposcope_require("EXISTS;${TEMPOSCOPE_IMGUI_BUNDLE_DIR}/external/imgui/imgui/i
 set(_external "${TEMPOSCOPE_IMGUI_BUNDLE_DIR}/external")
 set(_imgui "${_external}/imgui/imgui")
 set(_implot "${_external}/implot/implot")
-set(_palette "${_external}/imgui-command-palette/imgui-command-palette")
 set(_engine "${_external}/imgui_test_engine/imgui_test_engine")
 
 # --- GLFW: X11, and the null platform that is always in it; no Wayland ---------------------------------------------------
@@ -20,7 +19,7 @@ set(GLFW_INSTALL OFF CACHE BOOL "" FORCE)
 set(GLFW_LIBRARY_TYPE STATIC)
 add_subdirectory("${_external}/glfw/glfw" glfw EXCLUDE_FROM_ALL SYSTEM)
 
-# --- imgui, implot, imgui_command_palette ---------------------------------------------------------------------------------
+# --- imgui, implot --------------------------------------------------------------------------------------------------------
 # Once, for the product and the tests: imgui.cpp carries the calls of the Test Engine's four hooks. The tests link the
 # engine (imgui_test_engine), whose licence keeps it out of the product; the product links empty hooks. Both are object
 # libraries, since ImGui calls them and they call ImGui: archives in a circle do not link.
@@ -41,11 +40,6 @@ target_include_directories(implot SYSTEM PUBLIC ${_implot})
 target_compile_definitions(implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(double)")
 target_link_libraries(implot PUBLIC imgui)
 
-add_library(imgui_command_palette STATIC EXCLUDE_FROM_ALL
-  ${_palette}/imcmd_command_palette.cpp ${_palette}/imcmd_fuzzy_search.cpp)
-target_include_directories(imgui_command_palette SYSTEM PUBLIC ${_palette})
-target_link_libraries(imgui_command_palette PUBLIC imgui)
-
 add_library(imgui_empty_hooks OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/imconfig/empty_hooks.cpp")
 target_link_libraries(imgui_empty_hooks PRIVATE imgui)
 
@@ -60,10 +54,6 @@ if(BUILD_TESTING)
   target_link_libraries(imgui_test_engine PUBLIC imgui implot)
   unset(_te)
 endif()
-
-# --- file dialogs: one header -------------------------------------------------------------------------------------------
-add_library(portable_file_dialogs INTERFACE)
-target_include_directories(portable_file_dialogs SYSTEM INTERFACE "${_external}/portable_file_dialogs/portable_file_dialogs")
 
 # stb_image_write and the like, which GLFW ships for its examples, are private to the tests that write pictures.
 add_library(glfw_deps INTERFACE)

@@ -12,14 +12,14 @@
 namespace profiler {
 namespace {
 
-/// A window and how wide its pixels are.
+/// A time window and the width of its pixels.
 struct Pixels {
     double start_ns = 0;
     double end_ns = 0;
     double width_ns = 0;
 
-    /// Where the pixel ends that `time_ns` lies in. Pixels lie on multiples of their width, so that
-    /// panning shows the same blocks.
+    /// The end of the pixel that holds `time_ns`. Pixels start on multiples of their width, so that
+    /// blocks do not change while the window pans.
     double end_of(double time_ns) const { return (std::floor(time_ns / width_ns) + 1) * width_ns; }
 };
 
@@ -42,7 +42,7 @@ private:
         return shared(row_.end_ns[i]) - shared(row_.start_ns[i]) >= 2 * pixels_.width_ns;
     }
 
-    /// After the narrow spans that begin in the pixel in which span `i` begins.
+    /// The index after the last narrow span that begins in the same pixel as span `i`.
     std::size_t end_of_narrow(std::size_t i, std::size_t end) const {
         const double pixel_end = pixels_.end_of(shared(row_.start_ns[i]));
         std::size_t last = std::clamp(row_.first_starting_at(own(pixel_end)), i + 1, end);
@@ -61,11 +61,14 @@ private:
                             .id = id,
                             .count = static_cast<int64_t>(end - first),
                             .activity_class = class_of(trace_, id),
-                            .name = name_of(trace_, id)};
-        if (block.count > 1 && end_ns > start_ns) {
+                            .op = op_of(trace_, id)};
+        if (block.op.valid()) block.forward = trace_.ops.get<&Op::forward>(block.op);
+        if (block.count == 1) {
+            block.label = short_name(name_of(trace_, id));
+        } else if (end_ns > start_ns) {
             block.busy = static_cast<double>(busy_ns) / static_cast<double>(end_ns - start_ns);
         }
-        blocks_.blocks.push_back(block);
+        blocks_.blocks.push_back(std::move(block));
         return end;
     }
 
@@ -107,8 +110,8 @@ void find_classes(ActivityView& view) {
 
 // ---- demangled names ------------------------------------------------------------------------
 
-/// Of "void f<...>(...)", or "std::enable_if<!(false), void>::type f<...>(...)": up to the last
-/// space that stands in no brackets, before the arguments.
+/// Length of the return type of "void f<...>(...)" or "std::enable_if<!(false), void>::type
+/// f<...>(...)": it ends at the last space before the arguments that is not inside brackets.
 std::size_t length_of_return_type(std::string_view name) {
     std::size_t length = 0;
     for (std::size_t i = 0, depth = 0; i < name.size(); ++i) {
@@ -120,14 +123,14 @@ std::size_t length_of_return_type(std::string_view name) {
     return length;
 }
 
-/// "CUDAFunctor_add" of "at::native::CUDAFunctor_add<float>, ...".
+/// The last name: "CUDAFunctor_add" for "at::native::CUDAFunctor_add<float>, ...".
 std::string_view leaf_of(std::string_view name) {
     const std::string_view qualified = name.substr(0, name.find_first_of("<(,>"));
-    const std::size_t module_path = qualified.rfind("::");
-    return module_path == qualified.npos ? qualified : qualified.substr(module_path + 2);
+    const std::size_t colons = qualified.rfind("::");
+    return colons == qualified.npos ? qualified : qualified.substr(colons + 2);
 }
 
-/// Kernels of PyTorch and CUTLASS that all do what one of their template arguments says.
+/// Kernels of PyTorch and CUTLASS that run what one of their template arguments names.
 bool is_wrapper(std::string_view leaf) {
     constexpr std::array<std::string_view, 13> kWrappers{
         "Kernel",         "Kernel2",       "elementwise_kernel", "vectorized_elementwise_kernel",
@@ -137,8 +140,8 @@ bool is_wrapper(std::string_view leaf) {
     return std::find(kWrappers.begin(), kWrappers.end(), leaf) != kWrappers.end();
 }
 
-/// The first template argument that is neither a number nor a plain type; of a name that has none,
-/// the first.
+/// The first template argument with a qualified name, which is neither a number nor a plain type.
+/// If there is none, the first argument.
 std::string_view telling_argument(std::string_view name) {
     const std::size_t open = name.find('<');
     if (open == name.npos) return {};
@@ -152,7 +155,7 @@ std::string_view telling_argument(std::string_view name) {
     return arguments;
 }
 
-// ---- one span in words ----------------------------------------------------------------------
+// ---- one span as text ----------------------------------------------------------------------
 
 class Readout {
 public:
@@ -224,8 +227,9 @@ private:
     }
 
     void add_op(const Op& op, Id<Op> id) {
-        if (op.module_path.valid())
-            add("layer", trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)));
+        if (op.module_path.valid()) {
+            add("module", trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)));
+        }
         if (op.phase.valid())
             add("phase", profiler::name_of(trace_.phases.get<&Phase::kind>(op.phase)));
         if (op.forward.valid()) {
@@ -241,9 +245,9 @@ private:
             add("kernels", fmt::format("{}, {}", kernels.size(), format_duration(kernels_ns)));
         }
         add_rate(op.flop, kernels.empty() ? op.end_ns - op.start_ns : kernels_ns);
-        if (const int64_t words = op.elements_read + op.elements_written; words > 0) {
-            add("words", fmt::format("{} read, {} written", format_count(op.elements_read),
-                                     format_count(op.elements_written)));
+        if (op.elements_read + op.elements_written > 0) {
+            add("elements", fmt::format("{} read, {} written", format_count(op.elements_read),
+                                        format_count(op.elements_written)));
         }
         int64_t allocated_bytes = 0;
         const auto allocations = source_.activity->allocations_of(id);

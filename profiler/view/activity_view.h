@@ -12,22 +12,25 @@
 #include <utility>
 #include <vector>
 
-/// What the Kernels panel draws for one time window and pixel width: per trace its threads and
-/// streams, per row blocks that are at least a pixel wide. What is narrower is merged with its
-/// neighbours in the same pixel, so that a million kernels cost as much as the panel has pixels.
+/// What the Kernels panel draws for one time window and pixel width: for each trace its threads and
+/// streams, for each row blocks that are at least a pixel wide. Narrower spans are merged with
+/// their neighbours in the same pixel, so that drawing a million kernels costs as much as the panel
+/// has pixels.
 ///
-/// The time axis is that of the Memory timeline: the first trace's, with the second one stretched
-/// onto it (time_map.h).
+/// The time axis is that of the Memory timeline: the clock of the first trace, with the second
+/// trace stretched onto it (time_map.h).
 namespace profiler {
 
 struct ActivityBlock {
     double start_ns = 0;  // on the shared axis
     double end_ns = 0;
-    ActivityId id;      // of the first span in it
-    int64_t count = 1;  // spans in it; of more than one, colour and name are the first one's
-    double busy = 1;    // share of the block's time in which one of them ran
+    ActivityId id;      // of the first span in the block
+    int64_t count = 1;  // number of merged spans; class and op are those of the first span
+    double busy = 1;    // share of the block's time in which one of its spans ran
     ActivityClass activity_class = ActivityClass::kOther;
-    std::string_view name;  // as in the trace, which must outlive the view
+    Id<Op> op;          // the op that the span belongs to; invalid if unknown
+    Id<Op> forward;     // the forward op of `op`; invalid if `op` is not a backward op
+    std::string label;  // short_name of a single span; empty for merged spans
 };
 
 struct ActivityBlockRow {
@@ -38,7 +41,7 @@ struct ActivityViewLane {
     std::string name;  // "main thread", "stream 7"
     bool is_stream = false;
     std::vector<ActivityBlockRow> rows;
-    int64_t left_out = 0;  // spans that had no room
+    int64_t left_out = 0;  // number of spans for which there were not enough rows
 };
 
 struct ActivityViewTrace {
@@ -47,15 +50,17 @@ struct ActivityViewTrace {
 
 struct ActivityView {
     std::vector<ActivityViewTrace> traces;
-    std::vector<ActivityClass> classes;              // that occur in the window
-    TimeAlignment alignment = TimeAlignment::kTime;  // what was used
-    bool has_kernels = false;                        // in any trace, in the window or not
+    std::vector<ActivityClass> classes;              // classes that occur in the window
+    TimeAlignment alignment = TimeAlignment::kTime;  // the alignment that was used
+    bool has_kernels = false;  // some trace records kernels, whether in the window or not
 };
 
 /// One trace to draw. Everything is borrowed for the call.
 struct ActivitySource {
     const Trace* trace = nullptr;
     const Activity* activity = nullptr;
+
+    friend bool operator==(const ActivitySource&, const ActivitySource&) = default;
 };
 
 struct ActivityRequest {
@@ -63,17 +68,20 @@ struct ActivityRequest {
     double start_ns = 0;                  // window, on the first trace's clock
     double end_ns = 0;
     int width_px = 0;
-    std::shared_ptr<const Alignment> alignment;  // of two sources; needed then
+    std::shared_ptr<const Alignment> alignment;  // needed for two sources
+
+    friend bool operator==(const ActivityRequest&, const ActivityRequest&) = default;
 };
 
 ActivityView build_activity_view(const ActivityRequest& request);
 
-/// What of a demangled kernel's name says which one it is: "MulFunctor" of "void at::native::
-/// vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
-/// at::native::binary_internal::MulFunctor<float> >, ...>(...)". Names of ops as they are.
+/// The part of a demangled kernel name that tells kernels apart: "MulFunctor" for "void
+/// at::native:: vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float,
+/// at::native::binary_internal::MulFunctor<float> >, ...>(...)". Names of ops stay as they are,
+/// without the autograd engine's prefix.
 std::string short_name(std::string_view name);
 
-/// All that is known of one span, for a tooltip and for the selection.
+/// Everything known about one span, for a tooltip.
 struct ActivityReadout {
     std::string title;                                      // the whole name
     std::vector<std::pair<std::string, std::string>> rows;  // "layer", "encoder.layer.1.output"

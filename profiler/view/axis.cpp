@@ -33,7 +33,7 @@ double count_ticks(double min, double max, double step) {
     return std::floor(max / step) - std::ceil(min / step) + 1;
 }
 
-/// The finest nice step of which at most `max_count` ticks lie in [min, max].
+/// The smallest nice step with at most `max_count` ticks in [min, max].
 double find_step(AxisUnit unit, double min, double max, int max_count) {
     double step = first_step(unit, (max - min) / max_count);
     while (count_ticks(min, max, step) > max_count) step = next_step(unit, step);
@@ -49,7 +49,8 @@ int decimals_for(double step) {
     return decimals;
 }
 
-/// "12,345.60": grouped, so that deep zooms far from the origin stay readable.
+/// "12,345.60": digits are grouped, so that labels stay readable in a deep zoom far from the
+/// origin.
 std::string format_number(double value, int decimals) {
     std::string text = fmt::format("{:.{}f}", std::abs(value), decimals);
     const std::size_t point = text.find('.');
@@ -63,8 +64,8 @@ std::string format_number(double value, int decimals) {
     return value < 0 ? "-" + text : text;
 }
 
-/// The scale in which the ticks read well: that of the largest value, unless the step is so fine
-/// that binary fractions of it would need many digits (0.0625 GiB is 64 MiB).
+/// The unit of the labels: that of the largest value, unless the step is so fine that its fractions
+/// would need many digits (0.0625 GiB is 64 MiB).
 UnitScale choose_scale(AxisUnit unit, double largest, double step) {
     if (unit == AxisUnit::kTime) {
         std::size_t i = kTimeUnits.size() - 1;
@@ -93,7 +94,7 @@ std::vector<Tick> make_ticks(AxisUnit unit, double min, double max, int max_coun
     for (int i = 0; i < count; ++i) {
         const double multiple = first + i;
         const double value = multiple == 0 ? 0.0 : multiple * step;  // never -0
-        // So far from the origin that neighbouring multiples are one number.
+        // So far from the origin, neighbouring multiples round to the same number.
         if (!ticks.empty() && value <= ticks.back().value) continue;
         std::string label = value == 0 ? "0" : format_number(value / scale.size, decimals);
         if (value != 0 && !scale.name.empty()) {

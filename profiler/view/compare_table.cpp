@@ -20,19 +20,24 @@ TextTable empty_table() {
     TextTable table;
     table.columns = {
         {"Recipe", Align::kLeft,
-         "The techniques switched on; changes are against the first row of the same step."},
+         "The techniques that are switched on. Changes compare with the first recipe of the same "
+         "step."},
         number("Peak", "The most bytes allocated at one time during the recorded steps."),
-        number("Change", "Of the peak, against the first row of the same step."),
-        number("Kept", "Bytes that autograd keeps from forward to backward: the ledger's total."),
-        number("Change", "Of the saved bytes, against the first row of the same step."),
+        number("Change", "Change of the peak from the first recipe of the same step."),
+        number("Saved for backward",
+               "Bytes that autograd holds from forward to backward: the ledger's "
+               "total."),
+        number("Change", "Change of the saved bytes from the first recipe of the same step."),
         number("Step", "Median duration of the recorded steps."),
-        number("Sequences/s", "Batch size over the median step time of the recorded steps."),
-        number("Change", "Of the sequences per second, against the first row of the same step."),
+        number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
+        number("Change", "Change of the throughput from the first recipe of the same step."),
         number("Max batch", "The largest batch that trained under the sweep's memory limit."),
-        number("Change", "Of the maximum batch, against the first row of the same step."),
-        number("Best", "The highest throughput over the batches of the sweep, and its batch."),
-        number("Change", "Of the best throughput, against the first row of the same step."),
-        number("Loss", "Of the last recorded step: equal recipes train equally."),
+        number("Change", "Change of the maximum batch from the first recipe of the same step."),
+        number("Best", "The highest throughput in the sweep, and the batch size that reached it."),
+        number("Change", "Change of the best throughput from the first recipe of the same step."),
+        number("Loss",
+               "Loss of the last recorded step. Recipes that compute the same function have the "
+               "same loss."),
     };
     return table;
 }

@@ -21,7 +21,7 @@ Change change_of(double value, double baseline, Better better) {
     Change change;
     change.ratio = value / baseline - 1;
     change.text = format_percent(change.ratio, /*with_sign=*/true);
-    // Half a unit of the last digit shown: what reads as 0.0 % is neither good nor bad.
+    // Half a unit of the last digit: a change that reads as 0.0 % is neither good nor bad.
     if (std::abs(change.ratio) >= 0.0005) {
         const bool is_less = change.ratio < 0;
         change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
@@ -29,7 +29,7 @@ Change change_of(double value, double baseline, Better better) {
     return change;
 }
 
-/// Three digits, however slow or fast: "8.23", "0.000052", "1,250".
+/// At least three significant digits: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s) {
     if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
     const double digits = sequences_per_s > 0 ? std::floor(std::log10(sequences_per_s)) : 0;
@@ -84,8 +84,8 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
     }
 }
 
-/// "12"; "≥ 8, < 16" of a sweep that ended before it found the maximum; "≥ 64" of one that never
-/// met a limit.
+/// "12"; "≥ 8, < 16" for a sweep that ended before it found the maximum; "≥ 64" for a sweep that
+/// reached no limit.
 std::string max_batch_text(const ComparisonColumn& column) {
     const BatchBounds& bounds = column.max_batch;
     if (const auto exact = bounds.exact()) return format_count(*exact);
@@ -127,7 +127,7 @@ double best_rate(const CompareColumn& view) {
     return view.best_point ? view.curve[*view.best_point].sequences_per_s : 0;
 }
 
-/// Whether the spread of one best batch's steps reaches into the other's.
+/// Whether the step times at the two best batches overlap.
 bool best_rates_overlap(const CompareColumn& a, const CompareColumn& b) {
     if (!a.best_point || !b.best_point) return true;
     const CurvePoint &x = a.curve[*a.best_point], &y = b.curve[*b.best_point];
@@ -135,7 +135,7 @@ bool best_rates_overlap(const CompareColumn& a, const CompareColumn& b) {
            y.sequences_per_s_min <= x.sequences_per_s_max;
 }
 
-/// Only on one machine: between two, the difference is not the recipe's.
+/// Only for captures on one machine: between two machines, the recipe is not the only difference.
 void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
                           const CompareColumn& baseline, CompareColumn& view) {
     if (own.source != own_baseline.source || own.device != own_baseline.device) return;
@@ -163,7 +163,7 @@ void add_changes_of_memory(const CompareColumn& baseline, CompareColumn& view) {
     }
 }
 
-/// "Measured on the CPU (AMD EPYC 7763), median of 3 steps." Each distinct source once.
+/// "Measured on the CPU (AMD EPYC 7763), median of 3 steps." Each source is named once.
 std::string describe_sources(const Comparison& comparison) {
     std::vector<std::string> texts;
     for (const ComparisonColumn& column : comparison.columns) {
@@ -218,15 +218,16 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
             std::all_of(comparison.columns.begin(), comparison.columns.end(),
                         [](const auto& column) { return column.source == Source::kPredicted; });
         view.no_throughput_text =
-            predicted ? "A predicted step has no sweep; temposcope plan says what fits."
-                      : "No sweep in these files; run temposcope sweep.";
+            predicted ? "A predicted step has no sweep; `temposcope plan` computes what fits."
+                      : "These files hold no sweep; run `temposcope sweep`.";
     }
     if (view.has_max_batch) return;
-    view.no_max_batch_text =
-        !view.has_throughput
-            ? view.no_throughput_text
-            : fmt::format("Every batch up to {} fitted; sweep with --memory-limit to find the end.",
-                          view.max_batch_size);
+    view.no_max_batch_text = !view.has_throughput
+                                 ? view.no_throughput_text
+                                 : fmt::format(
+                                       "Every batch up to {} fitted. Run `temposcope sweep` with a "
+                                       "memory limit to find the maximum.",
+                                       view.max_batch_size);
 }
 
 }  // namespace

@@ -10,17 +10,17 @@
 #include <vector>
 
 /// What the Compare panel and the comparison chart draw: one column per recipe with its memory by
-/// category, its maximum batch and its throughput, each beside the first (the baseline).
+/// category, its maximum batch and its throughput, each compared with the baseline.
 ///
-/// Numbers are in their own units (bytes, sequences per second) and colours are categories and recipe
-/// indices, so the same view serves any size of window or paper.
+/// Values have units (bytes, sequences per second), and colours are given as categories and recipe
+/// indices, so the same view serves every size of window or paper.
 namespace profiler {
 
 /// How a change reads: less memory is good, less throughput is bad.
 enum class Tone : uint8_t { kNeutral, kGood, kBad };
 
-/// A value beside that of its baseline: "-38.2 %". Empty for a baseline itself and where either
-/// value is missing.
+/// How a value differs from that of its baseline: "-38.2 %". Empty for a baseline itself, and where
+/// one of the two values is missing.
 struct Change {
     std::string text;
     double ratio = 0;  // (value - baseline) / baseline
@@ -52,18 +52,18 @@ struct CompareColumn {
     bool is_baseline = false;
     std::string source;  // "measured on the CPU"
 
-    std::vector<StackSegment> stack;  // at the peak, in kRoleStackOrder, empty categories left out
+    std::vector<StackSegment> stack;  // at the peak, in kCategoryStackOrder, without empty ones
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
     std::string peak_text;            // "3.20 GiB"
     Change peak_change;
     std::string peak_phase_text;  // "backward"; empty: outside a phase
 
-    int64_t saved_bytes = 0;  // from forward to backward: never the same as the peak
+    int64_t saved_bytes = 0;  // held from forward to backward; not the same as the peak
     std::string saved_text;
     Change saved_change;
 
     std::optional<int64_t> max_batch_size;
-    int64_t largest_batch = 0;   // the maximum, or what trained where it is not known
+    int64_t largest_batch = 0;   // the maximum, or the largest that trained if it is unknown
     std::string max_batch_text;  // "12", "≥ 8, < 16", "≥ 64" (no limit met), "–" (no sweep)
     Change max_batch_change;
 
@@ -99,7 +99,7 @@ struct TextTable {
 
 struct CompareView {
     std::vector<CompareColumn> columns;  // in the order of the comparison
-    std::vector<Category> categories;    // that occur in any stack, in kRoleStackOrder
+    std::vector<Category> categories;    // that occur in any stack, in kCategoryStackOrder
     TextTable table;                     // a row per recipe
 
     std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
@@ -111,13 +111,12 @@ struct CompareView {
     int64_t max_batch_size = 0;  // over max_batch_size and the curves
     double max_sequences_per_s = 0;
 
-    bool has_one_baseline =
-        false;              // all columns ran one step: the first is what they are held against
-    bool has_peak = false;  // at least one captured step
-    bool has_max_batch = false;     // at least one sweep met a limit
-    bool has_throughput = false;    // at least one sweep: curves to draw
+    bool has_one_baseline = false;  // all columns ran the same step, so all have the same baseline
+    bool has_peak = false;          // at least one captured step
+    bool has_max_batch = false;     // at least one sweep reached a limit
+    bool has_throughput = false;    // at least one sweep, so there are curves to draw
     std::string memory_limit_text;  // "8.00 GiB"; empty without a limit or when the limits differ
-    std::string no_max_batch_text;  // why there is nothing to draw, and what to run; else empty
+    std::string no_max_batch_text;  // if there is nothing to draw: why, and what to run
     std::string no_throughput_text;
 };
 

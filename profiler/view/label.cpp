@@ -20,21 +20,21 @@ std::vector<std::size_t> character_starts(std::string_view text) {
     return starts;
 }
 
-/// `kept` characters of `text`, the larger half from its start, with an ellipsis between.
+/// `count` characters of `text` with an ellipsis in the middle; the larger half is from its start.
 std::string shorten(std::string_view text, const std::vector<std::size_t>& starts,
-                    std::size_t saved) {
-    const std::size_t count = starts.size() - 1;
-    const std::size_t head = (saved + 1) / 2;
-    const std::size_t tail = saved / 2;
+                    std::size_t count) {
+    const std::size_t total = starts.size() - 1;
+    const std::size_t head = (count + 1) / 2;
+    const std::size_t tail = count / 2;
     std::string result(text.substr(0, starts[head]));
     result += kEllipsis;
-    result += text.substr(starts[count - tail]);
+    result += text.substr(starts[total - tail]);
     return result;
 }
 
 bool breaks_after(char c) { return c == ' ' || c == ',' || c == '-' || c == '=' || c == '/'; }
 
-/// The end of the longest start of `text` that fits, at a place to break if there is one.
+/// The end of the longest prefix of `text` that fits, if possible at a place to break.
 std::size_t find_break(std::string_view text, double max_width, const MeasureText& measure) {
     const std::vector<std::size_t> starts = character_starts(text);
     std::size_t last_fit = starts.size() > 1 ? starts[1] : text.size();  // always some progress
@@ -54,12 +54,12 @@ std::size_t find_break(std::string_view text, double max_width, const MeasureTex
 std::string fit_label(std::string_view text, double max_width, const MeasureText& measure) {
     if (measure(text) <= max_width) return std::string(text);
     const std::vector<std::size_t> starts = character_starts(text);
-    // The width grows with the number of characters kept, so the most that fit are found by halves.
+    // The width grows with the number of characters, so bisection finds the most that fit.
     std::size_t fits = 0;
     std::size_t too_many = starts.size() - 1;
     while (too_many - fits > 1) {
-        const std::size_t saved = (fits + too_many) / 2;
-        (measure(shorten(text, starts, saved)) <= max_width ? fits : too_many) = saved;
+        const std::size_t middle = (fits + too_many) / 2;
+        (measure(shorten(text, starts, middle)) <= max_width ? fits : too_many) = middle;
     }
     const std::string shortest = shorten(text, starts, fits);
     return measure(shortest) <= max_width ? shortest : std::string();

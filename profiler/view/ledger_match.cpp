@@ -7,9 +7,9 @@
 namespace profiler {
 namespace {
 
-/// Pairs each of `rows` with one of `candidates` of the same key: equal sizes in a first round, so
-/// that a repeated name ("mean" of two LayerNorms) does not pair across sizes; what is left in
-/// order in a second.
+/// Pairs each of `rows` with one of `candidates` that has the same key. The first round pairs equal
+/// sizes, so that a repeated name ("mean" of two LayerNorms) does not pair different sizes; the
+/// second round pairs the rest in order.
 template <typename Key, typename KeyOf, typename OtherKeyOf, typename Sizes, typename OtherSizes>
 std::vector<std::size_t> pair_rows(const std::vector<std::size_t>& rows, KeyOf key_of,
                                    Sizes size_of, std::size_t candidate_count,
@@ -46,7 +46,7 @@ std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second
     const auto size = [](const Ledger& ledger) {
         return [&ledger](std::size_t i) { return ledger.rows[i].size_bytes; };
     };
-    // By module and name first.
+    // First by module and name.
     using Place = std::pair<std::string_view, std::string_view>;
     const auto place = [](const Ledger& ledger) {
         return [&ledger](std::size_t i) {
@@ -57,7 +57,7 @@ std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second
         pair_rows<Place>(all_rows(first.rows.size()), place(first), size(first), second.rows.size(),
                          place(second), size(second));
 
-    // Then by layer and name: another recipe keeps the same tensor under another module.
+    // Then by layer and name: another recipe may save the same tensor in another module.
     std::vector<std::size_t> alone = all_rows(first.rows.size());
     std::erase_if(alone, [&](std::size_t i) { return partner[i] != kNoRow; });
     std::vector<std::size_t> others = all_rows(second.rows.size());

@@ -63,7 +63,7 @@ void set_closed_form(LedgerViewRow& view, const ClosedFormRow& row) {
     view.differs_from_closed_form = row.size_bytes != view.size_bytes;
 }
 
-/// All rows of the first ledger, then what only the second one has.
+/// All rows of the first ledger, then those that only the second one has.
 std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     const Ledger& first = *request.first.ledger;
     const Ledger* second = request.second.ledger;
@@ -156,7 +156,8 @@ int compare_values(T a, T b) {
     return a < b ? -1 : b < a ? 1 : 0;
 }
 
-/// Of a tensor that only B keeps, B's: it stands among those of its size, not at the end.
+/// The size by which a row is sorted. A tensor that only B saves is sorted by its size in B, so
+/// that it does not fall to the end of the list.
 int64_t larger_size(const LedgerViewRow& row) {
     return row.presence == Presence::kAdded ? row.other_bytes : row.size_bytes;
 }
@@ -209,10 +210,10 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
         }
     }
     const int64_t difference = view.other_total_bytes - view.total_bytes;
-    const std::string total = difference == 0
-                                  ? "keeps as many bytes"
-                                  : fmt::format("keeps {} {}", format_bytes(std::abs(difference)),
-                                                difference < 0 ? "less" : "more");
+    const std::string total = difference == 0 ? "saves as many bytes for backward"
+                                              : fmt::format("saves {} {} for backward",
+                                                            format_bytes(std::abs(difference)),
+                                                            difference < 0 ? "less" : "more");
     view.comparison_text =
         fmt::format("B {}: {} {} ({}) {}, {} ({}) {} added", total, disappeared,
                     disappeared == 1 ? "tensor" : "tensors", format_bytes(view.disappeared_bytes),
@@ -224,7 +225,8 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
     view.comparison_text += ".";
 }
 
-/// Rows that only the second ledger has stand in the list, not in the first's totals.
+/// The list also shows rows that only the second ledger has; the totals of the first leave them
+/// out.
 bool is_of_first(const LedgerViewRow& row) { return row.presence != Presence::kAdded; }
 
 void add_totals(LedgerView& view) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 /// What the Ledger panel draws: every tensor saved for backward as a row of text, sorted and
-/// filtered, the closed form's figure beside it, and the same row of a second recipe.
+/// filtered, beside the figure of the closed form and the same tensor of a second recipe.
 namespace profiler {
 
 enum class LedgerColumn : uint8_t {
@@ -32,30 +32,34 @@ enum class LedgerColumn : uint8_t {
     kDifference,  // second minus first
 };
 inline constexpr std::array<std::string_view, 13> kLedgerColumnTitles{
-    "Tensor", "Module",   "Kept by",     "Shape",       "Type", "Role", "Bytes",
-    "Share",  "Kept for", "All keepers", "Closed form", "B",    "B - A"};
+    "Tensor", "Module",   "Saved by",       "Shape",       "Type", "Category", "Bytes",
+    "Share",  "Lifetime", "All saving ops", "Closed form", "B",    "B - A"};
 
-/// Where a tensor is kept, with two ledgers.
+/// In which of two ledgers a tensor stands.
 enum class Presence : uint8_t {
     kSame,         // in both with equal bytes (and every row when there is one ledger)
     kChanged,      // in both, another size
-    kDisappeared,  // only in the first: the second recipe saves it
-    kAdded         // only in the second: what the saving costs
+    kDisappeared,  // only in the first: the second recipe does not need it
+    kAdded         // only in the second: the second recipe needs it instead
 };
 
 struct LedgerSource {
     const Ledger* ledger = nullptr;
     const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
     int64_t num_layers = 0;                  // to know which layers are middle ones
+
+    friend bool operator==(const LedgerSource&, const LedgerSource&) = default;
 };
 
 struct LedgerRequest {
     LedgerSource first;
     LedgerSource second;  // ledger null: one recipe only
-    std::string filter;   // rows in which any text contains every word of it, in any case
+    std::string filter;   // rows that contain every word of it, in any column and any case
     LedgerColumn sort_by = LedgerColumn::kSize;
     bool descending = true;
     bool only_differences = false;  // hide Presence::kSame
+
+    friend bool operator==(const LedgerRequest&, const LedgerRequest&) = default;
 };
 
 struct LedgerViewRow {
@@ -65,7 +69,7 @@ struct LedgerViewRow {
     std::string shape;
     std::string dtype;
     Category category = Category::kUnknown;
-    std::string saved_by;  // all keepers, ", " between
+    std::string saved_by;  // every op that saves it, separated by ", "
     int64_t layer = -1;
 
     int64_t size_bytes = 0;  // first ledger; 0 when added
@@ -94,21 +98,22 @@ struct LedgerView {
     std::vector<LedgerViewRow> rows;
     bool has_other = false;
     bool has_closed_form = false;
-    std::size_t row_count_total = 0;  // of the first ledger, before the filter
-    int64_t shown_bytes = 0;          // of the rows shown, first ledger
+    std::size_t row_count_total = 0;  // number of rows of the first ledger, before the filter
+    int64_t shown_bytes = 0;          // bytes of the visible rows, in the first ledger
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;
-    int64_t disappeared_bytes = 0;  // over all rows, whatever the filter
+    int64_t disappeared_bytes = 0;  // over all rows, also those that the filter hides
     int64_t added_bytes = 0;
     std::string total_text;        // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
-    std::string comparison_text;   // "B keeps 5.10 GiB less: 48 tensors (6.0 GiB) disappear, ..."
+    std::string comparison_text;   // "B saves 5.10 GiB less for backward: 48 tensors ..."
     std::string closed_form_text;  // "Layer 1: 452,984,832 B, equal to n(16e+2)+T(2e+1)+4Rs"
     bool closed_form_equal = false;
 };
 
 LedgerView build_ledger_view(const LedgerRequest& request);
 
-/// A row as tab-separated text, for the clipboard; `clipboard_header` gives the titles.
+/// A row as tab-separated text for the clipboard; `clipboard_header` gives the titles, which are
+/// the documented keys of `info --ledger --json`.
 std::string to_clipboard(const LedgerViewRow& row, bool has_other);
 std::string clipboard_header(bool has_other);
 

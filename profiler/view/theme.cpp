@@ -89,7 +89,8 @@ models::Result<void> parse_data_colors(const nlohmann::json& json, Theme& theme)
     return {};
 }
 
-/// A theme that is part of the program: that it is broken is our own mistake.
+/// A theme that is part of the program. If it is broken, that is a mistake in the program, so this
+/// throws.
 Theme parse_embedded(std::string_view json) {
     models::Result<Theme> theme = parse_theme(json);
     if (!theme) throw std::logic_error(theme.error().message);

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-/// Colours of the window and of exported charts, asked for by meaning and never by value.
+/// Colours of the window and of exported charts. Code asks for a colour by its meaning.
 ///
-/// Two themes, dark and light, come from assets/themes/*.json, which are part of the program.
-/// Fills have a contrast of at least 3:1 against the plot they stand on, text 4.5:1 (WCAG 2.1,
-/// 1.4.11 and 1.4.3), and stay apart for colour-blind readers; tests/profiler/view/theme_test.cpp
-/// holds all of it. Colour is never the only cue: each category has a hatch, each recipe a marker.
+/// Two themes, dark and light, come from assets/themes/*.json, which are part of the program. Fills
+/// have a contrast of at least 3:1 against the plot behind them, text 4.5:1 (WCAG 2.1, 1.4.11 and
+/// 1.4.3), and colour-blind readers can tell them apart; tests/profiler/view/theme_test.cpp checks
+/// this. Colour is never the only cue: each category has a hatch, each recipe a marker.
 namespace profiler {
 
 struct Color {
@@ -71,10 +71,10 @@ struct Theme {
 const Theme& dark_theme();
 const Theme& light_theme();
 
-/// A theme file; refuses missing colours and what is not "#RRGGBB", in one sentence.
+/// Reads a theme file. Errors: a missing colour, a colour that is not "#RRGGBB".
 models::Result<Theme> parse_theme(std::string_view json);
 
-/// Categories from the bottom of a stack to its top: what stays first, what comes and goes last.
+/// Categories from the bottom of a stack to its top: long-lived memory below, short-lived above.
 inline constexpr std::array<Category, kCategoryNames.size()> kCategoryStackOrder{
     Category::kParameter,  Category::kOptimizerState, Category::kInput,     Category::kGradient,
     Category::kActivation, Category::kTemporary,      Category::kWorkspace, Category::kUnknown};
@@ -85,7 +85,7 @@ inline Color color_of(const Theme& theme, Category category) {
 inline Color color_of(const Theme& theme, ActivityClass activity_class) {
     return theme.activities[static_cast<std::size_t>(activity_class)];
 }
-/// Of the `index`-th recipe of a comparison; repeats after kMaxDistinctRecipes.
+/// The colour of the `index`-th recipe of a comparison; repeats after kMaxDistinctRecipes.
 Color recipe_color(const Theme& theme, std::size_t index);
 Marker recipe_marker(std::size_t index);
 inline constexpr std::size_t kMaxDistinctRecipes = 8;

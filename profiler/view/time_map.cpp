@@ -14,7 +14,7 @@ namespace {
 
 using Point = TimeMap::Point;
 
-/// Follows the pieces from the coordinate `from` to the coordinate `to`.
+/// Maps a value along the pieces, from coordinate `from` to coordinate `to`.
 double follow(const std::vector<Point>& points, double value, double Point::*from,
               double Point::*to) {
     if (points.empty()) return value;
@@ -40,7 +40,7 @@ std::vector<Id<Phase>> phases_in_order(const Trace& trace) {
     return phases;
 }
 
-/// Why the common phases of two traces do not correspond; none when they do.
+/// Why the phases of two traces do not correspond; empty if they do.
 std::optional<std::string> find_mismatch(const Trace& first, const std::vector<Id<Phase>>& a,
                                          const Trace& second, const std::vector<Id<Phase>>& b) {
     if (a.empty() || b.empty()) return "one of the traces has no phases";
@@ -55,19 +55,19 @@ std::optional<std::string> find_mismatch(const Trace& first, const std::vector<I
     return std::nullopt;
 }
 
-/// What both traces can be held together at: where a module first runs in a phase; in the
-/// optimizer's, which has no modules, where the first, second, ... call of a name begins.
+/// An instant that can be found in both traces: the first run of a module in a phase. The optimizer
+/// phase has no modules; its landmarks are the first, second, ... call of each op name.
 struct Landmark {
     std::string name;
     int64_t start_ns = 0;
 };
-using Landmarks = std::vector<std::vector<Landmark>>;  // of each phase, in the order of ops
+using Landmarks = std::vector<std::vector<Landmark>>;  // for each phase, in the order of ops
 
 Landmarks find_landmarks(const Trace& trace) {
     Landmarks landmarks(trace.phases.size());
     std::vector<Id<Phase>> seen_in(
-        trace.module_paths.size());              // the last phase in which each scope ran
-    std::unordered_map<std::string, int> calls;  // "phase name": how many so far
+        trace.module_paths.size());              // the last phase in which each module ran
+    std::unordered_map<std::string, int> calls;  // number of calls so far, by phase and name
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Id<Op> op(i);
         const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
@@ -89,7 +89,7 @@ Landmarks find_landmarks(const Trace& trace) {
     return landmarks;
 }
 
-/// Keeps the map strictly rising: a phase without duration cannot be stretched.
+/// Skips points that do not rise strictly: a phase without duration cannot be stretched.
 void add_point(std::vector<Point>& points, int64_t shared_ns, int64_t own_ns) {
     const Point point{static_cast<double>(shared_ns), static_cast<double>(own_ns)};
     if (!points.empty() &&
@@ -99,9 +99,9 @@ void add_point(std::vector<Point>& points, int64_t shared_ns, int64_t own_ns) {
     points.push_back(point);
 }
 
-/// Both traces' times at the landmarks that both have, as far as they come in the same order. A
-/// module that a recipe runs at another place (a layer that a checkpoint computes again) is passed
-/// over: `add_point` takes no step back, and nothing may lie beyond the phase's end.
+/// Adds the landmarks that both traces have in the same order. `add_point` never goes back in time,
+/// and no point lies after the end of the phase. This skips a module that one recipe runs
+/// elsewhere, such as a layer that checkpointing computes again.
 void add_landmarks(std::vector<Point>& points, const std::vector<Landmark>& a,
                    const std::vector<Landmark>& b, int64_t end_b_ns) {
     std::unordered_map<std::string_view, int64_t> times_b;

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-/// The second trace's clock on the axis of the first: a rising line of straight pieces.
+/// Maps the clock of the second trace onto the time axis of the first: a rising, piecewise linear
+/// function.
 ///
 ///     own time   ^            /      slope 1 before the first and after the last point,
 ///                |        __/        straight between points (phases and the modules in them)
@@ -23,7 +24,7 @@ public:
 
     /// Own and shared time are the same.
     TimeMap() = default;
-    /// Points must rise strictly in both coordinates.
+    /// `points` must increase strictly in both coordinates.
     explicit TimeMap(std::vector<Point> points) : points_(std::move(points)) {}
 
     double to_own(double shared_ns) const;
@@ -43,10 +44,10 @@ enum class TimeAlignment : uint8_t {
 struct Alignment {
     TimeMap second;  // the second trace's clock on the axis of the first
     TimeAlignment used = TimeAlignment::kTime;
-    std::string note;  // why the phases could not be aligned; empty when they were
+    std::string note;  // why the phases could not be aligned; empty if they were
 };
 
-/// Goes through all ops of both: once for a pair of traces.
+/// Reads all ops of both traces, so it is called once for a pair of traces.
 Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted);
 
 }  // namespace profiler

@@ -15,8 +15,8 @@ namespace profiler {
 namespace {
 
 /// The pixel columns of a window: column i is [(first + i) * width_ns, (first + i + 1) * width_ns).
-/// Whole nanoseconds and multiples of the width, so that a column shows the same events wherever
-/// the window starts (else panning flickers).
+/// Edges are whole nanoseconds and multiples of the width, so that a column shows the same events
+/// wherever the window starts. Otherwise panning would flicker.
 struct ColumnGrid {
     int64_t width_ns = 1;
     int64_t first = 0;
@@ -27,7 +27,7 @@ struct ColumnGrid {
 
 ColumnGrid make_grid(const TimelineRequest& request) {
     const double range_ns = request.end_ns - request.start_ns;
-    // 2^62 ns are 146 years: a window beyond is a mistake of the caller, drawn as empty.
+    // 2^62 ns are 146 years. A window beyond that is a mistake of the caller and is drawn empty.
     if (!(range_ns > 0) || request.width_px <= 0 || std::abs(request.start_ns) > 0x1p62 ||
         std::abs(request.end_ns) > 0x1p62) {
         return {};
@@ -44,16 +44,16 @@ bool is_higher(const CurveBin& a, const CurveBin& b) {
     return a.allocated_bytes > b.allocated_bytes;
 }
 
-/// A piece of the shared axis on which the time map is straight.
+/// A piece of the shared axis on which the time map is linear.
 struct Piece {
     double start_ns = 0;
     double end_ns = 0;
 };
 
-/// Samples the piece several times finer than the columns and gives each sample to the column that
-/// its middle lies in. Every column then gets one, and errs by an eighth of a pixel at most: with
-/// one sample a column, steps of two aligned traces would fall into neighbouring columns and their
-/// difference would show spikes.
+/// Samples the piece several times per column and assigns each sample to the column that holds its
+/// middle. Every column gets at least one sample, and the error is at most an eighth of a pixel.
+/// With one sample per column, matching changes of two aligned traces could fall into neighbouring
+/// columns, and their difference would show spikes.
 void sample_piece(const TimelineSource& source, const TimeMap& map, const ColumnGrid& grid,
                   const Piece& piece, std::vector<CurveBin>& columns, std::vector<char>& filled) {
     constexpr double kSamplesPerColumn = 4;
@@ -132,7 +132,7 @@ void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineR
     const auto to_shared = [&](int64_t ns) { return map.to_shared(static_cast<double>(ns)); };
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
-        if (phase.start_ns == phase.end_ns) continue;  // of a predicted warm-up
+        if (phase.start_ns == phase.end_ns) continue;  // a predicted warm-up has no duration
         PhaseBand band{phase.kind, to_shared(phase.start_ns), to_shared(phase.end_ns), {}};
         if (!is_seen(band.start_ns, band.end_ns)) continue;
         band.text = fmt::format("{} {}", name_of(phase.kind),
@@ -163,7 +163,7 @@ const TimeMap& map_of(const TimelineRequest& request, std::size_t index) {
     return request.alignment->second;
 }
 
-/// The highest value of the whole capture: an axis that does not jump while zooming.
+/// The highest value of the whole capture, so that the axis does not jump while zooming.
 double highest_bytes(const MemoryCurve& curve) {
     const auto bins = curve.sample(curve.start_ns(), curve.end_ns(), 1);
     if (bins.empty()) return 0;
@@ -192,7 +192,7 @@ void add_totals(TimelineView& view) {
     }
     if (view.traces.size() < 2) return;
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
-        // A column in which one of the captures begins or ends would show the other's whole memory.
+        // Where only one capture is running, the difference would be all of its memory.
         const bool is_common = covers(view.traces[0], i) && covers(view.traces[1], i);
         const double difference =
             is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0;
@@ -213,7 +213,7 @@ void add_notes(const Trace& trace, const std::string& name, TimelineView& view) 
     }
 }
 
-/// What ran, and on what.
+/// The workload and where it ran.
 void add_run(const Trace& trace, TimelineView& view) {
     const std::string workload = describe_workload(trace);
     if (view.workload.empty()) {

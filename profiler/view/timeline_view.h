@@ -26,6 +26,8 @@ struct TimelineSource {
     const MemoryCurve* curve = nullptr;
     const PeakReport* peak = nullptr;  // optional
     std::string name;                  // "A  original"
+
+    friend bool operator==(const TimelineSource&, const TimelineSource&) = default;
 };
 
 struct TimelineRequest {
@@ -33,7 +35,9 @@ struct TimelineRequest {
     double start_ns = 0;                  // window, on the first trace's clock
     double end_ns = 0;
     int width_px = 0;
-    std::shared_ptr<const Alignment> alignment;  // of two sources; needed then
+    std::shared_ptr<const Alignment> alignment;  // needed for two sources
+
+    friend bool operator==(const TimelineRequest&, const TimelineRequest&) = default;
 };
 
 struct PhaseBand {
@@ -55,51 +59,52 @@ struct PeakMarker {
     std::string text;  // "peak 24.5 GiB, backward of step 2"
 };
 
-/// Columns as one vector per quantity: column i covers [edge_ns[i], edge_ns[i + 1]) and shows the
-/// instant of its highest total. Edges lie on multiples of the column width, so that columns keep
-/// their content while the window pans.
+/// One vector per quantity, with one element per pixel column. Column i covers [edge_ns[i],
+/// edge_ns[i + 1]) and shows the instant of its highest total. Edges lie on multiples of the column
+/// width, so that columns keep their content while the window pans.
 struct TimelineTrace {
     std::string name;
     double start_ns = 0;  // of the capture, on the shared axis; beyond it all columns are 0
     double end_ns = 0;
     std::vector<double> edge_ns;  // on the shared axis; columns + 1
-    /// Top of each category's layer in bytes, by Category, stacked in kRoleStackOrder.
+    /// Top of each category's layer in bytes, by Category, stacked in kCategoryStackOrder.
     std::array<std::vector<double>, kCategoryNames.size()> top_bytes;
     std::vector<double> allocated_bytes;  // = top of the highest layer
     std::vector<double> reserved_bytes;
     std::vector<PhaseBand> phases;  // those that meet the window
     std::vector<StepBand> steps;
-    std::vector<PeakMarker> peaks;  // none or one
-    bool has_reserved = false;      // reserved differs from allocated somewhere (never on the CPU)
-    std::string summary;            // "peak 24.5 GiB"
+    std::vector<PeakMarker> peaks;  // empty or one
+    bool has_reserved = false;  // reserved differs from allocated somewhere; never true on the CPU
+    std::string summary;        // "peak 24.5 GiB"
 
     std::size_t column_count() const { return allocated_bytes.size(); }
 };
 
 struct TimelineView {
     std::vector<TimelineTrace> traces;
-    std::string workload;             // "bert-large, 3 layers, ..."; of both where they differ
-    std::vector<std::string> origin;  // "measured on the CPU (AMD EPYC), 2 threads": each once
-    std::vector<std::string> notes;   // what is not as it should be: incomplete, a busy machine
-    /// Second minus first per column, 0 where one of them has ended; empty with one trace.
+    std::string workload;  // "bert-large, 3 layers, ..."; both workloads if they differ
+    std::vector<std::string>
+        origin;                      // "measured on the CPU (AMD EPYC), 2 threads", without repeats
+    std::vector<std::string> notes;  // problems: an incomplete capture, a busy machine
+    /// Second minus first for each column, 0 where one of them has ended; empty for one trace.
     std::vector<double> difference_bytes;
-    std::vector<Category> categories;  // that occur in the window, in kRoleStackOrder
-    double max_bytes = 0;              // over all traces, of the whole capture: a steady axis
-    double max_difference_bytes = 0;   // largest magnitude in the window
-    TimeAlignment alignment = TimeAlignment::kTime;  // what was used
+    std::vector<Category> categories;  // categories in the window, in kCategoryStackOrder
+    double max_bytes = 0;  // over all traces and the whole capture, so that the axis stays steady
+    double max_difference_bytes = 0;                 // largest magnitude in the window
+    TimeAlignment alignment = TimeAlignment::kTime;  // the alignment that was used
     std::string alignment_note;  // why the phases could not be aligned; empty when they were
 };
 
 TimelineView build_timeline_view(const TimelineRequest& request);
 
-/// The full range that fits all sources of a request on the shared axis: what "Fit" shows.
+/// The range of the shared axis that holds all sources of a request.
 struct TimeRange {
     double start_ns = 0;
     double end_ns = 0;
 };
 TimeRange fit_timeline(const TimelineRequest& request);
 
-/// What a tooltip says about one instant: total, phase, and a row per category.
+/// One instant for a tooltip: total, phase, and a row per category.
 struct TimelineReadout {
     struct Row {
         Category category = Category::kUnknown;
@@ -110,7 +115,7 @@ struct TimelineReadout {
     std::string time_text;   // "1.204 s", on the trace's own clock
     std::string total_text;  // "24.5 GiB"
     std::string phase_text;  // "backward of step 2"; empty outside
-    std::vector<Row> rows;   // from the top of the stack down; empty categories left out
+    std::vector<Row> rows;   // from the top of the stack down, without empty categories
 };
 /// Empty for a source that the request does not have.
 TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,

@@ -23,7 +23,7 @@ PYTHON_PACKAGES=(
     "cuda-toolkit[nvcc,crt,nvvm,cccl,cudart,cupti,nvtx,nvml]==13.0.2"
 )
 
-# Dear ImGui, ImPlot, GLFW, test engine, command palette and file dialogs as one source package.
+# Dear ImGui, ImPlot, GLFW and the test engine as one source package.
 IMGUI_BUNDLE_VERSION=1.93.0
 IMGUI_BUNDLE_SHA256=10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf
 

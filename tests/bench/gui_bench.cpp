@@ -61,10 +61,10 @@ void measure(app::Shell& shell, const char* what, int frames,
 
 void measure_frames(app::Shell& shell) {
     app::Workspace& workspace = shell.ui().workspace;
-    const profiler::TimeRange all = workspace.time_limits();
+    const profiler::TimeRange all = workspace.time().limits;
     const double length_ns = all.end_ns - all.start_ns;
     const auto show = [&](double from, double share) {
-        app::TimeWindow window = workspace.time_window();
+        app::TimeWindow window = workspace.time().window;
         window.start_ns = all.start_ns + from * length_ns;
         window.end_ns = window.start_ns + share * length_ns;
         workspace.apply({.time_window = window});

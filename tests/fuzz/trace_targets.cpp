@@ -60,7 +60,7 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
         for (const auto& lane : of_trace.lanes) {
             if (lane.rows.empty() || lane.rows[0].blocks.empty()) continue;
             const ActivityBlock& block = lane.rows[0].blocks[0];
-            (void)short_name(block.name);
+            (void)short_name(name_of(*trace, block.id));
             (void)read_activity({trace.get(), &activity}, block.id);
         }
     }

@@ -1,14 +1,33 @@
 #include "tests/gui/test_window.h"
 
+#include <filesystem>
+#include <fstream>
+
 namespace tests {
 namespace {
 
 app::CaptureStatus status() { return *window().workspace().capture().status(); }
 
+std::filesystem::path folder() { return window().folder() / "captured"; }
+
+/// While it stands, the fake worker stops halfway: a test that looks at a running capture does not
+/// depend on how fast it looks.
+class Hold {
+public:
+    Hold() {
+        std::filesystem::create_directories(folder());
+        std::ofstream(folder() / "hold");
+    }
+    ~Hold() { release(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    void release() const { std::filesystem::remove(folder() / "hold"); }
+};
+
 void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     window().reset(c);
     app::CaptureForm form;
-    form.folder = (window().folder() / "captured").string();
+    form.folder = folder().string();
     form.batch_size = batch_size;
     window().ui().panels.capture.form = form;
     app::show_panel(window().ui(), "capture");
@@ -17,6 +36,7 @@ void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
 
 void captures_and_opens_the_traces(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
+    const Hold hold;
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 8; });
     IM_CHECK(status().running);
@@ -24,6 +44,7 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     // What the worker says is there while it works.
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
     window().take_running_picture(c, "capture_running");
+    hold.release();
     wait_until(c, [] { return !status().running; });
     window().settle(c);
     IM_CHECK_STR_EQ(status().error.c_str(), "");
@@ -37,6 +58,7 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
 
 void cancels_a_capture(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
+    const Hold hold;
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && !status().curves[0].time_ns.empty(); });
     c->ItemClick("//###capture/**/###cancel");

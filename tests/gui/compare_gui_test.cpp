@@ -6,8 +6,8 @@ namespace {
 void shows_a_column_for_each_recipe(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo", "tempo-packed"});
-    const auto* view = window().workspace().compare_view();
-    IM_CHECK(view != nullptr);
+    IM_CHECK(window().workspace().slots().compare.view() != nullptr);
+    const profiler::CompareView* view = &window().workspace().slots().compare.view()->view;
     IM_CHECK_EQ(view->columns.size(), size_t{3});
     IM_CHECK(view->columns[0].is_baseline);
     IM_CHECK(view->has_max_batch);
@@ -32,7 +32,7 @@ void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
     IM_CHECK(!window().workspace().selection().category);
-    const auto category = window().workspace().compare_view()->categories.front();
+    const auto category = window().workspace().slots().compare.view()->view.categories.front();
     const std::string item =
         "//###compare/$$" + std::to_string(static_cast<int>(category)) + "/##category";
     c->ItemClick(item.c_str());

@@ -1,5 +1,6 @@
-// Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace,
-// about a second of work that can be cancelled. A batch of 99 makes it fail, of 98 makes it die.
+// Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, and
+// about a second of work that can be cancelled. Halfway it waits as long as a file named `hold`
+// lies beside its output. A batch of 99 makes it fail, a batch of 98 makes it die.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -16,6 +18,13 @@ namespace {
 using namespace profiler;
 
 constexpr int kTicks = 60;
+
+void wait_while_held(WorkerServer& server, const Request& request) {
+    const auto hold = std::filesystem::path(request.output_path).parent_path() / "hold";
+    while (!server.cancelled() && std::filesystem::exists(hold)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
 
 WorkerOutcome capture(WorkerServer& server, const Request& request) {
     const int64_t batch = request.workload.value("batch_size", int64_t{0});
@@ -39,6 +48,7 @@ WorkerOutcome capture(WorkerServer& server, const Request& request) {
                            .step = tick * 3 / kTicks,
                            .phase = wave > 0.5 ? "backward" : "forward"});
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (tick == kTicks / 2) wait_while_held(server, request);
     }
     const std::string recipe = request.workload.value("recipe_name", "original");
     Trace trace =

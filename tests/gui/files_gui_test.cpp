@@ -49,7 +49,7 @@ void opens_a_folder_of_traces(ImGuiTestContext* c) {
     window().workspace().open({window().folder()});
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
-    IM_CHECK_EQ(window().workspace().compare_view()->columns.size(), size_t{3});
+    IM_CHECK_EQ(window().workspace().slots().compare.view()->view.columns.size(), size_t{3});
 }
 
 void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {
@@ -86,8 +86,8 @@ void closes_a_trace(ImGuiTestContext* c) {
     c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W);
     window().settle(c);
     IM_CHECK(window().workspace().documents().empty());
-    IM_CHECK(window().workspace().compare_view() == nullptr);
-    IM_CHECK(window().workspace().timeline_view() == nullptr);
+    IM_CHECK(window().workspace().slots().compare.view() == nullptr);
+    IM_CHECK(window().workspace().slots().timeline.view() == nullptr);
 }
 
 void remembers_opened_files(ImGuiTestContext* c) {
@@ -170,7 +170,7 @@ void a_sweep_alone_is_shown_as_such(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
     IM_CHECK(window().workspace().selection().a != nullptr);
     IM_CHECK(!window().workspace().selection().a->has_step);
-    IM_CHECK(window().workspace().compare_view()->has_throughput);
+    IM_CHECK(window().workspace().slots().compare.view()->view.has_throughput);
     window().take_picture(c, "sweep_alone");
 }
 

@@ -26,8 +26,9 @@ void configure(ImGuiTestEngineIO& io) {
     io.ConfigLogToTTY = true;
     io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Info;
     io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Debug;
-    io.ConfigWatchdogKillTest = 90;
-    io.ConfigWatchdogKillApp = 230;
+    // For tests that hang. A loaded machine may be ten times slower than an idle one.
+    io.ConfigWatchdogKillTest = 600;
+    io.ConfigWatchdogKillApp = 1500;
     io.ScreenCaptureFunc = [](ImGuiID, int x, int y, int width, int height, unsigned* out, void*) {
         const auto pixels = app::read_pixels({x, y, width, height});
         std::copy(pixels.begin(), pixels.end(), out);

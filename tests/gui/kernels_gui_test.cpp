@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kKernels = "//###kernels";
 
-const profiler::ActivityView& view() { return *window().workspace().activity_view(); }
+const profiler::ActivityView& view() { return *window().workspace().slots().kernels.view(); }
 
 void open_two(ImGuiTestContext* c) {
     window().reset(c);
@@ -34,7 +34,7 @@ void zoom_in(ImGuiTestContext* c, ImVec2 at) {
 
 void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
     open_two(c);
-    IM_CHECK(window().workspace().activity_view() != nullptr);
+    IM_CHECK(window().workspace().slots().kernels.view() != nullptr);
     IM_CHECK_EQ(view().traces.size(), size_t{2});
     for (const auto& trace : view().traces) {
         IM_CHECK_EQ(trace.lanes.size(), size_t{3});
@@ -57,7 +57,7 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
     const double start_ns = window().ui().panels.kernels.start_ns;
-    IM_CHECK_EQ(start_ns, window().workspace().time_window().start_ns);
+    IM_CHECK_EQ(start_ns, window().workspace().time().window.start_ns);
     c->MouseMoveToPos(window().point_in(c, kKernels, 0.5F, 0.5F));
     for (int i = 0; i < 3; ++i) {
         c->MouseWheelY(-1);
@@ -66,9 +66,11 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK_GT(window().shown_ns(), window().ui().panels.timeline.end_ns * 0.01);
     IM_CHECK_EQ(window().ui().panels.timeline.start_ns, window().ui().panels.kernels.start_ns);
-    // The cursor shows in both.
-    IM_CHECK(window().ui().panels.kernels.cursor_ns.has_value());
-    IM_CHECK(!window().ui().panels.timeline.cursor_ns.has_value());
+    // Both panels draw the cursor of the panel under the mouse.
+    IM_CHECK(window().ui().cursor_ns.has_value());
+    c->MouseMoveToPos(window().point_in(c, "//###traces", 0.5F, 0.5F));
+    c->Yield(2);
+    IM_CHECK(!window().ui().cursor_ns.has_value());
 }
 
 void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
@@ -81,7 +83,7 @@ void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
     IM_CHECK(picked.has_value());
     IM_CHECK(!picked->in_b);
     IM_CHECK(!picked->name.empty());
-    IM_CHECK_LE(picked->range.start_ns, window().workspace().time_window().end_ns);
+    IM_CHECK_LE(picked->range.start_ns, window().workspace().time().window.end_ns);
     window().take_picture(c, "kernels_picked", true);
     c->KeyPress(ImGuiKey_Escape);
     c->Yield(2);
@@ -114,13 +116,13 @@ void a_double_click_zooms_to_what_is_under_it(ImGuiTestContext* c) {
 void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {
     open_two(c);
     zoom_in(c, on_first_row(c, 0.5F));
-    const double start_ns = window().workspace().time_window().start_ns;
+    const double start_ns = window().workspace().time().window.start_ns;
     c->MouseMoveToPos(on_first_row(c, 0.6F));
     c->MouseDown(0);
     c->MouseMoveToPos(on_first_row(c, 0.4F));
     c->MouseUp(0);
     window().settle(c);
-    IM_CHECK_GT(window().workspace().time_window().start_ns, start_ns);
+    IM_CHECK_GT(window().workspace().time().window.start_ns, start_ns);
     IM_CHECK(!window().workspace().selection().activity.has_value());
 }
 

@@ -26,10 +26,10 @@ void panels_close_and_the_layout_resets(ImGuiTestContext* c) {
     c->SetRef("##MainMenuBar");
     c->MenuUncheck("View/Ledger");
     c->Yield(2);
-    IM_CHECK(!window().ui().panels.ledger.open);
+    IM_CHECK(!window().is_open("ledger"));
     c->MenuClick("View/Reset layout");
     c->Yield(3);
-    IM_CHECK(window().ui().panels.ledger.open);
+    IM_CHECK(window().is_open("ledger"));
     IM_CHECK(c->WindowInfo("//###ledger").Window != nullptr);
 }
 
@@ -79,7 +79,7 @@ void small_windows_have_a_layout_of_their_own(ImGuiTestContext* c) {
     }
     window().resize(c, 1600, 1000);
     IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
-    IM_CHECK(window().workspace().timeline_view() != nullptr);
+    IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
 }
 
 void a_layout_of_the_users_stays_in_a_small_window(ImGuiTestContext* c) {
@@ -101,11 +101,11 @@ void layouts_can_be_undone(ImGuiTestContext* c) {
     c->DockInto("//###health", "//###ledger");
     c->Yield(8);
     IM_CHECK_NE(dock_of(c, "//###health"), dock);
-    window().ui().panels.capture.open = false;
+    window().ui().settings.shown_panels["capture"] = false;
     c->Yield(8);
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     c->Yield(8);
-    IM_CHECK(window().ui().panels.capture.open);
+    IM_CHECK(window().is_open("capture"));
     IM_CHECK_NE(dock_of(c, "//###health"), dock);
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     c->Yield(8);
@@ -155,15 +155,15 @@ void keys_are_listed(ImGuiTestContext* c) {
 void write_theme_and_panels(ImGuiTestContext* c) {
     c->SetRef("##MainMenuBar");
     c->MenuClick("View/Light theme");
-    c->MenuUncheck("View/Health");
+    c->MenuUncheck("View/Diagnostics");
     window().open(c, {"original"});
-    IM_CHECK(!window().ui().panels.diagnostics.open);
+    IM_CHECK(!window().is_open("health"));
 }
 
 void read_theme_and_panels(ImGuiTestContext* c) {
     c->Yield(2);
     IM_CHECK(!app::palette().dark);
-    IM_CHECK(!window().ui().panels.diagnostics.open);
+    IM_CHECK(!window().is_open("health"));
     IM_CHECK_EQ(window().ui().settings.recent_files.size(), size_t{1});
 }
 

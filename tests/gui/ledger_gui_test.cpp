@@ -6,7 +6,7 @@
 namespace tests {
 namespace {
 
-const profiler::LedgerView& view() { return *window().workspace().ledger_view(); }
+const profiler::LedgerView& view() { return *window().workspace().slots().ledger.view(); }
 
 void open_two(ImGuiTestContext* c) {
     window().reset(c);
@@ -15,7 +15,7 @@ void open_two(ImGuiTestContext* c) {
 
 void lists_what_backward_keeps_largest_first(ImGuiTestContext* c) {
     open_two(c);
-    IM_CHECK(window().workspace().ledger_view() != nullptr);
+    IM_CHECK(window().workspace().slots().ledger.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
     IM_CHECK(view().has_other);
     IM_CHECK(

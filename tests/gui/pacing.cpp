@@ -49,17 +49,19 @@ int check_pacing(app::Shell& shell) {
         }
     });
     good &= is_at_most("20 reports", woken, 28);
-    // A capture sends some 50 samples a second: five frames, and those of its stages and its end.
+    // The fake worker sends some 50 samples a second. Five frames a second are drawn for them, and
+    // some more for the stages and the end of the capture. A loaded machine takes longer, so the
+    // limit grows with the time that the capture took.
     app::CaptureForm form;
     form.recipes = {"original"};
     form.folder = (std::filesystem::temp_directory_path() / "temposcope_pacing").string();
     shell.ui().workspace.apply({.start_capture = form});
+    const auto start = std::chrono::steady_clock::now();
     const int64_t captured = frames_during(shell, [&] {
-        for (int i = 0; i < 100 && shell.ui().workspace.capture().running(); ++i) {
-            std::this_thread::sleep_for(50ms);
-        }
+        while (shell.ui().workspace.capture().running()) std::this_thread::sleep_for(50ms);
     });
-    good &= is_at_most("a capture of 1.3 s", captured, 30);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    good &= is_at_most("a capture", captured, 22 + static_cast<int64_t>(6 * took.count()));
     std::filesystem::remove_all(form.folder);
     return good ? 0 : 1;
 }

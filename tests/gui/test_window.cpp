@@ -2,6 +2,9 @@
 
 #include <GLFW/glfw3.h>
 
+#include <chrono>
+#include <thread>
+
 namespace tests {
 namespace {
 TestWindow*& current() {
@@ -15,9 +18,9 @@ void set_window(TestWindow& window) { current() = &window; }
 
 void TestWindow::settle(ImGuiTestContext* context) {
     context->Yield(3);
-    for (int i = 0; i < 2000 && !workspace().settled(); ++i) context->SleepNoSkip(0.01F, 0.01F);
+    wait_until(context, [this] { return workspace().settled(); });
     context->Yield(3);
-    IM_CHECK(workspace().settled());
+    wait_until(context, [this] { return workspace().settled(); });
 }
 
 void TestWindow::reset(ImGuiTestContext* context) {
@@ -65,8 +68,15 @@ void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
 }
 
 double TestWindow::shown_ns() const {
-    const app::TimeWindow& shown = shell_.ui().workspace.time_window();
+    const app::TimeWindow& shown = shell_.ui().workspace.time().window;
     return shown.end_ns - shown.start_ns;
+}
+
+bool TestWindow::is_open(const std::string& id) const {
+    for (const app::PanelRow& row : app::kPanels) {
+        if (row.id == id) return app::is_open(shell_.ui(), row);
+    }
+    return false;
 }
 
 ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float x, float y) {
@@ -76,8 +86,12 @@ ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float
 }
 
 void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds) {
-    for (int i = 0; i < 3000 && !holds(); ++i) context->SleepNoSkip(0.01F, 0.01F);
-    IM_CHECK(holds());
+    while (!holds() && !context->IsError()) {
+        // Leaves the processor to the work that is waited for: an unthrottled frame takes all of
+        // it.
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        context->Yield();
+    }
 }
 
 }  // namespace tests

@@ -31,7 +31,7 @@ public:
 
     /// Closes everything, default layout and theme, no selection, window as at the start.
     void reset(ImGuiTestContext* context);
-    /// Until nothing loads and every view is the one asked for; fails after 20 s.
+    /// Waits until nothing loads and every view is the one wanted.
     void settle(ImGuiTestContext* context);
     void open(ImGuiTestContext* context, const std::vector<std::string>& recipes);
     /// Writes a picture of the whole window, mouse out of the way unless `keep_mouse`.
@@ -40,8 +40,10 @@ public:
     void take_running_picture(ImGuiTestContext* context, const std::string& name);
     void resize(ImGuiTestContext* context, int width, int height);
 
-    /// Length of the part of the time axis that is shown.
+    /// Length of the visible part of the time axis.
     double shown_ns() const;
+    /// Whether the panel with this id is open.
+    bool is_open(const std::string& id) const;
 
     /// A point inside a window, by shares of its size.
     ImVec2 point_in(ImGuiTestContext* context, const char* window, float x, float y);
@@ -66,7 +68,8 @@ void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 
-/// Fails when it still does not hold after 30 s.
+/// Draws frames until it holds. Has no time limit: on a loaded machine everything takes longer. The
+/// watchdog of the test engine ends a test that hangs.
 void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds);
 
 }  // namespace tests

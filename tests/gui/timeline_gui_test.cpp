@@ -14,7 +14,7 @@ void open_two(ImGuiTestContext* c) {
 
 void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
     open_two(c);
-    const auto* view = window().workspace().timeline_view();
+    const auto* view = window().workspace().slots().timeline.view();
     IM_CHECK(view != nullptr);
     IM_CHECK_EQ(view->traces.size(), size_t{2});
     IM_CHECK_GT(static_cast<int>(view->traces[0].column_count()), 100);
@@ -32,8 +32,9 @@ void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
     }
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
-    IM_CHECK_GT(static_cast<int>(window().workspace().timeline_view()->traces[0].column_count()),
-                100);
+    IM_CHECK_GT(
+        static_cast<int>(window().workspace().slots().timeline.view()->traces[0].column_count()),
+        100);
     c->KeyPress(ImGuiKey_F);
     window().settle(c);
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
@@ -53,12 +54,12 @@ void dragging_moves_in_time(ImGuiTestContext* c) {
         c->MouseWheelY(1);
         c->Yield();
     }
-    const double start = window().workspace().time_window().start_ns, shown = window().shown_ns();
+    const double start = window().workspace().time().window.start_ns, shown = window().shown_ns();
     c->MouseDown(0);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
     c->MouseUp(0);
     window().settle(c);
-    IM_CHECK_GT(window().workspace().time_window().start_ns, start);
+    IM_CHECK_GT(window().workspace().time().window.start_ns, start);
     IM_CHECK_LT(std::abs(window().shown_ns() - shown), shown * 1e-6);
 }
 
@@ -99,9 +100,8 @@ void hovering_reads_both_traces(ImGuiTestContext* c) {
     open_two(c);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
     window().settle(c);
-    IM_CHECK(window().ui().panels.timeline.cursor_ns.has_value());
-    const auto readout =
-        window().workspace().read_timeline(0, *window().ui().panels.timeline.cursor_ns);
+    IM_CHECK(window().ui().cursor_ns.has_value());
+    const auto readout = window().workspace().read_timeline(0, *window().ui().cursor_ns);
     IM_CHECK(!readout.rows.empty());
     window().take_picture(c, "timeline_hover", true);
 }
@@ -110,10 +110,12 @@ void alignment_can_be_switched(ImGuiTestContext* c) {
     open_two(c);
     c->ItemClick("//###timeline/###align");
     window().settle(c);
-    IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kTime);
+    IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
+             profiler::TimeAlignment::kTime);
     c->ItemClick("//###timeline/###align");
     window().settle(c);
-    IM_CHECK(window().workspace().timeline_view()->alignment == profiler::TimeAlignment::kPhases);
+    IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
+             profiler::TimeAlignment::kPhases);
     c->ItemClick("//###timeline/###difference");
     c->Yield(2);
     IM_CHECK(!window().ui().panels.timeline.show_difference);
@@ -153,9 +155,9 @@ void another_b_is_shown_whole(ImGuiTestContext* c) {
     c->ItemClick("//###compare/##recipes/$$2/##row");
     window().settle(c);
     IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
-    const profiler::TimeRange& all = window().workspace().time_limits();
-    IM_CHECK_EQ(window().workspace().time_window().start_ns, all.start_ns);
-    IM_CHECK_EQ(window().workspace().time_window().end_ns, all.end_ns);
+    const profiler::TimeRange& all = window().workspace().time().limits;
+    IM_CHECK_EQ(window().workspace().time().window.start_ns, all.start_ns);
+    IM_CHECK_EQ(window().workspace().time().window.end_ns, all.end_ns);
 }
 
 }  // namespace

@@ -5,20 +5,24 @@
 #include "app/window/bars.h"
 #include "app/window/layout_history.h"
 #include "app/workspace/capture_session.h"
-#include "app/workspace/export_queue.h"
-#include "app/workspace/latest_task.h"
-#include "app/workspace/panel_events.h"
+#include "app/workspace/job_queue.h"
+#include "app/workspace/selection.h"
+#include "app/workspace/view_slot.h"
 #include "profiler/protocol/messages.h"
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -139,62 +143,209 @@ TEST(RateLimit, LetsPassOneAPeriod) {
     EXPECT_EQ(passed, 5);
 }
 
+/// The test's own timeout ends a wait that never succeeds.
 void wait_for(const std::function<bool()>& holds) {
-    for (int i = 0; i < 2000; ++i) {
-        if (holds()) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    FAIL() << "it does not come to hold";
+    while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-TEST(LatestTask, TurnsAnExceptionIntoASentenceAndGoesOn) {
-    app::LatestTask<int> task("Counting");
-    task.start([]() -> models::Result<int> { throw std::runtime_error("no fingers left"); });
-    std::optional<models::Result<int>> result;
-    wait_for([&] { return (result = task.take()).has_value(); });
-    ASSERT_FALSE(*result);
-    EXPECT_NE(result->error().message.find("Counting failed (no fingers left)"), std::string::npos);
-    task.start([]() -> models::Result<int> { throw std::bad_alloc(); });
-    wait_for([&] { return (result = task.take()).has_value(); });
-    EXPECT_NE(result->error().message.find("memory"), std::string::npos);
-    task.start([]() -> models::Result<int> { return 7; });
-    wait_for([&] { return (result = task.take()).has_value(); });
-    EXPECT_EQ(result->value(), 7);
+/// A door that a job stands before until the test opens it.
+class Gate {
+public:
+    void open() { promise_.set_value(); }
+    void wait() const { future_.wait(); }
+
+private:
+    std::promise<void> promise_;
+    std::shared_future<void> future_{promise_.get_future()};
+};
+
+TEST(JobQueue, TurnsAnExceptionIntoASentenceAndContinues) {
+    app::JobQueue<int> queue(app::Waiting::kKeep);
+    queue.start("Counting", [](const auto&) -> models::Result<int> {
+        throw std::runtime_error("no fingers left");
+    });
+    queue.start("Counting", [](const auto&) -> models::Result<int> { throw std::bad_alloc(); });
+    queue.start("Counting", [](const auto&) -> models::Result<int> { return 7; });
+    wait_for([&] { return !queue.progress(); });
+    const auto results = queue.take();
+    ASSERT_EQ(results.size(), 3U);
+    EXPECT_NE(results[0].error().message.find("Counting failed (no fingers left)"),
+              std::string::npos);
+    EXPECT_NE(results[1].error().message.find("memory"), std::string::npos);
+    EXPECT_EQ(results[2].value(), 7);
+    EXPECT_FALSE(queue.busy());
 }
 
-TEST(ExportQueue, RunsEveryJobInOrderWhateverBecomesOfTheOthers) {
-    std::vector<std::string> texts;
-    app::ExportQueue queue;
+TEST(JobQueue, RunsAllWaitingJobsInOrder) {
+    Gate gate;
+    app::JobQueue<int> queue(app::Waiting::kKeep);
     for (int i = 0; i < 5; ++i) {
-        queue.start([i]() -> models::Result<std::string> {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-            if (i == 1) return models::fail("1 is no file.");
-            if (i == 2) throw std::runtime_error("2 broke");
-            return std::to_string(i);
+        queue.start("Counting", [&gate, i](const auto&) -> models::Result<int> {
+            gate.wait();
+            return i;
         });
     }
-    wait_for([&] {
-        for (const auto& ended : queue.take()) {
-            texts.push_back(ended ? *ended : ended.error().message);
-        }
-        return !queue.busy();
-    });
-    ASSERT_EQ(texts.size(), 5U);
-    EXPECT_EQ(texts[0], "0");
-    EXPECT_EQ(texts[1], "1 is no file.");
-    EXPECT_NE(texts[2].find("2 broke"), std::string::npos);
-    EXPECT_EQ(texts[4], "4");
+    EXPECT_TRUE(queue.busy());
+    gate.open();
+    wait_for([&] { return !queue.progress(); });
+    std::vector<int> numbers;
+    for (const auto& result : queue.take()) numbers.push_back(*result);
+    EXPECT_EQ(numbers, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-TEST(ExportQueue, FinishesWhatWaitsWhenTheWindowCloses) {
+TEST(JobQueue, RunsOnlyTheNewestWaitingJobWhenTheOthersAreDropped) {
+    Gate started, gate;
+    app::JobQueue<int> queue(app::Waiting::kDrop);
+    queue.start("Counting", [&](const auto&) -> models::Result<int> {
+        started.open();
+        gate.wait();
+        return 0;
+    });
+    started.wait();
+    queue.start("Counting", [](const auto&) -> models::Result<int> { return 1; });
+    queue.start("Counting", [](const auto&) -> models::Result<int> { return 2; });
+    gate.open();
+    wait_for([&] { return !queue.progress(); });
+    const auto results = queue.take();
+    ASSERT_EQ(results.size(), 2U);
+    EXPECT_EQ(results[0].value(), 0);
+    EXPECT_EQ(results[1].value(), 2);
+}
+
+TEST(JobQueue, FinishesWaitingJobsBeforeItIsDestroyed) {
     int written = 0;
     {
-        app::ExportQueue queue;
+        app::JobQueue<int> queue(app::Waiting::kKeep);
         for (int i = 0; i < 3; ++i) {
-            queue.start([&]() -> models::Result<std::string> { return std::to_string(++written); });
+            queue.start("Writing", [&](const auto&) -> models::Result<int> { return ++written; });
         }
     }
     EXPECT_EQ(written, 3);
+}
+
+TEST(JobQueue, DropsTheRunningAndTheWaitingJobsWhenItIsCancelled) {
+    Gate reported;
+    app::JobQueue<int> queue(app::Waiting::kKeep);
+    queue.start("Reading a", [&](const auto& report) -> models::Result<int> {
+        report(0.25);
+        reported.open();
+        while (report(0.5)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return 1;
+    });
+    queue.start("Reading b", [](const auto&) -> models::Result<int> { return 2; });
+    reported.wait();
+    const auto progress = queue.progress();
+    ASSERT_TRUE(progress);
+    EXPECT_EQ(progress->name, "Reading a");
+    EXPECT_GE(progress->share, 0.25);
+    EXPECT_EQ(progress->waiting, 1U);
+    queue.cancel();
+    wait_for([&] { return !queue.busy(); });
+    EXPECT_TRUE(queue.take().empty());
+    queue.start("Reading c", [](const auto&) -> models::Result<int> { return 3; });
+    wait_for([&] { return !queue.progress(); });
+    EXPECT_EQ(queue.take().size(), 1U);
+}
+
+/// What the slot of these tests makes its request from.
+struct SlotState {
+    std::optional<int> number;
+    app::DocumentPtr document;
+};
+using NumberSlot = app::ViewSlot<SlotState, int, std::string>;
+
+std::optional<app::Wanted<int>> wanted_number(const SlotState& state) {
+    if (!state.number) return std::nullopt;
+    return app::Wanted<int>{*state.number, {state.document}};
+}
+
+void settle(NumberSlot& slot, const SlotState& state) {
+    wait_for([&] {
+        slot.update(state);
+        return slot.settled(state);
+    });
+}
+
+TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
+    Gate gate;
+    NumberSlot slot("Counting", wanted_number, [&](int number) -> models::Result<std::string> {
+        if (number == 2) gate.wait();
+        return std::to_string(number);
+    });
+    SlotState state{1, std::make_shared<app::Document>()};
+    EXPECT_EQ(slot.view(), nullptr);
+    settle(slot, state);
+    EXPECT_EQ(*slot.view(), "1");
+    state.number = 2;
+    EXPECT_FALSE(slot.update(state));
+    EXPECT_FALSE(slot.settled(state));
+    EXPECT_EQ(*slot.view(), "1");
+    gate.open();
+    settle(slot, state);
+    EXPECT_EQ(*slot.view(), "2");
+}
+
+TEST(ViewSlot, DropsAViewOfOtherDocumentsAtOnce) {
+    NumberSlot slot("Counting", wanted_number, [](int number) { return std::to_string(number); });
+    SlotState state{1, std::make_shared<app::Document>()};
+    settle(slot, state);
+    const std::weak_ptr<const app::Document> old = state.document;
+    state.document = std::make_shared<app::Document>();
+    EXPECT_TRUE(slot.update(state));
+    EXPECT_EQ(slot.view(), nullptr);
+    EXPECT_TRUE(old.expired());
+    settle(slot, state);
+    EXPECT_EQ(*slot.view(), "1");
+    state.number.reset();
+    EXPECT_TRUE(slot.update(state));
+    EXPECT_EQ(slot.view(), nullptr);
+    EXPECT_TRUE(slot.settled(state));
+}
+
+TEST(ViewSlot, ShowsNoViewThatWasBuiltForOtherDocuments) {
+    Gate started, gate;
+    NumberSlot slot("Counting", wanted_number, [&](int number) -> models::Result<std::string> {
+        if (number == 1) {
+            started.open();
+            gate.wait();
+        }
+        return std::to_string(number);
+    });
+    SlotState state{1, std::make_shared<app::Document>()};
+    slot.update(state);
+    started.wait();
+    state = {2, std::make_shared<app::Document>()};
+    slot.update(state);
+    gate.open();
+    wait_for([&] {
+        slot.update(state);
+        EXPECT_TRUE(!slot.view() || *slot.view() == "2");
+        return slot.view() != nullptr;
+    });
+}
+
+TEST(ViewSlot, BuildsOnceForARequestThatStaysTheSame) {
+    std::atomic<int> builds = 0;
+    NumberSlot slot("Counting", wanted_number, [&](int) { return std::to_string(++builds); });
+    const SlotState state{1, std::make_shared<app::Document>()};
+    settle(slot, state);
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(slot.update(state));
+    EXPECT_EQ(builds, 1);
+}
+
+TEST(ViewSlot, SaysWhyAViewCannotBeBuilt) {
+    NumberSlot slot("Counting", wanted_number, [](int number) -> models::Result<std::string> {
+        if (number == 1) return models::fail("1 cannot be drawn.");
+        return std::to_string(number);
+    });
+    SlotState state{1, std::make_shared<app::Document>()};
+    settle(slot, state);
+    EXPECT_EQ(slot.view(), nullptr);
+    EXPECT_EQ(slot.error(), "1 cannot be drawn.");
+    state.number = 2;
+    settle(slot, state);
+    EXPECT_EQ(slot.error(), "");
+    EXPECT_EQ(*slot.view(), "2");
 }
 
 TEST(FileDialog, GivesASavedFileAnExtension) {

@@ -48,12 +48,9 @@ protected:
         workspace_.apply({.time_window = window});
     }
     void settle() {
-        for (int i = 0; i < 2000; ++i) {
-            workspace_.update();
-            if (workspace_.settled()) return;
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        for (workspace_.update(); !workspace_.settled(); workspace_.update()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        FAIL() << "the workspace does not settle";
     }
     app::Workspace workspace_;
 };
@@ -66,13 +63,13 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     settle();
     ASSERT_EQ(workspace_.selection().a, original);
     ASSERT_EQ(workspace_.selection().b, tempo);
-    ASSERT_EQ(workspace_.timeline_view()->traces.size(), 2U);
-    const profiler::LedgerViewRow row = workspace_.ledger_view()->rows.back();
+    ASSERT_EQ(workspace_.slots().timeline.view()->traces.size(), 2U);
+    const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows.back();
 
     workspace_.set_b(nullptr);
     // Of A and B there is none any more, of A alone none yet.
-    EXPECT_EQ(workspace_.timeline_view(), nullptr);
-    EXPECT_EQ(workspace_.ledger_view(), nullptr);
+    EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
+    EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
     // A click that was on its way meant a row of the ledger before.
     workspace_.apply({.tensor = row});
@@ -82,16 +79,13 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     workspace_.set_a(tempo);
     workspace_.update();
     workspace_.set_a(original);
-    workspace_.update();
-    for (int i = 0; i < 50; ++i) {
-        workspace_.update();
-        if (const auto* view = workspace_.timeline_view()) {
+    for (workspace_.update(); !workspace_.settled(); workspace_.update()) {
+        if (const auto* view = workspace_.slots().timeline.view()) {
             EXPECT_EQ(view->traces[0].name, "A  original");
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    settle();
-    EXPECT_EQ(workspace_.timeline_view()->traces[0].name, "A  original");
+    EXPECT_EQ(workspace_.slots().timeline.view()->traces[0].name, "A  original");
 }
 
 TEST_F(WorkspaceTest, HasOneOfAFileHoweverItIsNamed) {
@@ -109,7 +103,7 @@ TEST_F(WorkspaceTest, TellsTwoFilesOfOneRecipeApartAsTheComparisonDoes) {
     workspace_.add(make_document("/t/after.tscope", "tempo"));
     settle();
     const auto& looks = workspace_.looks();
-    const auto& columns = workspace_.compare_view()->columns;
+    const auto& columns = workspace_.slots().compare.view()->view.columns;
     ASSERT_EQ(looks.size(), 3U);
     ASSERT_EQ(columns.size(), 3U);
     EXPECT_NE(looks[0].name, looks[2].name);
@@ -128,8 +122,8 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     workspace_.add(sweep);
     settle();
     EXPECT_EQ(workspace_.selection().a, sweep);
-    EXPECT_EQ(workspace_.timeline_view(), nullptr);
-    EXPECT_EQ(workspace_.ledger_view(), nullptr);
+    EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
+    EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
     EXPECT_EQ(workspace_.document_of_column(0), sweep);
     // A captured step takes its place, unless the user has chosen.
     const auto original = make_document("/t/original.tscope", "original");
@@ -140,15 +134,15 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     workspace_.apply({.set_b = sweep});
     settle();
     EXPECT_EQ(workspace_.selection().b, sweep);
-    ASSERT_NE(workspace_.timeline_view(), nullptr);
-    EXPECT_EQ(workspace_.timeline_view()->traces.size(), 1U);
-    EXPECT_FALSE(workspace_.ledger_view()->has_other);
+    ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
+    EXPECT_EQ(workspace_.slots().timeline.view()->traces.size(), 1U);
+    EXPECT_FALSE(workspace_.slots().ledger.view()->has_other);
 }
 
 TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     settle();
-    const profiler::LedgerViewRow row = workspace_.ledger_view()->rows[3];
+    const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows[3];
     workspace_.apply({.tensor = row});
     app::LedgerQuery query;
     query.sort_by = profiler::LedgerColumn::kTensor;

@@ -55,7 +55,7 @@ TEST(ActivityView, WideSpansStandAlone) {
     EXPECT_EQ(blocks[2].end_ns, 260);
     EXPECT_EQ(blocks[2].count, 1);
     EXPECT_EQ(blocks[2].activity_class, ActivityClass::kContraction);
-    EXPECT_EQ(blocks[2].name, "volta_sgemm_128x32_nt");
+    EXPECT_EQ(blocks[2].label, "volta_sgemm_128x32_nt");
     EXPECT_THAT(view.classes, ElementsAre(ActivityClass::kContraction));
     EXPECT_TRUE(view.has_kernels);
 }
@@ -210,10 +210,10 @@ TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
     EXPECT_THAT(readout.rows,
                 ElementsAre(Pair("time", "2.00 µs"), Pair("grid", "8 x 2 x 1"),
                             Pair("block", "128 x 1 x 1"), Pair("op", "aten::addmm"),
-                            Pair("layer", "encoder.layer.1.output.dense"),
+                            Pair("module", "encoder.layer.1.output.dense"),
                             Pair("phase", "backward"), Pair("gradient of", "aten::linear"),
                             Pair("kernels", "1, 2.00 µs"), Pair("flop", "4,000,000"),
-                            Pair("rate", "2 Tflop/s"), Pair("words", "10 read, 5 written"),
+                            Pair("rate", "2 Tflop/s"), Pair("elements", "10 read, 5 written"),
                             Pair("allocates", "2.00 KiB in one tensor")));
 }
 

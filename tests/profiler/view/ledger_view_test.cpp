@@ -110,7 +110,8 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     EXPECT_EQ(view.added_bytes, 512);
     EXPECT_EQ(view.other_total_bytes - view.total_bytes, 7680 - 15360);
     EXPECT_EQ(view.comparison_text,
-              "B keeps 7.50 KiB less: 1 tensor (4.00 KiB) disappears, 1 (512 B) is added, others "
+              "B saves 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
+              "added, others "
               "change by -4.00 KiB.");
 }
 

@@ -1,4 +1,4 @@
-#include "app/widgets/toasts.h"
+#include "app/window/toasts.h"
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"

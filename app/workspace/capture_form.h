@@ -1,0 +1,43 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+// Every panel sees this header, and none of them needs the JSON library of messages.h.
+namespace profiler {
+struct Request;
+}
+
+namespace app {
+
+/// What the user filled in to start a capture; the fields match the options of `temposcope
+/// capture`.
+struct CaptureForm {
+    std::string model = "bert-base";
+    int64_t num_layers = 3;  // 0: as many as the model has
+    std::string head = "layers";
+    std::vector<std::string> recipes{"original", "tempo"};
+    int64_t batch_size = 8;
+    int64_t seq_len = 128;
+    std::string precision = "fp32";
+    int64_t steps = 2;
+    int64_t warmup_steps = 1;
+    std::string memory_limit;  // "16GiB"; empty: no limit
+    std::string folder = "captures";
+
+    friend bool operator==(const CaptureForm&, const CaptureForm&) = default;
+};
+
+/// For the settings file. A field that is missing or unreadable there keeps its default.
+std::map<std::string, std::string> to_fields(const CaptureForm& form);
+CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
+
+/// One request per recipe, after the same checks as `temposcope capture`.
+/// Errors: an unknown model or recipe, an impossible size.
+models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form);
+
+}  // namespace app

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/workspace/document.h"
+#include "app/workspace/job_queue.h"
+#include "app/workspace/notice.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace app {
+
+/// The open traces. Files are read one after the other on a background thread.
+class Documents {
+public:
+    using Loading = JobQueue<DocumentPtr>::Progress;
+
+    ~Documents() { loader_.cancel(); }
+
+    /// Starts reading. A folder stands for the traces in it. A file that is already open is read
+    /// again.
+    void open(const std::vector<std::filesystem::path>& files);
+    /// Adds a document; returns the document of the same file that it replaces, or null.
+    DocumentPtr add(DocumentPtr document);
+    void close(const DocumentPtr& document) { std::erase(open_, document); }
+    void cancel_loading() { loader_.cancel(); }
+
+    const std::vector<DocumentPtr>& all() const { return open_; }
+    std::optional<Loading> loading() const { return loader_.progress(); }
+    bool busy() const { return loader_.busy(); }
+
+    /// Documents that were read since the last call; the caller adds them.
+    std::vector<DocumentPtr> take_loaded();
+    /// Sentences about files that cannot be opened, since the last call.
+    std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
+
+private:
+    void load(const std::filesystem::path& file);
+    void open_folder(const std::filesystem::path& folder);
+
+    std::vector<DocumentPtr> open_;
+    std::vector<Notice> notices_;
+    JobQueue<DocumentPtr> loader_{Waiting::kKeep};
+};
+
+}  // namespace app

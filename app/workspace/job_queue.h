@@ -1,0 +1,126 @@
+#pragma once
+
+#include "app/workspace/guarded.h"
+#include "app/workspace/wake.h"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+/// Work off the frame thread: reading files, building views, writing charts.
+namespace app {
+
+/// What a new job does to the jobs that still wait.
+enum class Waiting {
+    kKeep,  // every job runs, in the order in which they were started
+    kDrop  // only the newest job matters: while the user pans, a view is at most one request behind
+};
+
+/// Runs jobs one after the other on a thread of its own and keeps their results until the frame
+/// thread takes them. The thread starts with the first job. The destructor waits until all jobs
+/// have run; call cancel() before it where unfinished work is not wanted.
+template <typename T>
+class JobQueue {
+public:
+    /// Stores how much of the job is done, in [0, 1]. Returns false when the job should stop.
+    using Report = std::function<bool(double share)>;
+    using Job = std::function<models::Result<T>(const Report&)>;
+    struct Progress {
+        std::string name;    // of the job that runs
+        double share = 0;    // how much of it is done, in [0, 1]
+        size_t waiting = 0;  // number of jobs after it
+    };
+
+    explicit JobQueue(Waiting waiting) : policy_(waiting) {}
+
+    /// `name` begins the sentence about a job that throws: "Drawing the timeline".
+    void start(std::string name, Job job) {
+        std::scoped_lock lock(mutex_);
+        if (policy_ == Waiting::kDrop) waiting_.clear();
+        waiting_.push_back({std::move(name), std::move(job)});
+        if (!thread_.joinable())
+            thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+        changed_.notify_one();
+    }
+
+    /// Drops the waiting jobs, and the result of the running job.
+    void cancel() {
+        std::scoped_lock lock(mutex_);
+        waiting_.clear();
+        cancelled_ = running_.has_value();
+    }
+
+    /// The results since the last call, oldest first.
+    std::vector<models::Result<T>> take() {
+        std::scoped_lock lock(mutex_);
+        return std::exchange(finished_, {});
+    }
+
+    /// A job waits or runs, or a result has not been taken yet.
+    bool busy() const {
+        std::scoped_lock lock(mutex_);
+        return !waiting_.empty() || running_ || !finished_.empty();
+    }
+
+    /// nullopt when no job waits or runs.
+    std::optional<Progress> progress() const {
+        std::scoped_lock lock(mutex_);
+        if (running_) return Progress{running_->name, running_->share, waiting_.size()};
+        if (waiting_.empty()) return std::nullopt;
+        return Progress{waiting_.front().name, 0, waiting_.size() - 1};
+    }
+
+private:
+    struct Named {
+        std::string name;
+        Job job;
+    };
+
+    bool report(double share) {
+        bool go_on = false;
+        {
+            std::scoped_lock lock(mutex_);
+            running_->share = share;
+            go_on = !cancelled_;
+        }
+        wake_window();
+        return go_on;
+    }
+
+    void run(std::stop_token stop) {
+        std::unique_lock lock(mutex_);
+        // After a stop this continues until no job waits.
+        while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
+            const Named next = std::move(waiting_.front());
+            waiting_.pop_front();
+            running_ = Progress{next.name, 0, 0};
+            cancelled_ = false;
+            lock.unlock();
+            models::Result<T> result = run_guarded(next.name, [&] {
+                return next.job([this](double share) { return report(share); });
+            });
+            lock.lock();
+            if (!cancelled_) finished_.push_back(std::move(result));
+            running_.reset();
+            wake_window();
+        }
+    }
+
+    const Waiting policy_;
+    mutable std::mutex mutex_;
+    std::condition_variable_any changed_;
+    std::deque<Named> waiting_;
+    std::optional<Progress> running_;
+    bool cancelled_ = false;  // the running job
+    std::vector<models::Result<T>> finished_;
+    std::jthread thread_;  // declared last: it stops before the other members are destroyed
+};
+
+}  // namespace app

@@ -1,0 +1,86 @@
+#include "app/workspace/selection.h"
+
+#include "profiler/view/activity_view.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace app {
+namespace {
+
+bool is_baseline(const Document& document) { return document.recipe == "original"; }
+
+template <typename IsWanted>
+DocumentPtr find_document(const std::vector<DocumentPtr>& documents, const IsWanted& is_wanted) {
+    const auto found = std::find_if(documents.begin(), documents.end(),
+                                    [&](const DocumentPtr& d) { return is_wanted(*d); });
+    return found == documents.end() ? nullptr : *found;
+}
+
+/// From the clock of A or B to the time axis of A.
+profiler::TimeMap map_of(bool in_b, const profiler::Alignment* alignment) {
+    return in_b && alignment ? alignment->second : profiler::TimeMap();
+}
+
+}  // namespace
+
+void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents) {
+    DocumentPtr &a = selection.a, &b = selection.b;
+    const auto find = [&](const auto& is_wanted) { return find_document(documents, is_wanted); };
+    const auto is_free = [&](const Document& d) { return d.has_step && &d != b.get(); };
+    if (!a) a = find([&](const Document& d) { return is_free(d) && is_baseline(d); });
+    if (!a) a = find(is_free);
+    if (!a) a = std::exchange(b, nullptr);
+    if (!a) a = find([](const Document&) { return true; });
+    if (!a || selection.chosen) return;
+    if (!a->has_step || !is_baseline(*a)) {
+        // A better A may have been opened after the others.
+        auto better = find([](const Document& d) { return d.has_step && is_baseline(d); });
+        if (!better && !a->has_step) better = find(is_free);
+        if (better && better == b) b = nullptr;
+        if (better) b = std::exchange(a, better);
+        if (b && !b->has_step) b = nullptr;
+    }
+    const auto is_other = [&](const Document& d) { return d.has_step && &d != a.get(); };
+    if (!b) b = find([&](const Document& d) { return is_other(d) && d.recipe != a->recipe; });
+    if (!b) b = find(is_other);
+}
+
+SelectedTensor select(const profiler::LedgerViewRow& row, const Document& document,
+                      const profiler::Alignment* alignment) {
+    const bool in_b = row.presence == profiler::Presence::kAdded;
+    SelectedTensor tensor{.storage = row.storage,
+                          .name = row.tensor,
+                          .module_path = row.module_path,
+                          .size_bytes = in_b ? row.other_bytes : row.size_bytes,
+                          .in_b = in_b};
+    if (!row.allocation.valid()) return tensor;
+    const auto& allocations = document.trace->allocations;
+    const auto alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
+    const auto free_ns = allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
+    const profiler::TimeMap map = map_of(in_b, alignment);
+    tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
+    if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
+    tensor.num_kernels = document.activity.count_kernels(
+        alloc_ns, free_ns >= 0 ? free_ns : std::numeric_limits<int64_t>::max());
+    return tensor;
+}
+
+SelectedActivity select(const PickedActivity& picked, const Document& document,
+                        const profiler::Alignment* alignment) {
+    const profiler::Trace& trace = *document.trace;
+    const profiler::TimeMap map = map_of(picked.in_b, alignment);
+    const auto span = profiler::span_of(trace, picked.id);
+    const auto op = profiler::op_of(trace, picked.id);
+    return {.id = picked.id,
+            .in_b = picked.in_b,
+            .op = op,
+            .forward = op.valid() ? trace.ops.get<&profiler::Op::forward>(op)
+                                  : profiler::Id<profiler::Op>(),
+            .name = profiler::short_name(profiler::name_of(trace, picked.id)),
+            .range = {map.to_shared(static_cast<double>(span.start_ns)),
+                      map.to_shared(static_cast<double>(span.end_ns))}};
+}
+
+}  // namespace app

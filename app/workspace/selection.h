@@ -1,0 +1,75 @@
+#pragma once
+
+#include "app/workspace/document.h"
+#include "profiler/analysis/activity.h"
+#include "profiler/view/ledger_view.h"
+#include "profiler/view/timeline_view.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What is selected: the traces A and B, and within them a category, a time range, a tensor and an
+/// activity. There is one selection for the whole window, so selecting in one panel highlights in
+/// every panel.
+namespace app {
+
+/// How every panel labels a trace: the name and colour of its column in the comparison.
+struct DocumentLook {
+    std::string name;  // "tempo"; with two files of one recipe "tempo (before)"
+    size_t color = 0;  // for recipe_color
+};
+
+/// A tensor that was clicked in the ledger, as other panels show it. `storage` and `in_b` identify
+/// its row, whatever the order and filter of the ledger.
+struct SelectedTensor {
+    profiler::Id<profiler::Storage> storage;  // in the trace of B when `in_b`
+    std::string name;
+    std::string module_path;
+    int64_t size_bytes = 0;
+    bool in_b = false;               // only B saves it
+    std::optional<double> alloc_ns;  // on the shared time axis
+    std::optional<double> free_ns;   // nullopt: lives to the end
+    int64_t num_kernels = 0;         // number of kernels that ran while it lived; 0 on the CPU
+};
+
+/// A call, kernel or copy that was clicked.
+struct PickedActivity {
+    bool in_b = false;
+    profiler::ActivityId id;
+};
+
+/// The same as other panels show it.
+struct SelectedActivity {
+    profiler::ActivityId id;
+    bool in_b = false;
+    profiler::Id<profiler::Op> op;  // the op that it belongs to; invalid if unknown
+    profiler::Id<profiler::Op>
+        forward;                // the forward op of `op`; invalid if `op` is not a backward op
+    std::string name;           // short: "aten::addmm", "volta_sgemm_128x32_nt"
+    profiler::TimeRange range;  // on the shared time axis
+};
+
+struct Selection {
+    DocumentPtr a;        // null when no trace is open
+    DocumentPtr b;        // shown beside A; null: A alone
+    DocumentLook look_a;  // meaningless while there is no A
+    DocumentLook look_b;
+    bool chosen = false;  // the user chose A or B; files opened later do not change them
+    std::optional<profiler::Category> category;
+    std::optional<profiler::TimeRange> range;  // on the shared time axis, which is that of A
+    std::optional<SelectedTensor> tensor;
+    std::optional<SelectedActivity> activity;
+};
+
+/// Fills in A and B where the user has not chosen: A is the baseline, B another recipe. A file
+/// without a recorded step is chosen only if there is no other.
+void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents);
+
+/// `alignment` maps the clock of B to the time axis of A; null when A or B is missing.
+SelectedTensor select(const profiler::LedgerViewRow& row, const Document& document,
+                      const profiler::Alignment* alignment);
+SelectedActivity select(const PickedActivity& picked, const Document& document,
+                        const profiler::Alignment* alignment);
+
+}  // namespace app

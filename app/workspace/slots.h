@@ -1,0 +1,30 @@
+#pragma once
+
+#include "app/workspace/view_requests.h"
+#include "app/workspace/view_slot.h"
+
+#include <tuple>
+
+/// The list of slots: one for each view that panels draw. A slot names what it does, what it should
+/// show now, and how its view is built. docs/adding_a_panel.md walks through adding one.
+namespace app {
+
+template <typename Request, typename View>
+using Slot = ViewSlot<SlotInputs, Request, View>;
+
+struct Slots {
+    Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
+                                                build_comparison};
+    Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
+        "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
+    Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
+        "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
+    Slot<profiler::LedgerRequest, profiler::LedgerView> ledger{
+        "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
+
+    /// All of them, for what the workspace does with each.
+    auto all() { return std::tie(compare, timeline, kernels, ledger); }
+    auto all() const { return std::tie(compare, timeline, kernels, ledger); }
+};
+
+}  // namespace app
