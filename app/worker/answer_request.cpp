@@ -39,7 +39,7 @@ void require(const models::Result<void>& result) {
 /// One capture or sweep, from its workload to its finished file.
 class Recording {
 public:
-    Recording(const Request& request, WorkerServer& server, TrainingDevice& device)
+    Recording(const Request& request, WorkerServer& server, profiler::TrainingDevice& device)
         : request_(request),
           server_(server),
           device_(device),
@@ -158,7 +158,7 @@ private:
 
     const Request& request_;
     WorkerServer& server_;
-    TrainingDevice& device_;
+    profiler::TrainingDevice& device_;
     LiveSampler sampler_;
     Trace trace_;
     std::optional<TraceWriter> writer_;

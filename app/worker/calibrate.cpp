@@ -10,7 +10,7 @@ namespace {
 using profiler::ResultFrame;
 using profiler::WorkerOutcome;
 
-WorkerOutcome measure(TrainingDevice& device, profiler::WorkerServer& server) try {
+WorkerOutcome measure(profiler::TrainingDevice& device, profiler::WorkerServer& server) try {
     const auto speed = device.measure_speed(callbacks_to(server));
     return ResultFrame{.path = {}, .summary = to_json(speed), .payload = {}};
 } catch (const profiler::Cancelled&) {

@@ -11,7 +11,7 @@ struct StorageImpl;
 
 namespace profiler {
 
-struct Block;
+struct BlockHeader;
 
 /// What an action of an allocator happens in.
 struct AllocatorMoment {
@@ -30,8 +30,8 @@ struct LockedMoment {
 class AllocationListener {
 public:
     virtual ~AllocationListener() = default;
-    virtual void on_alloc(Block& block, int64_t address) = 0;
-    virtual void on_free(const Block& block) = 0;
+    virtual void on_alloc(BlockHeader& block, int64_t address) = 0;
+    virtual void on_free(const BlockHeader& block) = 0;
     /// For an allocator that writes its own rows. Nothing that takes the allocator's lock may
     /// happen while the result lives.
     virtual LockedMoment next_action() = 0;

@@ -128,7 +128,7 @@ LockedMoment Recorder::next_action() {
     return {std::move(lock), moment};
 }
 
-void Recorder::on_alloc(Block& block, int64_t address) {
+void Recorder::on_alloc(BlockHeader& block, int64_t address) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
@@ -147,7 +147,7 @@ void Recorder::on_alloc(Block& block, int64_t address) {
     block.allocation = allocation.value;
 }
 
-void Recorder::on_free(const Block& block) {
+void Recorder::on_free(const BlockHeader& block) {
     if (block.allocation < 0) return;
     const std::lock_guard lock(mutex_);
     const Id<Allocation> allocation(static_cast<std::size_t>(block.allocation));

@@ -97,8 +97,8 @@ public:
     void on_phase_begin(models::TrainingPhase phase) override;
     void on_phase_end(models::TrainingPhase phase) noexcept override;
     // AllocationListener
-    void on_alloc(Block& block, int64_t address) override;
-    void on_free(const Block& block) override;
+    void on_alloc(BlockHeader& block, int64_t address) override;
+    void on_free(const BlockHeader& block) override;
     LockedMoment next_action() override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 

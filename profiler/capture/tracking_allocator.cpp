@@ -22,18 +22,18 @@ TrackingAllocator& TrackingAllocator::instance() {
 }
 
 TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU)) {
-    static_assert(sizeof(Block) <= kHeaderBytes);
+    static_assert(sizeof(BlockHeader) <= kHeaderBytes);
     c10::SetAllocator(c10::kCPU, this, kPriority);
 }
 
-Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
+BlockHeader* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
     if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
         return nullptr;
-    return reinterpret_cast<Block*>(static_cast<char*>(storage.data_ptr().get_context()) -
+    return reinterpret_cast<BlockHeader*>(static_cast<char*>(storage.data_ptr().get_context()) -
                                     kHeaderBytes);
 }
 
-int64_t TrackingAllocator::address_of(const Block& block) const {
+int64_t TrackingAllocator::address_of(const BlockHeader& block) const {
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(&block)) + kHeaderBytes;
 }
 
@@ -43,7 +43,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     const std::lock_guard lock(mutex_);  // two threads must not pass the limit together
     refuse_over_limit(size_bytes);
     c10::DataPtr memory = ask_upstream(size_bytes);
-    auto* const block = new (memory.get()) Block{.magic = kMagic, .size_bytes = size_bytes};
+    auto* const block = new (memory.get()) BlockHeader{.magic = kMagic, .size_bytes = size_bytes};
     if (listener_) listener_->on_alloc(*block, address_of(*block));  // may throw: before counting
     link(*block);
     allocated_bytes_ += size_bytes;
@@ -67,7 +67,7 @@ c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
 void TrackingAllocator::free_block(void* data) {
     if (!data) return;
     TrackingAllocator& self = instance();
-    auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - kHeaderBytes);
+    auto* const block = reinterpret_cast<BlockHeader*>(static_cast<char*>(data) - kHeaderBytes);
     TORCH_INTERNAL_ASSERT(block->magic == kMagic,
                           "a block was freed twice or written before its start");
     {

@@ -13,7 +13,7 @@ namespace profiler {
 /// torch's CPU allocator with every block known: counts exactly, tells a listener, and can refuse
 /// to go over a limit as a GPU would.
 ///
-///     | Block (64 B) | data, what torch sees ... |     data = context: oneDNN asks for that
+///     | BlockHeader (64 B) | data, what torch sees ... |     data = context: oneDNN asks for that
 ///
 /// Blocks come from the allocator that was installed before, so its own accounting goes on.
 class TrackingAllocator final : public RecordedAllocator {
@@ -24,8 +24,8 @@ public:
     /// keep their deleter.
     static TrackingAllocator& instance();
 
-    Block* block_of(const c10::StorageImpl& storage) const override;
-    int64_t address_of(const Block& block) const override;
+    BlockHeader* block_of(const c10::StorageImpl& storage) const override;
+    int64_t address_of(const BlockHeader& block) const override;
 
     void set_limit(int64_t limit_bytes) {  // -1: none
         const std::lock_guard lock(mutex_);

@@ -44,15 +44,15 @@ public:
     Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override;
 
     const AllocatorRowCounts& counts() const { return rows_.counts(); }
-    /// How often torch's own allocated or reserved bytes were others than those of the rows.
+    /// How often torch's allocated or reserved bytes differed from those of the rows.
     int64_t differing_totals() const { return differing_totals_; }
 
-    /// To be called before anything else here: other allocators throw their own words at the first
-    /// snapshot. Needs no driver. Throws c10::Error when the allocator is not torch's native
-    /// caching one, whose actions alone are known.
+    /// Throws c10::Error if the allocator is not torch's native caching allocator, since only its
+    /// actions can be recorded. Call it before anything else here: at the first snapshot, another
+    /// allocator throws an error of its own that names no remedy. Needs no driver.
     static void require_native();
 
-    // Of the allocator itself, recorded or not.
+    // The allocator itself, whether it is recorded or not.
     static CudaMemory memory(c10::DeviceIndex device);
     static void reset_peak(c10::DeviceIndex device);
     static std::vector<RecordedSegment> segments(c10::DeviceIndex device);
@@ -60,7 +60,8 @@ public:
     static void release_cache();
     /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
-    /// The last refusal since watch_out_of_memory(); what is free under a limit is the limit's.
+    /// The last failed allocation since watch_out_of_memory(). Under a limit, the free bytes are those
+    /// below the limit.
     static OutOfMemoryDetail last_out_of_memory();
     static void watch_out_of_memory();
 

@@ -39,14 +39,14 @@ public:
         return rows_.at(reinterpret_cast<int64_t>(storage.data_ptr().get()));
     }
 
-    void on_alloc(Block& block, int64_t address) override {
+    void on_alloc(BlockHeader& block, int64_t address) override {
         addresses_[&block] = address;
         tell(RecordedAction::kSegmentAlloc, address, block.size_bytes);
         tell(RecordedAction::kAlloc, address, block.size_bytes);
         const auto lock = listener_->lock_rows();
         rows_.set_block_bytes(address, block.size_bytes);
     }
-    void on_free(const Block& block) override {
+    void on_free(const BlockHeader& block) override {
         const auto found = addresses_.find(&block);
         ASSERT_NE(found, addresses_.end());
         const int64_t address = found->second;
@@ -69,7 +69,7 @@ private:
 
     AllocatorRows rows_;
     AllocationListener* listener_ = nullptr;
-    std::map<const Block*, int64_t> addresses_;
+    std::map<const BlockHeader*, int64_t> addresses_;
 };
 
 /// Size, op, phase, category and whether it was freed: of each allocation of the recorded step, in
