@@ -4,7 +4,7 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/csv.h"
 #include "models/config/names.h"
-#include "profiler/trace/trace_folder.h"
+#include "profiler/formats/trace_formats.h"
 #include "profiler/trace/write_file.h"
 
 #include <CLI/CLI.hpp>
@@ -36,17 +36,17 @@ models::Result<void> write(const ExportOptions& options,
     return profiler::write_file(options.output, to_csv(*traces[0].trace, csv_table(options.table)));
 }
 
-/// A chart never takes the place of a trace: neither of one it reads nor of any other.
+/// A chart never replaces a trace, whether it is one of the inputs or any other.
 bool would_replace_a_trace(const ExportOptions& options) {
     namespace fs = std::filesystem;
-    if (profiler::is_trace_name(options.output)) return true;
+    if (profiler::has_trace_extension(options.output)) return true;
     return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, options.output, error) && !error;
     });
 }
 
-/// The format that the file's name promises, where that is another one; else empty.
+/// The format that the extension of the output names, if it differs from --to; else empty.
 std::string promised_format(const ExportOptions& options) {
     const std::string extension = std::filesystem::path(options.output).extension().string();
     for (const std::string& format : kFormats) {
@@ -57,7 +57,7 @@ std::string promised_format(const ExportOptions& options) {
 
 Outcome run_export(const ExportOptions& options, Output& output) {
     if (const std::string promised = promised_format(options); !promised.empty()) {
-        return fail_with(ExitCode::kUsage, "--to says {}, and -o {} ends in .{}: make them agree.",
+        return fail_with(ExitCode::kUsage, "--to says {}, but -o {} ends in .{}: make them agree.",
                          options.format, options.output, promised);
     }
     if (would_replace_a_trace(options)) {
@@ -70,8 +70,8 @@ Outcome run_export(const ExportOptions& options, Output& output) {
     }
     if (options.format != "csv" && !options.table.empty()) {
         return fail_with(ExitCode::kUsage,
-                         "--table is of --to csv, and --to {} draws memory over time: leave one of "
-                         "them out.",
+                         "--table belongs to --to csv, but --to {} draws memory over time: leave "
+                         "one of them out.",
                          options.format);
     }
     if (options.format == "csv" && options.files.size() > 1) {
@@ -84,7 +84,7 @@ Outcome run_export(const ExportOptions& options, Output& output) {
         if (!named) return failed(named.error());
         traces.push_back(std::move(*named));
     }
-    std::error_code ignored;  // what cannot be made is told by the write
+    std::error_code ignored;  // the write reports a folder that cannot be made
     std::filesystem::create_directories(profiler::folder_of(options.output), ignored);
     const auto written = write(options, traces);
     if (!written) return failed(written.error());
@@ -98,10 +98,10 @@ Outcome run_export(const ExportOptions& options, Output& output) {
 
 void add_export_command(CLI::App& program, Chosen& chosen) {
     auto* command =
-        program.add_subcommand("export", "A trace as a chart or as a table for other tools");
+        program.add_subcommand("export", "Write a trace as a chart, or as a table for other tools");
     auto options = std::make_shared<ExportOptions>();
     command
-        ->add_option("FILE", options->files, "trace; two for a chart of both, one above the other")
+        ->add_option("FILE", options->files, "a trace, or two for a chart with one above the other")
         ->required()
         ->expected(1, 2);
     command->add_option("--to", options->format, "svg, png, pdf or html (memory over time), or csv")
@@ -110,7 +110,7 @@ void add_export_command(CLI::App& program, Chosen& chosen) {
         ->check(CLI::IsMember(kFormats));
     command
         ->add_option("--table", options->table,
-                     "with --to csv: allocations (without it), ledger, ops, steps or sweep")
+                     "with --to csv: allocations (the default), ledger, ops, steps or sweep")
         ->type_name("NAME")
         ->check(CLI::IsMember({"allocations", "ledger", "ops", "steps", "sweep"}));
     command->add_option("-o,--output", options->output, "file to write")
@@ -118,7 +118,7 @@ void add_export_command(CLI::App& program, Chosen& chosen) {
         ->required();
     add_json_option(*command, chosen);
     command->footer(
-        "Recipes side by side: temposcope compare ... --charts DIR.\n\n"
+        "For a chart of recipes side by side: temposcope compare ... --charts DIR.\n\n"
         "Examples:\n"
         "  temposcope export out/tempo.tscope --to svg -o tempo.svg\n"
         "  temposcope export out/original.tscope out/tempo.tscope --to pdf -o both.pdf\n"

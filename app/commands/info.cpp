@@ -22,12 +22,12 @@ struct InfoOptions {
     bool json = false;
 };
 
-/// The command line has let only names of groups through.
+/// CLI11 has already checked the name.
 profiler::GroupBy group_by(const std::string& name) {
     return profiler::find_group_by(name).value_or(profiler::GroupBy::kClass);
 }
 
-/// One report is the document itself; several stand in it by their names.
+/// A single report is the whole document. Several are members of it, by their names.
 void write_json(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
     nlohmann::json reports = nlohmann::json::object();
     if (options.ledger) {
@@ -55,7 +55,7 @@ void write_text(const InfoOptions& options, const profiler::NamedTrace& named, O
     if (options.diagnostics) print_diagnostics(output, named);
 }
 
-/// Errors: `module` is none of the trace's.
+/// Errors: the trace has no such module.
 models::Result<void> check_module_path(const profiler::NamedTrace& named,
                                        const std::string& module) {
     const profiler::Trace& trace = *named.trace;
@@ -69,8 +69,9 @@ models::Result<void> check_module_path(const profiler::NamedTrace& named,
 }
 
 Outcome run_info(const InfoOptions& options, Output& output) {
-    const auto named = open_trace(options.file);
+    auto named = open_trace(options.file);
     if (!named) return failed(named.error());
+    named->report = report_of(*named);
     if (!options.module_path.empty()) {
         if (auto ok = check_module_path(*named, options.module_path); !ok)
             return failed(ok.error());
@@ -86,27 +87,27 @@ Outcome run_info(const InfoOptions& options, Output& output) {
 }  // namespace
 
 void add_info_command(CLI::App& program, Chosen& chosen) {
-    auto* command =
-        program.add_subcommand("info", "What a trace holds: peak, kept tensors, health");
+    auto* command = program.add_subcommand(
+        "info", "Show what a trace holds: peak, tensors saved for backward, diagnostics");
     auto options = std::make_shared<InfoOptions>();
     command
-        ->add_option("FILE", options->file,
-                     "trace (.tscope, or the .partial of a capture that was killed)")
+        ->add_option(
+            "FILE", options->file,
+            "trace (.tscope, or the .partial of a killed capture) or PyTorch memory snapshot")
         ->required();
     auto* ledger = command->add_flag(
         "--ledger", options->ledger,
-        "every tensor saved for backward: who keeps it, shape, bytes, closed form");
-    auto* peak =
-        command->add_flag("--peak", options->peak, "what lives when most memory is in use");
+        "every tensor saved for backward: the op that saves it, shape, bytes, closed form");
+    auto* peak = command->add_flag("--peak", options->peak, "what is allocated at the peak");
     command->add_flag("--health", options->diagnostics,
-                      "what the capture could not see, and what to do");
+                      "diagnostics: what is missing from the trace, and what to do");
     command
         ->add_flag("--all", options->all,
-                   "with --ledger: parameters, gradients, optimizer state and inputs too")
+                   "with --ledger: also parameters, gradients, optimizer state and inputs")
         ->needs(ledger);
     command
         ->add_option("--scope", options->module_path,
-                     "with --ledger: only this module and what is in it")
+                     "with --ledger: only this module and its submodules")
         ->type_name("MODULE")
         ->needs(ledger);
     command->add_option("--by", options->by, "with --peak: class, layer, op or tensor")
@@ -120,7 +121,8 @@ void add_info_command(CLI::App& program, Chosen& chosen) {
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
         "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"
-        "  temposcope info out/tempo.tscope --peak --by layer --json\n");
+        "  temposcope info out/tempo.tscope --peak --by layer --json\n"
+        "  temposcope info snapshot.pickle\n");
     command->callback([options, &chosen] {
         options->json = chosen.json;
         chosen.run = [options](Output& output) { return run_info(*options, output); };

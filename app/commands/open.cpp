@@ -12,12 +12,13 @@ namespace app {
 void add_open_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand("open", "Open traces in the window");
     auto files = std::make_shared<std::vector<std::string>>();
-    command->add_option("FILE", *files, "traces, or folders of traces")->required();
+    command->add_option("FILE", *files, "traces, PyTorch memory snapshots, or folders of them")
+        ->required();
     command->footer(
-        "Without a command, temposcope opens the window with the files of the last time at "
-        "hand.\n\n"
-        "Example:\n"
-        "  temposcope open out/original.tscope out/tempo.tscope\n");
+        "Without a command, temposcope opens the window, which lists the recent files.\n\n"
+        "Examples:\n"
+        "  temposcope open out/original.tscope out/tempo.tscope\n"
+        "  temposcope open snapshot.pickle\n");
     add_json_option(*command, chosen);
     command->callback([files, &chosen] {
         chosen.run = [files](Output& output) {

@@ -2,8 +2,8 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/replay_report.h"
 #include "profiler/analysis/event_order.h"
-#include "profiler/formats/file_bytes.h"
-#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/formats/recorded_trace.h"
+#include "profiler/formats/trace_formats.h"
 #include "profiler/trace/units.h"
 
 #include <CLI/CLI.hpp>
@@ -26,9 +26,9 @@ struct ReplayOptions {
     bool json = false;
 };
 
-/// What the command line asks for beside the settings of the file.
+/// What the command line asks for on top of the settings of the file.
 struct Asked {
-    std::optional<AllocatorSettings> settings;  // none: those of the file
+    std::optional<AllocatorSettings> settings;  // none: the settings of the file
     std::optional<int64_t> memory_limit_bytes;
 
     bool is_something() const { return settings || memory_limit_bytes; }
@@ -51,8 +51,8 @@ Result<Asked> parse_options(const ReplayOptions& options) {
     }
     if (asked.settings && asked.settings->memory_fraction < 1 && !asked.memory_limit_bytes) {
         return models::fail(
-            "per_process_memory_fraction is a share of the device's memory: say how much that is "
-            "with --memory-limit.");
+            "per_process_memory_fraction is a share of the device's memory: give that memory with "
+            "--memory-limit.");
     }
     return asked;
 }
@@ -85,12 +85,12 @@ void add_asked_row(ReplayDocument& document, const RequestStream& stream, const 
     }
 }
 
-/// A snapshot: first as it was recorded, then from an empty allocator under both settings, since
-/// only runs with the same start compare.
-Result<ReplayDocument> replay_snapshot(const std::string& file, const Asked& asked) {
-    const auto snapshot = read_pytorch_snapshot(file);
-    if (!snapshot) return tl::unexpected(snapshot.error());
-    const AllocatorRecording& recording = snapshot->busiest();
+/// Replays recorded actions: first as they were recorded, then from an empty allocator under both
+/// settings, because only runs with the same start can be compared.
+Result<ReplayDocument> replay_recordings(const std::string& file,
+                                         const std::vector<AllocatorRecording>& recordings,
+                                         const Asked& asked) {
+    const AllocatorRecording& recording = *busiest_of(recordings);
     const AllocatorSettings settings = settings_of(recording.settings);
     const auto exact = replay(recording, settings);
     if (!exact) return models::fail("{} cannot be replayed: {}.", file, exact.error().message);
@@ -105,13 +105,13 @@ Result<ReplayDocument> replay_snapshot(const std::string& file, const Asked& ask
                              .peak = exact->peak,
                              .at_peak = exact->at_peak,
                              .num_segments = exact->num_segments_at_peak});
-    const auto others = std::count_if(snapshot->devices.begin(), snapshot->devices.end(),
-                                      [](const AllocatorRecording& device) {
-                                          return !device.events.empty() || !device.segments.empty();
-                                      });
-    if (others > 1) {
-        document.notes.push_back(
-            fmt::format("{} devices are in the file; this is the one with most events.", others));
+    const auto devices =
+        std::count_if(recordings.begin(), recordings.end(), [](const AllocatorRecording& device) {
+            return !device.events.empty() || !device.segments.empty();
+        });
+    if (devices > 1) {
+        document.notes.push_back(fmt::format(
+            "The file holds {} devices; this is the one with the most events.", devices));
     }
     if (!asked.is_something()) return document;
     const auto stream = request_stream_of(recording, settings);
@@ -121,7 +121,7 @@ Result<ReplayDocument> replay_snapshot(const std::string& file, const Asked& ask
     return document;
 }
 
-/// A trace of any source: what it allocated, as a CUDA device would have been asked.
+/// Replays the allocations of a trace of any source, as requests to a CUDA device.
 Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked) {
     const auto named = open_trace(file);
     if (!named) return tl::unexpected(named.error());
@@ -130,8 +130,7 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
     const auto stream = request_stream_of(trace, device);
     if (!stream) return models::fail("{}: {}", file, stream.error().message);
     if (stream->requests.empty()) {
-        return models::fail("{} holds no allocations to replay; capture a step into it first.",
-                            file);
+        return models::fail("{} holds no allocations to replay; capture a step first.", file);
     }
     const auto settings = parse_alloc_conf(trace.text(trace.run().allocator_settings));
     ReplayDocument document{
@@ -149,17 +148,11 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
 Outcome run_replay(const ReplayOptions& options, Output& output) {
     const auto asked = parse_options(options);
     if (!asked) return wrong_usage(asked.error());
-    const auto first_bytes = read_file_bytes(options.file, 16);
-    const bool is_pickle = first_bytes && looks_like_pickle(*first_bytes);
-    const bool is_database = first_bytes && first_bytes->starts_with("SQLite format 3");
-    if (first_bytes && !is_pickle && !is_database) {
-        return fail_with(ExitCode::kFailed,
-                         "{} is neither a PyTorch memory snapshot nor a trace: give a file of "
-                         "torch.cuda.memory._dump_snapshot, or a .tscope file.",
-                         options.file);
-    }
-    const auto document =
-        is_pickle ? replay_snapshot(options.file, *asked) : replay_trace(options.file, *asked);
+    const auto recordings = open_recordings(options.file);
+    if (!recordings) return failed(recordings.error());
+    const auto document = recordings->empty()
+                              ? replay_trace(options.file, *asked)
+                              : replay_recordings(options.file, *recordings, *asked);
     if (!document) return failed(document.error());
     if (options.json) {
         output.document(replay_json(*document));
@@ -173,7 +166,7 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
 
 void add_replay_command(CLI::App& program, Chosen& chosen) {
     auto* command = program.add_subcommand(
-        "replay", "What PyTorch's CUDA allocator does with a snapshot's or a trace's allocations");
+        "replay", "Replay the allocations of a snapshot or a trace in PyTorch's CUDA allocator");
     auto options = std::make_shared<ReplayOptions>();
     command
         ->add_option("FILE", options->file,
@@ -181,7 +174,7 @@ void add_replay_command(CLI::App& program, Chosen& chosen) {
         ->required();
     auto* alloc_conf = command
                            ->add_option("--alloc-conf", options->alloc_conf,
-                                        "other settings, as PYTORCH_CUDA_ALLOC_CONF takes them")
+                                        "other settings, written as in PYTORCH_CUDA_ALLOC_CONF")
                            ->type_name("SETTINGS");
     command
         ->add_option("--memory-limit", options->memory_limit,
@@ -189,8 +182,10 @@ void add_replay_command(CLI::App& program, Chosen& chosen) {
         ->type_name("SIZE");
     add_json_option(*command, chosen);
     command->footer(
-        "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
-        "them? With other settings or a limit, memory under them is shown beside.\n\n"
+        "A snapshot is first replayed under its own settings, which shows whether every block "
+        "lies\n"
+        "where PyTorch put it. With other settings or a limit, the memory that they need "
+        "follows.\n\n"
         "Examples:\n"
         "  temposcope replay snapshot.pickle\n"
         "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"

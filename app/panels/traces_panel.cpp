@@ -25,7 +25,7 @@ bool letter_button(const char* letter, bool on, ImU32 color) {
 
 std::string second_line(const Document& document) {
     if (!document.has_step) return document.state;
-    return fmt::format("{}  ·  {}", profiler::format_bytes(document.peak.allocated_bytes),
+    return fmt::format("{}  ·  {}", profiler::format_bytes(document.report->peak.allocated_bytes),
                        document.state);
 }
 

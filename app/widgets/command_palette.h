@@ -6,9 +6,9 @@
 
 /// All commands by name, with their shortcuts. Typing narrows the list.
 ///
-/// The imgui-command-palette of imgui-bundle does less: it shows neither icons nor shortcuts, Escape
-/// does not close it, the list does not scroll to the selected entry, and Enter runs a command even
-/// when the typed text matches none.
+/// The imgui-command-palette of imgui-bundle does less: it shows neither icons nor shortcuts,
+/// Escape does not close it, the list does not scroll to the selected entry, and Enter runs a
+/// command even when the typed text matches none.
 namespace app {
 
 struct PaletteEntry {

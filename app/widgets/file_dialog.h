@@ -8,9 +8,9 @@
 
 /// A file dialog that works over ssh and under Xvfb.
 ///
-/// imgui-bundle has two others. portable-file-dialogs starts zenity or kdialog, which servers do not
-/// have and tests cannot click. ImFileDialog replaces an existing file without asking, and filters by
-/// the last extension only, so it cannot list `.tscope.partial`.
+/// imgui-bundle has two others. portable-file-dialogs starts zenity or kdialog, which servers do
+/// not have and tests cannot click. ImFileDialog replaces an existing file without asking, and
+/// filters by the last extension only, so it cannot list `.tscope.partial`.
 namespace app {
 
 struct FileDialogState {

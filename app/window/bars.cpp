@@ -72,8 +72,9 @@ std::vector<ChangeLine> changes(const Selection& selection) {
     const Document &a = *selection.a, &b = *selection.b;
     if (a.workload != b.workload) return {};  // the steps differ, so a change means nothing
     std::vector<ChangeLine> lines{
-        change_line("Peak", a.peak.allocated_bytes, b.peak.allocated_bytes),
-        change_line("Saved for backward", a.ledger.total_bytes, b.ledger.total_bytes)};
+        change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes),
+        change_line("Saved for backward", a.report->ledger.total_bytes,
+                    b.report->ledger.total_bytes)};
     std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
     return lines;
 }
@@ -81,8 +82,9 @@ std::vector<ChangeLine> changes(const Selection& selection) {
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
-    return document && document->has_step ? profiler::format_bytes(document->peak.allocated_bytes)
-                                          : std::string();
+    return document && document->has_step
+               ? profiler::format_bytes(document->report->peak.allocated_bytes)
+               : std::string();
 }
 
 /// What fits into the tool bar. If there is too little room, figures are left out first, and then

@@ -7,6 +7,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/bars.h"
 #include "app/window/layout.h"
+#include "profiler/formats/trace_formats.h"
 
 #include <fmt/format.h>
 
@@ -115,10 +116,9 @@ FileDialogOptions save_options(SaveWhat what) {
 }
 
 void draw_dialogs(Ui& ui) {
-    if (const auto files = draw_file_dialog({.title = "Open traces",
-                                             .button = "Open",
-                                             .extensions = {".tscope", ".tscope.partial"}},
-                                            ui.open_dialog)) {
+    if (const auto files = draw_file_dialog(
+            {.title = "Open traces", .button = "Open", .extensions = profiler::trace_extensions()},
+            ui.open_dialog)) {
         ui.workspace.open(*files);
     }
     const auto file = draw_file_dialog(save_options(ui.save_what), ui.save_dialog);

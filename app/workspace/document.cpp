@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/formats/trace_formats.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,11 @@ std::string describe_state(const Trace& trace) {
         text += text.empty() ? counted(trace.sweep_points.size(), "batch swept", "batches swept")
                              : std::string(" + sweep");
     }
-    if (text.empty()) text = "no steps";
+    if (text.empty()) {
+        text = trace.allocations.empty()
+                   ? std::string("no steps")
+                   : counted(trace.allocations.size(), "allocation", "allocations");
+    }
     if (trace.run().state == profiler::RunState::kIncomplete) text = "incomplete, " + text;
     return text;
 }
@@ -32,22 +37,20 @@ std::string describe_state(const Trace& trace) {
 }  // namespace
 
 DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace) {
-    profiler::Ledger ledger = profiler::build_ledger(*trace);
-    auto check = profiler::check_against_closed_form(*trace, ledger);
+    auto report = std::make_shared<const profiler::StepReport>(profiler::report_step(*trace));
+    auto diagnostics = profiler::report_diagnostics(*trace, *report);
     auto document = std::make_shared<Document>(Document{
         .file = std::move(file),
         .trace = trace,
         .curve = profiler::MemoryCurve(*trace),
         .activity = profiler::Activity(*trace),
-        .peak = profiler::find_peak(*trace),
-        .ledger = std::move(ledger),
-        .closed_form = check ? std::optional(std::move(*check)) : std::nullopt,
+        .report = std::move(report),
         .recipe = std::string(trace->text(trace->run().recipe)),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),
         .has_step = profiler::has_recorded_step(*trace),
-        .diagnostics = profiler::report_diagnostics(*trace),
+        .diagnostics = std::move(diagnostics),
     });
     if (document->recipe.empty()) document->recipe = document->file.stem().string();
     return document;
@@ -55,7 +58,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
 
 models::Result<DocumentPtr> load_document(const std::filesystem::path& file,
                                           const profiler::ReadOptions& options) {
-    auto trace = profiler::read_trace(file, options);
+    auto trace = profiler::open_trace(file, options);
     if (!trace) return tl::unexpected(trace.error());
     return make_document(file, std::make_shared<const Trace>(std::move(*trace)));
 }

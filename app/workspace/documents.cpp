@@ -1,8 +1,8 @@
 #include "app/workspace/documents.h"
 
-#include "profiler/trace/trace_folder.h"
+#include "profiler/formats/trace_formats.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <system_error>
@@ -38,9 +38,9 @@ void Documents::open_folder(const fs::path& folder) {
     if (inside->empty()) {
         notices_.push_back(
             {profiler::Severity::kWarning,
-             fmt::format("{} holds no .tscope files; open a folder that `temposcope capture` has "
+             fmt::format("{} holds no trace ({}); open a folder that `temposcope capture` has "
                          "written.",
-                         folder.string())});
+                         folder.string(), fmt::join(profiler::trace_extensions(), ", "))});
     }
     for (const fs::path& trace : *inside) load(trace);
 }

@@ -6,12 +6,13 @@ namespace app {
 namespace {
 
 profiler::TimelineSource timeline_source(const Document& document, std::string name) {
-    return {document.trace.get(), &document.curve, &document.peak, std::move(name)};
+    return {document.trace.get(), &document.curve, &document.report->peak, std::move(name)};
 }
 
 profiler::LedgerSource ledger_source(const DocumentPtr& document) {
     if (!document || !document->has_step) return {};
-    return {&document->ledger, document->closed_form ? &*document->closed_form : nullptr,
+    return {&document->report->ledger,
+            document->report->closed_form ? &*document->report->closed_form : nullptr,
             document->trace->run().num_layers};
 }
 
@@ -21,7 +22,9 @@ bool has_step(const Selection& selection) { return selection.a && selection.a->h
 
 models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
     std::vector<profiler::NamedTrace> traces;
-    for (const DocumentPtr& d : documents) traces.push_back({d->file.string(), d->trace});
+    for (const DocumentPtr& d : documents) {
+        traces.push_back({d->file.string(), d->trace, d->report});
+    }
     auto comparison = profiler::compare(traces);
     if (!comparison) return tl::unexpected(comparison.error());
     profiler::CompareView view = profiler::build_compare_view(*comparison);

@@ -18,7 +18,7 @@ struct Span {
     ActivityId id;
 };
 
-/// Outer calls before the calls inside them.
+/// Sorts outer calls before the calls inside them.
 void sort_spans(std::vector<Span>& spans) {
     std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
         return std::tie(a.start_ns, b.end_ns) < std::tie(b.start_ns, a.end_ns);
@@ -36,7 +36,7 @@ void append(const Span& span, ActivityRow& row) {
 void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
     sort_spans(spans);
     for (const Span& span : spans) {
-        // Rows of calls are taken from the outermost inwards: the search ends after a few.
+        // Calls fill rows from the outermost inwards, so the search ends after a few rows.
         const auto is_free = [&](const ActivityRow& row) {
             return row.end_ns.back() <= span.start_ns;
         };
@@ -52,14 +52,14 @@ void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
     }
 }
 
-/// Rows of one table by the thread or stream they name, -1 where they name none.
+/// Groups the rows of one table by thread or stream; -1 stands for rows without one.
 template <auto Place, auto Start, auto End, typename Row>
 void collect(const Table<Row>& table, ActivityKind kind, std::map<int32_t, std::vector<Span>>& to) {
     const auto places = table.template column<Place>();
     const auto starts = table.template column<Start>();
     const auto ends = table.template column<End>();
     for (std::size_t i = 0; i < table.size(); ++i) {
-        // A call that never returned (the capture was killed in it) has no end.
+        // A call that was running when the capture was killed has no end.
         if (starts[i] < 0 || ends[i] < starts[i]) continue;
         to[places[i].value].push_back({starts[i], ends[i], {kind, static_cast<int32_t>(i)}});
     }
@@ -169,7 +169,7 @@ std::span<const Id<Allocation>> Activity::allocations_of(Id<Op> op) const {
 }
 
 int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
-    // Those that have begun by the end, less those that had ended by the start.
+    // The kernels that have begun by the end, minus those that had ended by the start.
     const auto begun =
         std::lower_bound(kernel_starts_ns_.begin(), kernel_starts_ns_.end(), end_ns) -
         kernel_starts_ns_.begin();

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// What ran when: the framework's calls on their threads, kernels and copies on their streams.
+/// What ran at which time: framework calls on threads, kernels and copies on streams.
 namespace profiler {
 
 enum class ActivityKind : uint8_t { kOp, kKernel, kMemcpy };
@@ -24,7 +24,7 @@ struct ActivityId {
     friend bool operator==(ActivityId, ActivityId) = default;
 };
 
-/// Spans that do not overlap, in the order of time.
+/// Spans that do not overlap, ordered by time.
 struct ActivityRow {
     std::vector<int64_t> start_ns;
     std::vector<int64_t> end_ns;
@@ -38,19 +38,19 @@ struct ActivityRow {
     std::size_t first_starting_at(int64_t time_ns) const;
 };
 
-/// A thread or a stream: its rows from the outermost call inwards. A span lies in the first row
-/// that is free, which for nested calls is the depth of the call.
+/// A thread or a stream. Its rows go from the outermost call inwards. A span lies in the first row
+/// that is free at its start; for nested calls that is the depth of the call.
 struct ActivityLane {
     static constexpr std::size_t kMostRows = 32;
 
     std::string name;        // "main thread", "stream 7 of cuda:0"
     bool is_stream = false;  // kernels and copies; else calls
     std::vector<ActivityRow> rows;
-    int64_t left_out = 0;  // spans for which kMostRows rows were not enough
+    int64_t left_out = 0;  // spans that found no free row
 };
 
-/// Built once per trace in O(n log n) of its ops, kernels and copies; asked for any window in
-/// O(log n) a span shown. It copies what it needs: the trace need not outlive it.
+/// Built once per trace in O(n log n) for n ops, kernels and copies. A query for a window takes
+/// O(log n) per span shown. It copies what it needs, so the trace need not outlive it.
 class Activity {
 public:
     explicit Activity(const Trace& trace);
@@ -63,11 +63,11 @@ public:
     std::span<const Id<Kernel>> kernels_of(Id<Op> op) const;
     /// Allocations made while `op` was the innermost call.
     std::span<const Id<Allocation>> allocations_of(Id<Op> op) const;
-    /// How many kernels ran at some time in [start_ns, end_ns), copies apart.
+    /// How many kernels ran at some time in [start_ns, end_ns), without copies.
     int64_t count_kernels(int64_t start_ns, int64_t end_ns) const;
 
 private:
-    /// Rows of another table by the op they name: all rows in one list, ordered by op.
+    /// Rows of another table, grouped by their op: one list of all rows, ordered by op.
     template <typename Row>
     class ByOp {
     public:
@@ -81,20 +81,20 @@ private:
     };
 
     std::vector<ActivityLane> lanes_;
-    std::vector<int64_t> kernel_starts_ns_;  // each rising by itself: enough to count
+    std::vector<int64_t> kernel_starts_ns_;  // each sorted on its own, which is enough to count
     std::vector<int64_t> kernel_ends_ns_;
     ByOp<Kernel> kernels_;
     ByOp<Allocation> allocations_;
 };
 
-/// What a span is coloured and summed by: the class of its op, or a copy.
+/// The class that colours and sums a span: the class of its op, or copy.
 enum class ActivityClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
 inline constexpr std::array<std::string_view, 5> kActivityClassNames{
     "contraction", "normalization", "element_wise", "other", "copy"};
 
 ActivityClass class_of(const Trace& trace, ActivityId id);
 
-/// The whole name of a call or a kernel; a copy's kind.
+/// The full name of a call or a kernel, or the kind of a copy.
 std::string_view name_of(const Trace& trace, ActivityId id);
 
 struct ActivitySpan {
@@ -103,7 +103,7 @@ struct ActivitySpan {
 };
 ActivitySpan span_of(const Trace& trace, ActivityId id);
 
-/// The op that a span belongs to: itself, or that which launched it. Invalid where none is known.
+/// The op of a span: the span itself, or the op that launched it. Invalid when it is not known.
 Id<Op> op_of(const Trace& trace, ActivityId id);
 
 }  // namespace profiler

@@ -17,7 +17,7 @@ struct Place {
     int64_t layer = -1;
 };
 
-/// Maps scopes, and tensors named after modules, to the layer or the part of the model they lie in.
+/// Maps modules, and tensors named after modules, to their layer or part of the model.
 class Places {
 public:
     explicit Places(const Trace& trace)
@@ -30,8 +30,8 @@ public:
         }
     }
 
-    /// By the tensor's name first ("encoder.layer.3.output.dense.weight": parameters are made
-    /// outside every layer's scope), then by the op that allocated.
+    /// Tries the tensor's name first ("encoder.layer.3.output.dense.weight"), because parameters
+    /// are made outside the modules. Then the op that allocated.
     Place of(Id<Op> op, std::string_view tensor_name) const {
         for (std::size_t dot = tensor_name.rfind('.'); dot != std::string_view::npos && dot > 0;
              dot = tensor_name.rfind('.', dot - 1)) {
@@ -46,7 +46,7 @@ public:
         return {.name = "outside the model"};
     }
 
-    /// The name without the layer in front, so that the same tensor of all layers is one row.
+    /// The name without its layer, so that the same tensor of all layers gives one row.
     std::string_view without_layer(std::string_view tensor_name) const {
         const Place place = of({}, tensor_name);
         const std::size_t dot = place.name.size();
@@ -72,7 +72,7 @@ private:
         return forward.valid() ? trace_.ops.get<&Op::module_path>(forward) : Id<ModulePath>();
     }
 
-    /// "encoder" holds all layers: it is not a place of its own, and its other children are.
+    /// "encoder" holds all layers, so it is not a place itself, but its other children are.
     void mark_layer_ancestors() {
         is_above_layers_.assign(trace_.module_paths.size(), false);
         for (std::size_t i = 0; i < trace_.module_paths.size(); ++i) {
@@ -83,8 +83,8 @@ private:
         }
     }
 
-    /// The topmost scope that is part of the same layer, or, outside of layers, the topmost that
-    /// does not hold layers itself.
+    /// In a layer: the topmost module of that layer. Elsewhere: the topmost module that holds no
+    /// layers.
     Place find_place(std::size_t module_path) const {
         const int64_t layer = layer_of(module_path);
         std::size_t top = module_path;
@@ -174,7 +174,7 @@ std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak,
         row.by_category[static_cast<std::size_t>(category)] += allocation.requested_bytes;
     }
 
-    // Layers keep their order and stand before what is outside of them; the rest by size.
+    // Layers come first, in their order. The rest is sorted by size.
     std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
         if (a.layer >= 0 && b.layer >= 0) return a.layer < b.layer;
         if ((a.layer >= 0) != (b.layer >= 0)) return a.layer >= 0;

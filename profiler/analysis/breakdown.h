@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// The memory that lives at the peak, grouped.
+/// The memory that is allocated at the peak, in groups.
 namespace profiler {
 
 enum class GroupBy : uint8_t { kClass, kLayer, kOp, kTensor };
@@ -25,7 +25,7 @@ struct BreakdownRow {
     CategoryBytes by_category{};
 };
 
-/// Rows by size, largest first (layers in their order). Their sum is peak.allocated_bytes.
+/// Rows by size, largest first; layers in their order. Their sum is peak.allocated_bytes.
 std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by);
 
 }  // namespace profiler

@@ -4,7 +4,6 @@
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/ledger.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
@@ -26,14 +25,15 @@ struct Draft {
 
 void take_step(ComparisonColumn& column, const NamedTrace& named) {
     const Trace& trace = *named.trace;
-    const PeakReport peak = find_peak(trace);
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
     column.step_trace = named.trace;
     column.batch_size = trace.run().batch_size;
     column.peak_allocated_bytes = peak.allocated_bytes;
     column.peak_reserved_bytes = peak.reserved_bytes;
     column.peak_by_category = peak.by_category;
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
-    column.saved_bytes = build_ledger(trace).total_bytes;
+    column.saved_bytes = report->ledger.total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size());
     std::vector<int64_t>& times_ns = column.step_times_ns;
     times_ns.clear();  // and stays empty for a trace that knows only the order of events

@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/peak.h"
+#include "profiler/analysis/step_report.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/trace.h"
 
@@ -56,11 +57,6 @@ struct Comparison {
         workload;  // of the first step: "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
     std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
-};
-
-struct NamedTrace {
-    std::string file;
-    std::shared_ptr<const Trace> trace;
 };
 
 /// Joins files of equal workload and recipe. The baseline is the recipe `baseline`; if that is empty,

@@ -1,7 +1,5 @@
 #include "profiler/analysis/diagnostics.h"
 
-#include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/peak.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -20,17 +18,18 @@ void add_incomplete(const Trace& trace, std::vector<DiagnosticItem>& items) {
     items.push_back(make_item(
         "incomplete_capture", Severity::kWarning, steps,
         fmt::format(
-            "The capture did not finish, {} {} recorded before it ended: figures cover these "
-            "only; capture again for a whole one.",
+            "The capture did not finish: {} {} recorded before it ended. Figures cover these "
+            "only; repeat the capture for a whole one.",
             format_count(steps), steps == 1 ? "step was" : "steps were"),
         DiagnosticUnit::kSteps));
 }
 
 void add_missing_steps(const Trace& trace, std::vector<DiagnosticItem>& items) {
     if (!trace.steps.empty() || !trace.sweep_points.empty()) return;
+    if (has_note(trace, kAllocationsOnly)) return;  // which says it
     items.push_back(make_item("no_steps", Severity::kWarning, 0,
-                              "The trace has no training steps: the peak is over all of it, and "
-                              "nothing can be said about the time of a step."));
+                              "The trace has no training steps: the peak is over the whole "
+                              "trace, and the time of a step is not known."));
 }
 
 void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
@@ -43,19 +42,20 @@ void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
     for (std::size_t i = 0; i < op.size(); ++i) count += alloc_event[i] >= start && !op[i].valid();
     if (count == 0) return;
     items.push_back(make_item("allocations_without_op", Severity::kInfo, count,
-                              "Allocations inside recorded steps that no framework call made (code "
-                              "between the calls): they count in every sum, under no op."));
+                              "Code between framework calls made these allocations inside "
+                              "recorded steps. They count in every sum, but under no op."));
 }
 
-void add_unknown_categories(const Trace& trace, std::vector<DiagnosticItem>& items) {
-    const PeakReport peak = find_peak(trace);
+void add_unknown_categories(const Trace& trace, const PeakReport& peak,
+                            std::vector<DiagnosticItem>& items) {
     const int64_t unknown_bytes = peak.by_category[static_cast<std::size_t>(Category::kUnknown)];
-    if (unknown_bytes == 0) return;
-    items.push_back(make_item("unknown_role_at_peak", Severity::kWarning, unknown_bytes,
-                              fmt::format("{} of the peak belong to no class: they are shown as "
-                                          "\"unknown\".",
-                                          format_bytes(unknown_bytes)),
-                              DiagnosticUnit::kBytes));
+    if (unknown_bytes == 0 || has_note(trace, kAllocationsOnly)) return;
+    items.push_back(
+        make_item("unknown_role_at_peak", Severity::kWarning, unknown_bytes,
+                  fmt::format("The class of {} at the peak is not known: they are shown "
+                              "as \"unknown\".",
+                              format_bytes(unknown_bytes)),
+                  DiagnosticUnit::kBytes));
 }
 
 void add_bad_times(const Trace& trace, std::vector<DiagnosticItem>& items) {
@@ -67,18 +67,18 @@ void add_bad_times(const Trace& trace, std::vector<DiagnosticItem>& items) {
     }
     if (count == 0) return;
     items.push_back(make_item("freed_before_allocated", Severity::kError, count,
-                              "Allocations that end before they begin: the file is damaged or was "
-                              "written by a faulty tool; do not trust its sums."));
+                              "These allocations end before they begin: the file is damaged, or a "
+                              "faulty tool wrote it. Do not trust its sums."));
 }
 
-void add_closed_form(const Trace& trace, std::vector<DiagnosticItem>& items) {
-    const auto check = check_against_closed_form(trace);
+void add_closed_form(const models::Result<ClosedFormCheck>& check,
+                     std::vector<DiagnosticItem>& items) {
     if (!check || check->equal()) return;
     const int64_t difference = check->ledger_bytes - check->form.total_bytes;
     items.push_back(make_item(
         "closed_form_differs", Severity::kWarning, difference,
-        fmt::format("Layer {} keeps {}, its closed form says {}: see the ledger of that layer for "
-                    "the tensor that differs.",
+        fmt::format("Layer {} saves {} for backward, but its closed form says {}: look for the "
+                    "tensor that differs in the ledger of that layer.",
                     check->layer, format_exact_bytes(check->ledger_bytes),
                     format_exact_bytes(check->form.total_bytes)),
         DiagnosticUnit::kBytes));
@@ -105,7 +105,7 @@ bool has_note(const Trace& trace, std::string_view code) {
                        [&](StringId id) { return trace.text(id) == code; });
 }
 
-std::vector<DiagnosticItem> report_diagnostics(const Trace& trace) {
+std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepReport& report) {
     std::vector<DiagnosticItem> items;
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
@@ -115,9 +115,9 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace) {
     add_incomplete(trace, items);
     add_missing_steps(trace, items);
     add_unattributed(trace, items);
-    add_unknown_categories(trace, items);
+    add_unknown_categories(trace, report.peak, items);
     add_bad_times(trace, items);
-    add_closed_form(trace, items);
+    add_closed_form(report.closed_form, items);
     std::stable_sort(items.begin(), items.end(),
                      [](const DiagnosticItem& a, const DiagnosticItem& b) {
                          return static_cast<int>(a.severity) > static_cast<int>(b.severity);

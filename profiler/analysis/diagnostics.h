@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/analysis/step_report.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-/// What a trace could not see, or had to assume: the capture's own notes and what analysis finds
-/// when it looks at the tables. Nothing imperfect is hidden.
+/// What is missing from a trace or had to be assumed: the diagnostics that the capture wrote, and
+/// what analysis finds in the tables. Nothing imperfect is hidden.
 namespace profiler {
 
-/// What HealthItem::count counts.
+/// What DiagnosticItem::count counts.
 enum class DiagnosticUnit : uint8_t {
     kTimes,  // how often it happened
     kSteps,
@@ -19,20 +20,21 @@ enum class DiagnosticUnit : uint8_t {
 };
 
 struct DiagnosticItem {
-    std::string code;  // "incomplete_capture", stable
+    std::string code;  // "incomplete_capture"; does not change between versions
     Severity severity = Severity::kInfo;
     int64_t count = 0;
     std::string explanation;  // one sentence: what it means and what to do
     DiagnosticUnit unit = DiagnosticUnit::kTimes;
 };
 
-/// "1,204 times", "13,631,488 B", "2 steps"; empty where the count says nothing.
+/// "1,204 times", "13,631,488 B", "2 steps"; empty when the count is 0.
 std::string count_text(const DiagnosticItem& item);
 
-/// Whether the capture left a note of this code.
+/// Whether the trace itself holds a diagnostic of this code.
 bool has_note(const Trace& trace, std::string_view code);
 
-/// Errors first, then warnings, then information; the capture's notes before those found here.
-std::vector<DiagnosticItem> report_diagnostics(const Trace& trace);
+/// Errors first, then warnings, then information; the trace's own before those found here.
+/// `report` is report_step(trace).
+std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepReport& report);
 
 }  // namespace profiler

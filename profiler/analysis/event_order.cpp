@@ -19,7 +19,7 @@ struct EventRange {
         }
         ++count;
     }
-    /// Slots for every number of the range cost little more than the changes themselves.
+    /// Whether one slot per number costs little more memory than the changes themselves.
     bool is_dense() const {
         const auto width = static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
         return width < 8 * static_cast<uint64_t>(count) + 4096;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-/// The allocator's total order, as analyses walk it.
+/// The total order of the allocator's actions.
 namespace profiler {
 
 /// One allocation or free of the profiled device.
@@ -25,27 +25,26 @@ private:
     uint32_t code_ = kNone;  // 4 bytes: a trace of a million allocations has two million changes
 };
 
-/// The device whose memory is analysed: the first that is not the host, else the first; none when
-/// the trace names no devices (then all allocations belong to the one there is).
+/// The device whose memory is analysed: the first one that is not the host, else the first. None
+/// when the trace names no devices; then all allocations belong to one device.
 Id<Device> profiled_device(const Trace& trace);
 
-/// True when allocations of `device` are to be looked at; see profiled_device.
+/// Whether analyses look at allocations of `device`; see profiled_device.
 inline bool is_on(Id<Device> profiled, Id<Device> device) {
     return !profiled.valid() || !device.valid() || device == profiled;
 }
 
-/// What an event adds to the allocator's segments; negative for what it gives back, 0 for what
-/// changes none.
+/// The bytes that an event adds to the allocator's segments. Negative when it gives bytes back.
 int64_t segment_bytes_of(const AllocatorEvent& event);
 
 /// All allocations and (requested) frees in the order of their event numbers.
 ///
-/// Event numbers are nearly dense, so each change is put straight into its slot: O(events), no
-/// sort. Sparse or repeated numbers (imported files) fall back to a stable sort.
+/// Event numbers are nearly dense, so each change goes into the slot of its number: O(events),
+/// without a sort. Sparse or repeated numbers (of a damaged file) need a stable sort.
 std::vector<MemoryChange> ordered_changes(const Trace& trace);
 
-/// Wall time of allocator events: when the first action with a number >= `event` happened, or the
-/// last action of all when there is none. -1 for an empty trace.
+/// Times of allocator events. time_of gives the time of the first action whose number is at least
+/// `event`, or of the last action if there is none; -1 for an empty trace.
 class EventClock {
 public:
     explicit EventClock(const Trace& trace);

@@ -1,22 +1,21 @@
 #include "profiler/analysis/ledger.h"
 
 #include "profiler/analysis/event_order.h"
-#include "profiler/analysis/peak.h"
 
 #include <algorithm>
 
 namespace profiler {
 namespace {
 
-/// When the ledger is taken: the end of the last forward and of the loss after it, where backward
-/// begins; or the peak of a trace without phases.
+/// When the ledger is taken: at the end of the last forward and of the loss after it, where
+/// backward begins. In a trace without phases: at the peak.
 struct Moment {
     int64_t event = -1;  // changes before this number have happened
     Id<Phase> forward;
     Id<Phase> loss;  // none where the loss is part of the forward
 };
 
-Moment begin_of_last_backward(const Trace& trace) {
+Moment begin_of_last_backward(const Trace& trace, const PeakReport& peak) {
     Moment moment;
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
@@ -29,13 +28,13 @@ Moment begin_of_last_backward(const Trace& trace) {
             moment.loss = Id<Phase>(i);
         }
     }
-    if (!moment.forward.valid()) moment.event = find_peak(trace).event + 1;
+    if (!moment.forward.valid()) moment.event = peak.event + 1;
     return moment;
 }
 
-/// Saves of an op outside of them (a recomputation in backward) do not count, even when no
+/// A save by an op of another phase (a recomputation in backward) does not count, even when no
 /// allocation lies between.
-bool is_kept(const Trace& trace, const Save& save, const Moment& moment) {
+bool is_saved(const Trace& trace, const Save& save, const Moment& moment) {
     if (save.saved_event > moment.event) return false;
     if (save.released_event >= 0 && save.released_event < moment.event) return false;
     if (!moment.forward.valid() || !save.op.valid()) return true;
@@ -84,16 +83,20 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 }  // namespace
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
+    return build_ledger(trace, find_peak(trace), options);
+}
+
+Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options) {
     constexpr int32_t kNoRow = -1;
     constexpr int64_t kStillSaved = INT64_MAX;
-    const Moment moment = begin_of_last_backward(trace);
+    const Moment moment = begin_of_last_backward(trace, peak);
     const EventClock clock(trace);
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
     std::vector<LedgerRow> rows;
 
     for (std::size_t i = 0; i < trace.saves.size(); ++i) {
         const Save save = trace.saves[Id<Save>(i)];
-        if (!save.storage.valid() || !is_kept(trace, save, moment)) continue;
+        if (!save.storage.valid() || !is_saved(trace, save, moment)) continue;
         if (!options.include_all &&
             is_step_data(trace.storages.get<&Storage::category>(save.storage))) {
             continue;
@@ -105,7 +108,7 @@ Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
         }
         LedgerRow& row = rows[static_cast<std::size_t>(index)];
         if (save.op.valid()) row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
-        // Kept until the last of its keepers lets go.
+        // Saved until the last op that saved it releases it.
         row.released_event = std::max(row.released_event,
                                       save.released_event < 0 ? kStillSaved : save.released_event);
     }

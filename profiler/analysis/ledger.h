@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/analysis/peak.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -9,26 +10,26 @@
 
 /// Every tensor that autograd saves for backward: who saved it, shape, dtype, bytes.
 ///
-/// Each storage stands once. Its `scope` is that of the first op that keeps it, so that a middle
-/// layer of a stack equals the closed forms whatever the recipe; at the ends a layer's input or
-/// output is charged to whoever keeps it first. Taken where backward of the last recorded step
-/// begins: what head and loss keep is in it. Parameters, gradients, optimizer state and step inputs
-/// are left out unless asked for.
+/// Each storage has one row. Its module path is that of the first op that saves it. A middle layer
+/// of a stack therefore equals the closed forms whatever the recipe, and at both ends of the stack
+/// a layer's input or output counts for the op that saves it first. The ledger is taken where the
+/// backward of the last recorded step begins, so it includes what the head and the loss save. It
+/// leaves out parameters, gradients, optimizer state and step inputs unless asked for.
 namespace profiler {
 
 struct LedgerRow {
     std::string_view module_path;  // "encoder.layer.1.attention.self"
-    std::string_view op;           // the first op that keeps it: "aten::bmm"
+    std::string_view op;           // the first op that saves it: "aten::bmm"
     std::string_view tensor;       // "query"
     std::string_view shape;        // "[128, 512, 64]"
     DType dtype = DType::kOther;
     Category category = Category::kUnknown;
     int64_t size_bytes = 0;
-    std::vector<std::string_view> saved_by;  // every op that keeps it, in the order of saving
+    std::vector<std::string_view> saved_by;  // every op that saves it, in the order of saving
     Id<Storage> storage;
     Id<Allocation> allocation;
-    int64_t layer = -1;        // of its scope
-    int64_t saved_event = -1;  // lifetime as a kept tensor
+    int64_t layer = -1;        // of its module path
+    int64_t saved_event = -1;  // lifetime as a saved tensor
     int64_t released_event = -1;
     int64_t saved_ns = -1;
     int64_t released_ns = -1;
@@ -42,9 +43,11 @@ struct Ledger {
 
 struct LedgerOptions {
     bool include_all = false;  // parameters, gradients, optimizer state and inputs too
-    std::string module_path;   // only this scope and what lies in it; empty = everything
+    std::string module_path;   // only this module and its submodules; empty = everything
 };
 
+/// `peak` is find_peak(trace). It gives the moment of the ledger in a trace without phases.
+Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options = {});
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options = {});
 
 }  // namespace profiler

@@ -62,8 +62,8 @@ MemoryCurve::MemoryCurve(const Trace& trace) {
     build_levels();
 }
 
-/// Merges allocations and segment events by their event numbers. Times follow that order: one that
-/// runs backwards (two threads, an importer's rounding) is lifted to its predecessor's.
+/// Merges allocations and segment events by their event numbers. Times must follow that order: a
+/// time that runs backwards (because of two threads or rounding) is raised to the one before it.
 void MemoryCurve::collect_changes(const Trace& trace) {
     const auto size = trace.allocations.column<&Allocation::requested_bytes>();
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
@@ -106,7 +106,7 @@ void MemoryCurve::find_range(const Trace& trace) {
     } else if (!trace.steps.empty()) {
         start_ns_ = end_ns_ = trace.steps.get<&Step::start_ns>(Id<Step>(0));
     }
-    // A warm-up that is in the trace is only what the first step finds.
+    // The picture begins at the first step, even if the trace holds a warm-up before it.
     if (has_warm_up(trace)) start_ns_ = trace.steps.get<&Step::start_ns>(Id<Step>(0));
     for (const int64_t ns : trace.steps.column<&Step::start_ns>())
         start_ns_ = std::min(start_ns_, ns);
@@ -156,7 +156,7 @@ void MemoryCurve::build_levels() {
     }
 }
 
-/// The highest of the finest bins [first, last), in O(log bins): climbs the pyramid from both ends.
+/// The highest of the finest bins [first, last). Climbs the pyramid from both ends: O(log bins).
 CurveBin MemoryCurve::highest(std::size_t first, std::size_t last) const {
     CurveBin best = levels_[0][first];
     const auto offer = [&best](const CurveBin& bin) {
@@ -221,7 +221,7 @@ std::vector<CurveBin> MemoryCurve::sample(int64_t start_ns, int64_t end_ns, int 
     const double width_ns = (static_cast<double>(end_ns) - static_cast<double>(start_ns)) / count;
     if (width_ns < finest_ns) return sample_exact(start_ns, end_ns, count);
 
-    // A finest bin belongs to the sample that its start lies in, so no peak shows twice.
+    // A finest bin belongs to the sample that holds its start, so that no peak appears twice.
     const auto finest_at = [&](int64_t time_ns) {
         const double bin = static_cast<double>(time_ns - start_ns_) / finest_ns;
         return static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(kFinestBins)));

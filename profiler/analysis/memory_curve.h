@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-/// Live memory over time as a picture needs it: a fixed number of bins, each holding all groups
-/// at the instant of its highest total. (A maximum per group would not add up, an average would
+/// Live memory over time for a picture: a fixed number of bins. Each bin holds all categories at
+/// the instant of its highest total. (Maxima per category would not add up, and an average would
 /// hide the peak.)
 namespace profiler {
 
@@ -18,16 +18,16 @@ struct CurveBin {
     CategoryBytes by_category{};  // at that instant
 };
 
-/// Built once per trace in O(events); asked for any window and width in O(width log bins) through
-/// a pyramid of maxima. It copies what it needs: the trace need not outlive it.
+/// Built once per trace in O(events). A pyramid of maxima answers queries for any window and width
+/// in O(width log bins). It copies what it needs, so the trace need not outlive it.
 ///
-///     level 2   [      max      ]      each bin is the one of the two below with the higher total,
-///     level 1   [  max  |  max  ]      groups included, so a sampled bin is always a real instant
+///     level 2   [      max      ]      each bin is a copy of the higher of the two bins below,
+///     level 1   [  max  |  max  ]      so a sampled bin is always a real instant
 ///     level 0   [ a | b | c | d ]      kFinestBins bins over the whole trace
 ///
 /// Windows finer than a level-0 bin replay the exact events from the nearest checkpoint (one every
-/// kCheckpointInterval events): O(width + events in the window). Memory: 16 bytes an event, 12 MB
-/// of bins.
+/// kCheckpointInterval events): O(width + events in the window). Memory: 16 bytes per event, and
+/// 12 MB of bins.
 class MemoryCurve {
 public:
     static constexpr int kFinestBins = 1 << 16;
@@ -37,23 +37,23 @@ public:
     int64_t start_ns() const { return start_ns_; }
     int64_t end_ns() const { return end_ns_; }
 
-    /// `count` bins of equal width over [start_ns, end_ns). Below the finest bin's width the
-    /// exact events are used. Bins outside the trace hold nothing.
+    /// `count` bins of equal width over [start_ns, end_ns). Bins narrower than the finest level use
+    /// the exact events. Bins outside the trace are empty.
     std::vector<CurveBin> sample(int64_t start_ns, int64_t end_ns, int count) const;
 
-    /// Live memory at one instant: after the last change at or before `time_ns`.
+    /// Live memory at one instant, after the last change at or before `time_ns`.
     CurveBin at(int64_t time_ns) const;
 
 private:
     static constexpr std::size_t kCheckpointInterval = 4096;
 
-    /// One allocation, free or segment change: bytes with the category (or "reserved") in the low bits,
-    /// so that a million allocations cost 32 MB.
+    /// One allocation, free or segment change. The low bits of `packed` hold the category (or
+    /// "reserved"), so that a million allocations take 32 MB.
     struct Change {
         int64_t time_ns;
         int64_t packed;
     };
-    /// What lived before the change with the number `index * kCheckpointInterval`.
+    /// Live memory before the change with the number `index * kCheckpointInterval`.
     struct State {
         int64_t allocated_bytes = 0;
         int64_t reserved_bytes = 0;

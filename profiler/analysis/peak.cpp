@@ -7,7 +7,7 @@
 namespace profiler {
 namespace {
 
-/// The allocator events that a peak is looked for in: [first, last).
+/// A range of allocator events in which to search for the peak: [first, last).
 struct Window {
     int64_t first = 0;
     int64_t last = 0;
@@ -28,14 +28,14 @@ struct Maximum {
     int64_t bytes = 0;
     int64_t event = -1;
     int64_t time_ns = -1;
-    Id<Allocation> allocation;  // whose allocation reached it; none when it lived before the window
+    Id<Allocation> allocation;  // the one that reached it; none if it lived before the window
 
     void offer(int64_t candidate, int64_t at_event, int64_t at_ns, Id<Allocation> by) {
         if (candidate > bytes) *this = {candidate, at_event, at_ns, by};
     }
 };
 
-/// Walks the changes once; what lives when a window begins counts as its first candidate.
+/// Walks the changes once. The bytes live when a window begins are its first candidate.
 Maximum find_maximum(const Trace& trace) {
     const auto size = trace.allocations.column<&Allocation::requested_bytes>();
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();

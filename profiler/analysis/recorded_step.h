@@ -2,11 +2,11 @@
 
 #include "profiler/trace/trace.h"
 
-/// What tells a capture from a file that holds a sweep alone, or that ended before its first step.
 namespace profiler {
 
-/// Whether memory over time can be shown: steps or, of an imported snapshot, allocations without
-/// them.
+/// Whether the trace has memory over time to show: recorded steps, or the allocations of an
+/// imported file without steps. A file with only a sweep has none, nor has a capture that ended
+/// before its first step.
 inline bool has_recorded_step(const Trace& trace) {
     if (!trace.steps.empty()) return true;
     return !trace.allocations.empty() && !trace.runs.empty() &&

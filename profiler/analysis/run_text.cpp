@@ -8,7 +8,7 @@
 namespace profiler {
 namespace {
 
-/// What the sentence about a workload is made of.
+/// The parts of the sentence about a workload.
 struct WorkloadWords {
     std::string_view model;
     int64_t num_layers = 0;
@@ -48,7 +48,9 @@ std::string describe_workload(const Trace& trace) {
     if (const auto workload = workload_of(trace)) return describe(*workload);
     const Run run = trace.run();
     const std::string_view model = trace.text(run.model);
-    if (model.empty()) return "unknown workload";
+    if (model.empty()) {
+        return "unknown workload";
+    }
     if (run.num_layers < 1 || trace.text(run.head).empty()) return std::string(model);
     return describe(WorkloadWords{.model = model,
                                   .num_layers = run.num_layers,
@@ -68,6 +70,11 @@ std::string turns_run_of(const Trace& trace) {
     if (run == turns->end() || !run->is_string()) return {};
     if (recipes == turns->end() || !recipes->is_number() || *recipes < 2) return {};
     return run->get<std::string>();
+}
+
+std::string describe_run(const Trace& trace) {
+    const std::string_view recipe = trace.text(trace.run().recipe);
+    return describe_workload(trace) + (recipe.empty() ? "" : fmt::format(", recipe {}", recipe));
 }
 
 std::string_view describe(Source source) {

@@ -7,17 +7,19 @@
 #include <string>
 #include <string_view>
 
-/// A run in words, and the workload that it ran: the same in every command, chart and panel.
+/// Describes a run and its workload in words: the same words in every command, chart and panel.
 namespace profiler {
 
-/// The workload that a trace ran. It has passed `models::validate`. None: the trace does not name one
-/// (imported files), or names an impossible one (damaged files).
+/// The workload that a trace ran. It passes `models::validate`. Nullopt when the trace does not say
+/// (imported files) or says something impossible (damaged files).
 std::optional<models::Workload> workload_of(const Trace& trace);
 
 /// "bert-large, 3 layers, layers head, B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
-/// The same for a trace. Without a workload, the text is made of what the run's columns say.
+/// The same for a trace. A trace without a workload is described by its other columns.
 std::string describe_workload(const Trace& trace);
+/// The workload and the recipe, as far as the trace knows them.
+std::string describe_run(const Trace& trace);
 
 /// What identifies the captures that were measured in turn with this one, step by step; empty: it was
 /// measured alone.

@@ -6,7 +6,7 @@
 
 namespace profiler {
 
-/// What each storage is called: the name of its first tensor that has one; none where none has.
+/// The name of each storage: that of its first tensor with a name, or none.
 std::vector<StringId> names_of_storages(const Trace& trace);
 
 }  // namespace profiler

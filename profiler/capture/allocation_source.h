@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -12,13 +13,6 @@ struct StorageImpl;
 namespace profiler {
 
 struct BlockHeader;
-
-/// What an action of an allocator happens in.
-struct AllocatorMoment {
-    int64_t event = 0;  // its number in the total order
-    int64_t time_ns = 0;
-    Id<Op> op;  // the innermost that runs on this thread
-};
 
 /// The moment of the next action, and the lock under which its rows are written.
 struct LockedMoment {

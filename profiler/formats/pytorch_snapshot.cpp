@@ -2,6 +2,7 @@
 
 #include "profiler/formats/file_bytes.h"
 #include "profiler/formats/pickle.h"
+#include "profiler/formats/recorded_trace.h"
 
 #include <algorithm>
 #include <map>
@@ -13,8 +14,8 @@ namespace {
 using models::fail;
 using models::Result;
 
-/// A value that is not as it should be: where, and what. Thrown and caught in this file only: the
-/// dictionary is deep, and each level may find one.
+/// A value that is not as it should be: its position, and what is wrong. Thrown and caught in this
+/// file only, because the dictionary is deep and each level may find one.
 struct Problem {
     std::size_t offset = 0;
     std::string text;
@@ -58,8 +59,9 @@ private:
         throw Problem{pickle_.offset(value), std::move(text)};
     }
 
-    /// Elements of a list. A list may stand in many places of a pickle at no cost; the number of
-    /// visits is bounded by the size of the file, so that a small one cannot ask for endless work.
+    /// Visits the elements of a list. A pickle can refer to one list many times at no cost. The
+    /// number of visits is limited to the size of the file, so a small file cannot cause endless
+    /// work.
     template <typename Visit>
     void for_each(Index list, Visit&& visit) {
         if (pickle_.kind(list) != PickleKind::kList && pickle_.kind(list) != PickleKind::kTuple) {
@@ -87,7 +89,7 @@ private:
     int64_t within(Index dict, std::string_view key, int64_t limit) const {
         const int64_t value = integer(dict, key);
         if (value < 0 || value > limit) {
-            stop(dict, fmt::format("'{}' is {}, which cannot be", key, value));
+            stop(dict, fmt::format("'{}' is {}, which is impossible", key, value));
         }
         return value;
     }
@@ -101,7 +103,8 @@ private:
         return optional_integer(dict, key).value_or(0) != 0;
     }
 
-    /// Pools are pairs of numbers: (0, 0) is the default one, others are counted as they come.
+    /// A pool is a pair of numbers: (0, 0) is the default pool, others are numbered from 1 in the
+    /// order in which they appear.
     int64_t pool(Index dict, std::string_view key, int64_t missing) {
         const auto pair = pickle_.find(dict, key);
         if (!pair || pickle_.size(*pair) != 2) return missing;
@@ -123,12 +126,13 @@ private:
         });
     }
 
-    /// None for what does not concern the allocator's state (annotations, actions of the future).
+    /// Nothing for an action that does not concern the allocator's state: an annotation, or an
+    /// action of a later torch.
     std::optional<RecordedEvent> read_event(Index event) {
         const std::string_view name = text(event, "action");
         const auto action =
             std::find(kRecordedActionNames.begin(), kRecordedActionNames.end(), name);
-        if (name.empty()) stop(event, "an event without an action");
+        if (name.empty()) stop(event, "an event has no action");
         if (action == kRecordedActionNames.end()) return std::nullopt;
         RecordedEvent read;
         read.action = static_cast<RecordedAction>(action - kRecordedActionNames.begin());
@@ -145,7 +149,7 @@ private:
     void read_segment(Index segment) {
         const int64_t number =
             std::max<int64_t>(optional_integer(segment, "device").value_or(0), 0);
-        if (number >= kMaxDevices) stop(segment, "its device number cannot be");
+        if (number >= kMaxDevices) stop(segment, "its device number is impossible");
         const auto device = static_cast<std::size_t>(number);
         if (device >= snapshot_.devices.size()) snapshot_.devices.resize(device + 1);
         RecordedSegment read;
@@ -156,24 +160,24 @@ private:
         read.is_small = text(segment, "segment_type") == "small";
         read.is_expandable = flag(segment, "is_expandable");
         const auto blocks = pickle_.find(segment, "blocks");
-        if (!blocks) stop(segment, "a segment without blocks");
+        if (!blocks) stop(segment, "a segment has no blocks");
         int64_t end = read.address;
         for_each(*blocks, [&](Index block) {
             read.blocks.push_back(read_block(block, end));
             end += read.blocks.back().size_bytes;
-            if (end > read.address + read.size_bytes) stop(block, "it ends behind its segment");
+            if (end > read.address + read.size_bytes) stop(block, "it ends after its segment");
         });
         if (end != read.address + read.size_bytes) stop(segment, "its blocks do not fill it");
         snapshot_.devices[device].segments.push_back(std::move(read));
     }
 
-    /// Old snapshots give blocks no address: they follow each other.
+    /// Blocks of old snapshots have no address: each begins where the one before it ends.
     RecordedBlock read_block(Index block, int64_t expected_address) {
         RecordedBlock read;
         read.address = optional_integer(block, "address").value_or(expected_address);
         if (read.address != expected_address) stop(block, "it does not follow the block before it");
         read.size_bytes = within(block, "size", kMaxBytes);
-        if (read.size_bytes == 0) stop(block, "a block without bytes");
+        if (read.size_bytes == 0) stop(block, "a block has no bytes");
         const std::string_view state = text(block, "state");
         if (state == "inactive") return read;
         read.state =
@@ -210,13 +214,7 @@ private:
 
 }  // namespace
 
-const AllocatorRecording& PytorchSnapshot::busiest() const {
-    return *std::max_element(devices.begin(), devices.end(),
-                             [](const AllocatorRecording& a, const AllocatorRecording& b) {
-                                 return std::pair(a.events.size(), a.segments.size()) <
-                                        std::pair(b.events.size(), b.segments.size());
-                             });
-}
+const AllocatorRecording& PytorchSnapshot::busiest() const { return *busiest_of(devices); }
 
 Result<PytorchSnapshot> parse_pytorch_snapshot(std::string_view bytes, std::string_view name) {
     if (!looks_like_pickle(bytes)) {
@@ -242,6 +240,28 @@ Result<PytorchSnapshot> read_pytorch_snapshot(const std::filesystem::path& path)
     const auto bytes = read_file_bytes(path);
     if (!bytes) return tl::unexpected(bytes.error());
     return parse_pytorch_snapshot(*bytes, path.string());
+}
+
+Result<Trace> read_snapshot_trace(const std::filesystem::path& path, const ReadOptions& options) {
+    const auto cancelled = [&](double share) {
+        return options.progress && !options.progress(share);
+    };
+    auto snapshot = read_pytorch_snapshot(path);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    if (cancelled(0.7)) return fail("Reading {} was cancelled.", path.string());
+    auto trace = trace_of(snapshot->devices);
+    if (!trace) {
+        return fail("{} cannot be read as a PyTorch memory snapshot: {}.", path.string(),
+                    trace.error().message);
+    }
+    return trace;
+}
+
+Result<std::vector<AllocatorRecording>> read_snapshot_recordings(
+    const std::filesystem::path& path) {
+    auto snapshot = read_pytorch_snapshot(path);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    return std::move(snapshot->devices);
 }
 
 bool looks_like_pickle(std::string_view first_bytes) {

@@ -8,13 +8,12 @@
 #include <string_view>
 #include <vector>
 
-/// What a caching allocator did on one device, in its own words: its events in order and the
-/// segments that it held at the end. Readers of other tools' files fill it, the allocator
-/// simulator replays it.
+/// What a caching allocator did on one device: its events in order, and the segments that it held
+/// at the end. Readers of other tools' files fill it, and the allocator simulator replays it.
 ///
-/// Sizes of alloc and free events are the bytes asked for, those of segments and blocks are the
-/// bytes taken. A recording rarely begins with an empty allocator: its first events may free what
-/// was allocated before.
+/// The sizes of alloc and free events are the bytes asked for. The sizes of segments and blocks are
+/// the bytes taken. A recording rarely begins with an empty allocator: its first events may free
+/// blocks that were allocated before.
 namespace profiler {
 
 enum class RecordedAction : uint8_t {
@@ -37,8 +36,8 @@ constexpr std::string_view name_of(RecordedAction v) {
     return kRecordedActionNames[static_cast<std::size_t>(v)];
 }
 
-/// The same action as a row of `allocator_event`, which has those on segments, refusals and
-/// snapshots; what blocks do is in `allocation`.
+/// The action of a row of `allocator_event`. That table holds actions on segments, out of memory
+/// and snapshots; actions on blocks are in `allocation`.
 constexpr AllocatorAction action_of(RecordedAction action) {
     switch (action) {
         case RecordedAction::kSegmentAlloc:
@@ -58,13 +57,20 @@ constexpr AllocatorAction action_of(RecordedAction action) {
 
 struct RecordedEvent {
     RecordedAction action = RecordedAction::kAlloc;
-    int64_t address = 0;     // at out of memory: bytes that the device still had
-    int64_t size_bytes = 0;  // asked for; of a segment: taken
+    int64_t address = 0;     // for kOom: free bytes of the device
+    int64_t size_bytes = 0;  // of a block, the bytes asked for; of a segment, the bytes taken
     int64_t stream = 0;      // CUDA's handle
-    int64_t pool = -1;       // 0 = default, private pools from 1, -1 = the recorder did not say
-    int64_t time_us = -1;    // since 1970
+    int64_t pool = -1;       // 0 = default, private pools from 1, -1 = not recorded
+    int64_t time_us = -1;    // since 1970; -1 = not recorded
 
     friend bool operator==(const RecordedEvent&, const RecordedEvent&) = default;
+};
+
+/// When an action of an allocator happened.
+struct AllocatorMoment {
+    int64_t event = 0;  // its number in the total order
+    int64_t time_ns = 0;
+    Id<Op> op;  // the innermost op that ran on the thread
 };
 
 enum class BlockState : uint8_t { kInactive, kAllocated, kPendingFree };
@@ -92,13 +98,13 @@ struct RecordedSegment {
     friend bool operator==(const RecordedSegment&, const RecordedSegment&) = default;
 };
 
-/// The settings as far as the recorder wrote them down.
+/// The allocator settings that the recording names.
 struct RecordedSettings {
     std::string alloc_conf;        // PYTORCH_CUDA_ALLOC_CONF, may be empty
     int64_t max_split_bytes = -1;  // -1 = unlimited
     double gc_threshold = 0;       // 0 = off
     bool expandable_segments = false;
-    std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not written
+    std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not recorded
 };
 
 struct AllocatorRecording {

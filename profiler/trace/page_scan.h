@@ -8,17 +8,16 @@
 #include <utility>
 #include <vector>
 
-/// The rows of an SQLite table straight from the pages of its b-tree, several times faster than
-/// through SQLite's virtual machine (docs/trace_format.md, "Speed"). Private to profiler/trace.
+/// Reads the rows of an SQLite table from the pages of its b-tree, several times faster than
+/// SQLite's virtual machine (docs/trace_format.md, "Speed"). Private to profiler/trace.
 ///
 /// Source: "Database File Format", sqlite.org/fileformat2.html, sections 1.3, 1.6 and 2.1.
-/// It reads finished files only, and only records of integers, reals and NULL without overflow
-/// pages: what this program writes. Everything else, damage above all, makes it give up, and the
-/// reader then goes through SQLite, which has the last word. It never reads outside its pages and
-/// always ends, whatever the file holds.
+/// It reads what this program writes: finished files with records of integers, reals and NULL,
+/// without overflow pages. On everything else, damage above all, it gives up, and the reader uses
+/// SQLite instead. It never reads outside its pages and always ends, whatever the file holds.
 namespace profiler::sqlite {
 
-/// A file as numbered pages, from 1. Small reads are served from a window over the file.
+/// A file as pages, numbered from 1. A window over the file serves small reads.
 class PageFile {
 public:
     /// Null when the file cannot be read or its header is not SQLite's.
@@ -30,9 +29,8 @@ public:
     /// Empty when there is no such page. Valid until the next call.
     std::span<const uint8_t> page(uint32_t number);
     std::size_t page_bytes() const { return page_bytes_; }
-    std::size_t usable_bytes() const {
-        return usable_bytes_;
-    }  // without the reserved tail of a page
+    /// Without the reserved tail of a page.
+    std::size_t usable_bytes() const { return usable_bytes_; }
     uint32_t num_pages() const { return num_pages_; }
 
 private:
@@ -47,7 +45,7 @@ private:
     uint32_t window_pages_ = 0;  // 0 = empty
 };
 
-/// Reads bytes of one page; past the end it returns zeros and remembers that it failed.
+/// Reads the bytes of one page. Past the end it returns zeros and remembers that it failed.
 class ByteReader {
 public:
     ByteReader(std::span<const uint8_t> bytes, std::size_t offset)
@@ -56,7 +54,7 @@ public:
     bool failed() const { return failed_; }
     std::size_t offset() const { return offset_; }
 
-    /// SQLite's varint: 7 bits a byte, high bits first, the ninth byte holds 8.
+    /// SQLite's varint: 7 bits per byte, high bits first; the ninth byte holds 8 bits.
     uint64_t varint() {
         uint64_t value = 0;
         for (int i = 0; i < 8; ++i) {
@@ -90,10 +88,10 @@ private:
     bool failed_ = false;
 };
 
-/// One record: the serial type of each column, and the values behind one another.
+/// One record: the serial type of each column, followed by the values.
 struct Record {
     int64_t row_id = 0;
-    std::span<const uint8_t> types;  // one byte a column, all below 10
+    std::span<const uint8_t> types;  // one byte per column, all below 10
     std::span<const uint8_t> body;
 };
 
@@ -128,7 +126,7 @@ inline int64_t serial_integer(uint8_t type, const uint8_t* bytes) {
 }
 
 /// Calls `visit(const Record&) -> bool` for each row of the table with this root page, in id order.
-/// False when it gave up, or when `visit` returned false.
+/// Returns false when it gave up, or when `visit` returned false.
 template <typename Visit>
 class TableScan {
 public:
@@ -188,7 +186,7 @@ private:
         const uint64_t payload_bytes = reader.varint();
         Record record;
         record.row_id = static_cast<int64_t>(reader.varint());
-        // More than this goes to overflow pages (section 1.6): not for rows of numbers.
+        // Larger records use overflow pages (section 1.6), which rows of numbers never need.
         if (payload_bytes > usable.size() - 35) return false;
         const std::size_t record_start = reader.offset();
         const uint64_t header_bytes = reader.varint();

@@ -31,7 +31,7 @@ std::string enum_text(std::string_view value) {
     return sql + " END";
 }
 
-/// The column of `Target` that names it to people, as (suffix, SQL); empty when it has none.
+/// The column that names a row of `Target` to people, as (suffix, SQL); empty when it has none.
 template <typename Target>
 std::pair<std::string_view, std::string> label_of(std::string_view id) {
     if constexpr (std::is_same_v<Target, Op>) return {"name", text_of("op", "name", id)};
@@ -154,8 +154,9 @@ SELECT device, event, time_ns, delta_bytes,
 FROM delta ORDER BY device, event;
 )";
 
-/// What backward needs, each storage once, where the last recorded backward begins; charged
-/// to the op that kept it first. Parameters, gradients, optimizer state and inputs are left out.
+/// The storages that are saved for backward when the last recorded backward begins. Each has one
+/// row, which belongs to the op that saved it first. Parameters, gradients, optimizer state and
+/// inputs are left out.
 std::string ledger_view() {
     return fmt::format(
         R"(CREATE VIEW v_ledger AS

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <type_traits>
 
-/// The SQL side of the data model, derived from the `columns()` of each row type: one table per
-/// `Table<Row>` and one readable view `v_<table>` beside it. Private to profiler/trace.
+/// The SQL schema of the data model, derived from the `columns()` of each row type: one table per
+/// `Table<Row>`, and a readable view `v_<table>` for each. Private to profiler/trace.
 namespace profiler::schema {
 
 inline constexpr int32_t kApplicationId = 0x54534350;  // "TSCP"
@@ -34,11 +34,11 @@ template <typename Row>
 struct Reference<Id<Row>> : std::true_type {
     using Target = Row;
 };
-/// Is a column of type T an id, and of which table?
+/// Whether a column of type T is an id.
 template <typename T>
 inline constexpr bool is_id = Reference<T>::value;
 
-/// Name of the table of `Row` in the file; the strings are the table "string".
+/// The name of the table of `Row` in the file. Strings are in the table "string".
 template <typename Row>
 std::string_view table_name() {
     if constexpr (std::is_same_v<Row, Text>) {

@@ -18,7 +18,7 @@ int64_t size_of(const fs::path& path) {
     return error ? 0 : static_cast<int64_t>(size);
 }
 
-/// $TMPDIR or /tmp; messages name it even when it is not there.
+/// $TMPDIR or /tmp. Messages name it even when it does not exist.
 std::string temporary_folder() {
     std::error_code error;
     const fs::path folder = fs::temp_directory_path(error);
@@ -62,7 +62,7 @@ Snapshot::Snapshot(const fs::path& path) {
         return;
     }
     // readonly_shm keeps SQLite from writing the index of the log, which is shared with the writer.
-    // A writer that is just opening or closing can leave nothing to attach to: then copy as well.
+    // A writer that is just opening or closing may leave nothing to attach to. Then copy as well.
     if (fs::exists(side_file(path, "-shm")) &&
         try_open(file_uri(path.string(), "readonly_shm=1"))) {
         return;

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string_view>
 
-/// Opening a trace for reading without writing beside it. Private to profiler/trace.
+/// Opens a trace for reading without writing files beside it. Private to profiler/trace.
 namespace profiler::sqlite {
 
 /// What is wrong with a file, without its name: "the table op is missing; repeat the capture".
@@ -17,7 +17,7 @@ class FileError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A folder for temporary files that nobody else can read; it goes away with everything in it.
+/// A folder for temporary files that nobody else can read. The destructor removes it.
 class PrivateFolder {
 public:
     PrivateFolder();
@@ -31,11 +31,11 @@ private:
     std::filesystem::path path_;
 };
 
-/// A consistent state of a trace file, also of one that is being written or whose writer died.
+/// A consistent state of a trace file, even while it is being written or after its writer died.
 ///
 ///     beside the file          how it is opened
 ///     no write-ahead log       immutable: no locks, no side files, works in read-only folders
-///     -wal and -shm            with a read-only -shm: what a live or dead writer has committed
+///     -wal and -shm            with a read-only -shm: shows what the writer has committed
 ///     -wal alone               a private copy of both, since the index of the log must be rebuilt
 class Snapshot {
 public:
@@ -50,7 +50,7 @@ public:
 
     /// The pages of a file without a log; null otherwise.
     PageFile* pages() { return pages_.get(); }
-    /// First page of a table whose columns are `id` and these, in this order; 0 otherwise.
+    /// First page of the table, if its columns are `id` and then these in this order; else 0.
     uint32_t root_page(std::string_view table, std::span<const std::string_view> columns);
 
 private:
@@ -59,7 +59,8 @@ private:
     void open_copy(const std::filesystem::path& path, const std::filesystem::path& log);
 
     std::unique_ptr<PrivateFolder> copy_;  // of the file and its log, if needed
-    std::unique_ptr<Database> database_;   // after it: closed before the copy goes
+    std::unique_ptr<Database>
+        database_;  // after copy_, so that it closes before the copy is removed
     std::unique_ptr<PageFile> pages_;
     int64_t size_bytes_ = 0;
 };

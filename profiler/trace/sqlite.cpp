@@ -7,7 +7,7 @@ namespace profiler::sqlite {
 
 namespace {
 
-/// errno of the call that failed. SQLite drops it when a COMMIT fails, but its files remember.
+/// errno of the call that failed. SQLite forgets it when a COMMIT fails, but its files remember it.
 int last_errno(sqlite3* db) {
     if (const int number = sqlite3_system_errno(db); number != 0) return number;
     int number = 0;
@@ -40,7 +40,7 @@ Database::Database(const std::string& name, int flags) {
     handle_.reset(db);
     if (code != SQLITE_OK) throw Error(db, code);
     sqlite3_extended_result_codes(db, 1);
-    // Nothing that a file's schema says may run code or write.
+    // The schema of a file must not be able to run code or write.
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     // References are checked by the reader; tables refer to each other in circles.

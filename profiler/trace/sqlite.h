@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-/// The little of SQLite that the trace file needs, as owning handles. Private to profiler/trace:
+/// The part of SQLite that the trace file needs, as owning handles. Private to profiler/trace:
 /// failures are exceptions here and become one sentence at the functions of trace_file.h.
 namespace profiler::sqlite {
 
@@ -33,7 +33,7 @@ public:
 
     sqlite3* get() const { return handle_.get(); }
     void execute(const std::string& sql);
-    int64_t integer(const std::string& query);  // first value of the first row; 0 when it has none
+    int64_t integer(const std::string& query);  // first value of the first row, or 0
     std::string text(const std::string& query);
 
 private:

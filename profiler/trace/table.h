@@ -12,8 +12,8 @@
 
 /// Tables of a trace: one vector per column, one strong id type per table.
 ///
-/// A row type is a plain struct with a `columns()` list. That list is the only place where a
-/// column is named: access from C++, the SQLite schema and the wire format all follow from it.
+/// A row type is a plain struct with a `columns()` list. That list is the only place that names a
+/// column: access from C++, the SQLite schema and the wire format all follow from it.
 ///
 ///     struct Marker {
 ///         int64_t time_ns = 0;
@@ -100,7 +100,6 @@ public:
     template <auto Member>
     void set(RowId id, ValueOf<Member> value) {
         std::get<index_of<Member>()>(values_)[id.index()] = value;
-        if (id.index() < committed_) changed_.push_back(id);
     }
 
     /// Calls `visit(column, values)` for each column in schema order; `values` is its vector.
@@ -111,15 +110,6 @@ public:
     template <typename Visit>
     void for_each_column(Visit&& visit) const {
         visit_columns(values_, visit, kIndices);
-    }
-
-    /// A file writer commits in increments: rows from `committed()` on are new, and `changed()`
-    /// lists the older rows that `set` touched since the last `mark_committed()` (with repeats).
-    std::size_t committed() const { return committed_; }
-    std::span<const RowId> changed() const { return changed_; }
-    void mark_committed() {
-        committed_ = size();
-        changed_.clear();
     }
 
 private:
@@ -153,8 +143,6 @@ private:
     }
 
     typename detail::ColumnVectors<Row, Columns>::Type values_;
-    std::size_t committed_ = 0;
-    std::vector<RowId> changed_;
 };
 
 }  // namespace profiler

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-/// Rows of a trace file into the columns of a trace, checked on the way. Private to profiler/trace.
+/// Reads and checks the rows of a trace file. Private to profiler/trace.
 namespace profiler {
 
 using sqlite::FileError;
@@ -30,7 +30,7 @@ template <typename... Args>
 
 class ReadCancelled : public std::exception {};
 
-/// Tells the caller of read_trace how far it is.
+/// Reports progress to the caller of read_trace.
 class ReadProgress {
 public:
     static constexpr std::size_t kInterval = 65536;  // rows
@@ -50,7 +50,8 @@ private:
     std::size_t done_ = 0;
 };
 
-/// Rows of each table, known before any row is read so that ids can be checked while reading.
+/// The number of rows of each table. It is known before any row is read, so that ids can be checked
+/// while reading.
 class RowCounts {
 public:
     explicit RowCounts(sqlite::Snapshot& file) : file_(file) {
@@ -89,8 +90,8 @@ private:
         return found;
     }
 
-    /// Ids count from 0 without gaps, so the last one tells. A hostile id must not make us reserve
-    /// memory: a row takes at least a byte per column and two of its own.
+    /// Ids count from 0 without gaps, so the last one gives the count. A hostile id must not make
+    /// the reader reserve memory: a row takes at least one byte per column and two more.
     std::size_t count(std::string_view table, std::size_t num_columns) {
         const int64_t last = file_.database().integer(
             fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted_name(table)));
@@ -108,8 +109,8 @@ private:
 
 enum class CellFault : uint8_t { kNone, kWrongType, kOutOfRange };
 
-/// Stores what a cell holds; NULL is "none". `limit` is the number of values that an id or an
-/// enumeration can take.
+/// Stores the value of a cell; NULL means "none". `limit` is the number of values that an id or an
+/// enumeration can have.
 template <typename T>
 CellFault store_integer(int64_t integer, bool is_null, int64_t limit, T& value) {
     if (is_null) integer = -1;
@@ -127,8 +128,8 @@ CellFault store_integer(int64_t integer, bool is_null, int64_t limit, T& value) 
     return CellFault::kNone;
 }
 
-/// Refuses numbers that analyses could not add up. One pass over each such column once its table is
-/// read: compilers turn it into vector code, so that it costs little beside the reading.
+/// Refuses numbers that analyses could not add up. It makes one pass over each such column after
+/// its table is read. Compilers vectorize this pass, so it costs little compared to the reading.
 template <typename Row>
 void check_ranges(std::string_view table_name, const Table<Row>& table) {
     table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& values) {
@@ -155,7 +156,7 @@ void check_ranges(std::string_view table_name, const Table<Row>& table) {
     });
 }
 
-/// Reads one table: from the pages where it can, else through SQLite.
+/// Reads one table from the pages if it can, else through SQLite.
 template <typename Row>
 class TableReader {
 public:
@@ -184,7 +185,7 @@ public:
     }
 
 private:
-    /// From the pages; false when they hold something else than plain rows of this table.
+    /// Reads from the pages. False when they hold anything but plain rows of this table.
     bool scan(Table<Row>& table, ReadProgress& progress) {
         sqlite::PageFile* const pages = file_.pages();
         const auto root = file_.root_page(name_, columns_);
@@ -223,7 +224,7 @@ private:
         return store_integer(integer, is_null, limit, value) == CellFault::kNone;
     }
 
-    /// Through SQLite: slower, reads whatever SQLite reads, and says what is wrong with a row.
+    /// Reads through SQLite. It is slower, reads everything that SQLite reads, and explains errors.
     void query(Table<Row>& table, ReadProgress& progress) {
         sqlite::Statement statement(file_.database(), select());
         std::size_t row = 0;

@@ -21,4 +21,12 @@ Trace& Trace::operator=(const Trace&) = default;
 Trace& Trace::operator=(Trace&&) noexcept = default;
 Trace::~Trace() = default;
 
+void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
+    if (diagnostic.count == 0) return;
+    trace.diagnostics.append({.code = trace.strings.intern(diagnostic.code),
+                              .severity = diagnostic.severity,
+                              .count = diagnostic.count,
+                              .explanation = trace.strings.intern(diagnostic.explanation)});
+}
+
 }  // namespace profiler

@@ -10,15 +10,15 @@
 #include <unordered_map>
 #include <vector>
 
-/// The one data model of Temposcope: a training step measured on the CPU, measured on a GPU,
-/// predicted, or imported is a `Trace`.
+/// The data model of Temposcope. A training step is a `Trace`, whether it was measured on the CPU,
+/// measured on a GPU, predicted or imported.
 ///
 /// Times are nanoseconds since the start of the capture, on one monotonic clock. `event` numbers
-/// count all allocator actions of a device: they are the total order, since times can tie.
+/// count all allocator actions of a device. They are the total order, because times can tie.
 /// -1 stands for "none" or "not known" in every integer column.
 namespace profiler {
 
-// ---- enumerations: the value is what the file holds, the name what people read --------------
+// ---- enumerations: the file holds the value, people read the name ---------------------------
 
 enum class Source : uint8_t { kMeasuredCpu, kMeasuredCuda, kPredicted, kImported };
 inline constexpr std::array<std::string_view, 4> kSourceNames{"measured_cpu", "measured_cuda",
@@ -43,8 +43,8 @@ enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOthe
 inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "normalization",
                                                                "element_wise", "other"};
 
-/// What a storage is for. An activation is saved for backward by at least one op; a temporary is
-/// not; a workspace is scratch of a library.
+/// What a storage is for. At least one op saves an activation for backward; no op saves a
+/// temporary; a workspace is scratch memory of a library.
 enum class Category : uint8_t {
     kParameter,
     kGradient,
@@ -175,7 +175,7 @@ struct Run {
     }
 };
 
-/// One thing that the capture could not see or had to assume.
+/// One thing that is missing from the trace or had to be assumed.
 struct Diagnostic {
     StringId code;  // "unmatched_frees"
     Severity severity = Severity::kInfo;
@@ -188,8 +188,12 @@ struct Diagnostic {
             Column{"count", &Diagnostic::count}, Column{"explanation", &Diagnostic::explanation});
     }
 };
-/// The code of a note that says that times are not the workload's alone.
+/// Code of a diagnostic: other programs used the processor, so times are not the workload's alone.
 inline constexpr std::string_view kMachineBusy = "machine_busy";
+/// Code of a diagnostic: the file holds the allocator's actions only, no ops, steps or modules.
+inline constexpr std::string_view kAllocationsOnly = "allocations_only";
+/// Code of a diagnostic: the first `count` events rebuild what was there before the recording.
+inline constexpr std::string_view kStartState = "start_state";
 
 struct Frame {
     StringId function;
@@ -202,7 +206,7 @@ struct Frame {
     }
 };
 
-/// A call stack as its innermost frame and the rest of it.
+/// A call stack: its innermost frame, and the stack around it.
 struct Stack {
     Id<Stack> parent;
     Id<Frame> frame;
@@ -224,7 +228,7 @@ struct Device {
 
 struct Stream {
     Id<Device> device;
-    int64_t handle = 0;  // the number by which CUDA knows it
+    int64_t handle = 0;  // of CUDA
 
     static constexpr auto columns() {
         return std::tuple(Column{"device", &Stream::device}, Column{"handle", &Stream::handle});
@@ -354,13 +358,13 @@ struct OpTensor {
     }
 };
 
-/// Autograd keeps a storage for the backward of `op`, from `saved_event` to `released_event`.
+/// Autograd saves a storage for the backward of `op`, from `saved_event` to `released_event`.
 struct Save {
     Id<Storage> storage;
     Id<Tensor> tensor;
     Id<Op> op;
-    int64_t saved_event = -1;     // allocator events before this number came before the save
-    int64_t released_event = -1;  // -1 = still kept at the end of the trace
+    int64_t saved_event = -1;     // the save came after the events before this number
+    int64_t released_event = -1;  // -1 = still saved at the end of the trace
 
     static constexpr auto columns() {
         return std::tuple(Column{"storage", &Save::storage}, Column{"tensor", &Save::tensor},
@@ -378,8 +382,8 @@ struct AllocatorEvent {
     Id<Stream> stream;
     int64_t pool = 0;  // 0 = default pool; private pools (graph capture) count from 1
     int64_t address = 0;
-    int64_t size_bytes = 0;   // segment bytes; at out of memory the bytes asked for
-    int64_t free_bytes = -1;  // at out of memory: what the device still had
+    int64_t size_bytes = 0;   // of the segment; for kOom, the bytes asked for
+    int64_t free_bytes = -1;  // for kOom: free bytes of the device
 
     static constexpr auto columns() {
         return std::tuple(
@@ -407,8 +411,8 @@ struct Allocation {
     int64_t alloc_ns = 0;
     int64_t free_requested_ns = -1;
     int64_t free_completed_ns = -1;
-    Id<Op> op;          // the innermost op that asked for it
-    Id<Op> freeing_op;  // the innermost op during which it was freed
+    Id<Op> op;          // the innermost op that ran when it was allocated
+    Id<Op> freeing_op;  // the innermost op that ran when it was freed
     Id<Storage> storage;
     Id<AllocatorEvent> segment;  // the segment_alloc or segment_map it lies in
     Id<Stack> stack;
@@ -547,8 +551,8 @@ struct SweepSample {
 // ---- the trace ------------------------------------------------------------------------------
 
 struct Trace {
-    // Out of line: some thousand members of vectors and tuples, which every file that holds a
-    // trace would otherwise compile again.
+    // Defined in trace.cpp, because every file that holds a trace would otherwise compile these
+    // thousands of members of vectors and tuples again.
     Trace();
     Trace(const Trace&);
     Trace(Trace&&) noexcept;
@@ -615,5 +619,14 @@ struct Trace {
         visit("sweep_sample", self.sweep_samples);
     }
 };
+
+struct NewDiagnostic {
+    std::string_view code;
+    Severity severity = Severity::kInfo;
+    int64_t count = 1;
+    std::string_view explanation;
+};
+/// Appends a row to `diagnostics`, or nothing when the count is 0.
+void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
 
 }  // namespace profiler

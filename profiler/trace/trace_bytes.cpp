@@ -15,7 +15,7 @@ void put_count(std::string& bytes, std::size_t count) {
     put(bytes, &value, sizeof value);
 }
 
-/// Hands out the front of the bytes; `ok` turns false where they do not suffice.
+/// Takes bytes from the front. `ok` becomes false when there are too few.
 struct Reader {
     std::string_view bytes;
     bool ok = true;
@@ -35,7 +35,7 @@ struct Reader {
     }
 };
 
-/// Values go as they lie in memory: both programs are of one build.
+/// Values are sent as they lie in memory, since both programs come from one build.
 template <typename Value>
 void check_type() {
     static_assert(std::is_trivially_copyable_v<Value>);
@@ -77,7 +77,7 @@ models::Result<Trace> trace_from_bytes(std::string_view bytes) {
     Reader reader{.bytes = bytes};
     const std::size_t num_texts = reader.take_count();
     for (std::size_t i = 0; reader.ok && i < num_texts; ++i) {
-        // A text that was there before gets the earlier id, and every later one would be off.
+        // A repeated text gets the earlier id, which would shift every later id.
         if (trace.strings.intern(reader.take(reader.take_count())) != StringId(i))
             reader.ok = false;
     }

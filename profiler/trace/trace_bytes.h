@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-/// A trace as one run of bytes, for a channel between two programs of the same build: the columns
+/// A trace as a sequence of bytes, to send between two programs of the same build: the columns
 /// in schema order, nothing else. Files are SQLite (trace_file.h).
 ///
 ///     texts  count, then length and text of each
@@ -17,7 +17,7 @@ namespace profiler {
 
 std::string to_bytes(const Trace& trace);
 
-/// Errors: bytes that end too early or go on too long; texts that are not those of a trace.
+/// Errors: too few or too many bytes, or a text that appears twice.
 models::Result<Trace> trace_from_bytes(std::string_view bytes);
 
 }  // namespace profiler

@@ -27,6 +27,8 @@ using sqlite::Statement;
 
 namespace {
 
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+
 struct OtherProgram : FileError {
     using FileError::FileError;
 };
@@ -48,7 +50,7 @@ void check_header(Database& db) {
     }
 }
 
-/// Real tables only: a view or a virtual table of that name could compute forever.
+/// Accepts real tables only: a view or a virtual table of that name could compute forever.
 void check_table(Database& db, std::string_view table,
                  const std::vector<std::string_view>& columns) {
     const int64_t is_table = db.integer(fmt::format(
@@ -103,12 +105,14 @@ void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
     progress.add(row);
 }
 
-/// Columns that point into their own table (a parent) must not form a ring: code follows them.
+/// Columns that refer to their own table (a parent) must not form a ring, because code follows
+/// them.
 template <typename Row>
 void check_no_rings(std::string_view name, const Table<Row>& table) {
     table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& parents) {
         if constexpr (std::is_same_v<T, Id<Row>>) {
-            std::vector<Id<Row>> seen_from(parents.size());  // the row whose walk came by first
+            std::vector<Id<Row>> seen_from(
+                parents.size());  // the row from which the walk first reached it
             for (std::size_t row = 0; row < parents.size(); ++row) {
                 const Id<Row> start(row);
                 Id<Row> id = start;
@@ -127,7 +131,7 @@ void check_no_rings(std::string_view name, const Table<Row>& table) {
 
 Trace read_tables(Snapshot& file, const ReadOptions& options) {
     Database& db = file.database();
-    db.execute("BEGIN");  // one state of the file, though its writer goes on
+    db.execute("BEGIN");  // one state of the file, even if its writer continues
     check_header(db);
     check_schema(db);
     const RowCounts counts(file);
@@ -158,13 +162,12 @@ Result<void> check_length(const fs::path& path) {
         return byte(offset) << 24 | byte(offset + 1) << 16 | byte(offset + 2) << 8 |
                byte(offset + 3);
     };
-    constexpr std::string_view kMagic("SQLite format 3\0", 16);
     const std::string_view magic(reinterpret_cast<const char*>(header.data()), kMagic.size());
     const auto num_read = static_cast<std::size_t>(file.gcount());
     if (num_read < header.size() && kMagic.starts_with(magic.substr(0, num_read))) {
         return fail(
-            "{} is truncated: {} bytes are fewer than a trace begins with; copy it again or repeat "
-            "the capture.",
+            "{} is truncated: its {} bytes are less than the header of a trace; copy it again or "
+            "repeat the capture.",
             path.string(), num_read);
     }
     if (!file || magic != kMagic || word(24) != word(92)) return {};  // left to SQLite
@@ -173,7 +176,7 @@ Result<void> check_length(const fs::path& path) {
     const auto size_bytes = static_cast<int64_t>(fs::file_size(path));
     if (size_bytes >= promised_bytes) return {};
     return fail(
-        "{} is truncated: {} of its {} bytes are there; copy it again or repeat the capture.",
+        "{} is truncated: it has only {} of its {} bytes; copy it again or repeat the capture.",
         path.string(), size_bytes, promised_bytes);
 }
 
@@ -181,9 +184,7 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
     switch (error.primary_code()) {
         case SQLITE_NOTADB:
             return fail(
-                "{} is not a trace: it is no SQLite file; open a .tscope file (temposcope replay "
-                "reads "
-                "PyTorch's memory snapshots).",
+                "{} is not a Temposcope trace: it is not an SQLite file; name a .tscope file.",
                 path.string());
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:
@@ -204,7 +205,7 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
                 error.what());
 }
 
-/// What can be said before SQLite looks at it.
+/// Finds what is wrong with a path before SQLite opens it.
 Result<void> check_path(const fs::path& path) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
@@ -227,7 +228,8 @@ Result<void> check_path(const fs::path& path) {
     return {};
 }
 
-/// A capture that was killed leaves its first pages, schema and all, in the log beside the file.
+/// A capture that is killed early leaves its first pages, and the schema, in the log beside the
+/// file.
 bool is_only_first_pages(const fs::path& path) {
     std::error_code error;
     constexpr uintmax_t kFewPages = 8 * 4096;
@@ -242,12 +244,17 @@ std::string missing_log(const fs::path& path) {
 
 }  // namespace
 
+bool looks_like_trace(std::string_view first_bytes) {
+    const std::string_view magic = first_bytes.substr(0, kMagic.size());
+    return !magic.empty() && kMagic.starts_with(magic);
+}
+
 bool holds_committed_rows(const fs::path& partial) {
     try {
         Snapshot file(partial);
         return file.database().integer("SELECT count(*) FROM run") > 0;
     } catch (const sqlite::Error& error) {
-        return error.primary_code() != SQLITE_ERROR;  // which says: no such table yet
+        return error.primary_code() != SQLITE_ERROR;  // this code means that there is no table yet
     } catch (const std::exception&) {
         return true;
     }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <bit>
 #include <type_traits>
 
 namespace profiler {
@@ -47,6 +47,31 @@ void put_row(Statement& statement, const Table<Row>& table, std::size_t row) {
     statement.reset();
 }
 
+template <typename T>
+uint64_t bits_of(T value) {
+    if constexpr (std::is_floating_point_v<T>) {
+        return std::bit_cast<uint64_t>(value);
+    } else if constexpr (schema::is_id<T>) {
+        return static_cast<uint64_t>(value.value);
+    } else {
+        return static_cast<uint64_t>(value);
+    }
+}
+
+/// Of the first `num_rows` rows, column by column.
+template <typename Row>
+std::vector<uint64_t> hash_rows(const Table<Row>& table, std::size_t num_rows) {
+    constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads the bits
+    std::vector<uint64_t> hashes(num_rows);
+    table.for_each_column([&](const auto&, const auto& values) {
+        for (std::size_t row = 0; row < num_rows; ++row) {
+            const uint64_t mixed = (hashes[row] ^ bits_of(values[row])) * kMultiplier;
+            hashes[row] = mixed ^ mixed >> 32;
+        }
+    });
+    return hashes;
+}
+
 }  // namespace
 
 void TraceSink::create_schema() {
@@ -67,7 +92,7 @@ void TraceSink::accept(const Trace& trace) {
     num_strings_ = trace.strings.size();
     std::size_t index = 0;
     Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
-        state(index++).num_rows = table.size();
+        state(index++).row_hashes = hash_rows(table, table.size());
     });
 }
 
@@ -99,13 +124,12 @@ void TraceSink::put_table(std::string_view name, const Table<Row>& table, TableS
         state.insert.emplace(db_, schema::insert_statement("INSERT", name, num_columns));
         state.replace.emplace(db_, schema::insert_statement("REPLACE", name, num_columns));
     }
-    std::vector<Id<Row>> changed(table.changed().begin(), table.changed().end());
-    std::sort(changed.begin(), changed.end());
-    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-    for (const Id<Row> row : changed) {
-        if (row.index() < state.num_rows) put_row(*state.replace, table, row.index());
+    const std::size_t num_written = state.row_hashes.size();
+    const std::vector<uint64_t> hashes = hash_rows(table, num_written);
+    for (std::size_t row = 0; row < num_written; ++row) {
+        if (hashes[row] != state.row_hashes[row]) put_row(*state.replace, table, row);
     }
-    for (std::size_t row = state.num_rows; row < table.size(); ++row) {
+    for (std::size_t row = num_written; row < table.size(); ++row) {
         put_row(*state.insert, table, row);
     }
 }

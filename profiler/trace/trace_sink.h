@@ -3,29 +3,31 @@
 #include "profiler/trace/sqlite.h"
 #include "profiler/trace/trace.h"
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-/// Rows of a trace into a database. Private to profiler/trace.
+/// Writes the rows of a trace into a database. Private to profiler/trace.
 namespace profiler {
 
-/// Remembers what the database already holds: each `put` writes only what is new or changed.
+/// Remembers what the database already holds, so that each `put` writes only new and changed rows.
+/// It keeps a 64-bit hash of each row for that, which costs one pass over the columns a commit.
 class TraceSink {
 public:
     explicit TraceSink(sqlite::Database& db) : db_(db) {}
 
     void create_schema();
 
-    /// Writes rows inside the caller's transaction. The caller confirms with `accept` once the
-    /// transaction is committed; without it the next `put` writes them again.
+    /// Writes rows inside the caller's transaction. Once it is committed the caller calls `accept`
+    /// with the same trace; otherwise the next `put` writes the rows again.
     void put(const Trace& trace);
     void accept(const Trace& trace);
 
 private:
-    /// What one table of the database holds, and how to add to it.
+    /// What one table of the database holds, and the statements that add to it.
     struct TableState {
-        std::size_t num_rows = 0;
+        std::vector<uint64_t> row_hashes;  // of the rows that are committed
         std::optional<sqlite::Statement> insert;
         std::optional<sqlite::Statement> replace;
     };

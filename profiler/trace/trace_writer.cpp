@@ -25,9 +25,9 @@ using sqlite::side_file;
 
 namespace {
 
-constexpr int kReaderPatienceMs = 2000;  // how long finish() waits for readers of the .partial
+constexpr int kReaderTimeoutMs = 2000;  // how long finish() waits for readers of the .partial
 
-/// As cannot_write, for what SQLite says.
+/// As cannot_write, for an error of SQLite.
 tl::unexpected<models::Error> cannot_store(const fs::path& path, const sqlite::Error& error) {
     if (error.system_error() != 0) return cannot_write(path, error.system_error());
     if (error.disk_full()) return cannot_write(path, ENOSPC);
@@ -55,12 +55,12 @@ private:
     int fd_;
 };
 
-/// Keeps two captures from creating the same .partial at the same moment. Held for milliseconds;
-/// afterwards SQLite's own lock on the .partial says that it has a writer.
+/// Keeps two captures from creating the same .partial at the same moment. Held for milliseconds.
+/// Afterwards SQLite's own lock on the .partial shows that it has a writer.
 class FolderLock {
 public:
     explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
-        // Some network file systems have no such locks: then go on without.
+        // Some network file systems have no such locks. Then the capture goes on without one.
         for (int attempt = 0; attempt < 100 && folder_.get() >= 0; ++attempt) {
             if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -95,7 +95,7 @@ void remove_with_side_files(const fs::path& path) {
 }
 
 Result<void> publish(const fs::path& from, const fs::path& to) {
-    // A log left beside an older file of this name would be taken for the new one's.
+    // SQLite would take a log of an older file of this name for the log of the new file.
     std::error_code ignored;
     for (const char* suffix : {"-wal", "-shm", "-journal"})
         fs::remove(side_file(to, suffix), ignored);
@@ -106,8 +106,8 @@ Database create_database(const fs::path& path) {
     return Database(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 }
 
-/// Merges the log of a dead writer into its file. False when the writer lives: leaving the
-/// write-ahead log needs the file alone. What cannot be merged is left as it is.
+/// Merges the log of a dead writer into its file. Returns false when the writer lives, because
+/// leaving write-ahead mode needs exclusive access. A log that cannot be merged stays as it is.
 bool settle(const fs::path& partial) {
     try {
         Database db(partial.string(), SQLITE_OPEN_READWRITE);
@@ -118,8 +118,8 @@ bool settle(const fs::path& partial) {
     return true;
 }
 
-/// The `.partial` of a dead writer, renamed to the first free `.partial.N`. Its log is merged
-/// first, so that it is one file; whatever cannot be merged is renamed as it is.
+/// Renames the `.partial` of a dead writer to the first free `.partial.N`. Merges its log first, so
+/// that it is one file; a log that cannot be merged is renamed with it.
 Result<void> set_aside(const fs::path& partial) {
     if (!settle(partial)) return held_by_another(partial);
     fs::path aside;
@@ -138,7 +138,7 @@ Result<void> set_aside(const fs::path& partial) {
     return {};
 }
 
-/// `path` is the name that messages show.
+/// Writes to `file`. Messages name `path`.
 Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::path& path) {
     try {
         Database db = create_database(file);
@@ -176,9 +176,9 @@ struct TraceWriter::Impl {
     fs::path partial;
     std::optional<Database> db;  // none after finish
     std::optional<TraceSink> sink;
-    struct stat identity = {};  // of the .partial, to notice that it was removed or replaced
+    struct stat identity = {};  // of the .partial, to detect that it was removed or replaced
 
-    Result<void> commit(Trace& trace);
+    Result<void> commit(const Trace& trace);
     Result<bool> leave_wal();
 };
 
@@ -191,7 +191,7 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
     if (auto target = check_target(path); !target) return tl::unexpected(target.error());
     const fs::path partial = path.string() + ".partial";
     const FolderLock lock(folder_of(path));
-    std::error_code ignored;  // a name that is too long: creating it says so
+    std::error_code ignored;  // creating the file reports what is wrong with the name
     if (fs::exists(partial, ignored)) {
         if (auto aside = set_aside(partial); !aside) return tl::unexpected(aside.error());
     }
@@ -214,7 +214,7 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
     }
 }
 
-Result<void> TraceWriter::Impl::commit(Trace& trace) {
+Result<void> TraceWriter::Impl::commit(const Trace& trace) {
     if (!db) throw std::logic_error("TraceWriter used after finish");
     struct stat now = {};
     if (stat(partial.c_str(), &now) != 0 || now.st_ino != identity.st_ino ||
@@ -234,17 +234,16 @@ Result<void> TraceWriter::Impl::commit(Trace& trace) {
         return failure;
     }
     sink->accept(trace);
-    Trace::for_each_table(trace, [](std::string_view, auto& table) { table.mark_committed(); });
     return {};
 }
 
-Result<void> TraceWriter::commit(Trace& trace) { return impl_->commit(trace); }
+Result<void> TraceWriter::commit(const Trace& trace) { return impl_->commit(trace); }
 
-/// Merges the log into the file. False when a reader that keeps the .partial open makes that
-/// impossible: SQLite then says so, or answers with the mode that the file still has.
+/// Merges the log into the file. Returns false when a reader keeps the .partial open: SQLite then
+/// reports that it is busy, or answers with the mode that the file still has.
 Result<bool> TraceWriter::Impl::leave_wal() {
     try {
-        sqlite3_busy_timeout(db->get(), kReaderPatienceMs);
+        sqlite3_busy_timeout(db->get(), kReaderTimeoutMs);
         db->execute("PRAGMA synchronous = FULL");
         return db->text("PRAGMA journal_mode = DELETE") == "delete";
     } catch (const sqlite::Error& error) {
@@ -266,7 +265,7 @@ Result<void> TraceWriter::finish(Trace& trace) {
     if (!merged) return tl::unexpected(merged.error());
     impl_->sink.reset();
     impl_->db.reset();
-    // With a reader in the way the trace is written anew, and the reader keeps what it has.
+    // When a reader is in the way, the trace is written to a new file and the reader keeps the old.
     Result<void> finished =
         *merged ? publish(impl_->partial, impl_->path) : write_trace(trace, impl_->path);
     if (!finished) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// The one place where bytes, times and counts turn into text and back. Independent of the
+/// The only code that turns bytes, times and counts into text and back. It does not depend on the
 /// locale.
 namespace profiler {
 
@@ -25,7 +25,7 @@ inline constexpr std::array<UnitScale, 7> kByteUnits{{{"B", 1},
 inline constexpr std::array<UnitScale, 4> kTimeUnits{
     {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
-// What data sheets and data files count in.
+// The units of data sheets and data files.
 inline constexpr double kMiBBytes = 0x1p20;
 inline constexpr double kGiBBytes = 0x1p30;
 inline constexpr double kGiga = 1e9;

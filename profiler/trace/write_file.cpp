@@ -23,7 +23,7 @@ int write_all(int file, std::string_view bytes) {
     return 0;
 }
 
-/// What cannot be synced (a device, a folder of some network file systems) needs no sync.
+/// A file that cannot be synced (a device, a folder of some network file systems) needs no sync.
 int sync(int file) { return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno; }
 
 int sync_path(const fs::path& path, int flags) {
@@ -42,7 +42,7 @@ int write_new(const fs::path& path, int flags, std::string_view bytes) {
     return error;
 }
 
-/// A device or a pipe, written as it is. A pipe that nobody reads is an error and not a wait.
+/// Writes to a device or a pipe. A pipe that nobody reads is an error; it does not wait.
 int write_device(const fs::path& path, std::string_view bytes) {
     const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return errno;
@@ -64,7 +64,7 @@ std::string_view write_remedy(int error_number) {
         case EPERM:
             return "choose a folder that you can write to, or change its permissions";
         case EROFS:
-            return "it cannot be written to at all; choose another folder";
+            return "its file system is read-only; choose another folder";
         case ENOSPC:
         case EDQUOT:
             return "free some space or choose another folder";
@@ -79,7 +79,7 @@ std::string_view write_remedy(int error_number) {
         case ENXIO:
             return "nobody reads that pipe; start its reader first";
         case ELOOP:
-            return "it is a link that leads to itself; choose another name";
+            return "it is a link that points to itself; choose another name";
         case ENAMETOOLONG:
             return "choose a shorter name";
         default:
@@ -95,7 +95,7 @@ tl::unexpected<models::Error> cannot_write(const fs::path& path, int error_numbe
 models::Result<void> replace_file(const fs::path& from, const fs::path& to) {
     if (const int error = sync_path(from, O_RDONLY); error != 0) return cannot_write(to, error);
     if (::rename(from.c_str(), to.c_str()) != 0) return cannot_write(to, errno);
-    // The file is in place; a folder that cannot be opened for reading cannot be synced.
+    // The file is in place. A folder that cannot be opened for reading cannot be synced.
     sync_path(folder_of(to), O_RDONLY | O_DIRECTORY);
     return {};
 }
@@ -103,14 +103,14 @@ models::Result<void> replace_file(const fs::path& from, const fs::path& to) {
 models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-    // A device or a pipe cannot be replaced by a rename; it is written as it is.
+    // A rename cannot replace a device or a pipe, so it is written directly.
     if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
         const int error = write_device(path, bytes);
-        // EPIPE: whoever reads has seen enough, as `head` does.
+        // EPIPE: the reader closed the pipe because it has seen enough, as `head` does.
         if (error != 0 && error != EPIPE) return cannot_write(path, error);
         return {};
     }
-    // A link stays a link: what it leads to is written.
+    // A link stays a link: the file it points to is written.
     if (fs::is_symlink(path, ignored)) {
         std::error_code error;
         const fs::path target = fs::weakly_canonical(path, error);

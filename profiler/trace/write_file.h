@@ -5,25 +5,25 @@
 #include <filesystem>
 #include <string_view>
 
-/// Files that are whole or not there: the one way in which this program replaces a file.
+/// Replaces files so that a file is either complete or missing. All code of this program uses it.
 namespace profiler {
 
-/// Writes `bytes` beside `path`, to disk, and renames: `path` holds the whole new content, or what
-/// it held before. A device or a pipe is written as it is.
-/// Errors, in one sentence: a folder that is missing or not writable, a full disk, a path that is a
+/// Writes `bytes` to a new file beside `path`, forces it to disk and renames it. `path` then holds
+/// the whole new content, or on an error its old content. A device or a pipe is written directly.
+/// Errors, in one sentence: the folder is missing or not writable, the disk is full, `path` is a
 /// folder.
 models::Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Puts the finished file `from` in the place of `to`, in the same folder: first its bytes are on
-/// the disk, then its new name is. On an error `from` stays.
+/// Replaces `to` by the finished file `from` in the same folder: forces its bytes to disk, then
+/// renames it. On an error `from` stays.
 models::Result<void> replace_file(const std::filesystem::path& from,
                                   const std::filesystem::path& to);
 
-/// The folder that `path` lies in: "." for a bare name.
+/// The folder of `path`; "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-/// What to do about a file that could not be written for this errno: "free some space or choose
-/// another folder".
+/// What to do when writing a file fails with this errno: "free some space or choose another
+/// folder".
 std::string_view write_remedy(int error_number);
 
 /// "Cannot write PATH: REASON; REMEDY."

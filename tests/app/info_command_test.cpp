@@ -1,7 +1,10 @@
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/peak.h"
 #include "tests/app/program.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +24,7 @@ TEST(Info, OverviewSaysWhatAPersonLooksFor) {
                 HasSubstr("bert-base, 3 layers, layers head, B=2 S=16, fp32, recipe original"));
     EXPECT_THAT(ran.out, HasSubstr("peak memory"));
     EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
-    EXPECT_THAT(ran.out, HasSubstr("Health: nothing to report."));
+    EXPECT_THAT(ran.out, HasSubstr("Diagnostics: nothing to report."));
     EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << "no colours in a file";
     EXPECT_EQ(ran.err, "");
 }
@@ -95,6 +98,52 @@ TEST(Info, OpensThePartialOfAKilledCapture) {
     EXPECT_THAT(ran.out, HasSubstr("incomplete, 2 steps"));
     const auto diagnostics = run({"info", partial, "--health", "--json"}).json();
     EXPECT_EQ(diagnostics["rows"][0]["code"], "incomplete_capture");
+}
+
+TEST(Info, OfASnapshotCountsItsBlocksSegmentsAndEvents) {
+    const TemporaryFolder folder;
+    const std::string file = folder / "snapshot.pickle";
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 400});
+    const auto recording = recorder.recording(40);
+    std::ofstream(file, std::ios::binary) << snapshot_bytes(recording);
+    const Ran ran = run({"info", file});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("unknown workload\n"));
+    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, Not(HasSubstr("saved for backward"))) << "a snapshot knows none";
+    const std::size_t num_segments = recording.segments.size();
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("Allocator: {} events, ", recording.events.size())));
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("at the end {} segments and ", num_segments)));
+    const auto json = run({"info", file, "--json"}).json();
+    EXPECT_EQ(json["source"], "imported");
+    EXPECT_EQ(json["allocator"]["events"], recording.events.size());
+    EXPECT_EQ(json["allocator"]["segments"], num_segments);
+    EXPECT_GT(json["allocator"]["live_blocks"], 0);
+    EXPECT_TRUE(json["closed_form"].is_null());
+}
+
+/// What a snapshot lacks is empty in every report, and no report fails for it.
+TEST(Info, OfASnapshotGivesEveryReport) {
+    const TemporaryFolder folder;
+    const std::string file = folder / "snapshot.pickle";
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 100});
+    std::ofstream(file, std::ios::binary) << snapshot_bytes(recorder.recording());
+    EXPECT_THAT(run({"info", file, "--ledger"}).out, HasSubstr("Nothing is saved"));
+    EXPECT_THAT(run({"info", file, "--health"}).out, HasSubstr("no ops, modules, saved tensors"));
+    for (const char* by : {"class", "layer", "op", "tensor"}) {
+        const auto json = run({"info", file, "--peak", "--by", by, "--json"}).json();
+        ASSERT_FALSE(json["rows"].empty()) << by;
+        EXPECT_EQ(json["rows"][0]["size_bytes"], json["peak_allocated_bytes"]) << by;
+    }
+    EXPECT_EQ(run({"compare", file, file}).exit_code, 0);
+    for (const char* table : {"allocations", "ledger", "ops", "steps", "sweep"}) {
+        const std::string out = folder / (std::string(table) + ".csv");
+        EXPECT_EQ(run({"export", file, "--to", "csv", "--table", table, "-o", out}).exit_code, 0);
+    }
+    const Ran svg = run({"export", file, "--to", "svg", "-o", folder / "memory.svg"});
+    EXPECT_EQ(svg.exit_code, 0) << svg.err;
 }
 
 TEST(Info, WarnsWhenALayerDiffersFromItsClosedForm) {

@@ -34,6 +34,7 @@ TEST_F(JsonKeys, OfInfo) {
     const auto overview = info({});
     EXPECT_EQ(keys_of(overview), with_trace("info"));
     EXPECT_EQ(keys_of(overview["rows"][0]), documented("info row"));
+    EXPECT_EQ(keys_of(overview["allocator"]), documented("allocator"));
     EXPECT_EQ(keys_of(overview["closed_form"]), documented("closed form"));
 }
 

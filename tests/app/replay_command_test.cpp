@@ -114,8 +114,9 @@ TEST(Replay, NamesFilesThatItCannotRead) {
         expect_one_sentence(ran, 1, part);
         EXPECT_THAT(ran.err, HasSubstr("bad.pickle"));
     };
-    expect_failure("Dear diary,", "neither a PyTorch memory snapshot nor a trace");
-    expect_failure("", "neither");
+    expect_failure("Dear diary,",
+                   "is neither a Temposcope trace (.tscope) nor a PyTorch memory snapshot");
+    expect_failure("", "does not begin as a pickle");
     expect_failure("\x80\x04}(", "byte 4: the file is truncated");
     expect_failure(
         "\x80\x02"

@@ -1,5 +1,6 @@
-// UI time of a frame over a trace of a million allocations: still, panning, zoomed; the time to the
-// first frame; the processor time of an idle window. Needs a display: xvfb-run -a gui_bench.
+// Measures, for traces of a million allocations, the UI time of a frame while the window is still,
+// panned and zoomed; also the time to the first frame and the processor time of an idle window.
+// Needs a display: xvfb-run -a gui_bench.
 #include "app/window/shell.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -82,7 +83,7 @@ void measure_frames(app::Shell& shell) {
         measure(shell, name.c_str(), 240,
                 [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
     }
-    // The same with the Kernels panel in front: its spans are as many as the trace has ops.
+    // The same with the Kernels panel in front, which has as many spans as the trace has ops.
     ImGui::SetWindowFocus("###kernels");
     settle(shell);
     for (const double zoom : {4.0, 256.0}) {
@@ -101,8 +102,8 @@ void measure_frames(app::Shell& shell) {
     });
 }
 
-/// The program's own loop, with nothing to do. It begins with the frames that follow any input:
-/// they are over after a second.
+/// Runs the program's own loop with nothing to do. The frames that follow the last input are over
+/// after a second.
 void measure_idle(app::Shell& shell) {
     settle(shell);
     double cpu_s = 0, wall_s = 0;

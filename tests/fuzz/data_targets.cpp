@@ -1,12 +1,9 @@
-// What other programs and users write: snapshots, planner's data, a worker's frames, themes.
-#include "profiler/allocator/replay.h"
-#include "profiler/formats/pytorch_snapshot.h"
+// Data of users and of other programs: the planner's files, a worker's frames, themes.
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/view/theme.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/profiler/formats/snapshot_bytes.h"
 
 #include <array>
 #include <fstream>
@@ -21,23 +18,6 @@ std::string asset(const char* name) {
     std::ostringstream text;
     text << std::ifstream(std::string(TEMPOSCOPE_SOURCE_DIR "/assets/") + name).rdbuf();
     return text.str();
-}
-
-std::vector<std::string> snapshot_seeds() {
-    AllocatorRecording recording;
-    recording.segments.push_back({.address = 0x7f0000000000,
-                                  .size_bytes = 2 << 20,
-                                  .is_small = true,
-                                  .blocks = {{.address = 0x7f0000000000,
-                                              .size_bytes = 512,
-                                              .requested_bytes = 500,
-                                              .state = BlockState::kAllocated}}});
-    return {snapshot_bytes(recording, 4), snapshot_bytes(recording, 2)};
-}
-
-void read_snapshot(const std::string& bytes) {
-    const auto snapshot = parse_pytorch_snapshot(bytes, "mutated.pickle");
-    if (snapshot) (void)replay(snapshot->busiest(), {});
 }
 
 void read_planner_data(const std::string& bytes) {
@@ -62,7 +42,6 @@ void read_frames(const std::string& bytes) {
 }
 
 const std::array kTargets{
-    FuzzTarget{"snapshot", snapshot_seeds, read_snapshot},
     FuzzTarget{"planner_data",
                [] {
                    return std::vector{asset("gpus.json"), asset("setups.json"),

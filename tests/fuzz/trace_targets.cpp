@@ -1,19 +1,23 @@
-// Traces: as files, as bytes between two programs, and as rows without sense under every analysis.
+// Files of every format, traces as bytes between two programs, and random rows under every
+// analysis.
+#include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/activity.h"
-#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/allocator_counts.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
-#include "profiler/analysis/peak.h"
+#include "profiler/formats/recorded_trace.h"
+#include "profiler/formats/trace_formats.h"
 #include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/timeline_view.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
 #include "tests/profiler/trace/random_trace.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
@@ -41,13 +45,13 @@ const TemporaryFolder& folder() {
 
 /// Everything that commands and the window make of a trace.
 void analyse(const std::shared_ptr<const Trace>& trace) {
-    const Ledger ledger = build_ledger(*trace);
-    (void)check_against_closed_form(*trace, ledger);
+    const auto report = std::make_shared<const StepReport>(report_step(*trace));
     const MemoryCurve curve(*trace);
-    const PeakReport peak = find_peak(*trace);
     const Activity activity(*trace);
-    (void)report_diagnostics(*trace);
-    TimelineRequest timeline{.sources = {{trace.get(), &curve, &peak, "A"}}, .width_px = 300};
+    (void)report_diagnostics(*trace, *report);
+    (void)count_allocator_rows(*trace);
+    TimelineRequest timeline{.sources = {{trace.get(), &curve, &report->peak, "A"}},
+                             .width_px = 300};
     const TimeRange range = fit_timeline(timeline);
     timeline.start_ns = range.start_ns;
     timeline.end_ns = range.end_ns;
@@ -66,11 +70,11 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     }
     if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
     (void)align(*trace, *trace, TimeAlignment::kPhases);
-    const auto comparison = compare({{"a.tscope", trace}, {"b.tscope", trace}});
+    const auto comparison = compare({{"a.tscope", trace, report}, {"b.tscope", trace, report}});
     if (comparison) (void)build_compare_view(*comparison);
 }
 
-std::vector<std::string> file_seeds() {
+std::vector<std::string> trace_file_seeds() {
     std::vector<std::string> seeds;
     const auto add = [&](const Trace& trace) {
         const auto file = folder() / "seed.tscope";
@@ -84,10 +88,21 @@ std::vector<std::string> file_seeds() {
     return seeds;
 }
 
+std::vector<std::string> snapshot_seeds() {
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 60});
+    Recorder expandable({.settings = {.expandable_segments = true}});
+    run_random(expandable, {.num_steps = 60, .num_streams = 2, .share_streams = true});
+    return {snapshot_bytes(recorder.recording(10), 4), snapshot_bytes(expandable.recording(), 2)};
+}
+
+/// Through the door, as every command and the window do.
 void read_file(const std::string& bytes) {
-    const auto file = folder() / "mutated.tscope";
+    const auto file = folder() / "mutated";
     std::ofstream(file, std::ios::binary) << bytes;
-    if (auto trace = read_trace(file)) analyse(std::make_shared<const Trace>(std::move(*trace)));
+    if (auto trace = open_trace(file)) analyse(std::make_shared<const Trace>(std::move(*trace)));
+    const auto recordings = open_recordings(file);
+    if (recordings && !recordings->empty()) (void)replay(*busiest_of(*recordings), {});
 }
 
 std::vector<std::string> byte_seeds() {
@@ -97,14 +112,15 @@ std::vector<std::string> byte_seeds() {
 
 void read_bytes_of_trace(const std::string& bytes) { (void)trace_from_bytes(bytes); }
 
-/// The bytes are the seed of the rows: each mutation is another trace.
+/// The bytes seed the rows, so each mutation is another trace.
 void analyse_rows(const std::string& bytes) {
     const auto seed = static_cast<unsigned>(std::hash<std::string>()(bytes));
     analyse(std::make_shared<const Trace>(RandomTrace(seed).make(seed % 60)));
 }
 
 const std::array kTargets{
-    FuzzTarget{"trace_file", file_seeds, read_file},
+    FuzzTarget{"trace_file", trace_file_seeds, read_file},
+    FuzzTarget{"snapshot", snapshot_seeds, read_file},
     FuzzTarget{"trace_bytes", byte_seeds, read_bytes_of_trace},
     FuzzTarget{"trace_rows", [] { return std::vector<std::string>{"0123456789abcdef"}; },
                analyse_rows},

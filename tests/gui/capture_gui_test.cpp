@@ -10,8 +10,8 @@ app::CaptureStatus status() { return *window().workspace().capture().status(); }
 
 std::filesystem::path folder() { return window().folder() / "captured"; }
 
-/// While it stands, the fake worker stops halfway: a test that looks at a running capture does not
-/// depend on how fast it looks.
+/// While it exists, the fake worker waits halfway, so that a test can look at a running capture
+/// however slow the machine is.
 class Hold {
 public:
     Hold() {
@@ -47,7 +47,7 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK(!status().curves[0].finished);
     IM_CHECK(!status().curves[1].finished);
     IM_CHECK_GT(status().share, 0.0);
-    // What the worker says is there while it works.
+    // The output of the worker appears while it works.
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
     window().take_running_picture(c, "capture_running");
     hold.release();
@@ -57,7 +57,7 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
-    // Nothing happens: nothing is copied.
+    // While nothing happens, nothing is copied.
     const auto& capture = window().workspace().capture();
     IM_CHECK(capture.status() == capture.status());
 }

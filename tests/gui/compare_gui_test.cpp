@@ -28,7 +28,7 @@ void a_click_on_a_recipe_makes_it_b(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo-packed");
 }
 
-void a_click_on_a_class_picks_it_out(ImGuiTestContext* c) {
+void a_click_on_a_category_highlights_it(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
     IM_CHECK(!window().workspace().selection().category);
@@ -62,7 +62,7 @@ void register_compare_tests(ImGuiTestEngine* engine) {
     };
     add("shows_a_column_for_each_recipe", shows_a_column_for_each_recipe);
     add("a_click_on_a_recipe_makes_it_b", a_click_on_a_recipe_makes_it_b);
-    add("a_click_on_a_class_picks_it_out", a_click_on_a_class_picks_it_out);
+    add("a_click_on_a_category_highlights_it", a_click_on_a_class_picks_it_out);
     add("welcomes_when_nothing_is_open", welcomes_when_nothing_is_open);
 }
 

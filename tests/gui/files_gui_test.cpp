@@ -1,4 +1,5 @@
 #include "tests/gui/test_window.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
 
 #include <fstream>
 #include <iterator>
@@ -39,7 +40,7 @@ void picks_files_from_the_list(ImGuiTestContext* c) {
     c->ItemClick("###confirm");
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
-    // The baseline becomes A in whatever order the files come.
+    // The baseline becomes A, in whatever order the files are opened.
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
 }
@@ -50,6 +51,42 @@ void opens_a_folder_of_traces(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
     IM_CHECK_EQ(window().workspace().slots().compare.view()->view.columns.size(), size_t{3});
+}
+
+/// Memory over time, and in words what a snapshot lacks.
+void opens_a_snapshot(ImGuiTestContext* c) {
+    using namespace profiler;
+    constexpr int64_t kBase = 0x7f0000000000;
+    AllocatorRecording recording;
+    recording.segments.push_back({.address = kBase,
+                                  .size_bytes = 2 << 20,
+                                  .is_small = true,
+                                  .blocks = {{kBase, 2 << 20, 0, BlockState::kInactive}}});
+    for (int64_t i = 0; i < 8; ++i) {
+        for (const auto action : {RecordedAction::kAlloc, RecordedAction::kFreeRequested,
+                                  RecordedAction::kFreeCompleted}) {
+            recording.events.push_back({.action = action,
+                                        .address = kBase,
+                                        .size_bytes = 512 * (i + 1),
+                                        .time_us = 1000 + i});
+        }
+    }
+    const auto file = window().folder() / "snapshot.pickle";
+    std::ofstream(file, std::ios::binary) << snapshot_bytes(recording);
+    window().reset(c);
+    window().workspace().open({file});
+    window().settle(c);
+    std::filesystem::remove(file);
+    IM_CHECK_STR_EQ(toast_texts().c_str(), "");
+    const auto a = window().workspace().selection().a;
+    IM_CHECK(a != nullptr);
+    IM_CHECK(a->has_step);
+    IM_CHECK_STR_EQ(a->recipe.c_str(), "snapshot");
+    IM_CHECK_STR_EQ(a->state.c_str(), "8 allocations");
+    IM_CHECK_EQ(a->report->peak.allocated_bytes, int64_t{8 * 512});
+    IM_CHECK(window().workspace().timeline_view() != nullptr);
+    IM_CHECK(window().workspace().ledger_view() != nullptr);
+    IM_CHECK(window().workspace().ledger_view()->rows.empty());
 }
 
 void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {
@@ -121,7 +158,7 @@ void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
     const auto saved = window().pictures() / "saved_by_dialog.png";
     std::filesystem::remove(saved);
     window().ui().save_dialog.folder = window().pictures();
-    c->KeyCharsReplace("saved_by_dialog");  // the extension comes by itself
+    c->KeyCharsReplace("saved_by_dialog");  // the dialog adds the extension
     c->KeyPress(ImGuiKey_Enter);
     c->Yield(4);
     IM_CHECK(std::filesystem::exists(saved));
@@ -183,6 +220,7 @@ void register_files_tests(ImGuiTestEngine* engine) {
     add("opens_files_through_the_dialog", opens_files_through_the_dialog);
     add("picks_files_from_the_list", picks_files_from_the_list);
     add("opens_a_folder_of_traces", opens_a_folder_of_traces);
+    add("opens_a_snapshot", opens_a_snapshot);
     add("reports_a_bad_file_as_one_sentence", reports_a_bad_file_as_one_sentence);
     add("reads_a_file_again_without_a_second_copy", reads_a_file_again_without_a_second_copy);
     add("closes_a_trace", closes_a_trace);

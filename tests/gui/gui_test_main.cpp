@@ -1,4 +1,4 @@
-// Drives the real window; the exit status is 0 when at least one test ran and all passed.
+// Drives the real window. The exit status is 0 if at least one test ran and all tests passed.
 #include "app/window/pixels.h"
 #include "tests/gui/pacing.h"
 #include "tests/gui/test_traces.h"
@@ -46,7 +46,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_layout_tests(engine);
     tests::register_picture_tests(engine);
     tests::register_worker_tests(engine);
-    // The runner's own: a failing test must make the run fail.
+    // Tests this program: a failing test must make the run fail.
     IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {
         IM_CHECK_EQ(1, 2);
     };

@@ -16,7 +16,7 @@ void open_two(ImGuiTestContext* c) {
     window().settle(c);
 }
 
-/// Somewhere on the first row of calls of A: below the names of the trace and of its thread.
+/// A point on the first row of calls of A, below the names of the trace and its thread.
 ImVec2 on_first_row(ImGuiTestContext* c, float share) {
     const ImVec2 top = window().point_in(c, kKernels, share, 0);
     const float line = ImGui::GetTextLineHeightWithSpacing();

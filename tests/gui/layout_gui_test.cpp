@@ -48,7 +48,7 @@ ImGuiID dock_of(ImGuiTestContext* c, const char* panel) {
     return c->WindowInfo(panel).Window->DockId;
 }
 
-/// Nothing of the tool bar lies on something else or outside.
+/// The parts of the tool bar neither overlap nor lie outside the window.
 void check_tool_bar(ImGuiTestContext* c) {
     const ImRect swap = c->ItemInfo("//##toolbar/**/\xef\x83\xac##swap").RectFull;
     const ImRect search = c->ItemInfo("//##toolbar/**/###search").RectFull;

@@ -13,7 +13,7 @@ void open_two(ImGuiTestContext* c) {
     window().open(c, {"original", "tempo"});
 }
 
-void lists_what_backward_keeps_largest_first(ImGuiTestContext* c) {
+void lists_saved_tensors_largest_first(ImGuiTestContext* c) {
     open_two(c);
     IM_CHECK(window().workspace().slots().ledger.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
@@ -73,7 +73,7 @@ void the_mark_stays_with_its_tensor(ImGuiTestContext* c) {
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
     IM_CHECK(window().workspace().selection().tensor->storage == storage);
-    // Another row lies second now: a click on it marks that one, and takes no mark away.
+    // Another row is second now. A click on it selects it, and does not clear the selection.
     IM_CHECK(view().rows[1].storage != storage);
     c->ItemClick("//###ledger/**/$$1/##row");
     c->Yield(2);
@@ -112,7 +112,7 @@ void register_ledger_tests(ImGuiTestEngine* engine) {
     const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
         IM_REGISTER_TEST(engine, "ledger", name)->TestFunc = run;
     };
-    add("lists_what_backward_keeps_largest_first", lists_what_backward_keeps_largest_first);
+    add("lists_saved_tensors_largest_first", lists_what_backward_keeps_largest_first);
     add("a_click_on_a_title_sorts", a_click_on_a_title_sorts);
     add("typing_filters", typing_filters);
     add("a_click_on_a_row_selects_its_tensor", a_click_on_a_row_selects_its_tensor);

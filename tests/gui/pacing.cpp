@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Frames that the window draws in the time that `meanwhile` takes on a thread of its own.
+/// Number of frames that the window draws while `meanwhile` runs on another thread.
 int64_t frames_during(app::Shell& shell, const std::function<void()>& meanwhile) {
     const int64_t before = shell.frame_count();
     int64_t after = before;
@@ -41,7 +41,7 @@ int check_pacing(app::Shell& shell) {
     frames_during(shell, [] { std::this_thread::sleep_for(2s); });  // the first pictures
     bool good = is_at_most("idle for 2 s",
                            frames_during(shell, [] { std::this_thread::sleep_for(2s); }), 6);
-    // A frame per report, and the few that every run begins with.
+    // One frame per report, and the few with which every run begins.
     const int64_t woken = frames_during(shell, [] {
         for (int i = 0; i < 20; ++i) {
             std::this_thread::sleep_for(50ms);

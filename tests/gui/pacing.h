@@ -4,8 +4,9 @@
 
 namespace tests {
 
-/// Runs the window's own loop, without the test engine, while a worker reports all the time: the
-/// window must not draw a frame for each report, nor any without cause. 0 when it does not.
+/// Runs the window's own loop, without the test engine. Checks that an idle window draws no frames,
+/// and that a window does not draw a frame for each report of a worker. Returns 0 if all checks
+/// pass.
 int check_pacing(app::Shell& shell);
 
 }  // namespace tests

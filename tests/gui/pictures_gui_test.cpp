@@ -1,4 +1,4 @@
-// Pictures of the window in its states, to be looked at and to go into the README.
+// Pictures of the window in its states, to look at and for the README.
 #include "tests/gui/test_window.h"
 
 #include "app/widgets/theme.h"
@@ -44,7 +44,7 @@ void one_trace_alone(ImGuiTestContext* c) {
 void zoomed_with_a_tensor_selected(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
-    // At its left end: the middle may lie under a column's border, which takes the click.
+    // Near the left end: the border of a column may lie in the middle and would take the click.
     const ImRect row = c->ItemInfo("//###ledger/**/$$3/##row").RectFull;
     c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
     c->MouseClick();

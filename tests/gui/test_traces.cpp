@@ -15,7 +15,7 @@ namespace {
 
 using namespace profiler;
 
-/// Steps that grow a little faster than the batch, as memory-bound layers do.
+/// Step times that grow a little faster than the batch.
 void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
     constexpr int64_t kLimit_bytes = int64_t{8} << 30;
     constexpr int64_t kFixed_bytes = int64_t{1} << 30;
@@ -40,7 +40,7 @@ void add_sweep(Trace& trace, double bytes_per_sequence, double step_factor) {
     }
 }
 
-/// Each op launches one kernel, which begins when the one before has ended, and the op has.
+/// Each op launches one kernel, which begins after the op and after the kernel before it.
 void add_kernels(Trace& trace) {
     const auto stream = trace.streams.append({.device = Id<Device>(0), .handle = 7});
     int64_t free_ns = 0;
@@ -84,7 +84,7 @@ void write(const std::filesystem::path& folder, const std::string& recipe, const
     write(trace, folder / (recipe + ".tscope"));
 }
 
-/// The same run's sweep alone, without a step.
+/// A sweep without a step.
 void write_sweep(const std::filesystem::path& folder, const std::string& recipe,
                  const Sweep& sweep) {
     std::filesystem::create_directories(folder);

@@ -5,8 +5,8 @@
 
 namespace tests {
 
-/// Writes original.tscope, tempo.tscope and tempo-packed.tscope: synthetic steps of an encoder
-/// under the recipes, each with a sweep over batch sizes up to a memory limit; and
+/// Writes original.tscope, tempo.tscope and tempo-packed.tscope: a synthetic step of an encoder
+/// with each recipe, and a sweep over batch sizes up to a memory limit. Also writes
 /// sweeps/tempo.tscope, a sweep without a step.
 void write_test_traces(const std::filesystem::path& folder);
 

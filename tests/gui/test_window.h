@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-/// The window under test and what tests do with it again and again.
+/// The window under test, and helpers for the tests.
 namespace tests {
 
 class TestWindow {
@@ -21,22 +21,23 @@ public:
     app::Workspace& workspace() { return shell_.ui().workspace; }
     app::Shell& shell() { return shell_; }
 
-    /// A trace file that test_traces.h has written: "original", "tempo", "tempo-packed".
+    /// A file written by test_traces.h: "original", "tempo" or "tempo-packed".
     std::filesystem::path trace(const std::string& recipe) const {
         return traces_ / (recipe + ".tscope");
     }
     const std::filesystem::path& folder() const { return traces_; }
-    /// Where pictures go.
+    /// The folder for pictures.
     const std::filesystem::path& pictures() const { return pictures_; }
 
-    /// Closes everything, default layout and theme, no selection, window as at the start.
+    /// Closes all traces and restores default layout, theme and selection.
     void reset(ImGuiTestContext* context);
     /// Waits until nothing loads and every view is the one wanted.
     void settle(ImGuiTestContext* context);
     void open(ImGuiTestContext* context, const std::vector<std::string>& recipes);
-    /// Writes a picture of the whole window, mouse out of the way unless `keep_mouse`.
+    /// Waits until the window has settled and writes a picture of it. Moves the mouse away first,
+    /// unless `keep_mouse`.
     void take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse = false);
-    /// The same without waiting until nothing moves.
+    /// Writes a picture without waiting.
     void take_running_picture(ImGuiTestContext* context, const std::string& name);
     void resize(ImGuiTestContext* context, int width, int height);
 
@@ -45,7 +46,7 @@ public:
     /// Whether the panel with this id is open.
     bool is_open(const std::string& id) const;
 
-    /// A point inside a window, by shares of its size.
+    /// A point in a window, as shares of its size.
     ImVec2 point_in(ImGuiTestContext* context, const char* window, float x, float y);
 
 private:
@@ -54,7 +55,7 @@ private:
     std::filesystem::path traces_;
 };
 
-/// Of the run; set by gui_test_main.cpp.
+/// The window of this run; gui_test_main.cpp sets it.
 TestWindow& window();
 void set_window(TestWindow& window);
 

@@ -135,7 +135,7 @@ void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
     c->Yield(2);
     IM_CHECK(window().workspace().selection().range.has_value());
     const double end_ns = window().workspace().selection().range->end_ns;
-    // The mouse comes back, without a button.
+    // The mouse comes back with no button down.
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.9F, 0.30F));
     c->Yield(2);
     IM_CHECK_EQ(window().workspace().selection().range->end_ns, end_ns);

@@ -51,7 +51,7 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.remember_file(scratch.path / "a.tscope");
     app::save_settings(settings, scratch.path / "deep" / "window.json");
     EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json"), settings);
-    // Nothing else is left in the folder, which another window may use at the same time.
+    // No other file is left in the folder, which another window may be using.
     const fs::directory_iterator files(scratch.path / "deep");
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
@@ -112,7 +112,7 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     EXPECT_NE(refused({.recipes = {"temp"}}).find("temp"), std::string::npos);
     EXPECT_NE(refused({.seq_len = 100'000}), "accepted");
     EXPECT_NE(refused({.memory_limit = "lots"}), "accepted");
-    // As the command, which goes through the same checks.
+    // The checks are those of the command.
     EXPECT_NE(refused({.memory_limit = "0"}).find("memory-limit is 0"), std::string::npos);
     EXPECT_NE(refused({.recipes = {"tempo", "tempo"}}).find("twice"), std::string::npos);
     EXPECT_NE(refused({.num_layers = -1}), "accepted");
@@ -148,7 +148,7 @@ void wait_for(const std::function<bool()>& holds) {
     while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// A door that a job stands before until the test opens it.
+/// Jobs wait at the gate until the test opens it.
 class Gate {
 public:
     void open() { promise_.set_value(); }
@@ -247,6 +247,13 @@ TEST(JobQueue, DropsTheRunningAndTheWaitingJobsWhenItIsCancelled) {
     EXPECT_EQ(queue.take().size(), 1U);
 }
 
+app::DocumentPtr empty_document() {
+    profiler::Trace trace;
+    trace.runs.append({});
+    return app::make_document("empty.tscope",
+                              std::make_shared<const profiler::Trace>(std::move(trace)));
+}
+
 /// What the slot of these tests makes its request from.
 struct SlotState {
     std::optional<int> number;
@@ -272,7 +279,7 @@ TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
         if (number == 2) gate.wait();
         return std::to_string(number);
     });
-    SlotState state{1, std::make_shared<app::Document>()};
+    SlotState state{1, empty_document()};
     EXPECT_EQ(slot.view(), nullptr);
     settle(slot, state);
     EXPECT_EQ(*slot.view(), "1");
@@ -287,10 +294,10 @@ TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
 
 TEST(ViewSlot, DropsAViewOfOtherDocumentsAtOnce) {
     NumberSlot slot("Counting", wanted_number, [](int number) { return std::to_string(number); });
-    SlotState state{1, std::make_shared<app::Document>()};
+    SlotState state{1, empty_document()};
     settle(slot, state);
     const std::weak_ptr<const app::Document> old = state.document;
-    state.document = std::make_shared<app::Document>();
+    state.document = empty_document();
     EXPECT_TRUE(slot.update(state));
     EXPECT_EQ(slot.view(), nullptr);
     EXPECT_TRUE(old.expired());
@@ -311,10 +318,10 @@ TEST(ViewSlot, ShowsNoViewThatWasBuiltForOtherDocuments) {
         }
         return std::to_string(number);
     });
-    SlotState state{1, std::make_shared<app::Document>()};
+    SlotState state{1, empty_document()};
     slot.update(state);
     started.wait();
-    state = {2, std::make_shared<app::Document>()};
+    state = {2, empty_document()};
     slot.update(state);
     gate.open();
     wait_for([&] {
@@ -327,7 +334,7 @@ TEST(ViewSlot, ShowsNoViewThatWasBuiltForOtherDocuments) {
 TEST(ViewSlot, BuildsOnceForARequestThatStaysTheSame) {
     std::atomic<int> builds = 0;
     NumberSlot slot("Counting", wanted_number, [&](int) { return std::to_string(++builds); });
-    const SlotState state{1, std::make_shared<app::Document>()};
+    const SlotState state{1, empty_document()};
     settle(slot, state);
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(slot.update(state));
     EXPECT_EQ(builds, 1);
@@ -338,7 +345,7 @@ TEST(ViewSlot, SaysWhyAViewCannotBeBuilt) {
         if (number == 1) return models::fail("1 cannot be drawn.");
         return std::to_string(number);
     });
-    SlotState state{1, std::make_shared<app::Document>()};
+    SlotState state{1, empty_document()};
     settle(slot, state);
     EXPECT_EQ(slot.view(), nullptr);
     EXPECT_EQ(slot.error(), "1 cannot be drawn.");
@@ -369,7 +376,7 @@ TEST(StatusBar, SaysWhatIsSelected) {
 
 class LayoutHistory : public testing::Test {
 protected:
-    /// As many frames as a change needs to settle.
+    /// Shows a look for as many frames as a change needs to settle.
     void show(const std::string& look, ImVec2 size = {1600, 1000}) {
         for (int i = 0; i < 5; ++i) {
             history_.observe({look, {}}, size, false, [&] { return look; });

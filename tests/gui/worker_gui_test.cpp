@@ -1,5 +1,5 @@
-// The whole way from the window: form, temposcope-worker with libtorch, live curve, finished trace,
-// exported chart. One layer and few tokens: seconds.
+// The whole way: form, temposcope-worker with libtorch, live curve, finished trace, exported chart.
+// With one layer and few tokens it takes seconds.
 #include "tests/gui/test_window.h"
 
 #include <fstream>
@@ -49,7 +49,7 @@ void captures_trains_and_exports(ImGuiTestContext* c) {
     IM_CHECK(selection.a && selection.b);
     IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");
     IM_CHECK_EQ(selection.a->trace->steps.size(), size_t{4});
-    IM_CHECK_LT(selection.b->ledger.total_bytes, selection.a->ledger.total_bytes);
+    IM_CHECK_LT(selection.b->report->ledger.total_bytes, selection.a->report->ledger.total_bytes);
     window().take_picture(c, "captured");
 
     const auto chart = window().folder() / "chart.svg";

@@ -1,5 +1,5 @@
-// What the window shows, without the window: traces, A and B, and the views built off the frame
-// thread, at moments when they do not belong together.
+// The workspace without a window: traces, A and B, and the views built off the frame thread, also
+// while the views belong to an earlier A or B.
 #include "app/workspace/workspace.h"
 #include "models/config/workload.h"
 #include "tests/support/synthetic_trace.h"
@@ -31,7 +31,7 @@ app::DocumentPtr make_document(const std::string& file, const std::string& recip
     return app::make_document(file, trace);
 }
 
-/// A trace of the same run that holds a sweep and no step.
+/// A trace that holds a sweep and no step.
 app::DocumentPtr make_sweep(const std::string& file, const std::string& recipe) {
     Trace trace;
     trace.runs.append({});
@@ -67,11 +67,11 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows.back();
 
     workspace_.set_b(nullptr);
-    // Of A and B there is none any more, of A alone none yet.
+    // The views of A and B are gone, and those of A alone are not built yet.
     EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
     EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
-    // A click that was on its way meant a row of the ledger before.
+    // A click in this frame was on a row of the ledger before.
     workspace_.apply({.tensor = row});
     EXPECT_FALSE(workspace_.selection().tensor);
 

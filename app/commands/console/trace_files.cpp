@@ -1,9 +1,9 @@
 #include "app/commands/console/trace_files.h"
 
 #include "app/commands/console/progress.h"
-#include "profiler/trace/trace_file.h"
-#include "profiler/trace/trace_folder.h"
+#include "profiler/formats/trace_formats.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -29,9 +29,9 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
         if (!inside) return tl::unexpected(inside.error());
         if (inside->empty()) {
             return models::fail(
-                "The folder {} holds no .tscope file: name a trace, or capture one "
-                "with \"temposcope capture\".",
-                path);
+                "The folder {} holds no trace ({}): name a file, or capture one with \"temposcope "
+                "capture\".",
+                path, fmt::join(profiler::trace_extensions(), ", "));
         }
         for (const fs::path& file : *inside) files.push_back(file.string());
     }
@@ -48,7 +48,7 @@ Result<NamedTrace> open_trace(const std::string& path) {
         if (is_long) progress.update(fraction, "reading " + path);
         return true;
     };
-    auto trace = profiler::read_trace(path, options);
+    auto trace = profiler::open_trace(path, options);
     if (!trace) return tl::unexpected(trace.error());
     return NamedTrace{path, std::make_shared<const profiler::Trace>(std::move(*trace))};
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-/// A table of a trace as comma-separated values (RFC 4180, UTF-8, a header line, "\n" line ends):
-/// texts instead of ids, exact integers, the point as decimal sign in every locale.
+/// A table of a trace as comma-separated values: RFC 4180, UTF-8, a header line, "\n" line ends. It
+/// holds texts instead of ids, exact integers, and a decimal point in every locale.
 namespace app {
 
 enum class CsvTable : uint8_t { kAllocations, kLedger, kOps, kSteps, kSweep };

@@ -41,9 +41,12 @@ nlohmann::json row_json(const ReplayRow& row) {
 
 void print_exactness(Output& output, const ReplayReport& report) {
     if (report.events == 0) {
-        output.line(output.styled(
-            "The snapshot has no history, so there is nothing to replay: call", Style::kWarning));
-        output.line("  torch.cuda.memory._record_memory_history() before the steps to record.");
+        output.line(
+            output.styled("The snapshot has no history, so there is nothing to replay. Before the "
+                          "steps to record, "
+                          "call",
+                          Style::kWarning));
+        output.line("  torch.cuda.memory._record_memory_history()");
         return;
     }
     output.line(report.is_exact()
@@ -52,26 +55,25 @@ void print_exactness(Output& output, const ReplayReport& report) {
     output.line(fmt::format("  {} of {} allocations at the recorded address ({})",
                             format_count(report.address_matches), format_count(report.allocations),
                             format_percent(report.address_match_rate())));
-    output.line(fmt::format("  {} of {} segment events, {}",
-                            format_count(report.segment_event_matches),
-                            format_count(report.segment_events),
-                            report.final_state_matches ? "equal segments and blocks at the end"
-                                                       : "other segments or blocks at the end"));
+    output.line(
+        fmt::format("  {} of {} segment events, {}", format_count(report.segment_event_matches),
+                    format_count(report.segment_events),
+                    report.final_state_matches ? "equal segments and blocks at the end"
+                                               : "different segments or blocks at the end"));
     if (!report.first_difference.empty()) output.line("  " + report.first_difference);
 }
 
-/// `recorded_allocations`: of the events; the stream begins with those that had been made before.
+/// `recorded_allocations` counts the events. The stream begins with blocks that were there before.
 std::string out_of_memory_sentence(const ReplayRow& row, int64_t recorded_allocations) {
     const OutOfMemory& detail = row.out_of_memory->detail;
     return fmt::format(
-        "Out of memory with {}{} after {} of {} allocations{}: {} asked for a segment of {}, {} "
-        "were "
-        "free; {} allocated of {} reserved.",
+        "Out of memory with {}{} after {} of {} allocations{}: a request of {} needed a segment of "
+        "{}, but {} were free ({} allocated, {} reserved).",
         settings_text(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
         recorded_allocations < row.num_allocations
-            ? fmt::format(", of which {} were there when the recording began",
+            ? fmt::format(" ({} of them were there when the recording began)",
                           format_count(row.num_allocations - recorded_allocations))
             : std::string(),
         format_bytes(detail.requested_bytes), format_bytes(detail.asked_bytes),
@@ -146,7 +148,7 @@ void print_replay(Output& output, const ReplayDocument& document) {
             row, document.exact ? document.exact->allocations : row.num_allocations));
     }
     output.line(output.styled(
-        "Fragmentation: share of the reserved memory that is not allocated when most is.",
+        "Fragmentation: the share of the reserved memory that is not allocated, at the peak.",
         Style::kDim));
     for (const std::string& note : document.notes) output.line("Note: " + note);
 }

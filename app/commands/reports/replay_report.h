@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-/// What `temposcope replay` says: how exactly the recording was reproduced, and memory under each
-/// setting. docs/commands.md lists the keys.
+/// The report of `temposcope replay`: how exactly it reproduced the recording, and the memory that
+/// each setting needs. docs/commands.md lists the JSON keys.
 namespace app {
 
 /// Memory under one setting.
@@ -24,7 +24,7 @@ struct ReplayRow {
     profiler::MemoryUse at_peak;
     int64_t num_segments = 0;  // at the peak
     int64_t num_retries = 0;
-    int64_t num_allocations = 0;  // of the stream, to say how far out of memory came
+    int64_t num_allocations = 0;  // of the whole stream, to compare allocations_done with
     std::optional<profiler::OutOfMemoryPoint> out_of_memory;
     int64_t allocations_done = 0;  // before memory ran out
 };
@@ -32,10 +32,10 @@ struct ReplayRow {
 struct ReplayDocument {
     std::string file;
     std::string source;  // "snapshot" or "trace"
-    std::string device;  // "cuda:0"; of a trace, its name
+    std::string device;  // "cuda:0"
     int64_t events = 0;
-    std::optional<profiler::ReplayReport> exact;  // none: a trace, which has no addresses to meet
-    std::vector<ReplayRow> rows;                  // the last is what was asked for
+    std::optional<profiler::ReplayReport> exact;  // none for a trace, which has no addresses
+    std::vector<ReplayRow> rows;                  // the last is what the command line asks for
     std::vector<std::string> notes;
 };
 

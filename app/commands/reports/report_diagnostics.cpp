@@ -25,13 +25,14 @@ Style style_of(Severity severity) {
 }  // namespace
 
 void print_diagnostics(Output& output, const NamedTrace& named) {
-    output.line(output.styled(fmt::format("Health: {}", named.file), Style::kBold));
-    const auto items = report_diagnostics(*named.trace);
-    if (items.empty()) output.line("Nothing to report: the capture saw all it looked for.");
+    output.line(output.styled(fmt::format("Diagnostics: {}", named.file), Style::kBold));
+    const auto items = report_diagnostics(*named.trace, *report_of(named));
+    if (items.empty()) output.line("Nothing to report: the trace is complete.");
     for (const DiagnosticItem& item : items) {
-        output.line(fmt::format("{}  {} ({})",
+        const std::string count = count_text(item);
+        output.line(fmt::format("{}  {}{}",
                                 output.styled(name_of(item.severity), style_of(item.severity)),
-                                item.code, format_count(item.count)));
+                                item.code, count.empty() ? "" : " (" + count + ")"));
         output.line("    " + item.explanation);
     }
 }
@@ -39,7 +40,7 @@ void print_diagnostics(Output& output, const NamedTrace& named) {
 nlohmann::json diagnostics_json(const NamedTrace& named) {
     nlohmann::json json = describe_trace(named);
     json["rows"] = nlohmann::json::array();
-    for (const DiagnosticItem& item : report_diagnostics(*named.trace)) {
+    for (const DiagnosticItem& item : report_diagnostics(*named.trace, *report_of(named))) {
         json["rows"].push_back({{"code", item.code},
                                 {"severity", name_of(item.severity)},
                                 {"count", item.count},

@@ -15,19 +15,19 @@ namespace {
 
 using namespace profiler;
 
-/// "eT", and the bytes it says where they are others.
+/// "eT", and its bytes when they differ from the row's.
 std::string formula_text(const ClosedFormRow& formula, const LedgerRow& row) {
     if (formula.size_bytes == row.size_bytes) return formula.formula;
     return fmt::format("{} = {}", formula.formula, format_count(formula.size_bytes));
 }
 
-std::string keepers(const LedgerRow& row) {
+std::string savers(const LedgerRow& row) {
     std::vector<std::string_view> names = row.saved_by;
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// "[128, 512, 64]" as the numbers it lists; the text when it is something else.
+/// "[128, 512, 64]" as an array of numbers; another text as it is.
 nlohmann::json shape_json(std::string_view shape) {
     auto json = nlohmann::json::parse(shape, nullptr, /*allow_exceptions=*/false);
     return json.is_array() ? json : nlohmann::json(shape);
@@ -37,26 +37,26 @@ nlohmann::json shape_json(std::string_view shape) {
 
 void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
     const Trace& trace = *named.trace;
-    const Ledger ledger = build_ledger(trace, options);
-    const auto check = check_against_closed_form(trace);
+    const auto report = report_of(named);
+    const auto& check = report->closed_form;
+    const Ledger ledger = build_ledger(trace, report->peak, options);
     const auto formula = check ? match_closed_form(ledger, check->form, trace.run().num_layers)
                                : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
     output.line(output.styled(fmt::format("Saved for backward: {}", named.file), Style::kBold));
-    output.line(
-        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line(describe_run(trace));
     output.line();
     if (ledger.rows.empty()) {
         output.line(
             options.module_path.empty()
-                ? "Nothing is kept: no op saved a tensor in the last recorded forward phase."
-                : fmt::format("Nothing is kept in {}.", options.module_path));
+                ? "Nothing is saved: the trace has no op that saved a tensor in its last forward."
+                : fmt::format("Nothing is saved in {}.", options.module_path));
         return;
     }
     TextTable table;
     table.columns = {{"scope", Align::kLeft, {}},       {"tensor", Align::kLeft, {}},
                      {"shape", Align::kLeft, {}},       {"dtype", Align::kLeft, {}},
                      {"bytes", Align::kRight, {}},      {"size", Align::kRight, {}},
-                     {"closed form", Align::kLeft, {}}, {"kept by", Align::kLeft, {}}};
+                     {"closed form", Align::kLeft, {}}, {"saved by", Align::kLeft, {}}};
     if (options.include_all) table.columns.push_back({"role", Align::kLeft, {}});
     for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
         const LedgerRow& row = ledger.rows[i];
@@ -65,7 +65,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
              std::string(name_of(row.dtype)), format_count(row.size_bytes),
              format_bytes(row.size_bytes),
              formula[i] == kNoRow ? "–" : formula_text(check->form.rows[formula[i]], row),
-             keepers(row)});
+             savers(row)});
         if (options.include_all) table.rows.back().push_back(std::string(name_of(row.category)));
     }
     output.table(table);
@@ -79,10 +79,11 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
 
 nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options) {
     const Trace& trace = *named.trace;
-    const Ledger ledger = build_ledger(trace, options);
+    const auto report = report_of(named);
+    const Ledger ledger = build_ledger(trace, report->peak, options);
     nlohmann::json json = describe_trace(named);
     json["total_bytes"] = ledger.total_bytes;
-    json["closed_form"] = closed_form_json(trace);
+    json["closed_form"] = closed_form_json(report->closed_form);
     json["rows"] = nlohmann::json::array();
     for (const LedgerRow& row : ledger.rows) {
         json["rows"].push_back({{"scope", row.module_path},

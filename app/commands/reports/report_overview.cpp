@@ -1,6 +1,7 @@
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
+#include "profiler/analysis/allocator_counts.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
@@ -12,7 +13,7 @@ namespace {
 
 using namespace profiler;
 
-/// compare() of one trace gives its figures.
+/// The figures of one trace: a comparison with nothing.
 ComparisonColumn column_of(const NamedTrace& named) {
     auto comparison = compare({named});
     return std::move(comparison.value().columns.front());
@@ -33,8 +34,19 @@ std::string describe_peak_place(const Trace& trace, const PeakReport& peak) {
     return text;
 }
 
-void print_step(Output& output, const Trace& trace, const ComparisonColumn& column) {
-    const PeakReport peak = find_peak(trace);
+/// "Allocator: 22,331 events, 10,941 allocations; at the end 234 segments and 1,032 live blocks."
+void print_allocator(Output& output, const Trace& trace) {
+    const AllocatorCounts counts = count_allocator_rows(trace);
+    const std::string segments =
+        counts.segments == 0 ? "" : fmt::format("{} segments and ", format_count(counts.segments));
+    output.line(fmt::format("Allocator: {} events, {} allocations; at the end {}{} live blocks.",
+                            format_count(counts.events), format_count(counts.allocations), segments,
+                            format_count(counts.live_blocks)));
+}
+
+void print_step(Output& output, const Trace& trace, const StepReport& report,
+                const ComparisonColumn& column) {
+    const PeakReport& peak = report.peak;
     TextTable figures;
     figures.columns = {{"", Align::kLeft, {}}, {"", Align::kRight, {}}, {"", Align::kLeft, {}}};
     const auto add = [&](std::string name, std::string value, std::string detail) {
@@ -44,8 +56,10 @@ void print_step(Output& output, const Trace& trace, const ComparisonColumn& colu
     if (peak.reserved_bytes != peak.allocated_bytes) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
-    add("saved for backward", format_bytes(column.saved_bytes),
-        "from forward to backward: --ledger");
+    if (!trace.steps.empty()) {
+        add("saved for backward", format_bytes(column.saved_bytes),
+            "from forward to backward: --ledger");
+    }
     const bool is_predicted = column.source == Source::kPredicted;
     if (column.step_time_ns > 0) {
         add("step time", format_duration(column.step_time_ns),
@@ -54,7 +68,8 @@ void print_step(Output& output, const Trace& trace, const ComparisonColumn& colu
     }
     if (column.loss) add("loss", fmt::format("{:.6g}", *column.loss), "of the last step");
     output.table(figures);
-    if (const auto sentence = closed_form_sentence(trace); !sentence.empty()) output.line(sentence);
+    if (report.closed_form) output.line(to_sentence(*report.closed_form));
+    print_allocator(output, trace);
 
     output.heading("At the peak");
     output.table(breakdown_table(break_down(trace, peak, GroupBy::kClass), "class", 8));
@@ -99,32 +114,34 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
 
 void print_overview(Output& output, const NamedTrace& named) {
     const Trace& trace = *named.trace;
-    const ComparisonColumn column = column_of(named);
+    const auto report = report_of(named);
+    const ComparisonColumn column = column_of({named.file, named.trace, report});
     const bool incomplete = trace.run().state == RunState::kIncomplete;
 
     output.line(output.styled(named.file, Style::kBold));
-    output.line(
-        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line(describe_run(trace));
     output.line(describe_source(trace));
     if (incomplete) {
         output.line(output.styled(
             fmt::format("incomplete, {} {}", column.steps, column.steps == 1 ? "step" : "steps"),
             Style::kWarning));
     }
-    // A sweep whose own batch did not fit has points, but no step to look into.
-    if (column.step_trace) print_step(output, trace, column);
+    // When the batch of a sweep itself did not fit, the file has points but no step.
+    if (column.step_trace) print_step(output, trace, *report, column);
     print_sweep(output, column);
 
-    const auto items = report_diagnostics(trace);
+    const auto items = report_diagnostics(trace, *report);
     output.line();
-    output.line(items.empty() ? "Health: nothing to report."
-                              : fmt::format("Health: {} {}, see --health.", items.size(),
+    output.line(items.empty() ? "Diagnostics: nothing to report."
+                              : fmt::format("Diagnostics: {} {}, see --health.", items.size(),
                                             items.size() == 1 ? "note" : "notes"));
 }
 
 nlohmann::json overview_json(const NamedTrace& named) {
     const Trace& trace = *named.trace;
-    const ComparisonColumn column = column_of(named);
+    const auto report = report_of(named);
+    const ComparisonColumn column = column_of({named.file, named.trace, report});
+    const AllocatorCounts counts = count_allocator_rows(trace);
     nlohmann::json json = describe_trace(named);
     const int64_t num_threads = trace.run().num_threads;  // 0: no processor was measured
     json["num_threads"] = num_threads > 0 ? nlohmann::json(num_threads) : nlohmann::json();
@@ -137,10 +154,14 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["throughput_sequences_per_s"] = column.sequences_per_s;
     json["loss"] = or_null(column.loss);
     json.update(max_batch_json(column));
-    json["closed_form"] = closed_form_json(trace);
-    json["health_notes"] = report_diagnostics(trace).size();
+    json["closed_form"] = closed_form_json(report->closed_form);
+    json["allocator"] = {{"events", counts.events},
+                         {"allocations", counts.allocations},
+                         {"live_blocks", counts.live_blocks},
+                         {"segments", counts.segments}};
+    json["health_notes"] = report_diagnostics(trace, *report).size();
     json["rows"] = nlohmann::json::array();
-    for (const BreakdownRow& row : break_down(trace, find_peak(trace), GroupBy::kClass)) {
+    for (const BreakdownRow& row : break_down(trace, report->peak, GroupBy::kClass)) {
         json["rows"].push_back(
             {{"name", row.name}, {"size_bytes", row.size_bytes}, {"count", row.count}});
     }

@@ -59,13 +59,7 @@ nlohmann::json max_batch_json(const ComparisonColumn& column) {
             {"max_batch_size_below", or_null(column.max_batch.below)}};
 }
 
-std::string closed_form_sentence(const Trace& trace) {
-    const auto check = check_against_closed_form(trace);
-    return check ? to_sentence(*check) : std::string();
-}
-
-nlohmann::json closed_form_json(const Trace& trace) {
-    const auto check = check_against_closed_form(trace);
+nlohmann::json closed_form_json(const models::Result<ClosedFormCheck>& check) {
     if (!check) return nullptr;
     return {{"layer", check->layer},
             {"formula", check->form.formula},

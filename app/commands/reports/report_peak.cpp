@@ -25,10 +25,10 @@ std::string_view op_name(const Trace& trace, const PeakReport& peak) {
 
 void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
     const Trace& trace = *named.trace;
-    const PeakReport peak = find_peak(trace);
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
     output.line(output.styled(fmt::format("Peak: {}", named.file), Style::kBold));
-    output.line(
-        fmt::format("{}, recipe {}", describe_workload(trace), trace.text(trace.run().recipe)));
+    output.line(describe_run(trace));
     output.line(fmt::format("{} ({}) at {}{}{}", format_bytes(peak.allocated_bytes),
                             format_exact_bytes(peak.allocated_bytes),
                             format_duration(std::max<int64_t>(peak.time_ns, 0)),
@@ -41,7 +41,8 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
 
 nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
     const Trace& trace = *named.trace;
-    const PeakReport peak = find_peak(trace);
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
     nlohmann::json json = describe_trace(named);
     json["peak_allocated_bytes"] = peak.allocated_bytes;
     json["peak_reserved_bytes"] = peak.reserved_bytes;

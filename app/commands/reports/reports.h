@@ -4,13 +4,15 @@
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step_report.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
 
-/// The reports of `temposcope info`, each as a table for people and as JSON with its rows under
-/// `rows`. docs/commands.md lists the keys.
+/// The reports of `temposcope info`. Each exists as a table for people and as JSON with its rows
+/// under `rows`. docs/commands.md lists the JSON keys. They use the step report that the trace
+/// carries, so `temposcope info` computes it once.
 namespace app {
 
 void print_overview(Output& output, const profiler::NamedTrace& named);
@@ -29,21 +31,18 @@ nlohmann::json diagnostics_json(const profiler::NamedTrace& named);
 
 // ---- shared by commands -----------------------------------------------------------------------
 
-/// "{"parameter": 12, ...}", all classes.
+/// {"parameter_bytes": 12, ...}, all classes.
 nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
 
-/// The rows of a breakdown as a table; groups beyond `max_rows` are summed in the last row.
+/// The rows of a breakdown as a table. The last row sums the groups beyond `max_rows`.
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,
                                     std::string_view title, std::size_t max_rows);
 
-/// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum where the sweep
-/// found it, and what it knows in any case; null where it knows nothing.
+/// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
+/// it, and the bounds that it knows; null for what it does not know.
 nlohmann::json max_batch_json(const profiler::ComparisonColumn& column);
 
-/// How the ledger of a middle layer compares with its closed form; empty when there is none.
-std::string closed_form_sentence(const profiler::Trace& trace);
-
-/// {layer, formula, ledger_bytes, closed_form_bytes, equal}; null when there is none.
-nlohmann::json closed_form_json(const profiler::Trace& trace);
+/// {layer, formula, ledger_bytes, closed_form_bytes, equal}; null when there is no closed form.
+nlohmann::json closed_form_json(const models::Result<profiler::ClosedFormCheck>& check);
 
 }  // namespace app

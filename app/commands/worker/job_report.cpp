@@ -41,9 +41,11 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
 
 void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
     for (const NamedTrace& named : traces) {
-        for (const profiler::DiagnosticItem& item : profiler::report_diagnostics(*named.trace)) {
-            if (item.code != profiler::kMachineBusy) continue;
-            print_error(fmt::format("{}: {}", named.file, item.explanation));
+        const profiler::Trace& trace = *named.trace;
+        for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+            const auto note = trace.diagnostics[profiler::Id<profiler::Diagnostic>(i)];
+            if (trace.text(note.code) != profiler::kMachineBusy) continue;
+            print_error(fmt::format("{}: {}", named.file, trace.text(note.explanation)));
         }
     }
 }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "profiler/capture/allocation_source.h"
-#include "profiler/capture/cuda/allocator_rows.h"
 #include "profiler/capture/out_of_memory.h"
 #include "profiler/trace/allocator_recording.h"
+#include "profiler/trace/allocator_rows.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>

@@ -41,29 +41,15 @@ void add_work_notes(const GpuFaults& faults, Notes& notes) {
               "CUPTI could not time these kernels and copies.");
 }
 
-void add_allocator_notes(const AllocatorRowCounts& counts, int64_t differing_totals, Notes& notes) {
-    notes.add("unmatched_frees", Severity::kWarning, counts.unmatched_frees,
-              "Blocks were freed whose allocation was not seen.");
-    notes.add("replaced_blocks", Severity::kError, counts.replaced_blocks,
-              "Blocks were allocated at the address of a live block, whose free was not seen.");
-    notes.add("outside_segments", Severity::kWarning, counts.outside_segments,
-              "Blocks lie outside every segment that was seen.");
-    notes.add("unmatched_segments", Severity::kWarning, counts.unmatched_segments,
-              "Segments were freed whose allocation was not seen.");
-    notes.add("assumed_block_sizes", Severity::kInfo, counts.assumed_block_sizes,
-              "The allocator did not report the sizes of these blocks. The trace has the requested "
-              "bytes, rounded to 512.");
-    notes.add("allocator_totals_differ", Severity::kError, differing_totals,
-              "After an allocation or a free, torch's totals differed from the trace's.");
-}
-
 }  // namespace
 
 void add_gpu_notes(const GpuFaults& faults, const AllocatorRowCounts& allocator,
                    int64_t differing_totals, Trace& trace) {
     Notes notes(trace);
     add_work_notes(faults, notes);
-    add_allocator_notes(allocator, differing_totals, notes);
+    add_diagnostics(allocator, trace);
+    notes.add("allocator_totals_differ", Severity::kError, differing_totals,
+              "After an allocation or a free, torch's totals differed from the trace's.");
     notes.add("capture_memory", Severity::kInfo, faults.most_host_bytes > 0 ? 1 : 0,
               fmt::format("CUPTI's records took up to {} of host memory. No device memory of the "
                           "trace is CUPTI's.",

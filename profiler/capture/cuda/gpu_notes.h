@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/capture/cuda/activity_join.h"
-#include "profiler/capture/cuda/allocator_rows.h"
+#include "profiler/trace/allocator_rows.h"
 
 #include <cstdint>
 #include <string>

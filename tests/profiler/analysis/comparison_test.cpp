@@ -116,6 +116,18 @@ TEST(Compare, TakesTheMedianStepAndTheLastLoss) {
     EXPECT_EQ(column.loss, 0.5);
 }
 
+TEST(Compare, TakesTheReportThatATraceCarries) {
+    const auto trace = make_trace({});
+    StepReport report = report_step(*trace);
+    report.peak.allocated_bytes = 123;  // no trace says so: it can only come from here
+    report.ledger.total_bytes = 45;
+    const NamedTrace named{"a", trace, std::make_shared<const StepReport>(std::move(report))};
+    const auto column = compare({named}).value().columns[0];
+    EXPECT_EQ(column.peak_allocated_bytes, 123);
+    EXPECT_EQ(column.saved_bytes, 45);
+    EXPECT_EQ(report_of(named), named.report);
+}
+
 TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
     const auto capture = make_trace({.bytes = 700});
     const auto sweep =

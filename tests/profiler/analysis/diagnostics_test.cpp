@@ -10,7 +10,8 @@ using namespace tests;
 
 std::vector<std::string> codes(const Trace& trace) {
     std::vector<std::string> codes;
-    for (const auto& item : report_diagnostics(trace)) codes.push_back(item.code);
+    for (const auto& item : report_diagnostics(trace, report_step(trace)))
+        codes.push_back(item.code);
     return codes;
 }
 
@@ -38,7 +39,8 @@ TEST(ReportDiagnostics, PutsErrorsFirst) {
     EXPECT_EQ(codes(trace), (std::vector<std::string>{"freed_before_allocated", "dropped_records",
                                                       "incomplete_capture", "unknown_role_at_peak",
                                                       "allocations_without_op"}));
-    for (const auto& item : report_diagnostics(trace)) EXPECT_EQ(item.explanation.back(), '.');
+    for (const auto& item : report_diagnostics(trace, report_step(trace)))
+        EXPECT_EQ(item.explanation.back(), '.');
 }
 
 TEST(ReportDiagnostics, SaysWhenThereAreNoSteps) {

@@ -95,7 +95,7 @@ TEST(Pickle, NamesTheInstructionsThatItRefuses) {
     EXPECT_THAT(problem("\x80\x02NN"
                         "R."),
                 HasSubstr("byte 4: the instruction REDUCE"));
-    EXPECT_THAT(problem("\x80\x02\xfe."), HasSubstr("0xfe is no instruction"));
+    EXPECT_THAT(problem("\x80\x02\xfe."), HasSubstr("0xfe is not an instruction"));
     EXPECT_THAT(problem("\x80\x06N."), HasSubstr("protocol 6"));
     EXPECT_THAT(problem("\x80\x01N."), HasSubstr("protocol 1"));
 }

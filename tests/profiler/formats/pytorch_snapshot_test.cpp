@@ -100,19 +100,19 @@ TEST(PytorchSnapshot, ValuesThatCannotBeAreNamedWithTheirPlace) {
     auto negative = sample();
     negative.events[0].address = -5;
     EXPECT_THAT(problem(tests::snapshot_bytes(negative)),
-                testing::AllOf(HasSubstr("byte "), HasSubstr("'addr' is -5, which cannot be")));
+                testing::AllOf(HasSubstr("byte "), HasSubstr("'addr' is -5, which is impossible")));
     auto gap = sample();
     gap.segments[0].blocks[1].address += 512;
     EXPECT_THAT(problem(tests::snapshot_bytes(gap)), HasSubstr("does not follow the block before"));
     auto beyond = sample();
     beyond.segments[1].size_bytes = 256;
-    EXPECT_THAT(problem(tests::snapshot_bytes(beyond)), HasSubstr("ends behind its segment"));
+    EXPECT_THAT(problem(tests::snapshot_bytes(beyond)), HasSubstr("ends after its segment"));
     auto unfilled = sample();
     unfilled.segments[1].size_bytes = 1024;
     EXPECT_THAT(problem(tests::snapshot_bytes(unfilled)), HasSubstr("do not fill it"));
     auto huge = sample();
     huge.events[1].size_bytes = int64_t{1} << 50;
-    EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which cannot be"));
+    EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which is impossible"));
 }
 
 /// The same list in many places costs a file nothing and a reader much.

@@ -81,9 +81,9 @@ TEST_F(DamagedTrace, FilesThatAreNoTracesAreNamed) {
     write_bytes("");
     EXPECT_THAT(message(), HasSubstr("is empty"));
     write_bytes("{\"traceEvents\": []}");
-    EXPECT_THAT(message(), HasSubstr("it is no SQLite file"));
+    EXPECT_THAT(message(), HasSubstr("it is not an SQLite file"));
     write_bytes(std::string(100'000, 'x'));
-    EXPECT_THAT(message(), HasSubstr("it is no SQLite file"));
+    EXPECT_THAT(message(), HasSubstr("it is not an SQLite file"));
     EXPECT_THAT(message_after("PRAGMA application_id = 1"),
                 HasSubstr("SQLite file of another program"));
 }

@@ -86,7 +86,8 @@ TEST(MakeTicks, IsEmptyForEmptyAndUnboundedRanges) {
     EXPECT_TRUE(make_ticks(AxisUnit::kTime, std::nan(""), 1, 4).empty());
 }
 
-/// Where neighbouring multiples of the step are one number, counting up by it never gets anywhere.
+/// Far from the origin, adding the step to a number does not change it, so a loop that counts up
+/// would not end.
 TEST(MakeTicks, EndsForRangesFarFromTheOrigin) {
     for (const AxisUnit unit :
          {AxisUnit::kBytes, AxisUnit::kTime, AxisUnit::kCount, AxisUnit::kRate}) {

@@ -177,7 +177,7 @@ TEST(BuildCompareView, SaysThatASweepMetNoLimit) {
     EXPECT_TRUE(view.memory_limit_text.empty());
 }
 
-/// The sweep was stopped after 8 trained and 16 failed: the maximum lies somewhere between.
+/// The sweep was stopped after batch 8 trained and batch 16 failed; the maximum lies between them.
 TEST(BuildCompareView, GivesBoundsOfAMaximumBatchThatIsNotKnown) {
     Comparison comparison = make_comparison();
     ComparisonColumn& column = comparison.columns[1];

@@ -96,7 +96,7 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     const LedgerView view = build_ledger_view(
         {.first = {&a}, .second = {&b}, .sort_by = LedgerColumn::kDifference, .descending = false});
     ASSERT_EQ(view.rows.size(), 5u);
-    // Both -4096 B; in the order of saving.
+    // Both differ by -4096 B, so they stay in the order of saving.
     EXPECT_EQ(view.rows[0].presence, Presence::kDisappeared);
     EXPECT_EQ(view.rows[0].other_text, "–");
     EXPECT_EQ(view.rows[1].presence, Presence::kChanged);

@@ -1,6 +1,6 @@
-// Goal: colours that every reader can tell apart, held for both themes.
-// Method: WCAG contrast against every surface a colour stands on; colour-blindness simulated with
-// the matrices of Machado, Oliveira and Fernandes (2009, severity 1.0), differences in OKLab.
+// Goal: every reader can tell the colours apart, in both themes.
+// Method: WCAG contrast against every surface behind a colour; colour blindness simulated with the
+// matrices of Machado, Oliveira and Fernandes (2009, severity 1.0), differences in OKLab.
 
 #include "profiler/view/theme.h"
 
@@ -129,8 +129,8 @@ TEST_P(Themes, ActivitiesStayApartForColourBlindReaders) {
     }
 }
 
-/// Both are on one time axis, in panels above each other.
-TEST_P(Themes, NoActivityHasTheColourOfARole) {
+/// Activities and categories share a time axis, in panels above each other.
+TEST_P(Themes, NoActivityHasTheColourOfACategory) {
     const Theme& theme = *GetParam();
     for (const Color activity : theme.activities) {
         for (const Color category : theme.categories) {
@@ -140,7 +140,7 @@ TEST_P(Themes, NoActivityHasTheColourOfARole) {
     }
 }
 
-TEST_P(Themes, NoRecipeHasTheColourOfARole) {
+TEST_P(Themes, NoRecipeHasTheColourOfACategory) {
     const Theme& theme = *GetParam();
     for (const Color recipe : theme.recipes) {
         for (const Color category : theme.categories) {
@@ -190,7 +190,7 @@ TEST(ParseTheme, RefusesWhatIsMissingOrMalformedInOneSentence) {
     EXPECT_FALSE(parse_theme(R"({"name":"x","is_dark":true,"colors":{"background":7}})"));
 }
 
-TEST(LayerChoice, GoesFromOneColourToTheOther) {
+TEST(Mix, GoesFromOneColourToTheOther) {
     EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 0), (Color{0, 0, 0}));
     EXPECT_EQ(mix({0, 0, 0}, {255, 100, 10}, 1), (Color{255, 100, 10}));
     EXPECT_EQ(to_hex(mix({0, 0, 0}, {254, 100, 10}, 0.5)), "#7F3205");

@@ -179,7 +179,7 @@ TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
     const Loaded b(make_trace(4 * kMiB, 9'000'000));
     const TimelineView view = build_timeline_view(request_of(a, b));
     ASSERT_EQ(view.difference_bytes.size(), view.traces[0].column_count());
-    // In the middle of backward both hold parameters, activation and temporary.
+    // In the middle of backward both traces hold parameters, an activation and a temporary.
     const auto middle =
         static_cast<std::size_t>(4.5e6 / (view.traces[0].edge_ns[1] - view.traces[0].edge_ns[0]));
     EXPECT_EQ(view.difference_bytes[middle], -4.0 * kMiB);

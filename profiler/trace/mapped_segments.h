@@ -7,16 +7,19 @@
 
 namespace profiler {
 
-/// The memory that the caching allocator holds, as ranges of addresses, each with the event that
-/// brought it. An expandable segment grows and shrinks by pages: a range may lose its middle.
+/// The memory that a caching allocator holds, as ranges of addresses. Each range knows the event
+/// that brought it. An expandable segment grows and shrinks by pages, so a range may lose its
+/// middle.
 class MappedSegments {
 public:
     void add(int64_t address, int64_t size_bytes, Id<AllocatorEvent> event);
     /// Returns how many of the bytes were held.
     int64_t remove(int64_t address, int64_t size_bytes);
-    /// The event of the range in which `address` lies.
+    /// The event of the range that holds `address`, or none.
     Id<AllocatorEvent> event_at(int64_t address) const;
     int64_t total_bytes() const { return total_bytes_; }
+    /// Adjacent ranges count as one.
+    std::size_t num_contiguous() const;
 
 private:
     struct Range {

@@ -1,4 +1,4 @@
-#include "profiler/capture/cuda/allocator_rows.h"
+#include "profiler/trace/allocator_rows.h"
 
 #include <algorithm>
 
@@ -12,6 +12,33 @@ int64_t round_up(int64_t bytes) {
 }
 
 }  // namespace
+
+void add_diagnostics(const AllocatorRowCounts& counts, Trace& trace) {
+    add_diagnostic(trace, {.code = "unmatched_frees",
+                           .severity = Severity::kWarning,
+                           .count = counts.unmatched_frees,
+                           .explanation = "Blocks were freed whose allocation was not recorded."});
+    add_diagnostic(trace, {.code = "replaced_blocks",
+                           .severity = Severity::kError,
+                           .count = counts.replaced_blocks,
+                           .explanation = "Blocks were allocated where another block was still "
+                                          "live: its free was not recorded."});
+    add_diagnostic(trace, {.code = "outside_segments",
+                           .severity = Severity::kWarning,
+                           .count = counts.outside_segments,
+                           .explanation = "Blocks lie in no segment that was recorded."});
+    add_diagnostic(trace,
+                   {.code = "unmatched_segments",
+                    .severity = Severity::kWarning,
+                    .count = counts.unmatched_segments,
+                    .explanation = "Segments were freed whose allocation was not recorded."});
+    add_diagnostic(trace,
+                   {.code = "assumed_block_sizes",
+                    .severity = Severity::kInfo,
+                    .count = counts.assumed_block_sizes,
+                    .explanation = "The allocator did not report the size of these blocks: the "
+                                   "requested bytes, rounded up to 512, stand for it."});
+}
 
 void AllocatorRows::load(std::span<const RecordedSegment> segments,
                          const std::function<AllocatorMoment()>& next) {
@@ -82,9 +109,8 @@ void AllocatorRows::add_allocation(const Block& block, const AllocatorMoment& mo
                                    .op = moment.op,
                                    .storage = storage,
                                    .segment = segment});
-    trace_.storages.append({.allocation = allocation,
-                            .size_bytes = block.requested_bytes,
-                            .category = Category::kTemporary});
+    trace_.storages.append(
+        {.allocation = allocation, .size_bytes = block.requested_bytes, .category = category_});
     live_[block.address] = {
         .allocation = allocation, .block_bytes = block.block_bytes, .size_known = block.size_known};
     allocated_bytes_ += block.block_bytes;

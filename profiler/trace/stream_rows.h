@@ -7,7 +7,7 @@
 
 namespace profiler {
 
-/// The streams of one device in a trace: one row per handle of CUDA's, made when it is first met.
+/// The streams of one device in a trace: one row per CUDA handle, added when it first appears.
 class StreamRows {
 public:
     StreamRows(Trace& trace, Id<Device> device) : trace_(&trace), device_(device) {}

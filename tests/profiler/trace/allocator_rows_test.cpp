@@ -1,4 +1,4 @@
-#include "profiler/capture/cuda/allocator_rows.h"
+#include "profiler/trace/allocator_rows.h"
 
 #include <gtest/gtest.h>
 

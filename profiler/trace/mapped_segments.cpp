@@ -1,4 +1,4 @@
-#include "profiler/capture/cuda/mapped_segments.h"
+#include "profiler/trace/mapped_segments.h"
 
 #include <algorithm>
 #include <iterator>
@@ -35,6 +35,16 @@ Id<AllocatorEvent> MappedSegments::event_at(int64_t address) const {
     if (after == ranges_.begin()) return {};
     const Range& range = std::prev(after)->second;
     return address < range.end ? range.event : Id<AllocatorEvent>();
+}
+
+std::size_t MappedSegments::num_contiguous() const {
+    std::size_t count = 0;
+    const Range* before = nullptr;
+    for (const auto& [start, range] : ranges_) {
+        count += before == nullptr || before->end != start;
+        before = &range;
+    }
+    return count;
 }
 
 }  // namespace profiler

@@ -1,0 +1,75 @@
+#include "profiler/analysis/allocator_counts.h"
+
+#include "profiler/analysis/event_order.h"
+#include "profiler/trace/mapped_segments.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+/// Events that a reader made up to show what was there when the recording began.
+int64_t count_start_events(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        if (trace.text(note.code) == kStartState) return note.count;
+    }
+    return 0;
+}
+
+int64_t count_segments(std::vector<AllocatorEvent> events) {
+    std::stable_sort(events.begin(), events.end(),
+                     [](const auto& a, const auto& b) { return a.event < b.event; });
+    std::set<int64_t> segments;  // by address
+    MappedSegments mapped;
+    for (const AllocatorEvent& event : events) {
+        switch (event.action) {
+            case AllocatorAction::kSegmentAlloc:
+                segments.insert(event.address);
+                break;
+            case AllocatorAction::kSegmentFree:
+                segments.erase(event.address);
+                break;
+            case AllocatorAction::kSegmentMap:
+                mapped.add(event.address, event.size_bytes, {});
+                break;
+            case AllocatorAction::kSegmentUnmap:
+                mapped.remove(event.address, event.size_bytes);
+                break;
+            case AllocatorAction::kOom:
+            case AllocatorAction::kSnapshot:
+                break;
+        }
+    }
+    return static_cast<int64_t>(segments.size() + mapped.num_contiguous());
+}
+
+}  // namespace
+
+AllocatorCounts count_allocator_rows(const Trace& trace) {
+    AllocatorCounts counts{.events = -count_start_events(trace)};
+    const Id<Device> profiled = profiled_device(trace);
+    const auto device = trace.allocations.column<&Allocation::device>();
+    const auto free_requested = trace.allocations.column<&Allocation::free_requested_event>();
+    const auto free_completed = trace.allocations.column<&Allocation::free_completed_event>();
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!is_on(profiled, device[i])) continue;
+        ++counts.allocations;
+        const bool is_completed = free_completed[i] >= 0;
+        const bool is_one_event = is_completed && free_completed[i] == free_requested[i];
+        counts.events += 1 + (free_requested[i] >= 0) + (is_completed && !is_one_event);
+        counts.live_blocks += !is_completed;
+    }
+    std::vector<AllocatorEvent> events;
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+        if (is_on(profiled, event.device)) events.push_back(event);
+    }
+    counts.events += static_cast<int64_t>(events.size());
+    counts.segments = count_segments(std::move(events));
+    return counts;
+}
+
+}  // namespace profiler

@@ -1,0 +1,211 @@
+#include "profiler/formats/recorded_trace.h"
+
+#include "profiler/allocator/start_state.h"
+#include "profiler/trace/allocator_rows.h"
+#include "profiler/trace/text.h"
+#include "profiler/trace/value_range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+constexpr int64_t kMostMicroseconds = int64_t{1} << 43;  // about 100 days
+
+bool is_empty(const AllocatorRecording& device) {
+    return device.events.empty() && device.segments.empty();
+}
+
+bool is_busier(const AllocatorRecording* a, const AllocatorRecording* b) {
+    return std::pair(a->events.size(), a->segments.size()) >
+           std::pair(b->events.size(), b->segments.size());
+}
+
+/// Devices that hold something, the busiest first.
+std::vector<const AllocatorRecording*> by_activity(std::span<const AllocatorRecording> devices) {
+    std::vector<const AllocatorRecording*> used;
+    for (const AllocatorRecording& device : devices) {
+        if (!is_empty(device)) used.push_back(&device);
+    }
+    std::stable_sort(used.begin(), used.end(), is_busier);
+    return used;
+}
+
+/// Wall-clock time of the first event in microseconds; none when an event has no time, or times
+/// lie further apart than a trace can hold.
+std::optional<int64_t> start_time_us(std::span<const AllocatorRecording* const> devices) {
+    std::optional<int64_t> first, last;
+    for (const AllocatorRecording* device : devices) {
+        for (const RecordedEvent& event : device->events) {
+            if (event.time_us < 0) return std::nullopt;
+            first = std::min(first.value_or(event.time_us), event.time_us);
+            last = std::max(last.value_or(event.time_us), event.time_us);
+        }
+    }
+    const bool fits = first && *last - *first < kMostMicroseconds && *first < INT64_MAX / 1000;
+    return fits ? first : std::nullopt;
+}
+
+/// Analyses add up sizes in 64 bits, so all sizes of a file together must stay below a limit.
+bool sizes_fit(std::span<const AllocatorRecording* const> devices) {
+    double sum = 0;
+    for (const AllocatorRecording* device : devices) {
+        for (const RecordedEvent& event : device->events) {
+            if (event.action != RecordedAction::kOom) sum += static_cast<double>(event.size_bytes);
+        }
+        for (const RecordedSegment& segment : device->segments) {
+            sum += static_cast<double>(segment.size_bytes);
+        }
+    }
+    return sum < kMaxColumnSum / 4;  // segments and blocks at the start and at the end come on top
+}
+
+/// Adds the rows of one device.
+class DeviceRows {
+public:
+    DeviceRows(Trace& trace, const AllocatorRecording& recording, std::optional<int64_t> start_us)
+        : trace_(trace),
+          recording_(recording),
+          start_us_(start_us),
+          streams_(trace, trace.devices.append({.name = trace.strings.intern(
+                                                    fmt::format("cuda:{}", recording.device))})),
+          rows_(trace, streams_, Category::kUnknown) {}
+
+    void add() {
+        load_start_state();
+        for (const RecordedEvent& event : recording_.events) {
+            RecordedEvent checked = event;
+            if (event.action == RecordedAction::kOom) {  // the only sizes that a reader lets be
+                checked.size_bytes = clamp_bytes(event.size_bytes);
+                checked.address = clamp_bytes(event.address);
+            }
+            rows_.apply(checked, moment_of(event.time_us));
+        }
+        for (const RecordedSegment& segment : recording_.segments) {
+            for (const RecordedBlock& block : segment.blocks) {
+                if (block.state == BlockState::kInactive) continue;
+                rows_.set_block_bytes(block.address, block.size_bytes);
+            }
+        }
+    }
+
+    void add_notes() {
+        if (recording_.events.empty()) {
+            add_diagnostic(
+                trace_, {.code = "no_history",
+                         .severity = Severity::kWarning,
+                         .explanation = "The snapshot has no history: it shows what was allocated "
+                                        "when it was taken, not how memory changed. Call "
+                                        "torch.cuda.memory._record_memory_history() before the "
+                                        "steps to record."});
+        }
+        add_diagnostic(trace_, {.code = kStartState,
+                                .count = num_start_events_,
+                                .explanation = "What was allocated before the recording began is "
+                                               "shown from the first recorded event on."});
+        if (!start_problem_.empty()) {
+            add_diagnostic(trace_,
+                           {.code = "start_state_unknown",
+                            .severity = Severity::kWarning,
+                            .explanation = fmt::format("Blocks that were allocated before the "
+                                                       "recording began are missing: {}.",
+                                                       start_problem_)});
+        }
+        add_diagnostics(rows_.counts(), trace_);
+    }
+
+private:
+    static int64_t clamp_bytes(int64_t bytes) {
+        return std::clamp(bytes, int64_t{0}, range_of_column("size_bytes").max);
+    }
+
+    /// A recording that contradicts itself still shows what its events say.
+    void load_start_state() {
+        const auto start = rebuild_start_state(recording_, settings_of(recording_.settings));
+        if (!start) {
+            start_problem_ = start.error().message;
+            return;
+        }
+        if (start->segments.empty()) return;
+        const int64_t first_us = recording_.events.empty() ? -1 : recording_.events[0].time_us;
+        rows_.load(start->segments, [&] { return moment_of(first_us); });
+        num_start_events_ = next_event_;
+    }
+
+    /// Times never run backwards along the events, though the clock of a machine may.
+    AllocatorMoment moment_of(int64_t time_us) {
+        const int64_t event = next_event_++;
+        const bool is_known = start_us_ && time_us >= 0;
+        const int64_t time_ns = is_known    ? (time_us - *start_us_) * 1000
+                                : start_us_ ? last_ns_
+                                            : event;
+        last_ns_ = std::max(last_ns_, time_ns);
+        return {.event = event, .time_ns = last_ns_};
+    }
+
+    Trace& trace_;
+    const AllocatorRecording& recording_;
+    std::optional<int64_t> start_us_;
+    StreamRows streams_;
+    AllocatorRows rows_;
+    int64_t next_event_ = 0;
+    int64_t num_start_events_ = 0;
+    int64_t last_ns_ = 0;
+    std::string start_problem_;
+};
+
+void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64_t> start_us) {
+    Run run{.source = Source::kImported,
+            .time_basis = start_us ? TimeBasis::kMeasured : TimeBasis::kEventOrder,
+            .state = RunState::kComplete,
+            .start_unix_ns = start_us.value_or(0) * 1000};
+    if (device != nullptr && is_utf8(device->settings.alloc_conf)) {
+        run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
+    }
+    trace.runs.append(run);
+    add_diagnostic(trace,
+                   {.code = kAllocationsOnly,
+                    .explanation = "The file holds what the allocator did and nothing else. It has "
+                                   "no ops, modules, saved tensors or training steps, so every "
+                                   "block is of class \"unknown\" and the peak is over the whole "
+                                   "recording."});
+}
+
+}  // namespace
+
+const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices) {
+    const auto used = by_activity(devices);
+    if (!used.empty()) return used.front();
+    return devices.empty() ? nullptr : &devices.front();
+}
+
+models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices) {
+    const auto used = by_activity(devices);
+    if (!sizes_fit(used)) {
+        return models::fail("its sizes add up to more than any device has");
+    }
+    Trace trace;
+    const auto start_us = start_time_us(used);
+    add_run(trace, used.empty() ? nullptr : used.front(), start_us);
+    for (const AllocatorRecording* recording : used) {
+        DeviceRows device(trace, *recording, start_us);
+        device.add();
+        if (recording == used.front()) device.add_notes();
+    }
+    if (used.size() > 1) {
+        add_diagnostic(trace, {.code = "other_devices",
+                               .severity = Severity::kWarning,
+                               .count = static_cast<int64_t>(used.size()) - 1,
+                               .explanation = fmt::format(
+                                   "The file holds {} devices. Figures and pictures are of "
+                                   "cuda:{}, which has the most events.",
+                                   used.size(), used.front()->device)});
+    }
+    return trace;
+}
+
+}  // namespace profiler

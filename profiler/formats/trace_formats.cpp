@@ -1,0 +1,105 @@
+#include "profiler/formats/trace_formats.h"
+
+#include "profiler/formats/file_bytes.h"
+#include "profiler/formats/pytorch_snapshot.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <system_error>
+#include <tuple>
+
+namespace profiler {
+namespace {
+
+namespace fs = std::filesystem;
+using models::Result;
+
+constexpr std::array<std::string_view, 2> kTscopeExtensions{".tscope", ".tscope.partial"};
+constexpr std::array<std::string_view, 1> kSnapshotExtensions{".pickle"};
+
+constexpr std::array kFormats{
+    TraceFormat{.name = "Temposcope trace (.tscope)",
+                .extensions = kTscopeExtensions,
+                .recognises = looks_like_trace,
+                .read = read_trace},
+    TraceFormat{.name = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)",
+                .extensions = kSnapshotExtensions,
+                .recognises = looks_like_pickle,
+                .read = read_snapshot_trace,
+                .read_recordings = read_snapshot_recordings},
+};
+
+bool has_extension(const TraceFormat& format, const fs::path& path) {
+    const std::string name = path.filename().string();
+    return std::any_of(format.extensions.begin(), format.extensions.end(),
+                       [&](std::string_view extension) { return name.ends_with(extension); });
+}
+
+/// The row for a file. A file that is empty or cannot be read goes to the reader that its extension
+/// names, which explains what is wrong.
+Result<const TraceFormat*> format_of(const fs::path& path) {
+    const auto bytes = read_file_bytes(path, kFormatBytes);
+    const auto row = std::find_if(kFormats.begin(), kFormats.end(), [&](const TraceFormat& format) {
+        const bool is_known = bytes && !bytes->empty();
+        return is_known ? format.recognises(*bytes) : has_extension(format, path);
+    });
+    if (row != kFormats.end()) return &*row;
+    if (!bytes) return tl::unexpected(bytes.error());
+    std::vector<std::string_view> names;
+    for (const TraceFormat& format : kFormats) names.push_back(format.name);
+    return models::fail("{} is neither a {}: check the name, or write the file again.",
+                        path.string(), fmt::join(names, " nor a "));
+}
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() { return kFormats; }
+
+Result<Trace> open_trace(const fs::path& path, const ReadOptions& options) {
+    const auto format = format_of(path);
+    if (!format) return tl::unexpected(format.error());
+    return (*format)->read(path, options);
+}
+
+Result<std::vector<AllocatorRecording>> open_recordings(const fs::path& path) {
+    const auto format = format_of(path);
+    if (!format) return tl::unexpected(format.error());
+    if ((*format)->read_recordings == nullptr) return std::vector<AllocatorRecording>{};
+    return (*format)->read_recordings(path);
+}
+
+std::vector<std::string> trace_extensions() {
+    std::vector<std::string> extensions;
+    for (const TraceFormat& format : kFormats) {
+        extensions.insert(extensions.end(), format.extensions.begin(), format.extensions.end());
+    }
+    return extensions;
+}
+
+bool has_trace_extension(const fs::path& path) {
+    return std::any_of(kFormats.begin(), kFormats.end(),
+                       [&](const TraceFormat& format) { return has_extension(format, path); });
+}
+
+Result<std::vector<fs::path>> traces_in(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    // Not a range-based loop: its ++ throws when the folder goes away or the disk fails.
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (has_trace_extension(entry->path())) files.push_back(entry->path());
+    }
+    if (error) {
+        return models::fail("The folder {} cannot be read ({}): check its name and permissions.",
+                            folder.string(), error.message());
+    }
+    std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+        return std::tuple(a.stem(), a) < std::tuple(b.stem(), b);
+    });
+    return files;
+}
+
+}  // namespace profiler

@@ -1,0 +1,245 @@
+/// Recordings of caching allocators as traces: small ones by hand, random programs on the
+/// simulator, and real snapshots where there are samples.
+#include "profiler/formats/recorded_trace.h"
+
+#include "profiler/allocator/replay.h"
+#include "profiler/analysis/allocator_counts.h"
+#include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/event_order.h"
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/recorded_step.h"
+#include "profiler/formats/trace_formats.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace profiler {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using tests::Recorder;
+
+constexpr int64_t kBase = 0x7f0000000000;
+
+std::vector<std::string> codes(const Trace& trace) {
+    std::vector<std::string> codes;
+    for (const auto& item : report_diagnostics(trace, report_step(trace))) {
+        codes.push_back(item.code);
+    }
+    return codes;
+}
+
+/// A block that was there before, one that is allocated and freed, and one that stays.
+AllocatorRecording three_blocks() {
+    AllocatorRecording recording{.device = 1};
+    recording.segments.push_back(
+        {.address = kBase,
+         .size_bytes = 2 * kMiB,
+         .stream = 7,
+         .is_small = true,
+         .blocks = {{kBase, 1024, 1000, BlockState::kAllocated},
+                    {kBase + 1024, 1024, 0},
+                    {kBase + 2048, 2 * kMiB - 2048, 600, BlockState::kAllocated}}});
+    const auto event = [](RecordedAction action, int64_t address, int64_t bytes, int64_t time_us) {
+        return RecordedEvent{.action = action,
+                             .address = address,
+                             .size_bytes = bytes,
+                             .stream = 7,
+                             .time_us = time_us};
+    };
+    recording.events = {event(RecordedAction::kAlloc, kBase + 1024, 700, 1'000'000),
+                        event(RecordedAction::kAlloc, kBase + 2048, 600, 1'000'002),
+                        event(RecordedAction::kFreeRequested, kBase + 1024, 700, 1'000'003),
+                        event(RecordedAction::kFreeCompleted, kBase + 1024, 700, 1'000'005)};
+    return recording;
+}
+
+TEST(TraceOfRecordings, HasEachBlockFromItsAllocationToItsFree) {
+    const std::vector devices{three_blocks()};
+    const Trace trace = trace_of(devices).value();
+    EXPECT_EQ(trace.run().source, Source::kImported);
+    EXPECT_EQ(trace.run().time_basis, TimeBasis::kMeasured);
+    EXPECT_EQ(trace.run().state, RunState::kComplete);
+    EXPECT_EQ(trace.run().start_unix_ns, 1'000'000'000);
+    EXPECT_EQ(trace.text(trace.devices[Id<Device>(0)].name), "cuda:1");
+    ASSERT_EQ(trace.allocations.size(), 3u);
+    const Allocation before = trace.allocations[Id<Allocation>(0)];
+    EXPECT_EQ(before.address, kBase);
+    EXPECT_EQ(before.requested_bytes, 1000);
+    EXPECT_EQ(before.alloc_ns, 0);
+    EXPECT_EQ(before.free_requested_event, -1);
+    const Allocation freed = trace.allocations[Id<Allocation>(1)];
+    EXPECT_EQ(freed.requested_bytes, 700);
+    EXPECT_EQ(freed.block_bytes, 1024);
+    EXPECT_EQ(freed.free_requested_event, freed.alloc_event + 2);
+    EXPECT_EQ(freed.free_completed_event, freed.alloc_event + 3);
+    EXPECT_EQ(freed.free_requested_ns, 3000);
+    EXPECT_EQ(freed.free_completed_ns, 5000);
+    EXPECT_EQ(trace.streams[freed.stream].handle, 7);
+    const Allocation last = trace.allocations[Id<Allocation>(2)];
+    EXPECT_EQ(last.block_bytes, 2 * kMiB - 2048) << "the snapshot says how large the block is";
+    EXPECT_EQ(trace.allocator_events[last.segment].size_bytes, 2 * kMiB);
+    EXPECT_TRUE(has_recorded_step(trace));
+}
+
+TEST(TraceOfRecordings, SaysWhatARecordingLacksInOneNote) {
+    const std::vector devices{three_blocks()};
+    const Trace trace = trace_of(devices).value();
+    EXPECT_TRUE(trace.ops.empty() && trace.steps.empty() && trace.saves.empty());
+    EXPECT_THAT(codes(trace), Contains("allocations_only"));
+    EXPECT_THAT(codes(trace), Not(Contains("no_steps")));
+    EXPECT_THAT(codes(trace), Not(Contains("unknown_role_at_peak")));
+    EXPECT_THAT(codes(trace), Not(Contains("unmatched_frees")));
+}
+
+TEST(TraceOfRecordings, CountsEventsBlocksAndSegments) {
+    const std::vector devices{three_blocks()};
+    const AllocatorCounts counts = count_allocator_rows(trace_of(devices).value());
+    EXPECT_EQ(counts.events, 4);
+    EXPECT_EQ(counts.allocations, 3);
+    EXPECT_EQ(counts.live_blocks, 2);
+    EXPECT_EQ(counts.segments, 1);
+}
+
+TEST(TraceOfRecordings, WithoutTimesFollowsTheOrderOfEvents) {
+    std::vector devices{three_blocks()};
+    devices[0].events[1].time_us = -1;
+    const Trace trace = trace_of(devices).value();
+    EXPECT_EQ(trace.run().time_basis, TimeBasis::kEventOrder);
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        EXPECT_EQ(a.alloc_ns, a.alloc_event);
+    }
+}
+
+TEST(TraceOfRecordings, TakesNoTimeThatATraceCannotHold) {
+    for (const int64_t late_us : {INT64_MAX, int64_t{1} << 50}) {
+        std::vector devices{three_blocks()};
+        devices[0].events[3].time_us = late_us;
+        EXPECT_EQ(trace_of(devices).value().run().time_basis, TimeBasis::kEventOrder);
+    }
+    std::vector devices{three_blocks()};
+    devices[0].events[2].time_us = 1'000'001;  // before the event in front of it
+    const Trace trace = trace_of(devices).value();
+    EXPECT_EQ(trace.allocations[Id<Allocation>(1)].free_requested_ns, 2000);
+}
+
+TEST(TraceOfRecordings, ShowsTheBusiestDeviceAndSaysThatThereAreOthers) {
+    AllocatorRecording quiet{.device = 0, .segments = three_blocks().segments};
+    const std::vector devices{quiet, three_blocks(), AllocatorRecording{.device = 2}};
+    const Trace trace = trace_of(devices).value();
+    ASSERT_EQ(trace.devices.size(), 2u);
+    EXPECT_EQ(trace.text(trace.devices[profiled_device(trace)].name), "cuda:1");
+    EXPECT_EQ(report_step(trace).peak.allocated_bytes, 2300);
+    EXPECT_THAT(codes(trace), Contains("other_devices"));
+    EXPECT_EQ(busiest_of(devices)->device, 1);
+}
+
+TEST(TraceOfRecordings, WithoutHistoryShowsTheLastState) {
+    const std::vector devices{AllocatorRecording{.segments = three_blocks().segments}};
+    const Trace trace = trace_of(devices).value();
+    EXPECT_EQ(trace.allocations.size(), 2u);
+    EXPECT_EQ(report_step(trace).peak.allocated_bytes, 1600);
+    EXPECT_THAT(codes(trace), Contains("no_history"));
+    EXPECT_EQ(count_allocator_rows(trace).events, 0);
+    EXPECT_TRUE(trace_of({}).value().allocations.empty());
+    EXPECT_EQ(busiest_of({}), nullptr);
+}
+
+/// Events and final state of two different files.
+TEST(TraceOfRecordings, ThatContradictThemselvesShowTheirEventsAndSaySo) {
+    std::vector devices{three_blocks()};
+    devices[0].events.insert(devices[0].events.begin(), devices[0].events[0]);
+    const Trace trace = trace_of(devices).value();
+    EXPECT_THAT(codes(trace), Contains("start_state_unknown"));
+    EXPECT_THAT(codes(trace), Contains("replaced_blocks"));
+    EXPECT_EQ(trace.allocations.size(), 3u);
+}
+
+TEST(TraceOfRecordings, RefusesSizesThatCouldNotBeAddedUp) {
+    std::vector devices{three_blocks()};
+    for (int64_t i = 0; i < (1 << 15); ++i) {
+        devices[0].events.push_back(
+            {.action = RecordedAction::kAlloc, .address = i << 20, .size_bytes = int64_t{1} << 44});
+    }
+    const auto trace = trace_of(devices);
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("more than any device has"));
+}
+
+/// What is live at the end, and the most that was: the same as the recording's own account.
+void expect_agreement(const AllocatorRecording& recording, const std::string& where) {
+    const auto trace = trace_of(std::span(&recording, 1));
+    ASSERT_TRUE(trace) << where << ": " << trace.error().message;
+    std::map<int64_t, std::pair<int64_t, int64_t>>
+        live;  // address -> bytes asked for, of the block
+    int64_t reserved_bytes = 0;
+    for (const RecordedSegment& segment : recording.segments) {
+        reserved_bytes += segment.size_bytes;
+        for (const RecordedBlock& block : segment.blocks) {
+            if (block.state == BlockState::kInactive) continue;
+            live[block.address] = {block.requested_bytes, block.size_bytes};
+        }
+    }
+    for (std::size_t i = 0; i < trace->allocations.size(); ++i) {
+        const Allocation a = trace->allocations[Id<Allocation>(i)];
+        if (a.free_completed_event >= 0) continue;
+        const auto block = live.find(a.address);
+        ASSERT_NE(block, live.end()) << where;
+        EXPECT_EQ(block->second, std::pair(a.requested_bytes, a.block_bytes)) << where;
+        live.erase(block);
+    }
+    EXPECT_TRUE(live.empty()) << where;
+    const MemoryCurve curve(*trace);
+    EXPECT_EQ(curve.at(curve.end_ns()).reserved_bytes, reserved_bytes) << where;
+    EXPECT_EQ(count_allocator_rows(*trace).events, static_cast<int64_t>(recording.events.size()));
+    for (const char* code : {"unmatched_frees", "replaced_blocks", "outside_segments",
+                             "unmatched_segments", "start_state_unknown"}) {
+        EXPECT_THAT(codes(*trace), Not(Contains(code))) << where;
+    }
+    const auto replayed = replay(recording, settings_of(recording.settings));
+    ASSERT_TRUE(replayed) << where;
+    const PeakReport peak = find_peak(*trace);
+    EXPECT_EQ(peak.reserved_bytes, replayed->peak.reserved_bytes) << where;
+    EXPECT_LE(peak.allocated_bytes, replayed->peak.allocated_bytes) << where;
+    EXPECT_GT(peak.allocated_bytes, 0) << where;
+}
+
+TEST(TraceOfRecordings, OfRandomProgramsEndWhereTheRecordingEndsWhereverItBegins) {
+    for (unsigned seed = 1; seed <= 8; ++seed) {
+        Recorder recorder({.settings = {.expandable_segments = seed % 2 == 0}});
+        tests::run_random(recorder, {.seed = seed,
+                                     .num_steps = 600,
+                                     .num_streams = seed % 3 == 0 ? 3 : 1,
+                                     .share_streams = seed % 3 == 0,
+                                     .empty_cache_every = seed % 4 == 0 ? 100 : 0});
+        for (const std::size_t first : {std::size_t{0}, recorder.num_events() / 2}) {
+            expect_agreement(recorder.recording(first),
+                             fmt::format("seed {} from {}", seed, first));
+        }
+    }
+}
+
+TEST(TraceOfSamples, EndWhereTheRecordingEnds) {
+    const auto files = tests::sample_snapshots();
+    if (files.empty()) GTEST_SKIP() << "no snapshots: set TEMPOSCOPE_SAMPLES";
+    for (const auto& file : files) {
+        const auto recordings = open_recordings(file);
+        ASSERT_TRUE(recordings) << recordings.error().message;
+        const AllocatorRecording& recording = *busiest_of(*recordings);
+        expect_agreement(recording, file.string());
+        const auto trace = open_trace(file);
+        ASSERT_TRUE(trace) << trace.error().message;
+        EXPECT_GT(trace->allocations.size(), 1000u);
+        EXPECT_EQ(trace->run().time_basis, TimeBasis::kMeasured);
+    }
+}
+
+}  // namespace
+}  // namespace profiler

@@ -1,0 +1,137 @@
+#include "profiler/formats/trace_formats.h"
+
+#include "tests/profiler/formats/snapshot_bytes.h"
+#include "tests/profiler/trace/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace profiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::TemporaryFolder;
+
+void write(const std::filesystem::path& file, std::string_view bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+}
+
+AllocatorRecording one_block() {
+    AllocatorRecording recording;
+    recording.segments.push_back({.address = 0x7f0000000000,
+                                  .size_bytes = 2 << 20,
+                                  .is_small = true,
+                                  .blocks = {{0x7f0000000000, 1024, 1000, BlockState::kAllocated},
+                                             {0x7f0000000400, (2 << 20) - 1024}}});
+    recording.events = {{.action = RecordedAction::kAlloc,
+                         .address = 0x7f0000000000,
+                         .size_bytes = 1000,
+                         .time_us = 5}};
+    return recording;
+}
+
+std::string problem(const std::filesystem::path& file) {
+    const auto trace = open_trace(file);
+    return trace ? "" : trace.error().message;
+}
+
+TEST(OpenTrace, ReadsEveryFormatByItsContentWhateverItsName) {
+    const TemporaryFolder folder;
+    Trace trace;
+    trace.runs.append({});
+    ASSERT_TRUE(write_trace(trace, folder / "a.tscope"));
+    std::filesystem::rename(folder / "a.tscope", folder / "trace.pickle");
+    write(folder / "snapshot.tscope", tests::snapshot_bytes(one_block()));
+    const auto own = open_trace(folder / "trace.pickle");
+    ASSERT_TRUE(own) << own.error().message;
+    EXPECT_EQ(own->run().source, Source::kMeasuredCpu);
+    const auto snapshot = open_trace(folder / "snapshot.tscope");
+    ASSERT_TRUE(snapshot) << snapshot.error().message;
+    EXPECT_EQ(snapshot->run().source, Source::kImported);
+}
+
+TEST(OpenTrace, EveryRowOfTheTableIsComplete) {
+    for (const TraceFormat& format : trace_formats()) {
+        EXPECT_FALSE(format.name.empty());
+        EXPECT_FALSE(format.extensions.empty()) << format.name;
+        ASSERT_NE(format.recognises, nullptr) << format.name;
+        EXPECT_NE(format.read, nullptr) << format.name;
+        EXPECT_FALSE(format.recognises("")) << format.name;
+        EXPECT_FALSE(format.recognises("Dear diary,")) << format.name;
+    }
+}
+
+TEST(OpenTrace, SaysWhatIsWrongWithAFile) {
+    const TemporaryFolder folder;
+    write(folder / "notes.txt", "Dear diary,");
+    EXPECT_THAT(problem(folder / "notes.txt"),
+                HasSubstr("notes.txt is neither a Temposcope trace (.tscope) nor a PyTorch"));
+    write(folder / "empty.tscope", "");
+    EXPECT_THAT(problem(folder / "empty.tscope"), HasSubstr("is empty"));
+    write(folder / "empty.pickle", "");
+    EXPECT_THAT(problem(folder / "empty.pickle"), HasSubstr("does not begin as a pickle"));
+    write(folder / "empty", "");
+    EXPECT_THAT(problem(folder / "empty"), HasSubstr("is neither"));
+    write(folder / "cut.tscope", "SQLite form");
+    EXPECT_THAT(problem(folder / "cut.tscope"), HasSubstr("is truncated"));
+    EXPECT_THAT(problem(folder / "missing.tscope"), HasSubstr("does not exist"));
+    EXPECT_THAT(problem(folder / "missing.txt"), HasSubstr("does not exist"));
+    EXPECT_THAT(problem(folder.path()), HasSubstr("is a folder"));
+    write(folder / "code.pickle",
+          "\x80\x02"
+          "cos\nsystem\n.");
+    EXPECT_THAT(problem(folder / "code.pickle"), HasSubstr("GLOBAL builds Python objects"));
+}
+
+TEST(OpenTrace, CanBeCancelledInEveryFormat) {
+    const TemporaryFolder folder;
+    write(folder / "a.pickle", tests::snapshot_bytes(one_block()));
+    const auto trace = open_trace(folder / "a.pickle", {.progress = [](double) { return false; }});
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("was cancelled"));
+}
+
+TEST(OpenRecordings, GivesTheActionsOfASnapshotAndNoneOfATrace) {
+    const TemporaryFolder folder;
+    write(folder / "a.pickle", tests::snapshot_bytes(one_block()));
+    const auto recordings = open_recordings(folder / "a.pickle");
+    ASSERT_TRUE(recordings) << recordings.error().message;
+    ASSERT_EQ(recordings->size(), 1u);
+    EXPECT_EQ((*recordings)[0].events, one_block().events);
+    Trace trace;
+    trace.runs.append({});
+    ASSERT_TRUE(write_trace(trace, folder / "a.tscope"));
+    EXPECT_TRUE(open_recordings(folder / "a.tscope").value().empty());
+    EXPECT_FALSE(open_recordings(folder / "missing"));
+}
+
+TEST(TracesIn, OrdersByNameWithoutExtension) {
+    const TemporaryFolder folder;
+    for (const char* name : {"tempo-packed.tscope", "tempo.tscope", "a.tscope.partial", "notes.txt",
+                             "a.tscope.partial-wal", "snapshot.pickle"}) {
+        write(folder / name, "x");
+    }
+    std::filesystem::create_directory(folder / "inside");
+    write(folder / "inside/b.tscope", "x");
+    std::vector<std::string> names;
+    const auto paths = traces_in(folder.path()).value();
+    for (const auto& path : paths) names.push_back(path.filename().string());
+    EXPECT_THAT(names, ElementsAre("a.tscope.partial", "snapshot.pickle", "tempo.tscope",
+                                   "tempo-packed.tscope"));
+}
+
+TEST(TracesIn, OfAFolderThatCannotBeReadIsAnError) {
+    const TemporaryFolder folder;
+    EXPECT_TRUE(traces_in(folder.path()).value().empty());
+    const auto missing = traces_in(folder / "missing");
+    ASSERT_FALSE(missing);
+    EXPECT_THAT(missing.error().message, HasSubstr("missing cannot be read (No such file"));
+    write(folder / "file", "x");
+    EXPECT_FALSE(traces_in(folder / "file"));
+}
+
+}  // namespace
+}  // namespace profiler
