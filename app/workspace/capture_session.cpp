@@ -143,14 +143,14 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
             published_.reset();
         });
         return workers.run(
-            {.started = [&](size_t i) {
-                 on_started(i, requests[i].workload.value("recipe_name", ""));
-             },
+            {.started =
+                 [&](size_t i) { on_started(i, requests[i].workload.value("recipe_name", "")); },
              .progress = [this](size_t i, const auto& progress) { on_progress(i, progress); },
              .sample = [this](size_t i, const auto& sample) { on_sample(i, sample); },
-             .ended = [this](size_t i, const auto& outcome) {
-                 if (outcome) on_finished(i, outcome->path);
-             },
+             .ended =
+                 [this](size_t i, const auto& outcome) {
+                     if (outcome) on_finished(i, outcome->path);
+                 },
              .split = [&](const std::string& sentence) { text += " " + sentence; }});
     }();
     if (done) {
@@ -185,8 +185,7 @@ void CaptureSession::on_progress(size_t index, const profiler::Progress& progres
         redraw = stage != curve.stage || redraws_.passes(RateLimit::Clock::now());
         curve.stage = std::move(stage);
         if (progress.stage == "step" && progress.total > 0) {
-            curve.share =
-                static_cast<double>(progress.done) / static_cast<double>(progress.total);
+            curve.share = static_cast<double>(progress.done) / static_cast<double>(progress.total);
         }
         status_.live = index;
         status_.share = 0;

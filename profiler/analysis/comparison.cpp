@@ -123,8 +123,8 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
 }
 
 /// Puts the drafts of one step side by side, in the order in which the steps first appear. In each
-/// group the recipe `baseline` comes first, if it is there. Drafts without a workload join the first
-/// group.
+/// group the recipe `baseline` comes first, if it is there. Drafts without a workload join the
+/// first group.
 void group_by_step(std::vector<Draft>& drafts, const std::string& baseline_recipe) {
     std::vector<std::vector<Draft>> groups;
     for (Draft& draft : drafts) {

@@ -47,8 +47,9 @@ struct ComparisonColumn {
 };
 
 /// Whether the spread of the steps may explain the difference between a column's speed and its
-/// baseline's. Measured in turn, the pairs of steps decide; else it is uncertain where the step times
-/// of the two overlap. A single step shows no spread, and a busy machine no speed: both are uncertain.
+/// baseline's. Measured in turn, the pairs of steps decide; else it is uncertain where the step
+/// times of the two overlap. A single step shows no spread, and a busy machine no speed: both are
+/// uncertain.
 bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& baseline);
 
 struct Comparison {
@@ -59,10 +60,10 @@ struct Comparison {
     std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
 };
 
-/// Joins files of equal workload and recipe. The baseline is the recipe `baseline`; if that is empty,
-/// `original`; if there is none, the first. Traces of several steps (another model, batch, precision)
-/// each have the baseline of their own step, and a note says what differs.
-/// Errors: no traces; no trace has the recipe `baseline`.
+/// Joins files of equal workload and recipe. The baseline is the recipe `baseline`; if that is
+/// empty, `original`; if there is none, the first. Traces of several steps (another model, batch,
+/// precision) each have the baseline of their own step, and a note says what differs. Errors: no
+/// traces; no trace has the recipe `baseline`.
 models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
                                    const std::string& baseline = {});
 

@@ -42,8 +42,8 @@ std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColu
     return "; both peaks lie in the optimizer's step, where no activation lives";
 }
 
-/// If the peak lies in the optimizer's step (of a small batch), a recipe changes only the saved bytes.
-/// A larger batch would show the change in its peak.
+/// If the peak lies in the optimizer's step (of a small batch), a recipe changes only the saved
+/// bytes. A larger batch would show the change in its peak.
 std::string change_in_saved(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.peak_allocated_bytes != baseline.peak_allocated_bytes) return {};
     if (baseline.saved_bytes <= 0 || column.saved_bytes == baseline.saved_bytes) return {};
@@ -101,7 +101,8 @@ std::string change_in_unpaired_steps(const ComparisonColumn& column,
     return change + " (not measured in turn)";
 }
 
-/// What a recipe costs, or gains, in time. A single measured step has no spread, so it says nothing.
+/// What a recipe costs, or gains, in time. A single measured step has no spread, so it says
+/// nothing.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {

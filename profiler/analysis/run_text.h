@@ -21,8 +21,8 @@ std::string describe_workload(const Trace& trace);
 /// The workload and the recipe, as far as the trace knows them.
 std::string describe_run(const Trace& trace);
 
-/// What identifies the captures that were measured in turn with this one, step by step; empty: it was
-/// measured alone.
+/// What identifies the captures that were measured in turn with this one, step by step; empty: it
+/// was measured alone.
 std::string turns_run_of(const Trace& trace);
 
 /// "measured on the CPU".

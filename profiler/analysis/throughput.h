@@ -14,12 +14,12 @@ int64_t median(std::vector<int64_t> values);
 
 /// The step time of one recipe over the step time of another, from pairs of steps that ran in turn.
 ///
-/// Each pair gives a ratio. The estimate is the median of the ratios, and its spread is the interval
-/// of the sign test: of the sorted ratios r_1 ... r_n, from r_d to r_(n+1-d), with the largest d for
-/// which the interval misses the true median in at most 5 % of cases,
+/// Each pair gives a ratio. The estimate is the median of the ratios, and its spread is the
+/// interval of the sign test: of the sorted ratios r_1 ... r_n, from r_d to r_(n+1-d), with the
+/// largest d for which the interval misses the true median in at most 5 % of cases,
 ///     2 · P(Binomial(n, 1/2) < d) <= 0.05.
-/// It assumes nothing about how step times are distributed. Fewer than six pairs have no such d; the
-/// spread is then from the least ratio to the largest.
+/// It assumes nothing about how step times are distributed. Fewer than six pairs have no such d;
+/// the spread is then from the least ratio to the largest.
 struct PairedRatio {
     double median = 1;
     double low = 1;

@@ -30,7 +30,7 @@ BlockHeader* TrackingAllocator::block_of(const c10::StorageImpl& storage) const 
     if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
         return nullptr;
     return reinterpret_cast<BlockHeader*>(static_cast<char*>(storage.data_ptr().get_context()) -
-                                    kHeaderBytes);
+                                          kHeaderBytes);
 }
 
 int64_t TrackingAllocator::address_of(const BlockHeader& block) const {

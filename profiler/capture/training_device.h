@@ -39,8 +39,8 @@ public:
     virtual DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) = 0;
     /// "the memory of this machine"
     virtual std::string memory_name() const = 0;
-    /// Whether several workers may be set up at once. False where a waiting worker holds memory that
-    /// another one's measurement needs.
+    /// Whether several workers may be set up at once. False where a waiting worker holds memory
+    /// that another one's measurement needs.
     virtual bool can_take_turns() const = 0;
 
     // Any thread, also while a capture runs.

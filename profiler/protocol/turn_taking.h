@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-/// Captures or sweeps of several recipes, each in a worker of its own, that run their steps in turn.
+/// Captures or sweeps of several recipes, each in a worker of its own, that run their steps in
+/// turn.
 ///
 ///     worker A   set-up, warm-up                   step             step   step
 ///     worker B                     set-up, warm-up       step step

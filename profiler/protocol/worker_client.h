@@ -38,18 +38,19 @@ public:
     WorkerClient& operator=(WorkerClient&&) noexcept;
     ~WorkerClient();  // ends the worker
 
-    /// Sends the request and waits for its answer; a worker that takes turns gets each turn at once.
-    /// A worker that is missing, of another build, killed or cancelled gives an ErrorFrame of one
-    /// sentence. After such an error the client cannot be used again.
+    /// Sends the request and waits for its answer; a worker that takes turns gets each turn at
+    /// once. A worker that is missing, of another build, killed or cancelled gives an ErrorFrame of
+    /// one sentence. After such an error the client cannot be used again.
     WorkerOutcome run(const Request& request, const WorkerEvents& events = {});
 
     /// The parts of `run` for a request that takes turns: `begin` sends the request, `resume` lets
-    /// the worker run one step. Both return when the worker waits for its next turn or has answered.
+    /// the worker run one step. Both return when the worker waits for its next turn or has
+    /// answered.
     WorkerState begin(const Request& request, const WorkerEvents& events = {});
     WorkerState resume(const TakeTurn& turn, const WorkerEvents& events = {});
 
-    /// Makes the call in progress end, or the next one: the worker gets a cancel frame, SIGTERM after
-    /// 2 s and SIGKILL after 5 s. Any thread, also from a signal handler.
+    /// Makes the call in progress end, or the next one: the worker gets a cancel frame, SIGTERM
+    /// after 2 s and SIGKILL after 5 s. Any thread, also from a signal handler.
     void cancel();
 
     /// Ends the worker, which gives its memory back. The log stays.

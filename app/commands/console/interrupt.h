@@ -5,8 +5,8 @@
 
 namespace app {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `work` instead of ending the program.
-/// A signal that comes a second later ends the program, and the workers with it. Only one
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `work` instead of ending the
+/// program. A signal that comes a second later ends the program, and the workers with it. Only one
 /// CancelOnInterrupt may live at a time.
 class CancelOnInterrupt {
 public:

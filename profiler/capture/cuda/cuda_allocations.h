@@ -60,8 +60,8 @@ public:
     static void release_cache();
     /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
-    /// The last failed allocation since watch_out_of_memory(). Under a limit, the free bytes are those
-    /// below the limit.
+    /// The last failed allocation since watch_out_of_memory(). Under a limit, the free bytes are
+    /// those below the limit.
     static OutOfMemoryDetail last_out_of_memory();
     static void watch_out_of_memory();
 

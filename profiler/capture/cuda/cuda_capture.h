@@ -26,7 +26,8 @@ public:
     OutOfMemoryDetail last_out_of_memory() const override;
 
 private:
-    /// Memory that CUDA took for itself before the first tensor of this process; none: not yet known.
+    /// Memory that CUDA took for itself before the first tensor of this process; none: not yet
+    /// known.
     std::optional<int64_t> cuda_bytes_;
     /// Set once CUDA is initialized. Before that, other threads must not ask its allocator.
     std::atomic<bool> has_allocator_ = false;

@@ -30,8 +30,8 @@ public:
 
     /// Records GPU work from here on, with times on `recorder`'s clock.
     void start(Recorder& recorder);
-    /// Waits for the device, then adds the rows of its work since the last call and one value of each
-    /// counter. Call it between parts of the run, such as after each step.
+    /// Waits for the device, then adds the rows of its work since the last call and one value of
+    /// each counter. Call it between parts of the run, such as after each step.
     void add_reading();
     /// After the last step: ends the recording and adds the records that CUPTI still holds.
     void stop();
@@ -65,7 +65,7 @@ private:
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
     std::size_t numbered_streams_ = 0;                      // of the trace's rows
-    const Recorder* recorder_ = nullptr;  // gives the clock; null before start()
+    const Recorder* recorder_ = nullptr;                    // gives the clock; null before start()
     int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
 };
 

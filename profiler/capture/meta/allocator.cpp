@@ -27,7 +27,8 @@ BlockHeader* MetaAllocator::block_of(const c10::StorageImpl& storage) const {
 c10::DataPtr MetaAllocator::allocate(size_t size) {
     const c10::Device meta(c10::kMeta);
     if (size == 0) return {nullptr, nullptr, &free_block, meta};
-    auto block = std::make_unique<BlockHeader>(BlockHeader{.size_bytes = static_cast<int64_t>(size)});
+    auto block =
+        std::make_unique<BlockHeader>(BlockHeader{.size_bytes = static_cast<int64_t>(size)});
     const std::lock_guard lock(mutex_);
     if (listener_) listener_->on_alloc(*block, address_of(*block));
     link(*block);

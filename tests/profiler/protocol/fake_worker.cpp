@@ -69,7 +69,8 @@ WorkerOutcome work_until_cancelled(WorkerServer& server) {
     return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
 }
 
-/// Takes `steps` turns and writes each into the file `log`: "tempo 0 of 2" for step 0 of two recipes.
+/// Takes `steps` turns and writes each into the file `log`: "tempo 0 of 2" for step 0 of two
+/// recipes.
 WorkerOutcome take_turns(WorkerServer& server, const Request& request) {
     const nlohmann::json& workload = request.workload;
     const auto name = workload.at("recipe_name").get<std::string>();
