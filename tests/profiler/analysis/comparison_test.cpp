@@ -3,7 +3,7 @@
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/run_text.h"
-#include "tests/support/trace_builder.h"
+#include "tests/profiler/analysis/comparison_traces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,63 +16,6 @@ using namespace tests;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-struct Sample {
-    int64_t batch_size;
-    std::vector<int64_t> step_times_ns;  // empty: out of memory
-};
-
-struct Spec {
-    std::string recipe = "original";
-    int64_t bytes = 1000;
-    std::vector<int64_t> step_times_ns{4'000'000, 2'000'000, 3'000'000};
-    std::vector<Sample> sweep;
-    int64_t batch_size = 8;
-    int64_t memory_limit_bytes = -1;
-    PhaseKind peak_phase = PhaseKind::kForward;
-    Source source = Source::kMeasuredCpu;
-    std::string turns_run;  // empty: not measured in turn
-};
-
-std::shared_ptr<const Trace> make_trace(const Spec& spec) {
-    models::Workload w;
-    w.model = models::find_model("bert-base").value();
-    w.recipe_name = spec.recipe;
-    w.recipe = models::parse_recipe(spec.recipe).value();
-    w.batch_size = spec.batch_size;
-    TraceBuilder b(w);
-    b.trace().runs.set<&Run::source>(Id<profiler::Run>(0), spec.source);
-    b.trace().runs.set<&Run::memory_limit_bytes>(Id<profiler::Run>(0), spec.memory_limit_bytes);
-    if (!spec.turns_run.empty()) {
-        const nlohmann::json software{
-            {"measured_in_turn", {{"run", spec.turns_run}, {"recipes", 2}}}};
-        b.trace().runs.set<&Run::software>(Id<profiler::Run>(0),
-                                           b.trace().strings.intern(software.dump()));
-    }
-    for (const int64_t duration_ns : spec.step_times_ns) {
-        b.begin_step();
-        b.begin_phase(spec.peak_phase);
-        const auto op = b.op("aten::addmm");
-        const auto kept =
-            b.allocate({.bytes = spec.bytes, .category = Category::kActivation, .op = op});
-        const auto save = b.save(kept, op);
-        b.end_phase();
-        b.release(save);
-        b.free(kept);
-        b.wait(duration_ns - 2 * TraceBuilder::kTickNs);
-        b.end_step(0.5);
-    }
-    for (const auto& [batch_size, times_ns] : spec.sweep) {
-        const auto outcome = times_ns.empty() ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk;
-        const auto point =
-            b.trace().sweep_points.append({.batch_size = batch_size,
-                                           .outcome = outcome,
-                                           .peak_allocated_bytes = 100 * batch_size});
-        for (const int64_t ns : times_ns)
-            b.trace().sweep_samples.append({.point = point, .step_time_ns = ns});
-    }
-    return std::make_shared<const Trace>(b.finish());
-}
 
 std::vector<std::string> recipes(const Comparison& comparison) {
     std::vector<std::string> names;
@@ -355,92 +298,6 @@ TEST(Compare, NotesIncompleteAndUnknownFiles) {
                                               HasSubstr("does not say which workload")));
 }
 
-TEST(Compare, SaysWhenThePeaksAreEqual) {
-    const auto sentence =
-        compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo"})}}).value().sentence;
-    EXPECT_THAT(sentence,
-                HasSubstr("in the same memory as original (1000 B) and shows no difference in step "
-                          "time at a batch of 8 (not measured in turn)."));
-}
-
-TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
-    const auto sentence = [](std::vector<int64_t> baseline_ns, std::vector<int64_t> other_ns) {
-        return compare({{"a", make_trace({.step_times_ns = std::move(baseline_ns)})},
-                        {"b", make_trace({.recipe = "tempo",
-                                          .bytes = 600,
-                                          .step_times_ns = std::move(other_ns)})}})
-            .value()
-            .sentence;
-    };
-    EXPECT_THAT(sentence({9'000'000}, {1'000'000}), Not(HasSubstr("time"))) << "one step";
-    EXPECT_THAT(sentence({9'000'000, 1'000'000}, {2'000'000, 3'000'000}),
-                HasSubstr("takes steps too uneven to compare their times"));
-    EXPECT_THAT(sentence({3'000'000, 2'000'000}, {2'000'000, 3'000'000}),
-                HasSubstr("shows no difference in step time"));
-}
-
-/// The machine slows down by half during the run: medians of the two recipes overlap, pairs do not.
-TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
-    const auto comparison = [](const char* other_run) {
-        return compare({{"a", make_trace({.step_times_ns = {100'000'000, 120'000'000, 150'000'000},
-                                          .turns_run = "7"})},
-                        {"b", make_trace({.recipe = "tempo",
-                                          .bytes = 600,
-                                          .step_times_ns = {108'000'000, 132'000'000, 159'000'000},
-                                          .turns_run = other_run})}})
-            .value();
-    };
-    const Comparison paired = comparison("7");
-    const ComparisonColumn &original = paired.columns[0], &tempo = paired.columns[1];
-    ASSERT_TRUE(tempo.step_ratio);
-    EXPECT_DOUBLE_EQ(tempo.step_ratio->median, 1.08);
-    EXPECT_DOUBLE_EQ(tempo.step_ratio->low, 1.06);
-    EXPECT_DOUBLE_EQ(tempo.step_ratio->high, 1.1);
-    EXPECT_EQ(tempo.step_ratio->pairs, 3);
-    EXPECT_FALSE(original.step_ratio);
-    EXPECT_FALSE(speed_is_uncertain(tempo, original));
-    EXPECT_THAT(paired.sentence,
-                HasSubstr("40.0 % less memory than original (600 B instead of 1000 B) and takes "
-                          "8.0 % more time a step at a batch of 8 (+6.0 % to +10.0 % in 3 pairs of "
-                          "steps)."));
-    for (const char* run : {"8", ""}) {
-        const Comparison unpaired = comparison(run);
-        EXPECT_FALSE(unpaired.columns[1].step_ratio) << run;
-        EXPECT_TRUE(speed_is_uncertain(unpaired.columns[1], unpaired.columns[0]));
-        EXPECT_THAT(unpaired.sentence, HasSubstr("(not measured in turn)"));
-    }
-}
-
-TEST(Compare, SeesNoDifferenceWherePairsDisagree) {
-    const auto sentence =
-        compare({{"a", make_trace({.step_times_ns = {100'000'000, 100'000'000}, .turns_run = "7"})},
-                 {"b", make_trace({.recipe = "tempo",
-                                   .bytes = 600,
-                                   .step_times_ns = {98'000'000, 110'000'000},
-                                   .turns_run = "7"})}})
-            .value()
-            .sentence;
-    EXPECT_THAT(sentence, HasSubstr("shows no difference in step time at a batch of 8 (-2.0 % to "
-                                    "+10.0 % in 2 pairs of steps)."));
-}
-
-TEST(Compare, SaysWhatAPredictedRecipeCostsThoughItHasOneStep) {
-    const auto predicted = [](const char* recipe, int64_t bytes, int64_t step_ns) {
-        return make_trace({.recipe = recipe,
-                           .bytes = bytes,
-                           .step_times_ns = {step_ns},
-                           .source = Source::kPredicted});
-    };
-    const auto sentence = [&](int64_t step_ns) {
-        return compare({{"a", predicted("original", 1000, 100'000'000)},
-                        {"b", predicted("tempo", 600, step_ns)}})
-            .value()
-            .sentence;
-    };
-    EXPECT_THAT(sentence(104'000'000), HasSubstr("and takes 4.0 % more time a step at a batch"));
-    EXPECT_THAT(sentence(100'000'000), HasSubstr("and takes the same time a step at a batch"));
-}
-
 TEST(Compare, TakesTheChosenBaseline) {
     const std::vector<NamedTrace> files{{"a", make_trace({.bytes = 1000})},
                                         {"b", make_trace({.recipe = "tempo", .bytes = 500})},
@@ -452,50 +309,6 @@ TEST(Compare, TakesTheChosenBaseline) {
     EXPECT_THAT(compare(files, "checkpoint").error().message,
                 HasSubstr("No trace has the recipe 'checkpoint' to compare with; choose one of: "
                           "original, tempo, flash."));
-}
-
-/// Of six pairs the extremes are the 95 % interval, of nine the second and the last but one.
-TEST(PairedRatio, NarrowsItsSpreadAsPairsGrowMany) {
-    const auto ratio_of = [](int64_t pairs) {
-        std::vector<int64_t> times_ns, baseline_ns(static_cast<std::size_t>(pairs), 1000);
-        for (int64_t i = 1; i <= pairs; ++i) times_ns.push_back(1000 + i);
-        return paired_ratio(times_ns, baseline_ns).value();
-    };
-    for (const int64_t pairs : {2, 5, 6, 8}) {
-        EXPECT_DOUBLE_EQ(ratio_of(pairs).low, 1.001) << pairs;
-        EXPECT_DOUBLE_EQ(ratio_of(pairs).high, 1 + 0.001 * static_cast<double>(pairs)) << pairs;
-    }
-    EXPECT_DOUBLE_EQ(ratio_of(9).low, 1.002);
-    EXPECT_DOUBLE_EQ(ratio_of(9).high, 1.008);
-    EXPECT_DOUBLE_EQ(ratio_of(9).median, 1.005);
-    // scipy.stats.binom(20, 0.5).cdf(5) = 0.0207, of 6 it is 0.0577.
-    EXPECT_DOUBLE_EQ(ratio_of(20).low, 1.006);
-    EXPECT_DOUBLE_EQ(ratio_of(20).high, 1.015);
-    EXPECT_FALSE(ratio_of(1).shows_difference()) << "one pair has no spread";
-    EXPECT_FALSE(paired_ratio({}, {5}));
-}
-
-TEST(TurnsRunOf, ReadsNothingFromWhatIsNotThere) {
-    Trace trace = *make_trace({.turns_run = "7"});
-    EXPECT_EQ(turns_run_of(trace), "7");
-    for (const char* software :
-         {"", "[1]", "{}", R"({"measured_in_turn":3})", R"({"measured_in_turn":{"run":"7"}})",
-          R"({"measured_in_turn":{"run":7,"recipes":2}})",
-          R"({"measured_in_turn":{"run":"7","recipes":1}})"}) {
-        trace.runs.set<&Run::software>(Id<profiler::Run>(0), trace.strings.intern(software));
-        EXPECT_EQ(turns_run_of(trace), "") << software;
-    }
-}
-
-TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
-    Trace busy = *make_trace({.recipe = "tempo", .step_times_ns = {1'000'000, 1'100'000}});
-    busy.diagnostics.append(
-        {.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
-    const auto comparison = compare({{"a", make_trace({.step_times_ns = {8'000'000, 9'000'000}})},
-                                     {"b", std::make_shared<const Trace>(busy)}})
-                                .value();
-    EXPECT_THAT(comparison.sentence, HasSubstr("busy with something else while tempo ran"));
-    EXPECT_THAT(comparison.sentence, Not(HasSubstr("less time")));
 }
 
 TEST(Compare, NeedsAFile) { EXPECT_THAT(compare({}).error().message, HasSubstr("no trace")); }
