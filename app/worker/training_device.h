@@ -14,7 +14,7 @@ namespace app {
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<profiler::TrainingDevice*> find_training_device(std::string_view name);
 
-/// All that CUDA needs, for doctor. Opens libtorch_cuda and our modules.
+/// Checks everything that CUDA needs, for doctor. Opens libtorch_cuda and our modules.
 std::vector<profiler::CudaCheck> check_cuda();
 
 }  // namespace app

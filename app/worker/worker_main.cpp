@@ -1,5 +1,5 @@
-// temposcope-worker: everything that needs libtorch, in a process of its own, so that a workload
-// cannot take the window or a command down with it.
+// temposcope-worker: everything that needs libtorch, in its own process, so that a crash of a
+// workload does not end the window or a command.
 
 #include "app/worker/answer_request.h"
 #include "profiler/capture/cpu_capture.h"

@@ -9,17 +9,17 @@
 
 namespace profiler {
 
-/// One live block of an allocator that is recorded.
+/// What a recorded allocator keeps about one live block.
 struct BlockHeader {
     uint64_t magic = 0;
-    int64_t size_bytes = 0;  // as asked for
+    int64_t size_bytes = 0;  // as requested
     BlockHeader* previous = nullptr;
     BlockHeader* next = nullptr;
     int32_t allocation = -1;  // row in the trace's allocation table; -1 while not recorded
     int32_t reserved = 0;
 };
 
-/// An allocator that knows its live blocks and tells a listener of each allocation and free.
+/// An allocator that knows its live blocks and tells a listener about each allocation and free.
 class RecordedAllocator : public c10::Allocator, public AllocationSource {
 public:
     void start(AllocationListener& listener) override {
@@ -36,9 +36,9 @@ public:
         return Id<Allocation>(static_cast<std::size_t>(block->allocation));
     }
 
-    /// The block behind a storage; null when another allocator made it.
+    /// The block of a storage; null if another allocator made it.
     virtual BlockHeader* block_of(const c10::StorageImpl& storage) const = 0;
-    /// Where the block's data is; 0 on a device that has no memory.
+    /// Address of the block's data; 0 on a device without memory (Meta).
     virtual int64_t address_of(const BlockHeader& block) const = 0;
 
     void set_listener(AllocationListener* listener) {

@@ -44,7 +44,8 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     refuse_over_limit(size_bytes);
     c10::DataPtr memory = ask_upstream(size_bytes);
     auto* const block = new (memory.get()) BlockHeader{.magic = kMagic, .size_bytes = size_bytes};
-    if (listener_) listener_->on_alloc(*block, address_of(*block));  // may throw: before counting
+    if (listener_)
+        listener_->on_alloc(*block, address_of(*block));  // may throw, so it comes before counting
     link(*block);
     allocated_bytes_ += size_bytes;
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
@@ -53,7 +54,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     return {data, data, &free_block, c10::Device(c10::kCPU)};
 }
 
-/// torch's own allocator throws a plain c10::Error when the system has no memory.
+/// torch's allocator throws a plain c10::Error when the system has no memory.
 c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
     try {
         return upstream_->allocate(static_cast<size_t>(size_bytes + kHeaderBytes));
@@ -80,7 +81,7 @@ void TrackingAllocator::free_block(void* data) {
     self.upstream_->raw_deleter()(block);
 }
 
-/// Fails as PyTorch's CUDA allocator does, so that whoever catches one catches both.
+/// Throws the same error as PyTorch's CUDA allocator, so that callers handle both alike.
 void TrackingAllocator::refuse_over_limit(int64_t size_bytes) {
     const int64_t limit = limit_bytes_;
     if (limit < 0) return;

@@ -18,12 +18,12 @@
 
 /// torch's CUDA caching allocator as a source of allocations: the only file that calls it.
 ///
-///     trace tracker        every action, with the bytes asked for: rows
-///     memory reporter      after it, on the same thread: the block's size, torch's own totals
-///     snapshot             what there is when recording starts
+///     trace tracker        every action, with the requested bytes: the rows
+///     memory reporter      right after it, on the same thread: the block's size, torch's totals
+///     snapshot             the segments and blocks when recording starts
 ///
-/// The tracker runs under the allocator's lock, on the thread that allocates: it takes the
-/// recorder's lock, and nothing that the recorder does under that lock allocates.
+/// The tracker runs under the allocator's lock, on the thread that allocates, and takes the
+/// recorder's lock. Nothing under the recorder's lock allocates, so the two cannot deadlock.
 namespace profiler {
 
 struct CudaMemory {
@@ -35,7 +35,7 @@ struct CudaMemory {
 
 class CudaAllocations final : public AllocationSource {
 public:
-    /// For `device` of an initialized CUDA, after require_native().
+    /// Needs an initialized CUDA with `device`, and require_native() before.
     CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device);
     ~CudaAllocations() override;
 
@@ -58,7 +58,7 @@ public:
     static std::vector<RecordedSegment> segments(c10::DeviceIndex device);
     static std::string settings_text();
     static void release_cache();
-    /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
+    /// Limits the reserved bytes to `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
     /// The last failed allocation since watch_out_of_memory(). Under a limit, the free bytes are
     /// those below the limit.
