@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-/// How fast steps are, and what a sweep over batch sizes found.
+/// Step times, throughput, and the results of a sweep over batch sizes.
 namespace profiler {
 
 /// The middle value, or the mean of the middle two of an even number. 0 if there are no values.
@@ -35,7 +35,7 @@ struct PairedRatio {
 std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                                         const std::vector<int64_t>& baseline_times_ns);
 
-/// 0 when the step took no time.
+/// 0 if the step took no time.
 double sequences_per_s(int64_t batch_size, int64_t step_time_ns);
 
 struct ThroughputPoint {
@@ -48,7 +48,7 @@ struct ThroughputPoint {
     double sequences_per_s = 0;
 };
 
-/// The points of a trace's sweep, by batch size; empty when it has none.
+/// The points of a trace's sweep, by batch size; empty if it has none.
 std::vector<ThroughputPoint> sweep_curve(const Trace& trace);
 
 /// What a sweep found of the largest batch that fits: it lies in [at_least, below).
