@@ -187,6 +187,7 @@ void CaptureSession::on_progress(size_t index, const profiler::Progress& progres
         if (progress.stage == "step" && progress.total > 0) {
             curve.share = static_cast<double>(progress.done) / static_cast<double>(progress.total);
         }
+        if (status_.live != index) status_.phase.clear();
         status_.live = index;
         status_.share = 0;
         for (const LiveCurve& each : status_.curves) {
