@@ -30,7 +30,7 @@ void add_capture_command(CLI::App& program, Chosen& chosen) {
             if (const auto ok = check_prediction_options(*command, *options); !ok) {
                 return wrong_usage(ok.error());
             }
-            return run_jobs(*options, JobKind::kCapture, output);
+            return run_and_report(*options, MeasureKind::kCapture, output);
         };
     });
 }

@@ -29,7 +29,7 @@ Outcome run_sweep(const WorkloadOptions& options, Output& output) {
     if (options.output.empty()) {
         return fail_with(ExitCode::kUsage, "A sweep keeps its measurements: say where with -o.");
     }
-    return run_jobs(options, JobKind::kSweep, output);
+    return run_and_report(options, MeasureKind::kSweep, output);
 }
 
 }  // namespace

@@ -60,6 +60,18 @@ std::string describe_workload(const Trace& trace) {
                                   .precision = trace.text(run.precision)});
 }
 
+std::string turns_run_of(const Trace& trace) {
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                                /*allow_exceptions=*/false);
+    if (!software.is_object()) return {};
+    const auto turns = software.find("measured_in_turn");
+    if (turns == software.end() || !turns->is_object()) return {};
+    const auto run = turns->find("run"), recipes = turns->find("recipes");
+    if (run == turns->end() || !run->is_string()) return {};
+    if (recipes == turns->end() || !recipes->is_number() || *recipes < 2) return {};
+    return run->get<std::string>();
+}
+
 std::string describe_run(const Trace& trace) {
     const std::string_view recipe = trace.text(trace.run().recipe);
     return describe_workload(trace) + (recipe.empty() ? "" : fmt::format(", recipe {}", recipe));

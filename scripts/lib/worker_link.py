@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-PROTOCOL = 3
+PROTOCOL = 4
 WORKER_DESCRIPTOR = 3
 
 
@@ -117,6 +117,7 @@ def complete(fields: dict) -> dict:
         "num_threads": 0,
         "batch_sizes": [],
         "compute_capability": "",
+        "takes_turns": False,
     } | fields
 
 

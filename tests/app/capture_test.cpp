@@ -92,6 +92,28 @@ TEST(Capture, JsonHasARowPerRecipe) {
     EXPECT_EQ(rows[1]["loss"], 0.5);
 }
 
+TEST(Capture, RecipesTakeTurnsSoThatTheirStepsAreComparedInPairs) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("turns"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("in 3 pairs of steps)"));
+    EXPECT_THAT(ran.out, HasSubstr("ratio of step times"));
+    const auto row = run({"compare", folder / "out", "--json"}).json()["rows"][1];
+    EXPECT_NEAR(row["step_time_ratio"]["median"].get<double>(), 1.08, 0.005);
+    EXPECT_EQ(row["step_time_ratio"]["pairs"], 3);
+    const auto other = run({"compare", folder / "out", "--baseline", "tempo", "--json"}).json();
+    EXPECT_EQ(other["baseline"], "tempo");
+    EXPECT_NEAR(other["rows"][1]["step_time_ratio"]["median"].get<double>(), 1 / 1.08, 0.005);
+}
+
+TEST(Capture, ARecipeThatDoesNotFitBesideTheOthersIsMeasuredAfterThem) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("large"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: The recipes do not fit into memory together"));
+    EXPECT_THAT(ran.out, HasSubstr("(not measured in turn)"));
+}
+
 TEST(Capture, OutOfMemoryHasItsOwnExitCode) {
     const TemporaryFolder folder;
     const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("out-of-memory"));

@@ -1,6 +1,6 @@
-#include "app/worker/calibrate_job.h"
+#include "app/worker/calibrate.h"
 
-#include "app/worker/job_answers.h"
+#include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "profiler/capture/out_of_memory.h"
 
@@ -10,7 +10,7 @@ namespace {
 using profiler::ResultFrame;
 using profiler::WorkerOutcome;
 
-WorkerOutcome measure(TrainingDevice& device, profiler::WorkerServer& server) try {
+WorkerOutcome measure(profiler::TrainingDevice& device, profiler::WorkerServer& server) try {
     const auto speed = device.measure_speed(callbacks_to(server));
     return ResultFrame{.path = {}, .summary = to_json(speed), .payload = {}};
 } catch (const profiler::Cancelled&) {

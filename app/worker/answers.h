@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-/// What every job of the worker answers alike.
+/// The parts that the worker's answers have in common.
 namespace app {
 
 inline tl::unexpected<profiler::ErrorFrame> failure(
@@ -24,18 +24,19 @@ inline tl::unexpected<profiler::ErrorFrame> cancellation(std::string message) {
     return answer;
 }
 
-/// Progress goes to the client, whose cancelling ends the job; the rest is empty.
+/// Callbacks that send progress to the program and ask whether it has cancelled.
 inline profiler::CaptureCallbacks callbacks_to(profiler::WorkerServer& server) {
     return {.progress =
                 [&server](std::string_view stage, int64_t done, int64_t total) {
                     server.send(profiler::Progress{std::string(stage), done, total});
                 },
+            .wait_for_turn = {},
             .phase_begun = {},
             .step_done = {},
             .cancelled = [&server] { return server.cancelled(); }};
 }
 
-/// An error in one line: torch's own carry a backtrace.
+/// The first line of an error. Those of torch have a backtrace below it.
 inline std::string first_line(const std::exception& error) {
     const auto* const torch = dynamic_cast<const c10::Error*>(&error);
     const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();

@@ -1,6 +1,6 @@
-#include "app/worker/meta_trace_job.h"
+#include "app/worker/meta_trace.h"
 
-#include "app/worker/job_answers.h"
+#include "app/worker/answers.h"
 #include "models/config/cuda_support.h"
 #include "models/config/workload.h"
 #include "profiler/capture/meta/capture.h"

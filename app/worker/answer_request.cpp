@@ -1,12 +1,13 @@
-#include "app/worker/job.h"
+#include "app/worker/answer_request.h"
 
-#include "app/worker/calibrate_job.h"
+#include "app/worker/answers.h"
+#include "app/worker/calibrate.h"
 #include "app/worker/doctor.h"
-#include "app/worker/job_answers.h"
 #include "app/worker/live_sampler.h"
-#include "app/worker/meta_trace_job.h"
+#include "app/worker/meta_trace.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
+#include "profiler/capture/available_memory.h"
 #include "profiler/capture/out_of_memory.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
@@ -26,7 +27,7 @@ using profiler::TraceWriter;
 using profiler::WorkerOutcome;
 using profiler::WorkerServer;
 
-/// A failure on the way of a trace to its file.
+/// The trace could not be written.
 struct FileError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -35,10 +36,10 @@ void require(const models::Result<void>& result) {
     if (!result) throw FileError(result.error().message);
 }
 
-/// One request from its workload to its finished file.
-class Job {
+/// One capture or sweep, from its workload to its finished file.
+class Recording {
 public:
-    Job(const Request& request, WorkerServer& server, TrainingDevice& device)
+    Recording(const Request& request, WorkerServer& server, profiler::TrainingDevice& device)
         : request_(request),
           server_(server),
           device_(device),
@@ -93,7 +94,7 @@ private:
         try {
             device_.capture(workload, options, callbacks(), trace_);
         } catch (const std::exception& error) {
-            // A sweep looks for this: its points tell where the limit is, without a traced step.
+            // A sweep finds the limit without a recorded step.
             if (!profiler::is_out_of_memory(error) || !sweeps || committed_) throw;
             trace_ = Trace{};
         }
@@ -109,11 +110,23 @@ private:
         callbacks.phase_begun = [this](int64_t step, profiler::PhaseKind phase) {
             sampler_.set_phase(step, phase);
         };
-        callbacks.step_done = [this](Trace& trace) {
-            require(writer_->commit(trace));
+        if (request_.takes_turns && device_.can_take_turns()) {
+            callbacks.wait_for_turn = [this] { return wait_for_turn(); };
+        }
+        callbacks.step_done = [this] {
+            require(writer_->commit(trace_));
             committed_ = true;
         };
         return callbacks;
+    }
+
+    profiler::Turn wait_for_turn() {
+        const LiveSampler::Pause pause(sampler_);
+        const auto turn =
+            server_.wait_for_turn({.held_bytes = profiler::resident_memory_bytes(),
+                                   .available_bytes = profiler::available_memory_bytes()});
+        if (!turn) throw profiler::Cancelled();
+        return {.run = turn->run, .recipes = turn->recipes};
     }
 
     std::string describe_out_of_memory(const models::Workload& workload) const {
@@ -137,7 +150,7 @@ private:
             saved_sentence());
     }
 
-    /// What was committed before a failure or a cancel stays: nothing is lost.
+    /// Says where the steps are that were committed before a failure or a cancel.
     std::string saved_sentence() const {
         if (!committed_) return {};
         return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
@@ -145,7 +158,7 @@ private:
 
     const Request& request_;
     WorkerServer& server_;
-    TrainingDevice& device_;
+    profiler::TrainingDevice& device_;
     LiveSampler sampler_;
     Trace trace_;
     std::optional<TraceWriter> writer_;
@@ -155,12 +168,12 @@ private:
 WorkerOutcome train(const Request& request, WorkerServer& server) {
     const auto device = find_training_device(request.device);
     if (!device) return failure(device.error().message);
-    return Job(request, server, **device).run();
+    return Recording(request, server, **device).run();
 }
 
 }  // namespace
 
-WorkerOutcome run_job(const Request& request, WorkerServer& server) {
+WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
     switch (request.kind) {
         case profiler::RequestKind::kCapture:
         case profiler::RequestKind::kSweep:
