@@ -23,4 +23,9 @@ TEST(DescribeTechniques, NamesWhatDiffersAndWhere) {
     EXPECT_EQ(words("tempo", "tempo"), "nothing");
 }
 
+/// The words for gelu were three for four values: gelu=python read past their end.
+TEST(DescribeTechniques, HasWordsForEveryGelu) {
+    EXPECT_EQ(words("gelu=python"), "unfused GELU in all layers");
+}
+
 }  // namespace
