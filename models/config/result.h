@@ -33,8 +33,8 @@ tl::unexpected<Error> fail(fmt::format_string<Args...> text, Args&&... args) {
 }
 
 /// `fail` with the fields to change:
-/// `return fail_fields({"seq_len"}, "The sequence length {} is over the {} positions of {}: choose "
-///                     "a shorter sequence.", ...);`
+///     return fail_fields({"seq_len"}, "The sequence length {} is over the {} positions of {}: "
+///                        "choose a shorter sequence.", w.seq_len, positions, m.name);
 template <typename... Args>
 tl::unexpected<Error> fail_fields(std::initializer_list<std::string_view> fields,
                                   fmt::format_string<Args...> text, Args&&... args) {

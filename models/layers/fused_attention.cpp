@@ -65,7 +65,7 @@ FusedAttention fused_attention(Attention backend, const Tensor& query, const Ten
                 options.causal, false);
             return {std::get<0>(result), std::get<1>(result)};
         }
-        case Attention::kMaterialized:
+        case Attention::kEager:
         case Attention::kRecomputeDropout:
             break;
     }

@@ -1,5 +1,6 @@
 #include "models/layers/transformer_layer.h"
 
+#include "models/config/switches.h"
 #include "models/layers/fused_attention.h"
 #include "models/observer/observer.h"
 
@@ -88,8 +89,8 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
 Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context) const {
     const ModuleScope module_path(module_path_);
     switch (variant_) {
-        case Attention::kMaterialized:
-            return materialized(project(x), context);
+        case Attention::kEager:
+            return eager(project(x), context);
         case Attention::kRecomputeDropout:
             return recompute_dropout(project(x), context);
         case Attention::kFlash:
@@ -112,7 +113,7 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
 }
 
 /// The textbook form: every step writes a tensor, and autograd keeps three of size [B, A, S, S].
-Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& context) const {
+Tensor SelfAttention::eager(const Heads& heads, const ForwardContext& context) const {
     const int64_t batch_size = heads.query.size(0);
     const int64_t seq_len = heads.query.size(2);
     const std::vector<int64_t> by_head{batch_size, model_.num_heads, seq_len, -1};
@@ -178,7 +179,7 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
 }
 
 Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) const {
-    const ModuleScope module_path(kAttentionNames[static_cast<std::size_t>(variant_)]);
+    const ModuleScope module_path(name_of(variant_));
     const FusedAttention attention = fused_attention(variant_, heads.query, heads.key, heads.value,
                                                      {.additive_mask = context.additive_mask,
                                                       .causal = model_.family == Family::kGpt2,

@@ -21,7 +21,7 @@ private:
     };
     /// [B, A, S, D] views of the projections.
     Heads project(const Tensor& x) const;
-    Tensor materialized(const Heads& heads, const ForwardContext& context) const;
+    Tensor eager(const Heads& heads, const ForwardContext& context) const;
     Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
     Tensor fused(const Heads& heads, const ForwardContext& context) const;
     Tensor softmax(const Tensor& scores) const;

@@ -51,9 +51,8 @@ at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
 
 bool has_textbook_attention(const Workload& w) {
     const std::vector<Recipe> recipes = recipes_in(w);
-    return std::any_of(recipes.begin(), recipes.end(), [](const Recipe& recipe) {
-        return recipe.attention == Attention::kMaterialized;
-    });
+    return std::any_of(recipes.begin(), recipes.end(),
+                       [](const Recipe& recipe) { return recipe.attention == Attention::kEager; });
 }
 
 /// The token itself where a coin of probability 0.15 falls, "ignore" elsewhere.
