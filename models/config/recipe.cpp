@@ -97,6 +97,8 @@ std::vector<RecipePreset> make_presets() {
         {"tempo-packed", "tempo with masks of one bit", with(tempo, &Recipe::masks, Masks::kBit)},
         {"tempo-philox", "tempo with dropout masks regenerated, nothing stored",
          with(tempo, &Recipe::masks, Masks::kPhilox)},
+        {"tempo-fused", "tempo with bias+GELU and dropout+residual+LayerNorm each in one kernel",
+         with(tempo, &Recipe::fusion, Fusion::kTempo)},
         {"tempo-gelu", "only the in-place GELU", with(original, &Recipe::gelu, Gelu::kInPlace)},
         {"tempo-layernorm", "only the in-place LayerNorm",
          with(original, &Recipe::layer_norm, LayerNorm::kFromOutput)},

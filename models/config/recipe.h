@@ -32,7 +32,12 @@ enum class Attention : uint8_t {
 };
 enum class Masks : uint8_t { kByte, kBit, kPhilox };
 enum class Checkpoint : uint8_t { kNone, kPerLayer, kSqrt, kAttentionCore };
-enum class Fusion : uint8_t { kNone, kSubstation, kDeepSpeed };
+enum class Fusion : uint8_t {
+    kNone,
+    kTempo,  // bias and GELU in one op; dropout, residual and LayerNorm in one op
+    kSubstation,
+    kDeepSpeed
+};
 enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
 enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
 /// Who implements Tempo's techniques.

@@ -268,13 +268,15 @@ inline constexpr Switch<Checkpoint, 4> kCheckpointSwitch{
           .in_search = false}},
     }}};
 
-inline constexpr Switch<Fusion, 3> kFusionSwitch{
+inline constexpr Switch<Fusion, 4> kFusionSwitch{
     .name = "fusion",
     .former_name = {},
     .member = &Recipe::fusion,
     .is_for_step = false,
     .rows = {{
         {Fusion::kNone, {.name = "none", .phrase = {"no fusion"}}},
+        {Fusion::kTempo,  // the fused ops save what their steps save
+         {.name = "tempo", .phrase = {"fused GELU and LayerNorm"}, .in_search = false}},
         {Fusion::kSubstation,
          {.name = "substation",
           .phrase = {"Substation's fused kernels", true},

@@ -180,6 +180,26 @@ Result<void> validate_published(const Workload& w, const Recipe& recipe) {
     return {};
 }
 
+/// The fused ops have one form of each of their steps.
+Result<void> validate_tempo_fusion(const Workload& w, const Recipe& recipe) {
+    if (recipe.fusion != Fusion::kTempo) return {};
+    if (w.model.family == Family::kSubstation) {
+        return fail_fields({"recipe"},
+                           "The recipe '{}' sets fusion=tempo, whose ops compute GELU, but {} has "
+                           "ReLU: choose fusion=none.",
+                           w.recipe_name, w.model.name);
+    }
+    if (recipe.gelu != Gelu::kInPlace || recipe.layer_norm != LayerNorm::kFromOutput ||
+        recipe.dropout != Dropout::kTempo || recipe.implementation != Implementation::kOurs) {
+        return fail_fields({"recipe"},
+                           "The recipe '{}' sets fusion=tempo, whose ops are our in-place GELU, "
+                           "in-place LayerNorm and tempo::dropout: choose the recipe tempo-fused, "
+                           "or fusion=none.",
+                           w.recipe_name);
+    }
+    return {};
+}
+
 /// torch's own dropout draws another mask each time it runs, and saves it as bytes.
 Result<void> validate_stock_dropout(const Workload& w, const Recipe& recipe) {
     if (recipe.dropout != Dropout::kStock) return {};
@@ -213,6 +233,7 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
                            w.recipe_name, name_of(recipe.gelu), w.model.name);
     }
     if (auto ok = validate_published(w, recipe); !ok) return ok;
+    if (auto ok = validate_tempo_fusion(w, recipe); !ok) return ok;
     return validate_stock_dropout(w, recipe);
 }
 

@@ -30,6 +30,11 @@ Tensor Linear::operator()(const Tensor& x) const {
     return at::linear(x, weight_, bias_);
 }
 
+Tensor Linear::without_bias(const Tensor& x) const {
+    const ModuleScope module_path(module_path_);
+    return at::linear(x, weight_);
+}
+
 LayerNormModule::LayerNormModule(ParameterStore& store, const std::string& prefix,
                                  std::string module_path, const Workload& workload)
     : module_path_(std::move(module_path)),
@@ -48,6 +53,15 @@ Tensor LayerNormModule::operator()(const Tensor& x) const {
     name_tensor(mean, "mean");
     name_tensor(rstd, "rstd");
     return y;
+}
+
+ops::ResidualLayerNorm LayerNormModule::of_residual(const Tensor& x, const Tensor& residual,
+                                                    const ops::DropoutSpec& dropout,
+                                                    bool with_sum) const {
+    const ModuleScope module_path(module_path_);
+    return ops::residual_layer_norm(
+        x, residual, gamma_, beta_,
+        {.eps = eps_, .save = save_, .dropout = dropout, .with_sum = with_sum});
 }
 
 void LayerNormModule::refresh() {

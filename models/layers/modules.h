@@ -37,6 +37,8 @@ public:
            int64_t in_features, int64_t out_features);
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
+    /// x Wᵀ, for an op that adds the bias itself.
+    Tensor without_bias(const Tensor& x) const;
 
     const Tensor& weight() const { return weight_; }
     const Tensor& bias() const { return bias_; }
@@ -55,7 +57,12 @@ public:
                     const Workload& workload);
     Tensor operator()(const Tensor& x) const;
 
-    /// Decides anew whether backward may recover x̂ from the output; once per optimizer step, since
+    /// LayerNorm(residual + dropout(x)) by one op, for recipes with fusion=tempo; with the sum if a
+    /// pre-LN layer goes on with it.
+    ops::ResidualLayerNorm of_residual(const Tensor& x, const Tensor& residual,
+                                       const ops::DropoutSpec& dropout, bool with_sum) const;
+
+    /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer step:
     /// it reads the parameters.
     void refresh();
 

@@ -47,7 +47,13 @@ public:
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor pre_norm(const Tensor& x, const ForwardContext& context) const;
+    /// The same with dropout, residual and LayerNorm in one op, where all three meet in the layer.
+    Tensor fused_post_norm(const Tensor& x, const ForwardContext& context) const;
+    Tensor fused_pre_norm(const Tensor& x, const ForwardContext& context) const;
+    /// Both linear layers and what is between them; feed_forward adds the dropout after them.
+    Tensor mlp(const Tensor& x, const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
+    bool is_fused() const { return workload_.recipe.fusion == Fusion::kTempo; }
 
     std::string module_path_;  // "encoder.layer.3" or "h.3"
     Workload workload_;

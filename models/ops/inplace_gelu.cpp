@@ -128,6 +128,11 @@ Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind) {
     return op.call(x, tanh, name_of(mask_kind));
 }
 
+Tensor bias_gelu(const Tensor& x, const Tensor& bias, bool tanh, kernels::MaskKind mask_kind) {
+    static const auto op = tempo_op<decltype(bias_gelu_op)>("tempo::bias_gelu");
+    return op.call(x, bias, tanh, name_of(mask_kind));
+}
+
 Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
     static const auto op = tempo_op<decltype(gelu_linear_op)>("tempo::gelu_linear");
     return op.call(x, weight, bias, tanh);

@@ -117,6 +117,22 @@ std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(
 
 }  // namespace
 
+ResidualLayerNorm residual_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma,
+                                      const Tensor& beta, const ResidualLayerNormOptions& options) {
+    static const auto op = tempo_op<decltype(residual_layer_norm_op)>("tempo::residual_layer_norm");
+    static const auto op_with_sum =
+        tempo_op<decltype(residual_layer_norm_sum_op)>("tempo::residual_layer_norm_sum");
+    const DropoutSpec& dropout = options.dropout;
+    const auto call = [&](const auto& chosen) {
+        return chosen.call(x, residual, given(gamma), given(beta), dropout.p,
+                           name_of(dropout.mask_kind), key_array(dropout.key), options.eps,
+                           options.save == LayerNormSave::kOutput ? "output" : "normalized");
+    };
+    if (!options.with_sum) return {.y = call(op), .sum = {}};
+    auto [y, sum] = call(op_with_sum);
+    return {.y = y, .sum = sum};
+}
+
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("residual_layer_norm", residual_layer_norm_op);
     m.impl("residual_layer_norm_sum", residual_layer_norm_sum_op);

@@ -31,9 +31,30 @@ Tensor dropout(const Tensor& x, const DropoutSpec& spec);
 /// GELU ("none" = erf, "tanh"). Keeps the output and the branch mask [n bytes or ceil(n/8)].
 Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind);
 
+/// inplace_gelu(x + bias) in one pass, the bias along the last dimension. Saves what inplace_gelu
+/// saves; the sum is never stored.
+Tensor bias_gelu(const Tensor& x, const Tensor& bias, bool tanh, kernels::MaskKind mask_kind);
+
 /// LayerNorm over the last dimension. Keeps the output (or x̂), fp32 rstd [R], gamma, beta.
 Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
                           kernels::LayerNormSave save);
+
+/// Dropout, residual and LayerNorm in one pass.
+struct ResidualLayerNorm {
+    Tensor y;    // LayerNorm(residual + dropout(x))
+    Tensor sum;  // residual + dropout(x), if it was asked for
+};
+struct ResidualLayerNormOptions {
+    double eps = 1e-5;
+    kernels::LayerNormSave save = kernels::LayerNormSave::kOutput;
+    DropoutSpec dropout;
+    bool with_sum = false;
+};
+
+/// Saves the output (or x̂), rstd, gamma, beta and the dropout mask: what the three ops save one
+/// after another.
+ResidualLayerNorm residual_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma,
+                                      const Tensor& beta, const ResidualLayerNormOptions& options);
 
 /// What attention does between its two matrix products, and the second of them.
 struct AttentionCoreSpec {

@@ -122,7 +122,16 @@ INSTANTIATE_TEST_SUITE_P(
             "checkpoint=attention_core, which is not implemented: choose none, per_layer or sqrt",
             "recipe"},
         BadWorkload{"FusionOfNothing", [](Workload& w) { w.recipe.fusion = Fusion::kSubstation; },
-                    "fusion=substation, which is not implemented: choose none", "recipe"},
+                    "fusion=substation, which is not implemented: choose none or tempo", "recipe"},
+        BadWorkload{"FusionWithAnotherGelu", [](Workload& w) { w.recipe.fusion = Fusion::kTempo; },
+                    "choose the recipe tempo-fused", "recipe"},
+        BadWorkload{"FusionOfAModelWithRelu",
+                    [](Workload& w) {
+                        w.model = *find_model("substation-encoder");
+                        w.recipe.layer_norm = LayerNorm::kFromOutput;
+                        w.recipe.fusion = Fusion::kTempo;
+                    },
+                    "substation-encoder has ReLU", "recipe"},
         BadWorkload{"StockDropoutUnderACheckpoint",
                     [](Workload& w) {
                         w.recipe.dropout = Dropout::kStock;
