@@ -109,9 +109,8 @@ ops::DropoutSpec DropoutModule::spec(const ForwardContext& context) const {
                     .site = static_cast<uint32_t>(site_)}};
 }
 
-/// GELU as Hugging Face writes it in Python: every step is a kernel and a pass over the tensor, and
-/// what products and tanh (or erf) need for backward is kept. A name is assigned anew where Python
-/// frees the step before.
+/// GELU as Hugging Face writes it in Python: each step is a kernel and a pass over the tensor, and
+/// saves its inputs for backward. Assigning to `factor` frees the previous step, as in Python.
 ///   gelu_new     0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))     GPT-2
 ///   gelu_python  0.5 x (1 + erf(x / √2))                        BERT, before torch had one
 Tensor python_gelu(const Tensor& x, bool tanh) {

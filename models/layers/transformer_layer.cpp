@@ -15,7 +15,7 @@
 namespace models {
 namespace {
 
-/// Hugging Face's module names of one family, below the layer's own.
+/// Hugging Face's module names in a layer of one family.
 struct Names {
     std::string layer;  // prefix of the layer's index
     std::string attention, attention_output, attention_dropout, attention_norm;

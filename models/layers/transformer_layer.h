@@ -29,7 +29,7 @@ private:
     std::string module_path_;  // "attention.self" or "attn"
     ModelConfig model_;
     Attention variant_;
-    bool fp32_softmax_;  // autocast computes softmax in fp32 (on CUDA by its own list)
+    bool fp32_softmax_;                // autocast computes softmax in fp32
     std::vector<Linear> projections_;  // query, key, value; or all three in one (GPT-2)
     DropoutModule dropout_;
 };
@@ -47,10 +47,10 @@ public:
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor pre_norm(const Tensor& x, const ForwardContext& context) const;
-    /// The same with dropout, residual and LayerNorm in one op, where all three meet in the layer.
+    /// The same function with dropout, residual and LayerNorm in one op.
     Tensor fused_post_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor fused_pre_norm(const Tensor& x, const ForwardContext& context) const;
-    /// Both linear layers and what is between them; feed_forward adds the dropout after them.
+    /// Linear, activation and linear; feed_forward adds the dropout.
     Tensor mlp(const Tensor& x, const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
     bool is_fused() const { return workload_.recipe.fusion == Fusion::kTempo; }

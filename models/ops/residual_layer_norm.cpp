@@ -15,15 +15,15 @@ using kernels::LayerNormSave;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What is computed besides the tensors: as kernels::ResidualLayerNormForwardArgs.
+/// The arguments beside the tensors, as in kernels::ResidualLayerNormForwardArgs.
 struct ResidualLayerNormSpec {
     DropoutCall dropout;
     double eps = 1e-5;
     std::string_view save = "output";
-    bool with_sum = false;  // returns the sum beside y
+    bool with_sum = false;  // return the sum beside y
 };
 
-/// Keeps y (or x̂), rstd and the mask: what dropout, addition and layer_norm keep one by one.
+/// Saves y (or x̂), rstd and the mask: what dropout, addition and layer_norm save one by one.
 struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFunction> {
     static variable_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& residual,
                                  const MaybeTensor& gamma, const MaybeTensor& beta,
@@ -72,7 +72,7 @@ bool one_kernel_takes(const Tensor& x) {
     return hidden_size % 8 == 0 && hidden_size <= kernels::kMaxFusedHiddenSize;
 }
 
-/// The same values and the same kept tensors from the three ops one after another.
+/// The three ops one after another: the same values and the same saved tensors.
 variable_list step_by_step(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
                            const MaybeTensor& beta, const ResidualLayerNormSpec& spec) {
     static const auto op =
