@@ -9,6 +9,7 @@
 #include "app/commands/reports/plan_report.h"
 #include "app/commands/worker/meta_traces.h"
 #include "app/user/settings.h"
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
 
@@ -218,14 +219,6 @@ Result<void> write_rows(const std::string& path, const nlohmann::json& json,
     return write_file(path, path.ends_with(".csv") ? make_csv() : json.dump(2) + "\n");
 }
 
-/// Of others it makes no difference whose kernels Tempo's ops would run.
-bool runs_tempo_kernels(const models::Recipe& recipe) {
-    return recipe.gelu == models::Gelu::kInPlace || recipe.gelu == models::Gelu::kRecompute ||
-           recipe.layer_norm != models::LayerNorm::kOriginal ||
-           recipe.attention == models::Attention::kRecomputeDropout ||
-           recipe.masks != models::Masks::kByte;
-}
-
 /// What a layer may have of the recipes that --recipe names; none: every choice.
 Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
     std::vector<models::Recipe> candidates;
@@ -247,11 +240,11 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
                 "The recipes of --auto differ in their optimizer, which is the whole step's: name "
                 "the same one in each.");
         }
-        if (!runs_tempo_kernels(recipe)) continue;
-        if (of_tempo != nullptr && of_tempo->kernels != recipe.kernels) {
+        if (!models::uses_implementation(recipe)) continue;
+        if (of_tempo != nullptr && of_tempo->implementation != recipe.implementation) {
             return models::fail(
-                "The recipes of --auto differ in their kernels, which are the whole step's: name "
-                "recipes of Tempo's release or of ours.");
+                "The recipes of --auto differ in their implementation, which holds for the whole "
+                "step: name recipes of Tempo's release or of ours.");
         }
         of_tempo = &recipe;
     }

@@ -1,6 +1,7 @@
 #include "app/user/workload_jobs.h"
 
 #include "models/config/names.h"
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>

@@ -1,5 +1,7 @@
 #include "profiler/planner/plan_row.h"
 
+#include "models/config/cuda_memory.h"
+#include "models/config/validity.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/planner/data/support.h"
 #include "profiler/trace/units.h"

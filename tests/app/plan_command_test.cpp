@@ -135,7 +135,7 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--alloc-conf", "no_such:1"}, 2, "no_such");
     expect_failure({"-o", "plan.txt"}, 2, ".csv");
     expect_failure({"--seq", "32,x"}, 2, "'x'");
-    expect_failure({"--head", "lm"}, 2, "does not belong to");
+    expect_failure({"--head", "lm"}, 2, "has no head 'lm'");
     expect_failure({"--link", "44GB"}, 2, "--gpus");
     for (const char* option : {"--budget", "--link", "--alloc-conf", "-o"}) {
         expect_failure({option, ""}, 2, "empty");

@@ -94,6 +94,7 @@ std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const char* recipe :
          {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
+          "tempo-fused", "tempo-fused,masks=philox", "tempo-fused,checkpoint=per_layer",
           "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt",
           "gelu=python", "tempo@0", "tempo-packed+checkpoint@1", "checkpoint@0+tempo-gelu@1"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
@@ -103,6 +104,8 @@ std::vector<Case> all_cases() {
     cases.push_back({"bert-base", Head::kSquad, "tempo", Padding::kRandom});
     cases.push_back({"roberta-base", Head::kMlm, "tempo"});
     cases.push_back({"gpt2", Head::kLm, "tempo-packed"});
+    cases.push_back({"bert-base", Head::kMlm, "tempo-fused,masks=bit", Padding::kRandom});
+    cases.push_back({"gpt2", Head::kLm, "tempo-fused"});
     cases.push_back({"bert-base", Head::kLayers, "flash", Padding::kNone, 0.0});
     cases.push_back({"gpt2", Head::kLayers, "flash-tempo", Padding::kNone, 0.0});
     cases.push_back({"bert-base", Head::kLayers, "tempo", Padding::kRandom, 0.0});

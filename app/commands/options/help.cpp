@@ -3,6 +3,7 @@
 #include "models/config/model_config.h"
 #include "models/config/names.h"
 #include "models/config/recipe.h"
+#include "models/config/switches.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -130,6 +131,17 @@ std::string two_columns(const std::string& name, const std::string& text, std::s
 
 std::string wrapped(const std::string& text) { return two_columns("", text, 0); }
 
+/// "original, in_place": the values of a switch that can be chosen, that of `original` first.
+std::string list_values(const auto& table) {
+    const models::SwitchValue& first = table.chosen(models::Recipe{});
+    std::string text(first.name);
+    for (const auto& row : table.rows) {
+        if (&row.is == &first || row.is.runs_on == models::RunsOn::kNowhere) continue;
+        text += fmt::format(", {}", row.is.name);
+    }
+    return text;
+}
+
 std::string list_recipes() {
     std::string text = "Recipes:\n";
     for (const models::RecipePreset& preset : models::recipe_presets()) {
@@ -139,9 +151,9 @@ std::string list_recipes() {
         "\nOr by hand, alone or after a preset: gelu=in_place,masks=bit or tempo,masks=bit. "
         "Switches,\n"
         "the value of original first:\n";
-    for (const models::RecipeSwitch& s : models::recipe_switches()) {
-        text += two_columns(std::string(s.name), fmt::format("{}", fmt::join(s.values, ", ")), 36);
-    }
+    models::for_each_switch([&](const auto& table) {
+        text += two_columns(std::string(table.name), list_values(table), 36);
+    });
     text +=
         "\nLayers of their own follow after '+', with '@': original+tempo@0-11, "
         "tempo+masks=bit@3.\n";

@@ -1,5 +1,6 @@
 #include "profiler/planner/data/calibration.h"
 
+#include "models/config/switches.h"
 #include "profiler/trace/units.h"
 
 namespace profiler {
@@ -54,7 +55,7 @@ OptimizerRow read_optimizer(FieldReader& reader) {
                      .state = reader.name<OptimizerState>("state", kOptimizerStateNames)};
     // One of ours is itself.
     const char* const ours = reader.has("allocates_as") ? "allocates_as" : "implementation";
-    row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerNames);
+    row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerSwitch.names());
     row.bytes_per_parameter = reader.number("bytes_per_parameter", kCountLimits);
     row.launches_per_tensor = reader.number("launches_per_tensor", {.most = kCountLimits.most});
     row.source = reader.source();

@@ -1,5 +1,7 @@
 #include "profiler/planner/data/support.h"
 
+#include "models/config/validity.h"
+
 #include <fmt/format.h>
 
 namespace profiler {
@@ -30,7 +32,7 @@ std::optional<std::string> why_not_supported(const models::Workload& workload, c
     models::Workload smallest = workload;  // how large a batch may be is asked later
     smallest.batch_size = 1;
     const auto ok =
-        models::validate_for_cuda(smallest, gpu.compute_capability.value_or(models::kAmpere));
+        models::validate_for_prediction(smallest, gpu.compute_capability.value_or(models::kAmpere));
     return ok ? std::nullopt : std::optional(ok.error().message);
 }
 

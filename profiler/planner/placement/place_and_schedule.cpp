@@ -1,5 +1,6 @@
 #include "profiler/planner/placement/place_and_schedule.h"
 
+#include "models/config/cuda_memory.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/run_text.h"

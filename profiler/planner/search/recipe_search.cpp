@@ -1,5 +1,6 @@
 #include "profiler/planner/search/recipe_search.h"
 
+#include "models/config/cuda_memory.h"
 #include "profiler/planner/data/support.h"
 #include "profiler/trace/units.h"
 
@@ -147,7 +148,9 @@ models::Workload RecipeSearch::workload_of(const LayerChoice& choice) const {
     for (const uint16_t option : choice.options) layers.push_back(table_.recipes()[option]);
     Recipe base = most_frequent(layers);
     for (const Recipe& recipe : layers) {
-        if (recipe.kernels == models::Kernels::kPublished) base.kernels = recipe.kernels;
+        if (recipe.implementation == models::Implementation::kPublished) {
+            base.implementation = recipe.implementation;
+        }
     }
     return models::with_recipe(row_.workload, models::layer_recipes_of(base, layers));
 }

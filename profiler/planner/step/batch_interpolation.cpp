@@ -1,5 +1,8 @@
 #include "profiler/planner/step/batch_interpolation.h"
 
+#include "models/config/cuda_memory.h"
+#include "models/config/validity.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +38,7 @@ std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     const bool has_inplace_norm =
         std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
             return recipe.layer_norm == models::LayerNorm::kFromOutput &&
-                   recipe.kernels == models::Kernels::kOurs;
+                   recipe.implementation == models::Implementation::kOurs;
         });
     if (has_inplace_norm) {
         tokens.push_back(models::kLayerNormPartialRows);

@@ -178,7 +178,7 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
 OpWorkDefaults defaults_of(const models::Workload& workload) {
     return {.type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
             .word_bytes = models::weight_bytes(workload.precision),
-            .kernels = workload.recipe.kernels};
+            .implementation = workload.recipe.implementation};
 }
 
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
@@ -198,7 +198,7 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
             continue;
         }
         const OpWork work{op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)};
-        if (defaults.kernels == models::Kernels::kPublished) {
+        if (defaults.implementation == models::Implementation::kPublished) {
             append_published(trace.text(trace.ops.get<&Op::name>(op)), work,
                              reader.published_op(op), result.ops);
         } else {

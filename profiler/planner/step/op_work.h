@@ -30,7 +30,7 @@ struct StepOps {
 struct OpWorkDefaults {
     MatmulType type;     // how fp32 products are computed
     int64_t word_bytes;  // of ops whose tensors the trace does not hold
-    models::Kernels kernels = models::Kernels::kOurs;  // that run Tempo's ops
+    models::Implementation implementation = models::Implementation::kOurs;  // of Tempo's ops
 };
 OpWorkDefaults defaults_of(const models::Workload& workload);
 

@@ -1,5 +1,7 @@
 #include "profiler/planner/step/step_memory.h"
 
+#include "models/config/cuda_memory.h"
+
 #include <algorithm>
 
 namespace profiler {

@@ -1,5 +1,6 @@
 #include "profiler/planner/step/step_time.h"
 
+#include "models/config/switches.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
 
 std::string optimizer_of(const SoftwareEnvironment& setup, const models::Workload& workload) {
     const models::Optimizer chosen = workload.recipe.optimizer;
-    const std::string ours(models::kOptimizerNames[static_cast<std::size_t>(chosen)]);
+    const std::string ours(models::name_of(chosen));
     if (chosen == models::Optimizer::kSgd) return ours;
     const OptimizerState state = optimizer_state_of(workload.precision);
     const std::string& special = state == OptimizerState::kMaster ? setup.optimizer_master
