@@ -6,7 +6,6 @@
 #include "profiler/formats/pytorch_snapshot.h"
 #include "profiler/trace/units.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -23,7 +22,6 @@ struct ReplayOptions {
     std::string alloc_conf;
     bool has_alloc_conf = false;
     std::string memory_limit;
-    bool json = false;
 };
 
 /// What the command line asks for beside the settings of the file.
@@ -161,7 +159,7 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
     const auto document =
         is_pickle ? replay_snapshot(options.file, *asked) : replay_trace(options.file, *asked);
     if (!document) return failed(document.error());
-    if (options.json) {
+    if (output.json()) {
         output.document(replay_json(*document));
     } else {
         print_replay(output, *document);
@@ -171,34 +169,31 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
+void add_replay_command(CommandLine& line) {
+    Command& command = line.add_command(
         "replay", "What PyTorch's CUDA allocator does with a snapshot's or a trace's allocations");
     auto options = std::make_shared<ReplayOptions>();
-    command
-        ->add_option("FILE", options->file,
-                     "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace")
-        ->required();
-    auto* alloc_conf = command
-                           ->add_option("--alloc-conf", options->alloc_conf,
-                                        "other settings, as PYTORCH_CUDA_ALLOC_CONF takes them")
-                           ->type_name("SETTINGS");
-    command
-        ->add_option("--memory-limit", options->memory_limit,
-                     "a device with this much memory, e.g. 16GiB")
-        ->type_name("SIZE");
-    add_json_option(*command, chosen);
-    command->footer(
+    command.add({.names = "FILE",
+                 .help = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace",
+                 .is_required = true},
+                &options->file);
+    command.add({.names = "--alloc-conf",
+                 .help = "other settings, as PYTORCH_CUDA_ALLOC_CONF takes them",
+                 .value_name = "SETTINGS",
+                 .may_be_empty = true},
+                &options->alloc_conf);
+    command.add({"--memory-limit", "a device with this much memory, such as 16GiB", "SIZE"},
+                &options->memory_limit);
+    command.footer(
         "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
         "them? With other settings or a limit, memory under them is shown beside.\n\n"
         "Examples:\n"
         "  temposcope replay snapshot.pickle\n"
         "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"
         "  temposcope replay out/tempo.tscope --memory-limit 16GiB --json\n");
-    command->callback([options, alloc_conf, &chosen] {
-        options->json = chosen.json;
-        options->has_alloc_conf = alloc_conf->count() > 0;
-        chosen.run = [options](Output& output) { return run_replay(*options, output); };
+    command.on_run([options, &command](Output& output) {
+        options->has_alloc_conf = command.is_given("--alloc-conf");
+        return run_replay(*options, output);
     });
 }
 
