@@ -31,7 +31,7 @@ struct PlanOptions {
     WorkloadOptions workload;  // recipes and precision are lists here
     std::string seq = "512";
     std::string gpu = "all";
-    std::string setup = "torch-2.11";
+    std::string environment = "torch-2.11";
     std::optional<int64_t> batch_size;
     std::string budget;
     std::optional<int64_t> num_gpus;
@@ -135,7 +135,7 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
         request.budget_bytes = *budget;
     }
     request.parallel = {
-        .num_gpus = options.num_gpus.value_or(request.setup->num_gpus),
+        .num_gpus = options.num_gpus.value_or(request.environment->num_gpus),
         .zero_stage = static_cast<int>(std::clamp<int64_t>(options.zero_stage, -1, 4))};
     constexpr int64_t kMostGpus = 65'536;
     if (request.parallel.num_gpus < 1 || request.parallel.num_gpus > kMostGpus) {
@@ -175,9 +175,9 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     auto gpus = find_gpus(data.gpus, options.gpu);
     if (!gpus) return tl::unexpected(gpus.error());
     request.gpus = std::move(*gpus);
-    const auto setup = find_setup(data.setups, options.setup);
-    if (!setup) return tl::unexpected(setup.error());
-    request.setup = *setup;
+    const auto environment = find_environment(data.environments, options.environment);
+    if (!environment) return tl::unexpected(environment.error());
+    request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
@@ -185,6 +185,11 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
                             options.output);
     }
     return request;
+}
+
+/// Adds the options of this command to the reasons of rows.
+void add_option_names(PlanRow& row) {
+    row.reason = with_options(std::move(row.reason), row.reason_fields);
 }
 
 /// For a plan without a possible row: the reason of the first row, and how many rows have another.
@@ -279,12 +284,13 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
     bool cancelled = false;
-    const AutoPlan plan = [&] {
+    AutoPlan plan = [&] {
         Progress progress;
         return make_auto_plan(request, *data, meta_trace_source(cancelled),
                               delayed_progress(progress));
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    for (AutoRow& row : plan.rows) add_option_names(row.row);
     const PlanView view = build_plan_view(plan, request.plan);
     const auto to_json = [&] { return auto_plan_json(plan, view); };
     const auto written =
@@ -313,11 +319,12 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
-    const Plan plan = [&] {
+    Plan plan = [&] {
         Progress progress;
         return make_plan(*request, *data, source, delayed_progress(progress));
     }();
     if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    for (PlanRow& row : plan.rows) add_option_names(row);
     const PlanView view = build_plan_view(plan, *request);
     const auto to_json = [&] { return plan_json(view); };
     const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
@@ -356,7 +363,7 @@ void add_grid_options(Command& command, PlanOptions& options) {
 void add_limit_options(Command& command, PlanOptions& options) {
     command.add(
         {"--setup", "the software environment to assume: PyTorch, host and optimizer", "NAME"},
-        &options.setup);
+        &options.environment);
     command.add({"--auto",
                  "search for the fastest recipe that fits, layer by layer, among the recipes of "
                  "--recipe if it is given"},
@@ -381,8 +388,8 @@ std::string list_planner_data() {
     for (const Gpu& gpu : built_in_planner_data().gpus) gpus.push_back(gpu.id);
     std::string text = "GPUs:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
     text += "\nSoftware environments (--setup):\n";
-    for (const SoftwareEnvironment& setup : built_in_planner_data().setups) {
-        text += two_columns(setup.id, setup.name, 16);
+    for (const SoftwareEnvironment& environment : built_in_planner_data().environments) {
+        text += two_columns(environment.id, environment.name, 16);
     }
     return text;
 }

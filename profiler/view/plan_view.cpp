@@ -56,7 +56,7 @@ void add_columns(std::vector<Definition>& all) {
     add_name("head", "head", [](Row r) { return text(name_of(r.workload.head)); });
     add_name("recipe", "recipe", [](Row r) { return r.workload.recipe_name; });
     add_name("gpu", "GPU", [](Row r) { return r.gpu->id; });
-    add({"setup", "software"}, [](Row r) { return r.setup->id; });
+    add({"setup", "software"}, [](Row r) { return r.environment->id; });
     add_name("precision", "precision", [](Row r) { return text(name_of(r.workload.precision)); });
     add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true},
         [](Row r) { return r.workload.seq_len; });
@@ -350,7 +350,7 @@ const PlanCell& PlanView::cell(std::size_t row, std::string_view column_id) cons
 }
 
 PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
-    PlanView view{.setup = request.setup->id};
+    PlanView view{.environment = request.environment->id};
     const std::vector<Definition> all = definitions();
     for (const Definition& one : all) view.columns.push_back(one.column);
     for (const PlanRow& row : plan.rows) {

@@ -61,7 +61,7 @@ struct PlanSentence {
 struct PlanView {
     std::vector<PlanColumn> columns;  // in the order of the CSV file
     std::vector<PlanViewRow> rows;
-    std::string setup;                      // the software environment that was asked for
+    std::string environment;                // the software environment that was asked for
     std::string common;                     // what all rows share: "bert-large, fp16"
     TextTable table;                        // a row per row; without the columns in `common`
     std::vector<PlanSentence> reasons;      // why rows do not fit or are not supported

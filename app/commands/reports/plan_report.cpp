@@ -98,7 +98,7 @@ void print_plan(Output& output, const PlanView& view) {
 }
 
 Json plan_json(const PlanView& view) {
-    Json json{{"setup", view.setup}, {"rows", Json::array()}};
+    Json json{{"setup", view.environment}, {"rows", Json::array()}};
     for (std::size_t i = 0; i < view.columns.size() && !view.rows.empty(); ++i) {
         const PlanColumn& column = view.columns[i];
         if (column.is_of_request) json[column.id] = json_of(view.rows.front().cells[i]);

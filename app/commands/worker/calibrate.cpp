@@ -186,7 +186,7 @@ Outcome run_calibration(const std::string& device, Output& output) {
     const auto gpu = profiler::find_gpu(data->gpus, calibration->gpu);
     if (!gpu) return failed(gpu.error());
     print_speed(output, *speed, **gpu,
-                profiler::KernelModel(**gpu, data->setups.front(), data->calibration));
+                profiler::KernelModel(**gpu, data->environments.front(), data->calibration));
     output.line();
     if (calibration->is_new_gpu) output.line("wrote " + (folder / "gpus.json").string());
     output.line(fmt::format("wrote {}: plans for --gpu {} use it from now on",

@@ -51,7 +51,7 @@ inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
 constexpr std::string_view name_of(KernelKind k) {
     return kKernelKindNames[static_cast<std::size_t>(k)];
 }
-constexpr bool is_product(KernelKind k) {
+constexpr bool is_gemm(KernelKind k) {
     return k == KernelKind::kGemm || k == KernelKind::kBatchedGemm;
 }
 constexpr bool is_attention(KernelKind k) {

@@ -69,7 +69,8 @@ class NameCheck {
 public:
     explicit NameCheck(const PlannerData& data) : data_(data) {
         for (const Gpu& gpu : data.gpus) gpus_.push_back(gpu.id);
-        for (const SoftwareEnvironment& setup : data.setups) setups_.push_back(setup.id);
+        for (const SoftwareEnvironment& environment : data.environments)
+            environments_.push_back(environment.id);
         optimizers_.push_back("recipe");
         for (const OptimizerRow& row : data.calibration.optimizers) {
             optimizers_.push_back(row.implementation);
@@ -82,15 +83,15 @@ public:
 
     /// None: all are known.
     std::optional<std::string> problem() {
-        for (const SoftwareEnvironment& setup : data_.setups) {
-            const std::string place = "setups.json, " + setup.id;
-            for (const std::string& name :
-                 {setup.optimizer, setup.optimizer_master, setup.optimizer_half}) {
+        for (const SoftwareEnvironment& environment : data_.environments) {
+            const std::string place = "setups.json, " + environment.id;
+            for (const std::string& name : {environment.optimizer, environment.optimizer_master,
+                                            environment.optimizer_half}) {
                 check(place, "an optimizer of the calibration", name, optimizers_);
             }
-            check(place, "a kernel set of the calibration", setup.kernel_set, kernel_sets_);
-            check(place, "a setup", setup.older_gpus, setups_);
-            check_gpus(place, setup.context);
+            check(place, "a kernel set of the calibration", environment.kernel_set, kernel_sets_);
+            check(place, "a software environment", environment.older_gpus, environments_);
+            check_gpus(place, environment.context);
         }
         const Calibration& calibration = data_.calibration;
         check_gpus("calibration.json, matmul", calibration.matmul);
@@ -119,7 +120,7 @@ private:
     }
 
     const PlannerData& data_;
-    std::vector<std::string_view> gpus_, setups_, optimizers_, kernel_sets_;
+    std::vector<std::string_view> gpus_, environments_, optimizers_, kernel_sets_;
     std::optional<std::string> problem_;
 };
 
@@ -128,7 +129,7 @@ private:
 const PlannerData& built_in_planner_data() {
     static const PlannerData data{
         value_of(parse_gpus(embedded::gpus(), "gpus.json")),
-        value_of(parse_setups(embedded::setups(), "setups.json")),
+        value_of(parse_environments(embedded::setups(), "setups.json")),
         value_of(parse_calibration(embedded::calibration(), "calibration.json"))};
     return data;
 }
@@ -139,9 +140,10 @@ models::Result<PlannerData> load_planner_data(const std::filesystem::path& folde
     auto ok = add_file(folder / "gpus.json", parse_gpus,
                        [&](std::vector<Gpu> gpus) { merge(data.gpus, std::move(gpus)); });
     if (!ok) return tl::unexpected(ok.error());
-    ok = add_file(
-        folder / "setups.json", parse_setups,
-        [&](std::vector<SoftwareEnvironment> setups) { merge(data.setups, std::move(setups)); });
+    ok = add_file(folder / "setups.json", parse_environments,
+                  [&](std::vector<SoftwareEnvironment> environments) {
+                      merge(data.environments, std::move(environments));
+                  });
     if (!ok) return tl::unexpected(ok.error());
     ok = add_file(
         folder / "calibration.json",

@@ -32,7 +32,7 @@ struct SoftwareEnvironment {
     std::string torch;
     std::string cuda;
     ComputeCapability min_compute_capability;
-    std::string older_gpus;           // the setup to take for GPUs below it; may be empty
+    std::string older_gpus;  // the software environment to take for GPUs below it; may be empty
     std::vector<ContextRow> context;  // the last row that matches holds
     std::string kernel_set;           // which efficiencies of the calibration
     Gradients gradients = Gradients::kNone;
@@ -50,17 +50,17 @@ struct SoftwareEnvironment {
     const Figure& context_bytes(std::string_view gpu) const;
 };
 
-models::Result<std::vector<SoftwareEnvironment>> parse_setups(std::string_view text,
-                                                              const std::string& file);
+models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_view text,
+                                                                    const std::string& file);
 
 /// Errors: an unknown id; all are listed.
-models::Result<const SoftwareEnvironment*> find_setup(
-    const std::vector<SoftwareEnvironment>& setups, std::string_view id);
+models::Result<const SoftwareEnvironment*> find_environment(
+    const std::vector<SoftwareEnvironment>& environments, std::string_view id);
 
-/// The setup under which `gpu` runs: `setup`, or the one it names for older GPUs.
-/// Errors: a GPU that no setup covers.
-models::Result<const SoftwareEnvironment*> setup_for(const std::vector<SoftwareEnvironment>& setups,
-                                                     const SoftwareEnvironment& setup,
-                                                     const Gpu& gpu);
+/// The software environment under which `gpu` runs: `software environment`, or the one it names for older GPUs.
+/// Errors: a GPU that no software environment covers.
+models::Result<const SoftwareEnvironment*> environment_for(
+    const std::vector<SoftwareEnvironment>& environments, const SoftwareEnvironment& environment,
+    const Gpu& gpu);
 
 }  // namespace profiler

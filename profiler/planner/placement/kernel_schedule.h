@@ -11,11 +11,11 @@
 /// allocator events at the time of their op.
 namespace profiler {
 
-class Timeline {
+class KernelSchedule {
 public:
     /// `work` is the trace's last step, which sets how far its phases wait for the host. The trace
     /// says which workload ran.
-    Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
+    KernelSchedule(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
 
     void add_times();
 

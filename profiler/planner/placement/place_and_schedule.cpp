@@ -69,19 +69,19 @@ private:
     std::vector<std::size_t> requests_;  // that each segment event is put before, rising
 };
 
-class Lowering {
+class Placer {
 public:
-    Lowering(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-             const SoftwareEnvironment& setup)
-        : trace_(meta), gpu_(gpu), settings_(settings), setup_(setup) {}
+    Placer(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
+           const SoftwareEnvironment& environment)
+        : trace_(meta), gpu_(gpu), settings_(settings), environment_(environment) {}
 
     /// Blocks, segments and new event numbers. `rows` are those of the work's allocations.
     void place(StepWork work, const std::vector<Id<Allocation>>& rows) {
         resize_workspaces();
-        if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
+        if (environment_.gradients == Gradients::kZeroed) zero_gradients(work);
         const RequestStream stream = order_requests(work, rows);
         SimulationOptions options{.settings = settings_,
-                                  .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),
+                                  .memory_limit_bytes = tensor_capacity_bytes(gpu_, environment_),
                                   .keep_placements = true};
         Simulation simulation = simulate(stream, options);
         if (simulation.out_of_memory) {
@@ -100,7 +100,7 @@ public:
     }
 
     void add_times(const StepWork& work, const TimeModel& model) {
-        Timeline(trace_, work, model, kernel_stream()).add_times();
+        KernelSchedule(trace_, work, model, kernel_stream()).add_times();
     }
 
     void describe() {
@@ -110,9 +110,9 @@ public:
         runs.set<&Run::time_basis>(
             run, gpu_.no_kernel_model.empty() ? TimeBasis::kModelled : TimeBasis::kEventOrder);
         runs.set<&Run::device_name>(
-            run, trace_.strings.intern(fmt::format("{}, setup {}", gpu_.name, setup_.id)));
+            run, trace_.strings.intern(fmt::format("{} with {}", gpu_.name, environment_.id)));
         runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
-        runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, setup_));
+        runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, environment_));
         const Id<Device> device = profiled_device(trace_);
         if (!device.valid()) return;
         trace_.devices.set<&Device::name>(device, trace_.strings.intern("cuda:0"));
@@ -139,7 +139,7 @@ private:
             }
             const int64_t event = event_of(trace_, row, request.kind);
             const int64_t last = origins_.empty() ? event : origins_.back().event;
-            const bool is_moved = setup_.gradients == Gradients::kZeroed &&
+            const bool is_moved = environment_.gradients == Gradients::kZeroed &&
                                   allocation.category == Category::kGradient &&
                                   request.kind == AllocatorRequestKind::kFree;
             origins_.push_back({row, request.kind, is_moved ? last : event, is_moved});
@@ -260,31 +260,34 @@ private:
     Trace trace_;
     const Gpu& gpu_;
     const AllocatorSettings& settings_;
-    const SoftwareEnvironment& setup_;
+    const SoftwareEnvironment& environment_;
     std::vector<RequestOrigin> origins_;
 };
 
 }  // namespace
 
-models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-                            const Calibration& calibration, const SoftwareEnvironment& setup) {
+models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+                                         const AllocatorSettings& settings,
+                                         const Calibration& calibration,
+                                         const SoftwareEnvironment& environment) {
     std::vector<Id<Allocation>> rows;
     const auto work = step_work_of(meta, &rows);
     if (!work) return tl::unexpected(work.error());
     const auto workload = workload_of(meta);
-    Lowering lowering(meta, gpu, settings, setup);
-    lowering.place(*work, rows);
+    Placer placer(meta, gpu, settings, environment);
+    placer.place(*work, rows);
     if (gpu.no_kernel_model.empty()) {
-        const auto model = make_time_model(gpu, setup, calibration, *workload);
+        const auto model = make_time_model(gpu, environment, calibration, *workload);
         if (!model) return tl::unexpected(model.error());
-        lowering.add_times(*work, *model);
+        placer.add_times(*work, *model);
     }
-    lowering.describe();
-    return lowering.take();
+    placer.describe();
+    return placer.take();
 }
 
-int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup) {
-    return static_cast<int64_t>(gpu.usable_memory_bytes.value - setup.context_bytes(gpu.id).value);
+int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment) {
+    return static_cast<int64_t>(gpu.usable_memory_bytes.value -
+                                environment.context_bytes(gpu.id).value);
 }
 
 }  // namespace profiler

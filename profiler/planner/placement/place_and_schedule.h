@@ -25,13 +25,15 @@ namespace profiler {
 /// kernels of the phase. A GPU without a kernel model keeps the order of events as its time.
 /// A step that does not fit is placed on a larger GPU, and `health` says so.
 /// Errors: a trace without a recorded step or workload, an optimizer without calibration.
-models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-                            const Calibration& calibration, const SoftwareEnvironment& setup);
+models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+                                         const AllocatorSettings& settings,
+                                         const Calibration& calibration,
+                                         const SoftwareEnvironment& environment);
 
 /// The code of the health note of a step that does not fit.
 inline constexpr std::string_view kDoesNotFit = "does_not_fit";
 
 /// What tensors may take on a GPU: its usable memory without the context.
-int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup);
+int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment);
 
 }  // namespace profiler

@@ -1,6 +1,6 @@
 #include "profiler/planner/search/layer_table.h"
 
-#include "profiler/planner/data/support.h"
+#include "profiler/planner/data/gpu_support.h"
 
 #include <algorithm>
 #include <utility>

@@ -53,7 +53,7 @@ models::Result<BatchInterpolation> BatchInterpolation::trace(const models::Workl
     if (const auto ok = models::validate(interpolation.workload_); !ok)
         return tl::unexpected(ok.error());
     interpolation.make_ranges(find_largest_valid_batch(interpolation.workload_));
-    if (const auto ok = interpolation.trace_range(interpolation.ranges_[interpolation.home_]);
+    if (const auto ok = interpolation.trace_range(interpolation.ranges_[interpolation.main_]);
         !ok) {
         return tl::unexpected(ok.error());
     }
@@ -70,11 +70,11 @@ void BatchInterpolation::make_ranges(int64_t largest_valid_batch) {
     for (const int64_t tokens : token_thresholds(workload_)) {
         add_range_to(tokens / workload_.seq_len);
     }
-    home_ = ranges_.size();
+    main_ = ranges_.size();
     // The embedding's backward makes a segment a token until each row of the table has one.
     if (has_embedding(workload_)) add_range_to(workload_.model.vocab_size / workload_.seq_len);
     add_range_to(largest_valid_batch);
-    home_ = std::min(home_, ranges_.size() - 1);
+    main_ = std::min(main_, ranges_.size() - 1);
 }
 
 BatchInterpolation::Range& BatchInterpolation::range_of(int64_t batch_size) {
@@ -132,7 +132,7 @@ std::string BatchInterpolation::why_not_affine(int64_t batch_size) {
 
 models::Result<StepWork> BatchInterpolation::ops_at(int64_t batch_size) {
     // The ops are the same in all ranges, and this one has been traced.
-    if (has_line_of_ops()) return ranges_[home_].line->ops_at(batch_size);
+    if (interpolates_ops()) return ranges_[main_].line->ops_at(batch_size);
     auto work = at(batch_size);
     if (work) merge_equal_ops(*work);
     return work;

@@ -52,7 +52,7 @@ public:
     /// The largest batch that the model accepts (no tensor over 2^31 elements).
     int64_t largest_valid_batch() const { return ranges_.back().last; }
     /// Where the home range begins: a search for a batch best begins there.
-    int64_t home_begin() const { return ranges_[home_].first; }
+    int64_t main_begin() const { return ranges_[main_].first; }
 
     models::Result<StepWork> at(int64_t batch_size);
     /// What the ops have to do; without requests.
@@ -67,7 +67,7 @@ public:
     /// they were not.
     std::string why_not_affine(int64_t batch_size);
     /// Whether `ops_at` needs no trace of each batch.
-    bool has_line_of_ops() const { return ranges_[home_].line.has_value(); }
+    bool interpolates_ops() const { return ranges_[main_].line.has_value(); }
 
 private:
     struct Range {
@@ -89,7 +89,7 @@ private:
     models::Workload workload_;
     const MetaTraceSource* source_;
     std::vector<Range> ranges_;  // rising, without gaps
-    std::size_t home_ = 0;
+    std::size_t main_ = 0;
     std::map<int64_t, StepWork> traced_;  // by batch size
     struct Peaks {
         MemoryOptions options;

@@ -48,7 +48,8 @@ struct KernelWork {
 class KernelModel {
 public:
     /// Requires a GPU that has a kernel model.
-    KernelModel(const Gpu& gpu, const SoftwareEnvironment& setup, const Calibration& calibration);
+    KernelModel(const Gpu& gpu, const SoftwareEnvironment& environment,
+                const Calibration& calibration);
 
     double time_ns(const KernelWork& work) const;
 

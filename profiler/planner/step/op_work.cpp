@@ -60,7 +60,7 @@ public:
                         .type = type_of(op),
                         .flop = trace_.ops.get<&Op::flop>(op),
                         .moved_bytes = moved_bytes(op, name)};
-        if (is_product(work.kernel)) work.shape = shape_of(op, work.flop);
+        if (is_gemm(work.kernel)) work.shape = shape_of(op, work.flop);
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
     }

@@ -17,9 +17,9 @@
 ///     forward = max(Σ kernels, ops · host time per op), backward likewise
 namespace profiler {
 
-/// How a GPU and a setup turn work into time; pointers must outlive it.
+/// How a GPU and a software environment turn work into time; pointers must outlive it.
 struct TimeModel {
-    const SoftwareEnvironment* setup = nullptr;
+    const SoftwareEnvironment* environment = nullptr;
     const Calibration* calibration = nullptr;
     KernelModel kernels;
     std::string optimizer;  // its implementation in the calibration
@@ -29,7 +29,7 @@ struct TimeModel {
 };
 
 /// Errors: an optimizer that the calibration has no row for. Requires a GPU with a kernel model.
-models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironment& setup,
+models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironment& environment,
                                           const Calibration& calibration,
                                           const models::Workload& workload,
                                           const DataParallel& parallel = {},
@@ -65,12 +65,12 @@ int64_t whole_ns(double ns);
 
 StepTime time_of(const StepWork& step, const TimeModel& model);
 
-/// The implementation of the parameter update: the setup's of AdamW, or the recipe's where it says
+/// The implementation of the parameter update: the software environment's of AdamW, or the recipe's where it says
 /// so; SGD is the recipe's alone.
-std::string optimizer_of(const SoftwareEnvironment& setup, const models::Workload& workload);
-/// The workload whose step allocates what one under the setup does: the recipe's optimizer gives
-/// way to the one that has the temporaries of the setup's.
-models::Workload traced_workload(models::Workload workload, const SoftwareEnvironment& setup,
+std::string optimizer_of(const SoftwareEnvironment& environment, const models::Workload& workload);
+/// The workload whose step allocates what one under the software environment does: the recipe's optimizer gives
+/// way to the one that has the temporaries of the software environment's.
+models::Workload traced_workload(models::Workload workload, const SoftwareEnvironment& environment,
                                  const Calibration& calibration);
 /// Errors: an implementation and a state that the calibration has no row for.
 models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,

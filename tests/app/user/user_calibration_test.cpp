@@ -72,7 +72,7 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     const profiler::PlannerData data = load(result.files);
     const auto gpu = profiler::find_gpu(data.gpus, result.gpu);
     ASSERT_TRUE(gpu.has_value());
-    const profiler::KernelModel model(**gpu, data.setups.front(), data.calibration);
+    const profiler::KernelModel model(**gpu, data.environments.front(), data.calibration);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kFp32), 50e12);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kBf16), 600e12);
     EXPECT_DOUBLE_EQ(model.bytes_per_s(), 4e12);

@@ -1,4 +1,4 @@
-#include "profiler/planner/data/support.h"
+#include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/search/layer_table.h"
 #include "tests/profiler/planner/toy_plan.h"
@@ -31,10 +31,10 @@ TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
 }
 
 TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {
-    EXPECT_THAT(batches_beside({72}, {1, 64, 72, 80}),
+    EXPECT_THAT(batches_between({72}, {1, 64, 72, 80}),
                 testing::ElementsAre(65, 66, 67, 68, 69, 70, 71, 73, 74, 75, 76, 77, 78, 79));
-    EXPECT_THAT(batches_beside({3, 80}, {1, 2, 3, 40, 80}).front(), 4);
-    EXPECT_THAT(batches_beside({80}, {1, 2, 3, 78, 80}), testing::ElementsAre(79));
+    EXPECT_THAT(batches_between({3, 80}, {1, 2, 3, 40, 80}).front(), 4);
+    EXPECT_THAT(batches_between({80}, {1, 2, 3, 78, 80}), testing::ElementsAre(79));
     PlanRequest request = request_for({"original"}, {"a100-80gb"});
     for (int64_t batch_size = 100; batch_size < 110; ++batch_size) {
         request.batch_size = batch_size;

@@ -19,7 +19,9 @@ using testing::Not;
 using testing::SizeIs;
 
 const PlannerData& data() { return built_in_planner_data(); }
-const profiler::SoftwareEnvironment& setup() { return **find_setup(data().setups, "torch-2.11"); }
+const profiler::SoftwareEnvironment& environment() {
+    return **find_environment(data().environments, "torch-2.11");
+}
 
 /// Six layers, wide enough that kernels and not the host take the time.
 models::Workload workload(const std::string& recipe = "original") {
@@ -36,14 +38,14 @@ Gpu gpu(int64_t bytes) {
     Gpu gpu = **find_gpu(data().gpus, "a100-80gb");
     gpu.id = "small";
     gpu.usable_memory_bytes.value =
-        static_cast<double>(bytes) + setup().context_bytes("small").value;
+        static_cast<double>(bytes) + environment().context_bytes("small").value;
     return gpu;
 }
 
 AutoRequest request_for(const Gpu& gpu, std::optional<int64_t> batch_size = {}) {
     return {.plan = {.workloads = {workload()},
                      .gpus = {&gpu},
-                     .setup = &setup(),
+                     .environment = &environment(),
                      .batch_size = batch_size},
             .candidates = {}};
 }
