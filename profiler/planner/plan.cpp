@@ -36,8 +36,8 @@ public:
     }
 
 private:
-    /// The rows of one workload on GPUs whose software environments allocate the same: they need one
-    /// traced step.
+    /// The rows of one workload on GPUs whose software environments allocate the same: they need
+    /// one traced step.
     struct Group {
         models::Workload traced;
         std::vector<PlanRow*> rows;

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-/// What fits on which GPU and how fast it is: a row for each workload on each GPU. A row that is not
-/// possible does not stop the others.
+/// What fits on which GPU and how fast it is: a row for each workload on each GPU. A row that is
+/// not possible does not stop the others.
 namespace profiler {
 
 enum class PlanStatus : uint8_t { kOk, kDoesNotFit, kNotSupported };
@@ -26,8 +26,8 @@ constexpr std::string_view name_of(PlanStatus s) {
     return kPlanStatusNames[static_cast<std::size_t>(s)];
 }
 
-/// What limits the largest batch: the GPU's memory, the 2^31 elements that a tensor may have, or the
-/// end of the search.
+/// What limits the largest batch: the GPU's memory, the 2^31 elements that a tensor may have, or
+/// the end of the search.
 enum class MaxBatchEnd : uint8_t { kMemory, kElements, kSearch };
 inline constexpr std::array<std::string_view, 3> kMaxBatchEndNames{"memory", "elements", "search"};
 constexpr std::string_view name_of(MaxBatchEnd e) {

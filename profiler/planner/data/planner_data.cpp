@@ -22,13 +22,14 @@ T value_of(models::Result<T> result) {
     return std::move(*result);
 }
 
-/// The text of a file; none when there is no such file. A link that leads nowhere, a folder or a
-/// pipe is a mistake.
+/// The text of a file; empty if there is no such file. A dangling link, a folder or a pipe is an
+/// error.
 models::Result<std::optional<std::string>> read_if_there(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) return std::nullopt;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return models::fail("{} is no file: put one there, or remove it.", path.string());
+        return models::fail("{} is not a regular file: replace it by one, or remove it.",
+                            path.string());
     }
     std::ifstream stream(path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -36,7 +37,7 @@ models::Result<std::optional<std::string>> read_if_there(const std::filesystem::
     return text;
 }
 
-/// Adds `more` to `rows`; one of a known id takes the place of the old one.
+/// Adds `more` to `rows`. A row with a known id replaces the old row.
 template <typename Row>
 void merge(std::vector<Row>& rows, std::vector<Row> more) {
     for (Row& row : more) {
@@ -50,8 +51,7 @@ void merge(std::vector<Row>& rows, std::vector<Row> more) {
     }
 }
 
-/// Reads NAME.json of the folder by `parse(text, file)`, when it is there, and gives what it holds
-/// to `add`.
+/// If the file exists, reads it with `parse(text, file)` and passes the result to `add`.
 template <typename Parse, typename Add>
 models::Result<void> add_file(const std::filesystem::path& path, const Parse& parse,
                               const Add& add) {
@@ -64,7 +64,7 @@ models::Result<void> add_file(const std::filesystem::path& path, const Parse& pa
     return {};
 }
 
-/// Names that stand in one place and are explained in another.
+/// Checks that names in one data file are defined in another.
 class NameCheck {
 public:
     explicit NameCheck(const PlannerData& data) : data_(data) {
@@ -81,7 +81,7 @@ public:
         }
     }
 
-    /// None: all are known.
+    /// The first unknown name as a sentence; empty if all are known.
     std::optional<std::string> problem() {
         for (const SoftwareEnvironment& environment : data_.environments) {
             const std::string place = "setups.json, " + environment.id;
@@ -153,7 +153,7 @@ models::Result<PlannerData> load_planner_data(const std::filesystem::path& folde
         [&](Calibration calibration) { data.calibration = std::move(calibration); });
     if (!ok) return tl::unexpected(ok.error());
     if (const auto problem = NameCheck(data).problem()) {
-        return models::fail("{} Mend or remove that row in {}.", *problem, folder.string());
+        return models::fail("{} Correct or remove that row in {}.", *problem, folder.string());
     }
     return data;
 }

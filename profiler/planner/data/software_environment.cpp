@@ -60,8 +60,8 @@ models::Result<const SoftwareEnvironment*> find_environment(
         if (environment.id == id) return &environment;
         ids.push_back(environment.id);
     }
-    return models::fail_fields({"setup"}, "'{}' is not a software environment: choose one of {}.", id,
-                               fmt::join(ids, ", "));
+    return models::fail_fields({"setup"}, "'{}' is not a software environment: choose one of {}.",
+                               id, fmt::join(ids, ", "));
 }
 
 models::Result<const SoftwareEnvironment*> environment_for(

@@ -24,7 +24,7 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
 }
 
 void KernelSchedule::add_times() {
-    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // those of the warm-up keep this
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // phases of the warm-up stay at 0
         trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
         trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
     }
@@ -60,7 +60,7 @@ void KernelSchedule::add_phase(Id<Phase> phase, const std::vector<const OpWork*>
     auto next = works.begin();
     for (const Id<Op> op : ops_[phase.index()]) {
         const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
-        // Inside an op that is counted as a whole: begins with it.
+        // An op inside a counted op begins with that op.
         const bool is_inside = parent.valid() && end_ns_[parent.index()] >= 0;
         start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
         if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
@@ -82,7 +82,7 @@ void KernelSchedule::add_kernel(const OpWork& work, double stretch) {
                            .end_ns = std::min(start_ns + whole_ns(kernel_ns), whole_ns(now_ns_))});
 }
 
-/// The parameter update is modelled as a whole; its outermost ops share the time evenly.
+/// The time of the parameter update is modelled as a whole. Its outermost ops get equal shares.
 void KernelSchedule::add_update(Id<Phase> phase) {
     std::size_t count = 0;
     const auto is_outermost = [&](Id<Op> op) {
@@ -110,7 +110,8 @@ void KernelSchedule::add_update(Id<Phase> phase) {
     now_ns_ = start_ns + time_.optimizer_ns;
 }
 
-/// Ops without work of their own last as long as what they call; ops outside phases take no time.
+/// An op without work of its own lasts as long as the ops inside it. Ops outside phases take no
+/// time.
 void KernelSchedule::close_ops() {
     int64_t last_ns = 0;
     for (std::size_t i = 0; i < start_ns_.size(); ++i) {
@@ -132,7 +133,7 @@ void KernelSchedule::close_ops() {
 
 namespace {
 
-/// One allocator action and who did it.
+/// One allocator action, and the row that it belongs to.
 struct Action {
     int64_t event = 0;
     std::size_t row = 0;
@@ -160,8 +161,8 @@ std::vector<Action> actions_of(const Trace& trace) {
 
 }  // namespace
 
-/// The start of the phase that an event falls into; 0 outside phases. `phase` is where to look
-/// from: events come in rising order.
+/// The start time of the phase that contains the event; 0 outside phases. Events come in rising
+/// order: the search starts at `phase`.
 int64_t KernelSchedule::phase_start_of(int64_t event, std::size_t& phase) const {
     while (phase < trace_.phases.size() &&
            trace_.phases.get<&Phase::last_event>(Id<Phase>(phase)) <= event) {
@@ -172,7 +173,7 @@ int64_t KernelSchedule::phase_start_of(int64_t event, std::size_t& phase) const 
     return event >= row.first_event ? row.start_ns : 0;
 }
 
-/// When the op began that made them; never before the event in front.
+/// An allocator event happens when its op begins, but not before the previous event.
 void KernelSchedule::time_events() {
     int64_t now_ns = 0;
     std::size_t phase = 0;

@@ -17,12 +17,12 @@
 namespace profiler {
 namespace {
 
-/// Where in the trace a request is from.
+/// The allocation and event of the trace that a request comes from.
 struct RequestOrigin {
     Id<Allocation> allocation;
     AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
-    int64_t event = 0;  // its number in the meta trace; of one that was moved, of that before it
-    bool is_moved = false;  // the free of a gradient that is added to another one
+    int64_t event = 0;      // in the meta trace; for a moved free, of the request before it
+    bool is_moved = false;  // a free that `zero_gradients` moved
 };
 
 int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind kind) {
@@ -36,8 +36,8 @@ int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind ki
     }
 }
 
-/// New numbers of the events: requests in their order, segment events before the request that
-/// needs them.
+/// Renumbers the events: requests in their order, each segment event before the request that needs
+/// it.
 class EventNumbers {
 public:
     EventNumbers(const std::vector<SegmentEvent>& segments,
@@ -53,7 +53,7 @@ public:
     int64_t of_segment(std::size_t index) const {
         return static_cast<int64_t>(requests_[index] + index);
     }
-    /// Of a limit between events of the meta trace: "those before this number".
+    /// For a boundary between events of the meta trace ("all events before this number").
     int64_t of_limit(int64_t event) const {
         if (event < 0) return event;
         const auto request = std::lower_bound(
@@ -66,7 +66,7 @@ public:
 
 private:
     const std::vector<RequestOrigin>* origins_;
-    std::vector<std::size_t> requests_;  // that each segment event is put before, rising
+    std::vector<std::size_t> requests_;  // before which each segment event stands, rising
 };
 
 class Placer {
@@ -75,7 +75,8 @@ public:
            const SoftwareEnvironment& environment)
         : trace_(meta), gpu_(gpu), settings_(settings), environment_(environment) {}
 
-    /// Blocks, segments and new event numbers. `rows` are those of the work's allocations.
+    /// Sets blocks, segments and new event numbers. `rows`: the trace rows of the allocations of
+    /// `work`.
     void place(StepWork work, const std::vector<Id<Allocation>>& rows) {
         resize_workspaces();
         if (environment_.gradients == Gradients::kZeroed) zero_gradients(work);
@@ -123,8 +124,8 @@ public:
     Trace take() { return std::move(trace_); }
 
 private:
-    /// The step's requests with the sizes that the trace has now; allocations are numbered as its
-    /// `rows`. Gradients of a step before the trace are not in it.
+    /// The requests of the step with the current sizes of the trace; allocations are numbered as in
+    /// `rows`. Leaves out gradients of a step before the trace.
     RequestStream order_requests(const StepWork& work, const std::vector<Id<Allocation>>& rows) {
         RequestStream stream;
         for (const StepRequest& request : work.requests) {
@@ -170,11 +171,11 @@ private:
              .severity = Severity::kError,
              .count = 1,
              .explanation = trace_.strings.intern(fmt::format(
-                 "The step does not fit on {}: {} were asked for where {} were free.", gpu_.name,
+                 "The step does not fit on {}: it requested {} when {} were free.", gpu_.name,
                  format_bytes(detail.requested_bytes), format_bytes(detail.free_bytes)))});
     }
 
-    /// Rows of the segment events; each allocation learns in which segment it lies.
+    /// Adds rows for the segment events, and sets the segment of each allocation.
     void add_segments(const std::vector<SegmentEvent>& segments, const EventNumbers& numbers) {
         std::map<int64_t, std::pair<int64_t, Id<AllocatorEvent>>> live;  // address -> end, row
         std::size_t next = 0;
@@ -230,7 +231,7 @@ private:
             table.set<&Allocation::free_requested_ns>(row, table.get<&Allocation::alloc_ns>(row));
             table.set<&Allocation::free_completed_ns>(row, table.get<&Allocation::alloc_ns>(row));
         }
-        for (const Id<Allocation> row : rows) {  // zeroed gradients are not freed any more
+        for (const Id<Allocation> row : rows) {  // zeroed gradients are no longer freed
             if (table.get<&Allocation::free_requested_event>(row) >= 0) continue;
             table.set<&Allocation::free_requested_ns>(row, -1);
             table.set<&Allocation::free_completed_ns>(row, -1);

@@ -82,8 +82,8 @@ private:
         return std::optional(Choice{std::move(*batch), std::move(choices), **index});
     }
 
-    /// The batch of the highest throughput. The estimates choose a batch, and the simulator checks it.
-    /// If it finds less room than was estimated, the search is repeated with that limit.
+    /// The batch of the highest throughput. The estimates choose a batch, and the simulator checks
+    /// it. If it finds less room than was estimated, the search is repeated with that limit.
     models::Result<std::optional<Choice>> choose_batch() {
         int64_t limit_bytes = search_.capacity_bytes();
         std::optional<Choice> best;
@@ -339,8 +339,9 @@ private:
         return point;
     }
 
-    /// Peak and time at the batch of the request. The chosen point and its neighbours are simulated.
-    /// The estimates of the others are corrected by the error of the chosen point's estimate.
+    /// Peak and time at the batch of the request. The chosen point and its neighbours are
+    /// simulated. The estimates of the others are corrected by the error of the chosen point's
+    /// estimate.
     models::Result<void> add_memory_frontier(const Choice& choice) {
         const auto chosen = simulated_point(choice.batch, choice.choices[choice.index]);
         if (!chosen) return tl::unexpected(chosen.error());

@@ -6,16 +6,17 @@
 
 /// Which layer gets which recipe: exact dynamic programming over layers.
 ///
-/// During forward, memory rises by what each layer saves for backward; during backward it falls again.
-/// Each layer adds its own temporaries on top. With k_i the bytes that layer i saves, f_i and w_i the
-/// temporaries of its forward and backward, and g the gradients that the backward of a layer leaves,
+/// During forward, memory rises by what each layer saves for backward; during backward it falls
+/// again. Each layer adds its own temporaries on top. With k_i the bytes that layer i saves, f_i
+/// and w_i the temporaries of its forward and backward, and g the gradients that the backward of a
+/// layer leaves,
 ///
 ///     peak = base + max_i { k_0 + .. + k_i-1 + f_i,   k_0 + .. + k_i + w_i + (L-1-i) g,
 ///                           k_0 + .. + k_L-1 + head }
 ///
-/// and time is a sum over layers. Only three numbers of a choice for the first i layers matter to the
-/// remaining layers: bytes saved, peak so far and time. A choice that another one equals or beats in
-/// all three is dropped. All others are kept, so no optimal choice is lost.
+/// and time is a sum over layers. Only three numbers of a choice for the first i layers matter to
+/// the remaining layers: bytes saved, peak so far and time. A choice that another one equals or
+/// beats in all three is dropped. All others are kept, so no optimal choice is lost.
 namespace profiler {
 
 /// What one recipe costs a layer.
@@ -49,8 +50,8 @@ LayerChoice evaluate_choice(const LayerProblem& problem, std::vector<uint16_t> o
 /// The options that no other option equals or beats in every number. Of equal options the first.
 std::vector<uint16_t> useful_options(const LayerProblem& problem);
 
-/// All choices that no other choice beats in both peak and time, by rising peak and falling time. Of
-/// equal choices the first found. Layers with the same option are placed side by side where that
+/// All choices that no other choice beats in both peak and time, by rising peak and falling time.
+/// Of equal choices the first found. Layers with the same option are placed side by side where that
 /// costs no memory.
 std::vector<LayerChoice> pareto_layer_choices(const LayerProblem& problem);
 

@@ -126,8 +126,8 @@ models::Result<SearchBatch> RecipeSearch::at_batch(int64_t batch_size) {
     if (request_.plan.parallel.zero_stage >= 2) {
         problem.gradient_bytes /= request_.plan.parallel.num_gpus;
     }
-    // Correct the estimates so that they are exact for the workload's own recipe: the sum leaves out
-    // rounding and casts.
+    // Correct the estimates so that they are exact for the workload's own recipe: the sum leaves
+    // out rounding and casts.
     const auto own =
         std::find(table_.recipes().begin(), table_.recipes().end(), row_.workload.recipe);
     const auto option = static_cast<uint16_t>(own - table_.recipes().begin());

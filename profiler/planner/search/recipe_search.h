@@ -45,8 +45,8 @@ public:
           source_(source),
           interpolation_(interpolation) {}
 
-    /// Traces what a layer costs with each recipe. Errors: the GPU has no kernel model, it runs none
-    /// of the recipes, or the source fails.
+    /// Traces what a layer costs with each recipe. Errors: the GPU has no kernel model, it runs
+    /// none of the recipes, or the source fails.
     models::Result<void> prepare();
     std::size_t num_candidates() const { return table_.recipes().size(); }
 
@@ -61,8 +61,8 @@ public:
     models::Result<std::optional<std::size_t>> fastest_fitting(
         const SearchBatch& batch, const std::vector<LayerChoice>& choices);
 
-    /// The largest batch at which some choice has an estimated peak within `limit_bytes`; 0 if there
-    /// is no such batch.
+    /// The largest batch at which some choice has an estimated peak within `limit_bytes`; 0 if
+    /// there is no such batch.
     models::Result<int64_t> find_largest_batch(int64_t limit_bytes);
 
     /// The least capacity in which a choice that does not fit would run. This takes several

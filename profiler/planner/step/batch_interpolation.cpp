@@ -12,7 +12,7 @@ bool is_valid_at(models::Workload workload, int64_t batch_size) {
     return models::validate(workload).has_value();
 }
 
-/// 0: not even one sequence.
+/// 0: not even batch 1 is valid.
 int64_t find_largest_valid_batch(const models::Workload& workload) {
     int64_t valid = 0;
     int64_t invalid = BatchInterpolation::kLargestBatch + 1;
@@ -27,8 +27,8 @@ bool has_embedding(const models::Workload& workload) {
     return workload.head != models::Head::kLayers;
 }
 
-/// Tokens above which kernels ask for other memory (docs/prediction.md, "thresholds"), up to those
-/// of an ordinary batch.
+/// The numbers of tokens above which kernels allocate differently (docs/prediction.md,
+/// "thresholds") and that an ordinary batch exceeds.
 std::vector<int64_t> token_thresholds(const models::Workload& workload) {
     std::vector<int64_t> tokens;
     const std::vector<models::Recipe> recipes = models::recipes_in(workload);
@@ -71,7 +71,7 @@ void BatchInterpolation::make_ranges(int64_t largest_valid_batch) {
         add_range_to(tokens / workload_.seq_len);
     }
     main_ = ranges_.size();
-    // The embedding's backward makes a segment a token until each row of the table has one.
+    // The embedding's backward has a segment per distinct token: at most one per row of its table.
     if (has_embedding(workload_)) add_range_to(workload_.model.vocab_size / workload_.seq_len);
     add_range_to(largest_valid_batch);
     main_ = std::min(main_, ranges_.size() - 1);
@@ -108,8 +108,9 @@ models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
     auto work = step_work_of(**trace);
     if (!work) return tl::unexpected(work.error());
     if (work->batch_size != batch_size) {
-        return models::fail("A step of batch {} was asked for and one of batch {} was traced.",
-                            batch_size, work->batch_size);
+        return models::fail(
+            "A step with batch {} was requested, but a step with batch {} was traced.", batch_size,
+            work->batch_size);
     }
     return &traced_.emplace(batch_size, std::move(*work)).first->second;
 }
@@ -126,12 +127,12 @@ models::Result<StepWork> BatchInterpolation::at(int64_t batch_size) {
 std::string BatchInterpolation::why_not_affine(int64_t batch_size) {
     const Range& range = range_of(batch_size);
     if (range.why_no_line.empty()) return {};
-    return fmt::format("each batch from {} to {} was traced itself: {}", range.first, range.last,
+    return fmt::format("each batch from {} to {} was traced: {}", range.first, range.last,
                        range.why_no_line);
 }
 
 models::Result<StepWork> BatchInterpolation::ops_at(int64_t batch_size) {
-    // The ops are the same in all ranges, and this one has been traced.
+    // The ops are the same in all ranges, and the main range is traced.
     if (interpolates_ops()) return ranges_[main_].line->ops_at(batch_size);
     auto work = at(batch_size);
     if (work) merge_equal_ops(*work);

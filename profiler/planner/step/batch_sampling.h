@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-/// Which batches a search for the best throughput tries. Throughput rises and falls with whole tiles
-/// and waves of the GEMMs, so neighbouring batches differ.
+/// Which batches a search for the best throughput tries. Throughput rises and falls with whole
+/// tiles and waves of the GEMMs, so neighbouring batches differ.
 namespace profiler {
 
 /// The batches of the first pass: every batch up to 64, every 8th or fewer above, and `max_batch`.

@@ -5,8 +5,8 @@
 namespace profiler {
 namespace {
 
-/// A batch strictly between `good` and `bad`: where a line through their peaks meets the capacity, or
-/// the middle if one of the peaks is not known.
+/// A batch strictly between `good` and `bad`: where a line through their peaks meets the capacity,
+/// or the middle if one of the peaks is not known.
 int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& options,
                       int64_t capacity_bytes, int64_t good, int64_t bad) {
     const int64_t middle = good + (bad - good) / 2;

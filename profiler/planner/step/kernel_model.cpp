@@ -15,7 +15,7 @@ constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Share of the multiprocessors that work, on average over the waves of `tiles`.
+/// Share of the SMs that work, on average over the waves of `tiles`.
 double wave_share(double tiles, double sm_count, double exponent) {
     const double waves = tiles / sm_count;
     const double share = waves / std::ceil(waves);
@@ -53,7 +53,7 @@ double tile_share(const GemmShape& shape, const GemmModel& model, double sm_coun
 
 bool is_16_bit(MatmulType type) { return type == MatmulType::kFp16 || type == MatmulType::kBf16; }
 
-/// Measured rate of a large product; none where nothing was measured.
+/// The measured rate of a large GEMM; empty if none was measured.
 std::optional<double> measured_rate(const Calibration& calibration, const Gpu& gpu,
                                     MatmulType type) {
     const MatmulRow* row = last_row_about(calibration.matmul, gpu.id,
@@ -148,11 +148,13 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     std::vector<std::string> notes;
     const auto i = static_cast<std::size_t>(type);
     if (ratios_[i] > 0) {
-        notes.push_back(fmt::format("GEMM rates are extrapolated: {} of the specification's {} rate",
-                                    ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
+        notes.push_back(
+            fmt::format("GEMM rates are extrapolated: {} of the specification's {} rate",
+                        ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
     }
     if (!has_rate_[i]) {
-        notes.push_back(fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(type)));
+        notes.push_back(
+            fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(type)));
     }
     if (!bandwidth_is_measured_) {
         notes.push_back(fmt::format("bandwidth is extrapolated: {} of the specification",

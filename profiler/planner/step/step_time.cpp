@@ -8,7 +8,8 @@
 namespace profiler {
 namespace {
 
-/// max(bytes moved, launches), each GPU its share of the parameters under ZeRO.
+/// max(time to move the bytes, time to launch). With ZeRO each GPU updates its share of the
+/// parameters.
 double optimizer_ns(const StepWork& step, const TimeModel& model) {
     const auto row = find_optimizer(*model.calibration, model.optimizer, model.optimizer_state);
     if (!row) return 0;
@@ -18,7 +19,7 @@ double optimizer_ns(const StepWork& step, const TimeModel& model) {
     }
     const Parameters& p = step.parameters;
     double bytes = bytes_per_parameter * static_cast<double>(p.num_elements);
-    // Written with zeros; read and written once more when the new ones are added.
+    // Gradients are written with zeros, then read and written again when new ones are added.
     if (model.environment->gradients == Gradients::kZeroed) {
         bytes += 3 * static_cast<double>(p.size_bytes);
     }
