@@ -21,8 +21,7 @@
 namespace profiler {
 
 /// How to go on without CUDA: the end of a remedy.
-inline constexpr std::string_view kOnTheCpu =
-    "measure with --device cpu, or predict with --device predict:GPU";
+inline constexpr std::string_view kOnTheCpu = "measure on the CPU, or predict the step for a GPU";
 
 /// One part that a capture on CUDA needs, as `doctor` shows it.
 struct CudaCheck {

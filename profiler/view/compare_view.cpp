@@ -216,7 +216,7 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
     view.no_max_batch_text =
         !view.has_throughput
             ? view.no_throughput_text
-            : fmt::format("Every batch up to {} fitted; sweep with --memory-limit to find the end.",
+            : fmt::format("Every batch up to {} fitted; sweep with a memory limit to find the end.",
                           view.max_batch_size);
 }
 

@@ -32,7 +32,7 @@ public:
         if (limit_bytes < 0) return;
         if (limit_bytes > total_bytes) {
             throw std::invalid_argument(fmt::format(
-                "a limit of {} is more than the {} of this GPU; leave --memory-limit out",
+                "a memory limit of {} is more than the {} of this GPU; leave the limit out",
                 format_bytes(limit_bytes), format_bytes(total_bytes)));
         }
         TORCH_CHECK_WITH(OutOfMemoryError, limit_bytes > outside_bytes, "the limit of ",

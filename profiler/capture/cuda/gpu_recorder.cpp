@@ -164,7 +164,7 @@ void GpuRecorder::add_notes(const CudaAllocations& allocations) {
     note("kernels_missing", Severity::kWarning, cupti_problem_.empty() ? 0 : 1, cupti_problem_);
     note("cupti_records_dropped", Severity::kError, dropped_records_,
          "CUPTI dropped records for want of buffers: kernels or calls are missing; record fewer "
-         "--layers or a smaller --batch.");
+         "layers or a smaller batch.");
     note("cupti_buffers_broken", Severity::kError, broken_buffers_,
          "Buffers of CUPTI's ended within a record: kernels or calls may be missing.");
     note("cupti_records_unknown", Severity::kInfo, unknown_records_,

@@ -34,9 +34,9 @@ inline constexpr ComputeCapability kTracedCapability = models::kAmpere;
 /// Some kernels allocate differently above a number of tokens. Batches are therefore divided into
 /// ranges in which the sequence of requests stays the same:
 ///
-///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest    BERT, S = 512. The embedding's backward sorts above
-///                   main                         3072 tokens; above 30522 tokens (the vocabulary)
-///                                                its buffers no longer grow.
+///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest    BERT, S = 512. The embedding's backward sorts
+///                   main                         above 3072 tokens; above 30522 tokens (the
+///                                                vocabulary) its buffers no longer grow.
 ///
 /// Inside a range, sizes are interpolated between two traced batches; they are traced when the
 /// range is first needed. Batch 1 may have a sequence of its own and is traced itself.

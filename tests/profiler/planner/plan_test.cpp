@@ -1,6 +1,8 @@
 #include "profiler/planner/plan.h"
 
 #include "profiler/planner/plan_row.h"
+#include "profiler/planner/step/batch_sampling.h"
+#include "profiler/planner/step/capacity_search.h"
 #include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +120,7 @@ TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
-    EXPECT_THAT(row.notes, Contains(HasSubstr("no batch above 1048576 was looked for")));
+    EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 1048576 were not tried")));
 }
 
 TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
@@ -131,7 +133,7 @@ TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
     EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
-    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("traced itself")));
+    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("each batch from")));
 }
 
 TEST(Plan, FillsEveryRow) {
@@ -237,7 +239,7 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
     EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
     EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
     EXPECT_THAT(row("original", Precision::kFp32).notes,
-                Contains(HasSubstr("not of this device's")));
+                Contains(HasSubstr("not of this device's kernels")));
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
@@ -248,13 +250,13 @@ TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
     request.workloads[0].precision = models::Precision::kBf16;
     request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().notes,
-                Contains(HasSubstr("no bf16 rate is known, that of fp32 is taken")));
+                Contains(HasSubstr("the bf16 rate is not known: the fp32 rate is assumed")));
 }
 
 TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
     const PlanRow row = plan(request_for({"original"}, {"v100-16gb"})).rows.front();
     EXPECT_EQ(row.environment->id, "tempo-2022");
-    EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 assumed")));
+    EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 is assumed")));
 }
 
 TEST(Plan, CardsWithoutAKernelModelGetMemoryOnly) {

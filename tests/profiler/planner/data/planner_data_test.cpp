@@ -97,7 +97,7 @@ TEST(GpuFile, NamesThePlaceOfEveryMistake) {
                 HasSubstr("'web' is not in the file's 'sources'"));
     EXPECT_THAT(error_of(gpu_file("geforce", "cheap")), HasSubstr("one of geforce"));
     EXPECT_THAT(error_of(gpu_file("8.9", "new")), HasSubstr("such as \"8.6\""));
-    EXPECT_THAT(error_of(gpu_file("15.6", "17")), HasSubstr("is over 'memory_gib'"));
+    EXPECT_THAT(error_of(gpu_file("15.6", "17")), HasSubstr("is larger than 'memory_gib'"));
     EXPECT_THAT(error_of(gpu_file("\"mine\"", "\"My Card\"")), HasSubstr("lower case"));
     EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 0")), HasSubstr("above 0"));
     EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 1e-9")), HasSubstr("from 0.01 to"));
@@ -158,11 +158,11 @@ TEST(PlannerData, RefusesWhatIsNoFile) {
         return data ? "no error" : data.error().message;
     };
     std::filesystem::create_directory(file);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     std::filesystem::create_symlink(folder.path() / "gone.json", file);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     EXPECT_EQ(problem(), "no error");
 }
 

@@ -218,8 +218,9 @@ TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     EXPECT_THAT(row.sentence, testing::MatchesRegex(".*heckpointing in .*layers? .*"));
     EXPECT_THAT(row.sentence, HasSubstr("batch 8 for "));
-    EXPECT_THAT(row.sentence, HasSubstr("% more time a step than original, which ends at batch "));
-    EXPECT_THAT(row.why, HasSubstr("more than there is."));
+    EXPECT_THAT(row.sentence,
+                HasSubstr("% more time per step than original, which fits up to batch "));
+    EXPECT_THAT(row.why, HasSubstr("more than the GPU has."));
 }
 
 TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
@@ -229,7 +230,7 @@ TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     EXPECT_THAT(row.sentence, HasSubstr("original, which does not fit at batch 1: it needs "));
-    EXPECT_THAT(row.sentence, HasSubstr("MiB more than there is"));
+    EXPECT_THAT(row.sentence, HasSubstr("MiB more than the GPU has"));
 }
 
 TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
@@ -239,7 +240,7 @@ TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
         EXPECT_EQ(row.row.status, PlanStatus::kDoesNotFit);
         EXPECT_THAT(row.row.reason, HasSubstr("Batch 1 needs "));
         EXPECT_THAT(row.row.reason, HasSubstr("more than small has"));
-        EXPECT_THAT(row.row.reason, HasSubstr("the recipe that takes least"));
+        EXPECT_THAT(row.row.reason, HasSubstr("the recipe that needs the least memory"));
     }
 }
 
@@ -257,21 +258,21 @@ TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
     AutoRequest request = request_for(gpu, 4);
     request.candidates = {models::Recipe()};
     const AutoRow row = search(request);
-    EXPECT_EQ(row.sentence, "original alone was looked at; it fits at batch 4.");
-    EXPECT_THAT(row.why, HasSubstr("no other recipe"));
+    EXPECT_EQ(row.sentence, "original fits at batch 4. No other recipe was tried.");
+    EXPECT_THAT(row.why, HasSubstr("only one recipe"));
 }
 
 TEST(AutoPlan, RefusesCardsWithoutTimes) {
     const AutoRow row = search(request_for(**find_gpu(data().gpus, "mi300x"), 1));
     EXPECT_EQ(row.row.status, PlanStatus::kNotSupported);
-    EXPECT_THAT(row.row.reason, HasSubstr("weighs memory against time"));
+    EXPECT_THAT(row.row.reason, HasSubstr("compares times"));
 }
 
 TEST(AutoPlan, SaysWhenACardRunsNoneOfTheRecipes) {
     const Gpu gpu = gpu(480 * kMiB);
     AutoRequest request = request_for(gpu, 1);
     request.candidates = {models::parse_recipe("flash").value()};  // not in fp32
-    EXPECT_THAT(search(request).row.reason, HasSubstr("runs none of the recipes"));
+    EXPECT_THAT(search(request).row.reason, HasSubstr("can run none of the given recipes"));
 }
 
 }  // namespace
