@@ -45,14 +45,13 @@ std::string list_recipes() {
         text += two_columns(std::string(preset.name), std::string(preset.summary), 36);
     }
     text +=
-        "\nOr by hand, alone or after a preset: gelu=in_place,masks=bit or tempo,masks=bit. "
-        "Switches,\n"
-        "the value of original first:\n";
+        "\nOr switch by switch, alone or after a preset: gelu=in_place,masks=bit or "
+        "tempo,masks=bit.\nSwitches, with the value of original first:\n";
     for (const models::RecipeSwitch& s : models::recipe_switches()) {
         text += two_columns(std::string(s.name), fmt::format("{}", fmt::join(s.values, ", ")), 36);
     }
     text +=
-        "\nLayers of their own follow after '+', with '@': original+tempo@0-11, "
+        "\nOther recipes for single layers follow after '+': original+tempo@0-11, "
         "tempo+masks=bit@3.\n";
     return text;
 }

@@ -18,11 +18,12 @@ namespace {
 using namespace profiler;
 using TracePointer = std::shared_ptr<const Trace>;
 
-/// A trace takes a second, that of a model of a thousand layers a minute.
+/// A trace takes a second; for a model with a thousand layers it takes a minute.
 constexpr std::chrono::minutes kWorkerPatience{5};
 
-/// What decides which trace stands for a step: not the recipe's name, nor seed and learning rate.
-/// `a` has the optimizer that a set-up asks for, which no capture of the folder need have run.
+/// Whether a trace of `b` can be used for `a`. The name of the recipe, the seed and the learning
+/// rate do not matter. The optimizer of `a` may come from the software environment, so it may
+/// differ.
 bool is_same_step(models::Workload a, const models::Workload& b, bool with_optimizer) {
     if (!with_optimizer) a.recipe.optimizer = b.recipe.optimizer;
     a.recipe_name = b.recipe_name;
@@ -34,7 +35,7 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
 }  // namespace
 
 MetaTraceSource meta_trace_source(bool& cancelled) {
-    // Started when it is first needed; all further traces come from the same one.
+    // The worker is started when it is first needed, and makes all traces.
     auto worker = std::make_shared<std::optional<WorkerClient>>();
     return [worker, &cancelled](const models::Workload& workload,
                                 ComputeCapability capability) -> models::Result<TracePointer> {

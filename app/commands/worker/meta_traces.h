@@ -4,15 +4,15 @@
 
 #include <string>
 
-/// Where plans get traces of steps that ran on no GPU.
+/// Sources of the traced steps from which plans are made.
 namespace app {
 
-/// The worker, which runs the model on libtorch's Meta device. `cancelled`, which must outlive the
-/// source, is set when the user interrupts; nothing is traced after that.
+/// The worker, which traces the model on libtorch's Meta device. `cancelled` is set when the user
+/// interrupts, and nothing is traced after that. It must outlive the source.
 profiler::MetaTraceSource meta_trace_source(bool& cancelled);
 
-/// The traces in a folder, by workload and batch size: `temposcope capture` writes such.
-/// Errors: the folder cannot be read. A workload that is not there is an error of its row.
+/// The traces in a folder, as `temposcope capture` writes them, by workload and batch size.
+/// Errors: the folder cannot be read. If a workload is missing, only its row gets an error.
 models::Result<profiler::MetaTraceSource> trace_folder_source(const std::string& folder);
 
 }  // namespace app

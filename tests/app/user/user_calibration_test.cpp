@@ -161,7 +161,7 @@ TEST(UserCalibration, AFileThatIsNoObjectIsLeftAlone) {
     const auto result = calibrate(speed_of("NVIDIA H200", "9.0", 139.8),
                                   built_in_planner_data().gpus, {.calibration = "[1, 2"}, "today");
     ASSERT_FALSE(result.has_value());
-    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is no JSON object"));
+    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is not a JSON object"));
 }
 
 }  // namespace
