@@ -1,5 +1,6 @@
 #include "profiler/planner/plan.h"
 #include "app/commands/command.h"
+#include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/list_option.h"
@@ -283,13 +284,13 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     const auto plan_request = make_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
-    bool cancelled = false;
+    TraceWorkers workers;
     AutoPlan plan = [&] {
+        const CancelOnInterrupt cancel(workers);
         Progress progress;
-        return make_auto_plan(request, *data, meta_trace_source(cancelled),
-                              delayed_progress(progress));
+        return make_auto_plan(request, *data, workers.source(), delayed_progress(progress));
     }();
-    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     for (AutoRow& row : plan.rows) add_option_names(row.row);
     const PlanView view = build_plan_view(plan, request.plan);
     const auto to_json = [&] { return auto_plan_json(plan, view); };
@@ -312,18 +313,19 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    bool cancelled = false;
-    MetaTraceSource source = meta_trace_source(cancelled);
+    TraceWorkers workers;
+    MetaTraceSource source = workers.source();
     if (!options.traces.empty()) {
         auto folder = trace_folder_source(options.traces);
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
     Plan plan = [&] {
+        const CancelOnInterrupt cancel(workers);
         Progress progress;
         return make_plan(*request, *data, source, delayed_progress(progress));
     }();
-    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     for (PlanRow& row : plan.rows) add_option_names(row);
     const PlanView view = build_plan_view(plan, *request);
     const auto to_json = [&] { return plan_json(view); };

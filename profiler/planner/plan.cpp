@@ -4,6 +4,7 @@
 #include "profiler/planner/plan_row.h"
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -11,18 +12,14 @@
 namespace profiler {
 namespace {
 
+/// More threads than this do not pay: each starts a worker of its own, which takes about 0.4 s.
+constexpr std::size_t kMostThreads = 4;
+
 class Planner {
 public:
     Planner(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
             const PlanProgress& progress)
-        : request_(request),
-          data_(data),
-          progress_(progress),
-          source_([this, &source](const auto&... arguments) {
-              const std::lock_guard lock(source_mutex_);
-              return source(arguments...);
-          }),
-          interpolations_(source_) {}
+        : request_(request), data_(data), progress_(progress), interpolations_(source) {}
 
     Plan run() {
         for (const models::Workload& workload : request_.workloads) {
@@ -43,7 +40,7 @@ private:
         std::vector<PlanRow*> rows;
     };
 
-    std::vector<Group> open_groups() {
+    std::vector<Group> make_groups() {
         std::vector<Group> groups;
         for (PlanRow& row : plan_.rows) {
             if (row.status != PlanStatus::kOk) continue;
@@ -61,37 +58,50 @@ private:
         return groups;
     }
 
-    /// This thread traces one group after the other. Other threads, one per core, fill the rows of
-    /// the groups that are traced.
+    /// Several threads, this one among them, each trace and fill one group after the other.
     void fill_rows() {
-        const std::size_t limit = std::max(1U, std::thread::hardware_concurrency());
-        std::vector<std::future<void>> running;
-        const std::vector<Group> groups = open_groups();
-        for (std::size_t i = 0; i < groups.size(); ++i) {
-            const std::vector<PlanRow*>& rows = groups[i].rows;
-            if (progress_) progress_(i, groups.size(), rows.front()->workload);
-            const auto interpolation = interpolations_.get(groups[i].traced);
-            if (!interpolation) {
-                for (PlanRow* row : rows) row->refuse(interpolation.error());
-                continue;
-            }
-            if (running.size() == limit) {
-                running.front().get();
-                running.erase(running.begin());
-            }
-            running.push_back(std::async(std::launch::async, [this, rows, one = *interpolation] {
-                for (PlanRow* row : rows) fill_row(*row, request_, data_, *one);
-            }));
+        const std::vector<Group> groups = make_groups();
+        std::atomic<std::size_t> next = 0;
+        const auto fill = [&] {
+            for (std::size_t i = next++; i < groups.size(); i = next++) fill_group(groups, i);
+        };
+        const std::size_t num_threads =
+            std::min({std::size_t{std::max(1U, std::thread::hardware_concurrency())}, kMostThreads,
+                      groups.size()});
+        std::vector<std::future<void>> others;
+        for (std::size_t i = 1; i < num_threads; ++i) {
+            others.push_back(std::async(std::launch::async, fill));
         }
-        for (std::future<void>& task : running) task.get();
+        fill();
+        for (std::future<void>& other : others) other.get();
+    }
+
+    void fill_group(const std::vector<Group>& groups, std::size_t index) {
+        const auto& [traced, rows] = groups[index];
+        if (progress_) {
+            const std::lock_guard lock(mutex_);
+            progress_(index, groups.size(), rows.front()->workload);
+        }
+        auto interpolation = BatchInterpolation::trace(traced, interpolations_.source());
+        if (!interpolation) {
+            for (PlanRow* row : rows) row->refuse(interpolation.error());
+            return;
+        }
+        for (PlanRow* row : rows) fill_row(*row, request_, data_, *interpolation);
+        // Advice may ask whether a row that does not fit would fit with ZeRO.
+        const bool may_get_advice = std::any_of(rows.begin(), rows.end(), [](const PlanRow* row) {
+            return row->status == PlanStatus::kDoesNotFit;
+        });
+        if (!may_get_advice) return;
+        const std::lock_guard lock(mutex_);
+        interpolations_.add(traced, std::move(*interpolation));
     }
 
     const PlanRequest& request_;
     const PlannerData& data_;
     const PlanProgress& progress_;
-    std::mutex source_mutex_;
-    MetaTraceSource source_;  // the caller's, called by one thread at a time
-    InterpolationCache interpolations_;
+    std::mutex mutex_;                   // of what follows, and of progress_
+    InterpolationCache interpolations_;  // for advice
     Plan plan_;
 };
 

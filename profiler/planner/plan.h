@@ -89,7 +89,7 @@ struct Plan {
     bool has_ok_row() const;
 };
 
-/// Called before each traced workload: `done` of `total` are finished.
+/// Called before each traced workload, `done` of `total`, by one thread at a time.
 using PlanProgress =
     std::function<void(std::size_t done, std::size_t total, const models::Workload& next)>;
 

@@ -1,5 +1,6 @@
 #include "app/commands/worker/predicted_capture.h"
 
+#include "app/commands/console/interrupt.h"
 #include "app/commands/worker/meta_traces.h"
 #include "app/user/settings.h"
 #include "profiler/planner/data/gpu_support.h"
@@ -71,8 +72,9 @@ tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, cons
         const auto ok = check_gpu_support(job.workload, *target->gpu);
         if (!ok) return failed(ok.error());
     }
-    bool cancelled = false;
-    const MetaTraceSource source = meta_trace_source(cancelled);
+    TraceWorkers workers;
+    const CancelOnInterrupt cancel(workers);
+    const MetaTraceSource source = workers.source();
     for (const Job& job : jobs) {
         if (const auto done = predict(job, *target, *data, source); !done) return done;
     }

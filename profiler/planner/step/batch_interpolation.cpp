@@ -89,10 +89,13 @@ models::Result<void> BatchInterpolation::trace_range(Range& range) {
     if (!small) return tl::unexpected(small.error());
     range.is_traced = true;
     if (range.first == range.last) return {};
-    const auto large = traced(std::min(2 * range.first, range.last));
+    const int64_t larger_batch = std::min(2 * range.first, range.last);
+    const auto large = traced(larger_batch);
     if (!large) return tl::unexpected(large.error());
     if (auto line = AffineStep::fit(**small, **large)) {
         range.line = std::move(*line);
+        traced_.erase(range.first);  // the line gives both from now on
+        traced_.erase(larger_batch);
     } else {
         range.why_no_line = line.error().message;
     }
@@ -141,14 +144,22 @@ models::Result<StepWork> BatchInterpolation::ops_at(int64_t batch_size) {
 
 models::Result<StepMemory> BatchInterpolation::unlimited_memory(int64_t batch_size,
                                                                 const MemoryOptions& options) {
-    auto peaks = std::find_if(peaks_.begin(), peaks_.end(),
-                              [&](const Peaks& other) { return other.options == options; });
-    if (peaks == peaks_.end()) peaks = peaks_.insert(peaks_.end(), {options, {}});
-    const auto known = peaks->by_batch.find(batch_size);
-    if (known != peaks->by_batch.end()) return known->second;
+    std::map<int64_t, StepMemory>& by_batch = peaks_of(options).by_batch;
+    const auto known = by_batch.find(batch_size);
+    if (known != by_batch.end()) return known->second;
     const auto work = at(batch_size);
     if (!work) return tl::unexpected(work.error());
-    return peaks->by_batch[batch_size] = simulate_step(*work, options, std::nullopt);
+    return by_batch[batch_size] = simulate_step(*work, options, std::nullopt);
+}
+
+const std::map<int64_t, StepMemory>& BatchInterpolation::known_peaks(const MemoryOptions& options) {
+    return peaks_of(options).by_batch;
+}
+
+BatchInterpolation::Peaks& BatchInterpolation::peaks_of(const MemoryOptions& options) {
+    const auto known = std::find_if(peaks_.begin(), peaks_.end(),
+                                    [&](const Peaks& other) { return other.options == options; });
+    return known != peaks_.end() ? *known : peaks_.emplace_back(Peaks{options, {}});
 }
 
 models::Result<StepMemory> BatchInterpolation::limited_memory(int64_t batch_size,

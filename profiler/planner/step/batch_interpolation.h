@@ -8,6 +8,7 @@
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,7 +22,7 @@ namespace profiler {
 
 /// Traces a step without running it on a GPU: allocations in order with their requested bytes, ops
 /// with their work; no addresses and no times. The capability says for which class of GPUs. In the
-/// program the worker traces; tests make their own traces.
+/// program workers trace; tests make their own traces. A plan calls it from several threads at once.
 using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace>>(
     const models::Workload&, ComputeCapability)>;
 
@@ -62,6 +63,8 @@ public:
 
     /// Peaks without a limit; cached, because GPUs with equal options share them.
     models::Result<StepMemory> unlimited_memory(int64_t batch_size, const MemoryOptions& options);
+    /// The peaks that `unlimited_memory` has cached, by batch.
+    const std::map<int64_t, StepMemory>& known_peaks(const MemoryOptions& options);
     models::Result<StepMemory> limited_memory(int64_t batch_size, const MemoryOptions& options,
                                               int64_t limit_bytes);
 
@@ -97,7 +100,8 @@ private:
         MemoryOptions options;
         std::map<int64_t, StepMemory> by_batch;
     };
-    std::vector<Peaks> peaks_;
+    Peaks& peaks_of(const MemoryOptions& options);
+    std::deque<Peaks> peaks_;  // references to its elements stay valid
 };
 
 }  // namespace profiler

@@ -21,6 +21,25 @@ int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& op
     return std::clamp(guess, good + 1, bad - 1);
 }
 
+struct Bracket {
+    int64_t good = 0;  // fits, or 0
+    int64_t bad = 0;   // does not fit
+};
+
+/// What the peaks that are simulated already (for other GPUs) say about this capacity.
+Bracket known_bracket(BatchInterpolation& interpolation, const MemoryOptions& options,
+                      int64_t capacity_bytes) {
+    Bracket bracket{.good = 0, .bad = interpolation.largest_valid_batch() + 1};
+    for (const auto& [batch_size, peaks] : interpolation.known_peaks(options)) {
+        if (peaks.peak_allocated_bytes > capacity_bytes) {
+            bracket.bad = std::min(bracket.bad, batch_size);
+        } else if (peaks.peak_reserved_bytes <= capacity_bytes && batch_size < bracket.bad) {
+            bracket.good = batch_size;
+        }
+    }
+    return bracket;
+}
+
 }  // namespace
 
 models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
@@ -69,14 +88,11 @@ models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
 models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
                                        const MemoryOptions& options, int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
-    int64_t good = 0;
-    int64_t bad = interpolation.main_begin();
-    while (bad <= interpolation.largest_valid_batch()) {
-        const auto ok = fits_at(interpolation, options, capacity_bytes, bad);
+    auto [good, bad] = known_bracket(interpolation, options, capacity_bytes);
+    for (int64_t next = std::max(2 * good, interpolation.main_begin()); next < bad; next *= 2) {
+        const auto ok = fits_at(interpolation, options, capacity_bytes, next);
         if (!ok) return tl::unexpected(ok.error());
-        if (!*ok) break;
-        good = bad;
-        bad *= 2;
+        (*ok ? good : bad) = next;
     }
     // Memory grows nearly linearly with the batch: interpolate a few times, then bisect.
     constexpr int kGuesses = 4;

@@ -15,4 +15,8 @@ models::Result<BatchInterpolation*> InterpolationCache::get(const models::Worklo
     return &*known->second;
 }
 
+void InterpolationCache::add(const models::Workload& workload, BatchInterpolation interpolation) {
+    traced_.emplace_back(workload, std::move(interpolation));
+}
+
 }  // namespace profiler

@@ -5,8 +5,8 @@
 #include <deque>
 #include <utility>
 
-/// The interpolations of several workloads, each traced once. Rows of a plan share them: GPUs whose
-/// software environments allocate the same, and the advice after the rows.
+/// The interpolations of several workloads, so that each is traced only once. Not safe for several
+/// threads at once.
 namespace profiler {
 
 class InterpolationCache {
@@ -16,6 +16,7 @@ public:
 
     /// Stays valid as long as the cache. Errors: as BatchInterpolation::trace.
     models::Result<BatchInterpolation*> get(const models::Workload& workload);
+    void add(const models::Workload& workload, BatchInterpolation interpolation);
     const MetaTraceSource& source() const { return *source_; }
 
 private:

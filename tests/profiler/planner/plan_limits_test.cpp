@@ -1,5 +1,7 @@
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/plan_row.h"
+#include "profiler/planner/step/batch_sampling.h"
+#include "profiler/planner/step/capacity_search.h"
 #include "profiler/planner/search/layer_table.h"
 #include "tests/profiler/planner/toy_plan.h"
 
@@ -21,7 +23,7 @@ using testing::Not;
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});
     EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
-    Gpu gpu = *gpu("b200");
+    Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
@@ -75,7 +77,7 @@ TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
 
 TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     const auto why = [](models::Attention attention, std::string_view gpu) {
-        return why_not_comparable(attention, *gpu(gpu), data().calibration);
+        return why_not_comparable(attention, *gpu_named(gpu), data().calibration);
     };
     using models::Attention;
     EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
@@ -90,7 +92,7 @@ TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     // Nor does a search choose them unasked.
     models::Workload own = with_recipe("original");
     own.precision = models::Precision::kFp16;
-    for (const auto& recipe : recipes_of_a_layer(own, *gpu("h100-sxm"), data().calibration)) {
+    for (const auto& recipe : recipes_of_a_layer(own, *gpu_named("h100-sxm"), data().calibration)) {
         EXPECT_NE(recipe.attention, Attention::kCudnn);
         EXPECT_NE(recipe.attention, Attention::kEfficient);
     }

@@ -113,7 +113,7 @@ TEST(BatchInterpolation, SaysOfWhichRangeBatchesAreTracedOneByOne) {
 
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     PlanRequest request = request_for({"original"}, {});
-    Gpu gpu = *gpu("b200");
+    Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     request.workloads[0].seq_len = 1;
@@ -165,8 +165,8 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
     EXPECT_EQ(row.memory->contents.peaks.peak_allocated_bytes,
               simulate_step(work, {.cublas_workspace_bytes = 8519680}, std::nullopt)
                   .peak_allocated_bytes);
-    const auto model =
-        make_time_model(*gpu("a100-80gb"), *row.environment, data().calibration, row.workload);
+    const auto model = make_time_model(*gpu_named("a100-80gb"), *row.environment,
+                                       data().calibration, row.workload);
     EXPECT_NEAR(row.time->total_ns(), time_of(work, *model).total_ns(), 1e-6);
     EXPECT_NEAR(row.sequences_per_s, 10 / (row.time->total_ns() / 1e9), 1e-6);
     EXPECT_NEAR(row.model_tflops, static_cast<double>(work.model_flop) / row.time->total_ns() / 1e3,
@@ -243,7 +243,7 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
-    Gpu gpu = *gpu("a100-80gb");
+    Gpu gpu = *gpu_named("a100-80gb");
     gpu.id = "mine";
     gpu.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
     PlanRequest request = request_for({"original"}, {});
@@ -315,7 +315,7 @@ TEST(Plan, ASourceThatFailsIsTheRowsReason) {
 
 TEST(StepTime, WaitsForTheHostWhereKernelsAreShort) {
     const auto work = step_work_of(tests::make_toy_step(tests::toy_workload(2))).value();
-    const auto model = make_time_model(*gpu("a100-80gb"), *environment_named("torch-2.11"),
+    const auto model = make_time_model(*gpu_named("a100-80gb"), *environment_named("torch-2.11"),
                                        data().calibration, tests::toy_workload(2));
     const StepTime time = time_of(work, *model);
     // Six forward ops of 19.6 µs, ten backward ones of 17.2 µs.

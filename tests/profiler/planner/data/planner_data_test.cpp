@@ -21,7 +21,7 @@ constexpr const char* kIds[] = {"gtx1080ti", "rtx2080ti", "rtx3090",    "rtx3090
                                 "a100-40gb", "a100-80gb", "h100-sxm",   "h200",      "b200",
                                 "mi250x",    "mi300x",    "jetson-orin"};
 
-const Gpu& gpu(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
+const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
 
 /// A GPU that is right; `from` is replaced by `to`.
 std::string gpu_file(const std::string& from = "", const std::string& to = "") {
@@ -62,13 +62,13 @@ TEST(GpuCatalogue, EveryFigureHasASource) {
 }
 
 TEST(GpuCatalogue, HasFiguresInBaseUnits) {
-    EXPECT_EQ(gpu("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
-    EXPECT_EQ(gpu("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
-    EXPECT_EQ(gpu("v100-32gb").usable_memory_bytes.value, 31.75 * 0x1p30);
-    EXPECT_EQ(gpu("h100-sxm").compute_capability, (ComputeCapability{9, 0}));
-    EXPECT_FALSE(gpu("v100-16gb").peak(MatmulType::kTf32));
-    EXPECT_FALSE(gpu("mi300x").no_kernel_model.empty());
-    EXPECT_FALSE(gpu("mi300x").compute_capability);
+    EXPECT_EQ(gpu_named("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
+    EXPECT_EQ(gpu_named("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
+    EXPECT_EQ(gpu_named("v100-32gb").usable_memory_bytes.value, 31.75 * 0x1p30);
+    EXPECT_EQ(gpu_named("h100-sxm").compute_capability, (ComputeCapability{9, 0}));
+    EXPECT_FALSE(gpu_named("v100-16gb").peak(MatmulType::kTf32));
+    EXPECT_FALSE(gpu_named("mi300x").no_kernel_model.empty());
+    EXPECT_FALSE(gpu_named("mi300x").compute_capability);
 }
 
 TEST(GpuCatalogue, ListsNearNames) {
@@ -220,7 +220,7 @@ TEST(Setups, HoldTodaysAndThePublishedOnes) {
 TEST(Setups, OlderCardsTakeTheSetupThatRanOnThem) {
     const auto id_for = [](const char* gpu) {
         const auto& data = built_in_planner_data();
-        return environment_for(data.environments, environment_named("torch-2.11"), gpu(gpu))
+        return environment_for(data.environments, environment_named("torch-2.11"), gpu_named(gpu))
             .value()
             ->id;
     };

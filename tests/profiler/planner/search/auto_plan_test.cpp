@@ -34,7 +34,7 @@ models::Workload workload(const std::string& recipe = "original") {
 }
 
 /// A GPU with so much for tensors.
-Gpu gpu(int64_t bytes) {
+Gpu gpu_with(int64_t bytes) {
     Gpu gpu = **find_gpu(data().gpus, "a100-80gb");
     gpu.id = "small";
     gpu.usable_memory_bytes.value =
@@ -72,7 +72,7 @@ const FrontierPoint& chosen(const AutoRow& row) {
 constexpr int64_t kMiB = 1 << 20;
 
 TEST(AutoPlan, ReportsThePeakThatTheSimulatorGivesTheRecipe) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu, 8);
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
@@ -87,7 +87,7 @@ TEST(AutoPlan, ReportsThePeakThatTheSimulatorGivesTheRecipe) {
 }
 
 TEST(AutoPlan, FrontierOfABatchRisesInPeakAndFallsInTime) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRow row = search(request_for(gpu, 8));
     ASSERT_GT(row.frontier.size(), 3U);
     for (std::size_t i = 1; i < row.frontier.size(); ++i) {
@@ -97,7 +97,7 @@ TEST(AutoPlan, FrontierOfABatchRisesInPeakAndFallsInTime) {
 }
 
 TEST(AutoPlan, EstimatesOfTheFrontierAreNearWhatTheSimulatorSays) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu, 8);
     for (const FrontierPoint& point : search(request).frontier) {
         const PlanRow row = planned(request, point.recipe, 8);
@@ -117,7 +117,7 @@ TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
     const MetaTraceSource source = tests::toy_source({.in_place_passes = 3});
     std::set<std::string> chosen_recipes;
     for (int64_t size_mib = 160; size_mib < 400; size_mib += 15) {
-        const Gpu gpu = gpu(size_mib * kMiB);
+        const Gpu gpu = gpu_with(size_mib * kMiB);
         AutoRequest request = request_for(gpu, 8);
         request.plan.workloads[0].model.num_layers = 3;
         for (const std::string& name : names) {
@@ -144,7 +144,7 @@ TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
 }
 
 TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu);
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
@@ -162,7 +162,7 @@ TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
 }
 
 TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
-    const Gpu gpu = gpu(int64_t{1} << 36);
+    const Gpu gpu = gpu_with(int64_t{1} << 36);
     AutoRequest request = request_for(gpu, 2);
     for (const char* name : {"original", "checkpoint"}) {
         request.candidates.push_back(models::parse_recipe(name).value());
@@ -176,7 +176,7 @@ TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
 /// Where batches are large, rounding makes the search's own estimate end a little beyond the GPU.
 TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
     for (int64_t size_mib = 400; size_mib <= 25600; size_mib *= 2) {
-        const Gpu gpu = gpu(size_mib * kMiB);
+        const Gpu gpu = gpu_with(size_mib * kMiB);
         AutoRequest request = request_for(gpu);
         request.candidates.push_back(models::parse_recipe("original").value());
         const AutoRow row = search(request);
@@ -194,7 +194,7 @@ TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
 
 /// As Tempo's release on a V100 in 16 bits: it reaches a larger batch, and is slower there.
 TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
-    const Gpu gpu = gpu(700 * kMiB);
+    const Gpu gpu = gpu_with(700 * kMiB);
     AutoRequest request = request_for(gpu);
     for (const char* name : {"original", "tempo-gelu"}) {
         request.candidates.push_back(models::parse_recipe(name).value());
@@ -213,7 +213,7 @@ TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
 }
 
 TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
-    const Gpu gpu = gpu(420 * kMiB);
+    const Gpu gpu = gpu_with(420 * kMiB);
     const AutoRow row = search(request_for(gpu, 8));
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     EXPECT_THAT(row.sentence, testing::MatchesRegex(".*heckpointing in .*layers? .*"));
@@ -224,7 +224,7 @@ TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
 }
 
 TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
-    const Gpu gpu = gpu(330 * kMiB);
+    const Gpu gpu = gpu_with(330 * kMiB);
     AutoRequest request = request_for(gpu, 1);
     request.plan.workloads[0].seq_len = 2048;
     const AutoRow row = search(request);
@@ -234,7 +234,7 @@ TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
 }
 
 TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
-    const Gpu gpu = gpu(60 * kMiB);
+    const Gpu gpu = gpu_with(60 * kMiB);
     for (const std::optional<int64_t> batch_size : {std::optional<int64_t>(1), {}}) {
         const AutoRow row = search(request_for(gpu, batch_size));
         EXPECT_EQ(row.row.status, PlanStatus::kDoesNotFit);
@@ -246,7 +246,7 @@ TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
 
 TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
     for (const int64_t mib : {300, 480, 700}) {
-        const Gpu gpu = gpu(mib * kMiB);
+        const Gpu gpu = gpu_with(mib * kMiB);
         const PlanRow row = search(request_for(gpu)).row;
         ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
         EXPECT_GE(row.sequences_per_s, 0.999 * row.best_sequences_per_s) << mib;
@@ -254,7 +254,7 @@ TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
 }
 
 TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     AutoRequest request = request_for(gpu, 4);
     request.candidates = {models::Recipe()};
     const AutoRow row = search(request);
@@ -269,7 +269,7 @@ TEST(AutoPlan, RefusesCardsWithoutTimes) {
 }
 
 TEST(AutoPlan, SaysWhenACardRunsNoneOfTheRecipes) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     AutoRequest request = request_for(gpu, 1);
     request.candidates = {models::parse_recipe("flash").value()};  // not in fp32
     EXPECT_THAT(search(request).row.reason, HasSubstr("can run none of the given recipes"));

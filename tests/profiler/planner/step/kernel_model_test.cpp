@@ -13,11 +13,12 @@ namespace {
 
 using namespace profiler;
 
-const Gpu& gpu(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
+const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
 
 KernelModel model_of(std::string_view id, std::string_view setup_id = "torch-2.11") {
     const PlannerData& data = built_in_planner_data();
-    return KernelModel(gpu(id), **find_environment(data.environments, setup_id), data.calibration);
+    return KernelModel(gpu_named(id), **find_environment(data.environments, setup_id),
+                       data.calibration);
 }
 
 KernelWork product(MatmulType type, GemmShape shape, int64_t word_bytes = 2) {
@@ -142,7 +143,7 @@ TEST(KernelModel, ACalibrationRowOfTheUsersComesLast) {
              "source": "m"}]})",
                            "calibration.json");
     ASSERT_TRUE(extended) << extended.error().message;
-    const KernelModel gpu(gpu("t4"), **find_environment(data.environments, "torch-2.11"),
+    const KernelModel gpu(gpu_named("t4"), **find_environment(data.environments, "torch-2.11"),
                           *extended);
     const auto time = [&](int64_t bytes) {
         return gpu.time_ns({.kernel = KernelKind::kSoftmax, .moved_bytes = bytes}) - 2600;
