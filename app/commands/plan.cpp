@@ -251,16 +251,16 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
     for (const models::Recipe& recipe : candidates) {
         if (recipe.optimizer != candidates.front().optimizer) {
             return models::fail(
-                "The recipes of --auto have different optimizers, but a step has one optimizer: "
-                "name "
-                "the same one in each recipe.");
+                "The recipes of --auto have different optimizers, but a step has only one: name "
+                "the "
+                "same optimizer in each recipe.");
         }
         if (!runs_tempo_kernels(recipe)) continue;
         if (of_tempo != nullptr && of_tempo->kernels != recipe.kernels) {
             return models::fail(
                 "The recipes of --auto mix the kernels of Tempo's release with ours, but a step "
-                "uses "
-                "one implementation: name recipes with the same kernels.");
+                "has "
+                "only one implementation: name recipes with the same kernels.");
         }
         of_tempo = &recipe;
     }

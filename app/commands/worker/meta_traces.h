@@ -14,8 +14,8 @@
 /// Sources of the traced steps from which plans are made.
 namespace app {
 
-/// Workers that trace models on libtorch's Meta device. A worker belongs to one thread, so each thread
-/// that traces starts its own worker and uses it again. A worker ends with its thread.
+/// Workers that trace models on libtorch's Meta device. A worker belongs to one thread, so each
+/// thread that traces starts its own worker and uses it again. A worker ends with its thread.
 class TraceWorkers {
 public:
     /// Must not outlive this object.

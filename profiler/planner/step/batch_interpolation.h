@@ -22,7 +22,7 @@ namespace profiler {
 
 /// Traces a step without running it on a GPU: allocations in order with their requested bytes, ops
 /// with their work; no addresses and no times. The capability says for which class of GPUs. In the
-/// program workers trace; tests make their own traces. A plan calls it from several threads at once.
+/// program workers trace; tests make their own traces. Plans call it from several threads at once.
 using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace>>(
     const models::Workload&, ComputeCapability)>;
 

@@ -1,14 +1,17 @@
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/plan_row.h"
+#include "profiler/planner/search/layer_table.h"
 #include "profiler/planner/step/batch_sampling.h"
 #include "profiler/planner/step/capacity_search.h"
-#include "profiler/planner/search/layer_table.h"
 #include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 /// What ends a plan's batches, and what a row says of it.
 namespace {
@@ -73,6 +76,28 @@ TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
     EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("ZeRO")));
     request.parallel = {.num_gpus = 64};
     EXPECT_THAT(plan(request).rows.front().reason, HasSubstr(" It would fit with ZeRO stage 2."));
+}
+
+TEST(PlanLimits, AdviceTracesNoStepThatThePlanHasTraced) {
+    PlanRequest request = request_for({"original", "tempo"}, {});
+    const Gpu gpu = small_gpu(int64_t{8} << 20);  // nothing fits
+    request.gpus = {&gpu};
+    request.parallel = {.num_gpus = 2};
+    std::mutex mutex;
+    std::multiset<std::pair<std::string, int64_t>> traced;
+    const Plan result = make_plan(
+        request, data(), [&](const models::Workload& workload, ComputeCapability capability) {
+            {
+                const std::lock_guard lock(mutex);
+                traced.emplace(workload.recipe_name, workload.batch_size);
+            }
+            return toy_source()(workload, capability);
+        });
+    EXPECT_EQ(result.rows[0].status, PlanStatus::kDoesNotFit);
+    EXPECT_THAT(result.rows[0].reason, HasSubstr("Nor would checkpoint"));
+    for (const auto& step : traced) {
+        EXPECT_EQ(traced.count(step), 1U) << step.first << ", batch " << step.second;
+    }
 }
 
 TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {

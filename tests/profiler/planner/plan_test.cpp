@@ -30,6 +30,18 @@ TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
     }
 }
 
+TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
+    const auto source = tests::toy_source();
+    auto shared = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(shared);
+    for (const int64_t mib : {100, 40, 1000, 60, 61, 59, 999, 20}) {
+        auto fresh = BatchInterpolation::trace(tests::toy_workload(), source);
+        ASSERT_TRUE(fresh);
+        EXPECT_EQ(find_max_batch(*shared, {}, mib << 20), find_max_batch(*fresh, {}, mib << 20))
+            << mib;
+    }
+}
+
 TEST(MaxBatch, IsNoneWhereNotOneSequenceFits) {
     const auto source = tests::toy_source();
     auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
