@@ -20,8 +20,8 @@ struct Batch {
     at::Tensor input_ids;       // [B, S] int64
     at::Tensor token_type_ids;  // [B, S] int64
     at::Tensor position_ids;    // [S] int64
-    at::Tensor labels;          // [B, S] int64, kIgnoredLabel where nothing is predicted; [B, 2] for squad
-    at::Tensor additive_mask;   // [B, S]: 0 for tokens, the lowest number for padding
+    at::Tensor labels;  // [B, S] int64, kIgnoredLabel where nothing is predicted; [B, 2] for squad
+    at::Tensor additive_mask;  // [B, S]: 0 for tokens, the lowest number for padding
     at::Tensor
         causal_mask;  // [S, S]: 0 up to the diagonal, -inf above; for eager attention of a decoder
 

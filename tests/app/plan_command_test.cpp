@@ -64,7 +64,7 @@ TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
-                               HasSubstr("Assumptions"), HasSubstr("context of 500")));
+                               HasSubstr("Assumptions"), HasSubstr("CUDA context of 500")));
     const Ran one = plan({"--gpu", "t4"});
     EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction"),
                                HasSubstr("= allocated"), HasSubstr("its TFLOPS")));
@@ -86,7 +86,7 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
     expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
     expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than the budget has");
     expect_failure({"--budget", "300MiB", "--gpu", "t4"}, 1,
-                   "less than what CUDA takes before the first tensor: a context of 500 MiB");
+                   "Nothing is left for tensors: the CUDA context takes 500 MiB");
     // Another length was not traced.
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }

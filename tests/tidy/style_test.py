@@ -21,6 +21,8 @@ UNFINISHED = re.compile(
 )
 MACHINE_PATH = re.compile(r"(?<![\w.])/(root|work)/|/tmp/" + "ts/")
 URL = re.compile(r"https?" + "://")
+# Only app/ knows how the command line spells a field.
+OPTION_NAME = re.compile(r'"[^"]*(?<![\w-])--[a-z][^"]*"')
 SET_UP_FILES = ("scripts/", "cmake/", ".ci/", "CMakeLists.txt", "CMakePresets.json")
 
 
@@ -44,6 +46,10 @@ def line_problems(path: str, text: str) -> list[str]:
             report("the line has a mark of unfinished work; finish it or open an issue")
         if MACHINE_PATH.search(line):
             report("a path of one machine")
+        is_comment = line.lstrip().startswith("//")
+        is_low_layer = path.startswith(("models/", "profiler/")) and is_code
+        if is_low_layer and not is_comment and OPTION_NAME.search(line):
+            report("an option of the command line; name the field (models::Error::fields)")
         if path.startswith(SET_UP_FILES) and URL.search(line):
             report("the line has a URL; set-up files must refer to packages by name")
     return problems
@@ -145,6 +151,10 @@ class Checks(unittest.TestCase):
         for line in bad:
             self.assertEqual(len(line_problems("profiler/x.cpp", f"int a;\n{line}\n")), 1, line)
         self.assertEqual(line_problems("profiler/x.cpp", "int a;  // fine\n"), [])
+        option = 'fail("choose a shorter --seq")\n'
+        self.assertEqual(len(line_problems("profiler/x.cpp", option)), 1)
+        self.assertEqual(line_problems("app/x.cpp", option), [])
+        self.assertEqual(line_problems("profiler/x.cpp", '/// a command adds "--seq"\n'), [])
         self.assertEqual(len(line_problems("scripts/setup", "get ht" + "tp://x\n")), 1)
 
     def test_unused_files_are_reported(self):

@@ -19,7 +19,9 @@ Tensor gradient_of(const MaybeTensor& parameter, const Tensor& like) {
                                              : at::empty({0}, like.options());
 }
 
-std::tuple<Tensor, Tensor, Tensor> published_layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma, const MaybeTensor& beta, const Tensor& rstd, std::string_view) {
+std::tuple<Tensor, Tensor, Tensor> published_layer_norm_backward(
+    const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma, const MaybeTensor& beta,
+    const Tensor& rstd, std::string_view) {
     const Tensor dx = at::empty_like(dy);
     const Tensor dgamma = gradient_of(gamma, saved);
     const Tensor dbeta = gradient_of(beta, saved);

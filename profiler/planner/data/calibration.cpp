@@ -53,7 +53,7 @@ EfficiencyRow read_efficiency(FieldReader& reader) {
 OptimizerRow read_optimizer(FieldReader& reader) {
     OptimizerRow row{.implementation = reader.text("implementation"),
                      .state = reader.name<OptimizerState>("state", kOptimizerStateNames)};
-    // One of ours is itself.
+    // An optimizer of ours allocates as itself.
     const char* const ours = reader.has("allocates_as") ? "allocates_as" : "implementation";
     row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerSwitch.names());
     row.bytes_per_parameter = reader.number("bytes_per_parameter", kCountLimits);

@@ -1,7 +1,7 @@
 #include "profiler/planner/search/layer_table.h"
 
 #include "models/config/switches.h"
-#include "profiler/planner/data/support.h"
+#include "profiler/planner/data/gpu_support.h"
 
 #include <algorithm>
 #include <utility>

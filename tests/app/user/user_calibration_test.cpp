@@ -72,7 +72,7 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     const profiler::PlannerData data = load(result.files);
     const auto gpu = profiler::find_gpu(data.gpus, result.gpu);
     ASSERT_TRUE(gpu.has_value());
-    const profiler::KernelModel model(**gpu, data.setups.front(), data.calibration);
+    const profiler::KernelModel model(**gpu, data.environments.front(), data.calibration);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kFp32), 50e12);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kBf16), 600e12);
     EXPECT_DOUBLE_EQ(model.bytes_per_s(), 4e12);
@@ -161,7 +161,7 @@ TEST(UserCalibration, AFileThatIsNoObjectIsLeftAlone) {
     const auto result = calibrate(speed_of("NVIDIA H200", "9.0", 139.8),
                                   built_in_planner_data().gpus, {.calibration = "[1, 2"}, "today");
     ASSERT_FALSE(result.has_value());
-    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is no JSON object"));
+    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is not a JSON object"));
 }
 
 }  // namespace
