@@ -1,4 +1,5 @@
 #include "models/config/validity.h"
+#include "tests/models/config/sample_workloads.h"
 
 #include <gmock/gmock.h>
 
@@ -10,6 +11,7 @@ namespace models {
 namespace {
 
 using testing::HasSubstr;
+using tests::bert_large;
 
 Workload workload(const char* recipe, Precision precision) {
     return {.model = *find_model("bert-base"),
@@ -22,8 +24,6 @@ std::string problem(const Workload& w, ComputeCapability capability = {8, 0}) {
     const auto ok = validate_for_cuda(w, capability);
     return ok ? "" : ok.error().message;
 }
-
-Workload bert_large() { return {.model = *find_model("bert-large")}; }
 
 TEST(Validate, CountsOnlyThePositionsThatTokensCanHave) {
     Workload w{.model = *find_model("roberta-base"), .head = Head::kMlm, .seq_len = 512};

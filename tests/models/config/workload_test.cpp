@@ -1,4 +1,5 @@
 #include "models/config/workload.h"
+#include "tests/models/config/sample_workloads.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -9,8 +10,7 @@ namespace models {
 namespace {
 
 using testing::HasSubstr;
-
-Workload bert_large() { return {.model = *find_model("bert-large")}; }
+using tests::bert_large;
 
 TEST(FindModel, KnowsThePublishedSizes) {
     EXPECT_EQ(find_model("bert-large")->hidden_size, 1024);

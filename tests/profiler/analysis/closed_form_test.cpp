@@ -227,7 +227,7 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
 }
 
 /// A trace whose layer 1 keeps `bytes`.
-Trace make_trace(const Workload& workload, int64_t bytes) {
+Trace make_saving_trace(const Workload& workload, int64_t bytes) {
     TraceBuilder b(workload);
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
@@ -245,13 +245,13 @@ Trace make_trace(const Workload& workload, int64_t bytes) {
 
 TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
     const Workload w = make_workload("tempo", kShapes[1], Precision::kFp32);
-    const auto equal = check_against_closed_form(make_trace(w, 552669));
+    const auto equal = check_against_closed_form(make_saving_trace(w, 552669));
     ASSERT_TRUE(equal);
     EXPECT_EQ(equal->layer, 1);
     EXPECT_TRUE(equal->equal());
     EXPECT_EQ(to_sentence(*equal),
               "Layer 1 keeps 552,669 B, equal to the closed form " + equal->form.formula + ".");
-    const auto differing = check_against_closed_form(make_trace(w, 552670));
+    const auto differing = check_against_closed_form(make_saving_trace(w, 552670));
     ASSERT_TRUE(differing);
     EXPECT_FALSE(differing->equal());
     EXPECT_EQ(differing->ledger_bytes - differing->form.total_bytes, 1);
@@ -261,9 +261,9 @@ TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
 TEST(CheckAgainstClosedForm, NeedsThreeLayersOfOneRecipe) {
     Workload w = make_workload("tempo", kShapes[1], Precision::kFp32);
     w.model.num_layers = 2;
-    EXPECT_FALSE(check_against_closed_form(make_trace(w, 1)));
+    EXPECT_FALSE(check_against_closed_form(make_saving_trace(w, 1)));
     w.model.num_layers = 3;
-    Trace mixed = make_trace(w, 1);
+    Trace mixed = make_saving_trace(w, 1);
     mixed.runs.set<&Run::recipe_per_layer>(
         Id<profiler::Run>(0), mixed.strings.intern(R"(["original","gelu=in_place","original"])"));
     EXPECT_FALSE(check_against_closed_form(mixed));

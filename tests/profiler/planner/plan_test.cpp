@@ -37,7 +37,8 @@ TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
     for (const int64_t mib : {100, 40, 1000, 60, 61, 59, 999, 20}) {
         auto fresh = BatchInterpolation::trace(tests::toy_workload(), source);
         ASSERT_TRUE(fresh);
-        EXPECT_EQ(find_max_batch(*shared, {}, mib << 20), find_max_batch(*fresh, {}, mib << 20))
+        EXPECT_EQ(find_max_batch(*shared, {}, mib << 20).value(),
+                  find_max_batch(*fresh, {}, mib << 20).value())
             << mib;
     }
 }

@@ -146,7 +146,7 @@ TEST(KernelModel, ACalibrationRowOfTheUsersComesLast) {
     const KernelModel gpu(gpu_named("t4"), **find_environment(data.environments, "torch-2.11"),
                           *extended);
     const auto time = [&](int64_t bytes) {
-        return model.time_ns({.kernel = KernelKind::kSoftmax, .moved_bytes = bytes}) - 2600;
+        return gpu.time_ns({.kernel = KernelKind::kSoftmax, .moved_bytes = bytes}) - 2600;
     };
     EXPECT_NEAR(time(1000) / 1000, 2 * time(1001) / 1001, 1e-6);
 }
