@@ -27,8 +27,8 @@ public:
 };
 
 /// A model of a device with `total_bytes`. It gives out addresses in steps of 2 MiB, in the lowest
-/// hole that fits. Real recordings look the same: all segments are 2 MiB aligned, and nearly all lie
-/// back to back.
+/// hole that fits. Real recordings look the same: all segments are 2 MiB aligned, and nearly all
+/// lie back to back.
 class ModelDriver : public Driver {
 public:
     /// The default, 1 TiB, stands for a device that never fills up.

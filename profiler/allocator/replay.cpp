@@ -203,7 +203,8 @@ private:
         simulator_.take_events();
     }
 
-    /// Compares the segments that the simulator asked the driver for with those that torch asked for.
+    /// Compares the segments that the simulator asked the driver for with those that torch asked
+    /// for.
     void settle_segment_events(std::size_t i) {
         const auto& expected = driver_.expected();
         if (expected.empty() && !simulator_.has_events()) return;

@@ -9,8 +9,8 @@
 
 /// Replays a recording: does the simulator place every block where torch did?
 ///
-/// The simulator gets requested sizes, streams and frees, never the address of a recorded block. From
-/// the recording it also takes what no policy can predict: the addresses of new segments, when
+/// The simulator gets requested sizes, streams and frees, never the address of a recorded block.
+/// From the recording it also takes what no policy can predict: the addresses of new segments, when
 /// events completed, and that the driver was full.
 namespace profiler {
 

@@ -41,8 +41,8 @@ struct RequestStream {
     }
 };
 
-/// The allocations of a trace on one device, or on all for an invalid id. Allocations of 0 bytes are
-/// left out, because torch does not ask CUDA for them. `rows` gets the row of each allocation.
+/// The allocations of a trace on one device, or on all for an invalid id. Allocations of 0 bytes
+/// are left out, because torch does not ask CUDA for them. `rows` gets the row of each allocation.
 /// Errors: the trace frees an allocation before it is made, or completes a free before it is
 /// requested.
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,

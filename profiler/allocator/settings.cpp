@@ -231,7 +231,8 @@ private:
         return *value == "True";
     }
 
-    /// Like std::stoull, which torch uses: a negative number wraps around, letters behind are ignored.
+    /// Like std::stoull, which torch uses: a negative number wraps around, letters behind are
+    /// ignored.
     Result<uint64_t> whole_number(std::size_t at) const {
         const auto value = word(at);
         if (!value) return tl::unexpected(value.error());

@@ -19,10 +19,10 @@
 ///     write_comparison_chart(view, light_theme(), options, "comparison.pdf");
 ///
 /// The layout uses fonts inside the program, so it depends neither on installed fonts nor on the
-/// locale, and the same input gives the same bytes. Text can be selected and searched in PDF, SVG and
-/// HTML. PDF embeds the font. SVG names Roboto and fallbacks, and fixes the width of each text. HTML
-/// is one page with the SVG inline and the numbers as a table. A file is written beside its final
-/// name and renamed when complete.
+/// locale, and the same input gives the same bytes. Text can be selected and searched in PDF, SVG
+/// and HTML. PDF embeds the font. SVG names Roboto and fallbacks, and fixes the width of each text.
+/// HTML is one page with the SVG inline and the numbers as a table. A file is written beside its
+/// final name and renamed when complete.
 namespace profiler {
 
 enum class ChartFormat : uint8_t { kSvg, kPdf, kPng, kHtml };
@@ -44,9 +44,9 @@ struct ChartOptions {
     std::string title;     // empty: a default one
 };
 
-/// Memory, maximum batch and throughput side by side. Each recipe has a row with its peak stacked by
-/// category, the bytes saved for backward as a thin bar below, and its largest batch. Its throughput
-/// is a curve over the batch. Panels say so if the files hold no sweep.
+/// Memory, maximum batch and throughput side by side. Each recipe has a row with its peak stacked
+/// by category, the bytes saved for backward as a thin bar below, and its largest batch. Its
+/// throughput is a curve over the batch. Panels say so if the files hold no sweep.
 /// Errors: nothing to compare; sizes out of range; a path that cannot be written.
 models::Result<void> write_comparison_chart(const CompareView& view, const Theme& theme,
                                             const ChartOptions& options,

@@ -2,9 +2,9 @@
 ///
 ///     allocator_bench [events = 10000000] [snapshot...]
 ///
-/// Streams of requests: layers of training steps, and random allocations and frees with few and with
-/// many live blocks. An event is an allocation or a free. Times are processor time, the best of
-/// three runs. The numbers are printed, not judged.
+/// Streams of requests: layers of training steps, and random allocations and frees with few and
+/// with many live blocks. An event is an allocation or a free. Times are processor time, the best
+/// of three runs. The numbers are printed, not judged.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
