@@ -155,6 +155,7 @@ WorkerState WorkerClient::resume(const TakeTurn& turn, const WorkerEvents& event
 WorkerState WorkerClient::Impl::wait_for_state(const WorkerEvents& events) {
     timeout = events.timeout;
     heard_at = Clock::now();
+    if (auto state = handle_messages(events)) return *state;  // received with the last state
     for (;;) {
         wait_for_something();
         escalate_cancel();
