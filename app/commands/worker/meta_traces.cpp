@@ -46,14 +46,17 @@ MetaTraceSource TraceWorkers::source() {
 }
 
 models::Result<WorkerClient*> TraceWorkers::worker_of_this_thread() {
-    const std::lock_guard lock(mutex_);
-    const auto known = workers_.find(std::this_thread::get_id());
-    if (known != workers_.end()) return &known->second;
-    if (workers_.size() == running_.size()) return models::fail("Too many threads trace at once.");
+    const auto thread = std::this_thread::get_id();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = workers_.find(thread);
+        if (known != workers_.end()) return &known->second;
+    }
     auto started = WorkerClient::start();
     if (!started) return tl::unexpected(started.error());
-    WorkerClient& worker =
-        workers_.emplace(std::this_thread::get_id(), std::move(*started)).first->second;
+    const std::lock_guard lock(mutex_);
+    if (workers_.size() == running_.size()) return models::fail("Too many threads trace at once.");
+    WorkerClient& worker = workers_.emplace(thread, std::move(*started)).first->second;
     running_[workers_.size() - 1] = &worker;
     return &worker;
 }

@@ -1,16 +1,13 @@
 #include "profiler/planner/search/auto_row.h"
 
+#include "profiler/planner/search/auto_sentences.h"
 #include "profiler/planner/search/recipe_search.h"
-#include "profiler/planner/search/recipe_words.h"
 #include "profiler/planner/step/batch_sampling.h"
 #include "profiler/planner/step/capacity_search.h"
-#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <utility>
 
 namespace profiler {
@@ -18,9 +15,6 @@ namespace {
 
 /// How often the best batch is searched again after the simulator found less room than estimated.
 constexpr int kMostRounds = 8;
-
-/// "1.4 %".
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 /// The fastest per-layer recipe at a batch, by the estimates of the search.
 struct BatchPoint {
@@ -184,8 +178,15 @@ private:
         const auto chosen = search_.simulate(choice.batch, choice.choices[choice.index]);
         if (!chosen) return tl::unexpected(chosen.error());
         fill_plan_row((*chosen)->workload, choice.batch.batch_size);
-        if (const auto ok = add_why(choice); !ok) return ok;
-        if (const auto ok = add_sentence(choice, **chosen); !ok) return ok;
+        const AutoSentences sentences(own_, request_.plan, search_, own_max_batch_);
+        const bool is_fastest = choice.index + 1 == choice.choices.size();
+        auto why =
+            sentences.why(choice.batch, is_fastest ? nullptr : &choice.choices[choice.index + 1]);
+        if (!why) return tl::unexpected(why.error());
+        row_.why = std::move(*why);
+        auto sentence = sentences.gain(choice.batch, **chosen);
+        if (!sentence) return tl::unexpected(sentence.error());
+        row_.sentence = std::move(*sentence);
         return request_.plan.batch_size ? add_memory_frontier(choice) : add_batch_frontier(choice);
     }
 
@@ -215,105 +216,6 @@ private:
                             row_.row.reason, least.recipe_name);
         }
         return {};
-    }
-
-    models::Result<void> add_why(const Choice& choice) {
-        if (row_.num_candidates == 1) {
-            row_.why = "There is only one recipe, so there is none to compare it with.";
-            return {};
-        }
-        if (choice.index + 1 == choice.choices.size()) {
-            row_.why = fmt::format("No recipe is faster at batch {}.", choice.batch.batch_size);
-            return {};
-        }
-        const LayerChoice& faster = choice.choices[choice.index + 1];
-        const auto next = search_.simulate(choice.batch, faster);
-        if (!next) return tl::unexpected(next.error());
-        const SimulatedChoice& simulated = **next;
-        if (simulated.fits) {
-            row_.why = "A faster recipe fits too, but the search stopped before it.";
-            return {};
-        }
-        const auto needed = search_.needed_bytes(simulated);
-        if (!needed) return tl::unexpected(needed.error());
-        row_.why = fmt::format(
-            "The next faster recipe at batch {}, {}, needs {} for tensors, which is {} more than "
-            "the "
-            "GPU has.",
-            choice.batch.batch_size, simulated.workload.recipe_name, format_bytes(*needed),
-            format_bytes(*needed - search_.capacity_bytes()));
-        return {};
-    }
-
-    /// What the chosen recipe gains and costs, in a sentence to quote.
-    models::Result<void> add_sentence(const Choice& choice, const SimulatedChoice& chosen) {
-        const int64_t batch_size = choice.batch.batch_size;
-        const std::string& own = own_.workload.recipe_name;
-        const TechniqueWords words = describe_techniques(chosen.workload, own_.workload);
-        if (row_.num_candidates == 1) {
-            row_.sentence = fmt::format("{} fits at batch {}. No other recipe was tried.", own,
-                                        batch_text(batch_size));
-            return {};
-        }
-        if (words.text == "nothing") {
-            row_.sentence = fmt::format(
-                "{} is the fastest recipe that fits at batch {}: no way to save memory makes the "
-                "step "
-                "faster.",
-                own, batch_text(batch_size));
-            return {};
-        }
-        const double share = chosen.time.total_ns() / choice.batch.own_step_ns - 1;
-        std::string text = words.text;
-        text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-        if (batch_size <= own_max_batch_) {
-            row_.sentence =
-                fmt::format("{} {} {} {} time per step than {} at batch {}, which also fits.", text,
-                            words.is_plural ? "take" : "takes", percent(std::abs(share)),
-                            share < 0 ? "less" : "more", own, batch_text(batch_size));
-            return {};
-        }
-        const auto limit = end_of_own(batch_size);
-        if (!limit) return tl::unexpected(limit.error());
-        const std::string bargain =
-            share < 0
-                ? fmt::format("{} batch {} and {} {} less time per step there than {} would take",
-                              words.is_plural ? "allow" : "allows", batch_text(batch_size),
-                              words.is_plural ? "take" : "takes", percent(-share), own)
-                : fmt::format("{} batch {} for {} more time per step than {}",
-                              words.is_plural ? "allow" : "allows", batch_text(batch_size),
-                              percent(share), own);
-        row_.sentence = fmt::format("{} {}, which {}{}.", text, bargain, *limit,
-                                    compared_rates(batch_size, chosen));
-        return {};
-    }
-
-    /// "8", or "8 per GPU" with several GPUs.
-    std::string batch_text(int64_t batch_size) const {
-        const bool is_shared = request_.plan.parallel.num_gpus > 1;
-        return fmt::format("{}{}", batch_size, is_shared ? " per GPU" : "");
-    }
-
-    /// Why the workload's own recipe is not at this batch: the words after "which".
-    models::Result<std::string> end_of_own(int64_t batch_size) {
-        if (own_max_batch_ > 0) {
-            return fmt::format("fits up to batch {}", batch_text(own_max_batch_));
-        }
-        const auto least = least_capacity_bytes(search_.interpolation(), search_.memory_options(),
-                                                batch_size, search_.capacity_bytes());
-        if (!least) return tl::unexpected(least.error());
-        return fmt::format("does not fit at batch {}: it needs {} more than the GPU has",
-                           batch_text(batch_size), format_bytes(*least - search_.capacity_bytes()));
-    }
-
-    /// ": 12.9 sequences/s instead of 11.3" if the search chose the batch; else nothing.
-    std::string compared_rates(int64_t batch_size, const SimulatedChoice& chosen) {
-        if (request_.plan.batch_size || own_max_batch_ == 0) return {};
-        const auto own = search_.at_batch(own_max_batch_);
-        if (!own) return {};
-        return fmt::format(": {:.1f} sequences/s instead of {:.1f}",
-                           search_.sequences_per_s(batch_size, chosen.time.total_ns()),
-                           search_.sequences_per_s(own_max_batch_, own->own_step_ns));
     }
 
     FrontierPoint point_of(const SearchBatch& batch, const LayerChoice& choice) const {

@@ -139,7 +139,11 @@ std::string BatchInterpolation::why_not_affine(int64_t batch_size) {
 
 models::Result<StepWork> BatchInterpolation::ops_at(int64_t batch_size) {
     // The ops are the same in all ranges, and the main range is traced.
-    if (interpolates_ops()) return ranges_[main_].line->ops_at(batch_size);
+    if (interpolates_ops()) {
+        const auto known = ops_.find(batch_size);
+        if (known != ops_.end()) return known->second;
+        return ops_[batch_size] = ranges_[main_].line->ops_at(batch_size);
+    }
     auto work = at(batch_size);
     if (work) merge_equal_ops(*work);
     return work;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,7 @@ public:
     int64_t main_begin() const { return ranges_[main_].first; }
 
     models::Result<StepWork> at(int64_t batch_size);
-    /// Only the ops, without requests.
+    /// Only the ops, without requests. Cached, because all GPUs try the same batches.
     models::Result<StepWork> ops_at(int64_t batch_size);
 
     /// Peaks without a limit; cached, because GPUs with equal options share them.
@@ -95,7 +96,8 @@ private:
     const MetaTraceSource* source_;
     std::vector<Range> ranges_;  // rising, without gaps
     std::size_t main_ = 0;
-    std::map<int64_t, StepWork> traced_;  // by batch size
+    std::map<int64_t, StepWork> traced_;         // by batch size
+    std::unordered_map<int64_t, StepWork> ops_;  // by batch size
     struct Peaks {
         MemoryOptions options;
         std::map<int64_t, StepMemory> by_batch;

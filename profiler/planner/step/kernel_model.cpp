@@ -28,6 +28,7 @@ double split_share(double tiles, int64_t k, const GemmModel& model, double sm_co
     for (const int split : {1, 2, 4, 8}) {
         if (split > 1 && as_double(k) / split < model.min_split_k.value) break;
         const double cost = split == 1 ? 1 : model.split_k.value;
+        if (cost <= best) continue;  // not even full waves would be better
         best =
             std::max(best, cost * wave_share(tiles * split, sm_count, model.wave_exponent.value));
     }
@@ -43,6 +44,7 @@ double tile_share(const GemmShape& shape, const GemmModel& model, double sm_coun
             const int64_t columns = ceil_div(shape.n, tile_n);
             const double fill = as_double(shape.m) / as_double(rows * tile_m) *
                                 (as_double(shape.n) / as_double(columns * tile_n));
+            if (fill * tile.efficiency.value <= best) continue;  // split_share is at most 1
             const double tiles = as_double(shape.batch) * as_double(rows * columns);
             best = std::max(
                 best, fill * tile.efficiency.value * split_share(tiles, shape.k, model, sm_count));
