@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-// GELU whose backward needs the output and one bit per element, so that the input need not be saved.
+// GELU whose backward needs the output and one bit per element, so that the input need not be
+// saved.
 //
 // GELU falls to a minimum o_min at x* (erf: x* = -0.75179, o_min = -0.16997) and rises after it.
 // Given the output o and the branch bit (x >= x*), x is determined, and so is GELU'(x). Near x* the
@@ -18,8 +19,8 @@
 //
 // Bytes moved per element (e = sizeof(T)): forward e read, e + mask written; backward 2e + mask
 // read, e written.
-// With a bias (bias + GELU in one pass, after a matrix multiplication without bias) forward takes no extra
-// pass.
+// With a bias (bias + GELU in one pass, after a matrix multiplication without bias) forward takes
+// no extra pass.
 // Saved for backward: the output, which the next Linear saves anyway, and the mask.
 
 namespace kernels {

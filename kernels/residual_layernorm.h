@@ -19,8 +19,8 @@
 // intermediate rounded to T.
 //
 // Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with
-// sum); backward 2e + m read (3e + m with dsum), 2e written. As separate steps: forward 4e read, 3e + m
-// written.
+// sum); backward 2e + m read (3e + m with dsum), 2e written. As separate steps: forward 4e read,
+// 3e + m written.
 
 namespace kernels {
 
