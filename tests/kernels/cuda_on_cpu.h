@@ -2,9 +2,8 @@
 
 // Runs the CUDA kernels on a machine without a GPU. The C++ compiler compiles kernels/*.cu
 // unchanged, with this header in front (-include). A CUDA thread is a fiber. A barrier or a warp
-// shuffle switches to the next fiber, so the same values move between threads as on a GPU. A barrier
-// or a shuffle that not all threads of the block or warp reach would hang or be undefined on a GPU;
-// here it is an error.
+// shuffle switches to the next fiber, so the same values move between threads as on a GPU. Not all
+// threads reach a barrier or a shuffle of their block or warp: undefined on a GPU, an error here.
 // Not the same: rounding of expf, __logf and __fdividef, and speed.
 
 #include <cuda_runtime.h>
