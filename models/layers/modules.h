@@ -62,8 +62,8 @@ public:
     ops::ResidualLayerNorm of_residual(const Tensor& x, const Tensor& residual,
                                        const ops::DropoutSpec& dropout, bool with_sum) const;
 
-    /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer step:
-    /// it reads the parameters.
+    /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer
+    /// step: it reads the parameters.
     void refresh();
 
 private:

@@ -192,8 +192,8 @@ Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) c
     return merge_heads(attention.out);  // [B, S, H], a view of out
 }
 
-/// Under autocast the result is fp32. For half-precision scores, CUDA reads 16 bits and writes 32 in
-/// one kernel, as torch's composite does there; other devices cast first.
+/// Under autocast the result is fp32. For half-precision scores, CUDA reads 16 bits and writes 32
+/// in one kernel, as torch's composite does there; other devices cast first.
 Tensor SelfAttention::softmax(const Tensor& scores) const {
     if (!fp32_softmax_) return at::softmax(scores, -1);
     const bool half_to_float = !scores.is_cpu() && scores.scalar_type() == at::kHalf;

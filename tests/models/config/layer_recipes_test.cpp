@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 Recipe recipe(std::string_view text) { return parse_recipe(text).value(); }
 
-TEST(LayerRecipes, OfOnePartIsThatRecipeInAllLayers) {
+TEST(LayerRecipes, OnePartIsTheRecipeOfAllLayers) {
     for (const RecipePreset& preset : recipe_presets()) {
         const auto layer_recipes = parse_layer_recipes(preset.name);
         ASSERT_TRUE(layer_recipes) << preset.name;
@@ -22,7 +22,7 @@ TEST(LayerRecipes, OfOnePartIsThatRecipeInAllLayers) {
     }
 }
 
-TEST(LayerRecipes, GivesRangesOfLayersAPresetOrSwitches) {
+TEST(LayerRecipes, ARangeOfLayersHasAPresetOrSwitches) {
     const auto layer_recipes =
         parse_layer_recipes("masks=bit+attention=recompute_dropout@0-11+tempo@20");
     ASSERT_TRUE(layer_recipes) << layer_recipes.error().message;
@@ -33,7 +33,7 @@ TEST(LayerRecipes, GivesRangesOfLayersAPresetOrSwitches) {
     EXPECT_EQ(recipe_of_layer(*layer_recipes, 21), recipe("masks=bit"));
 }
 
-TEST(LayerRecipes, WithoutABaseIsOriginalElsewhere) {
+TEST(LayerRecipes, WithoutABaseTheOtherLayersAreOriginal) {
     const auto layer_recipes = parse_layer_recipes("tempo@0-11+checkpoint@12-23");
     ASSERT_TRUE(layer_recipes);
     EXPECT_EQ(layer_recipes->recipe, Recipe{});

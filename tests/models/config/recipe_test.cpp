@@ -61,7 +61,7 @@ TEST(ParseRecipe, RefusesASwitchGivenTwice) {
     EXPECT_TRUE(parse_recipe("tempo,gelu=original"));  // changes the preset
 }
 
-/// Files and command lines from before the names changed.
+/// Older files and command lines have the former names.
 TEST(ParseRecipe, ReadsFormerNamesAndWritesPresentOnes) {
     EXPECT_EQ(*parse_recipe("tempo,attention=materialized"),
               *parse_recipe("tempo,attention=eager"));

@@ -40,7 +40,7 @@ TEST(Workload, JsonOfAnotherVersionIsRefusedInOneSentence) {
     EXPECT_FALSE(workload_from_json(json));
 }
 
-TEST(Workload, JsonWithNumbersThatAreNoWholeNumbersIsRefused) {
+TEST(Workload, JsonWithFractionsForWholeNumbersIsRefused) {
     for (const nlohmann::json& bad :
          {nlohmann::json(1.5), nlohmann::json(1e300), nlohmann::json(true), nlohmann::json("8"),
           nlohmann::json(std::numeric_limits<uint64_t>::max())}) {
@@ -53,8 +53,8 @@ TEST(Workload, JsonWithNumbersThatAreNoWholeNumbersIsRefused) {
     }
 }
 
-/// RoBERTa's first position is 2 also in files from before it was written down.
-TEST(Workload, JsonWithoutAFirstPositionGetsThatOfItsModel) {
+/// RoBERTa's first position is 2, also in files that do not state it.
+TEST(Workload, JsonWithoutAFirstPositionGetsItsModels) {
     for (const char* name : {"roberta-base", "bert-base", "gpt2"}) {
         const Workload w{.model = *find_model(name)};
         nlohmann::json json = to_json(w);

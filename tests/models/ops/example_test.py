@@ -1,4 +1,4 @@
-"""docs/examples/tempo_modules.py: what `swap` puts into a model computes the model's own function.
+"""docs/examples/tempo_modules.py: after `swap`, a model computes the same function.
 
 Run by ctest with the virtual environment's Python: `example_test.py LIBTEMPO_OPS`. In eval() a
 swapped model is compared with itself before; in train() with the layer written out on torch's ops,

@@ -10,7 +10,7 @@
 
 #include <array>
 
-/// Golden values: bytes that torch 2.11 kept per middle layer on the CPU, counted by four
+/// Golden values: bytes that torch 2.11 saved per middle layer on the CPU, counted by four
 /// independent counters that agreed to the byte.
 namespace {
 
@@ -84,7 +84,7 @@ TEST_P(ClosedFormGolden, EqualsWhatTorchSaved) {
     }
 }
 
-// Pre-LN and post-LN layers keep the same bytes.
+// Pre-LN and post-LN layers save the same bytes.
 INSTANTIATE_TEST_SUITE_P(Models, ClosedFormGolden, testing::Values("bert-base", "gpt2"),
                          [](const auto& model) { return model.param == "gpt2" ? "Gpt2" : "Bert"; });
 
@@ -120,7 +120,7 @@ TEST(ClosedForm, CountsStatisticsInFourBytesOffTheCpu) {
     EXPECT_EQ(form_of(w, false).total_bytes - form_of(w, true).total_bytes, 4 * 2 * rows);
 }
 
-/// Each switch on its own: what it drops and what it adds, in bytes of n, T, R.
+/// Each switch alone: the bytes it removes and adds, in n, T and R.
 TEST(ClosedForm, ChangesWithEachSwitchAsItsTechniqueSays) {
     const Shape shape = kShapes[1];
     const int64_t n = 3 * 37 * 96, t = 3 * 3 * 37 * 37, r = 3 * 37, e = 4;
@@ -174,7 +174,7 @@ TEST(ClosedForm, RowsSumToTheTotal) {
     }
 }
 
-/// The names that the layers give to what they keep: rows of a ledger find theirs by them.
+/// A ledger finds its closed-form rows by the names that layers give to saved tensors.
 TEST(ClosedForm, NamesTensorsAsTheLayersDo) {
     const auto names_of = [](const char* recipe, const char* model) {
         std::vector<std::string> names;
@@ -226,7 +226,7 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
         reason_of(make_workload("attention=efficient", kShapes[0], Precision::kFp32)).empty());
 }
 
-/// A trace whose layer 1 keeps `bytes`.
+/// A trace whose layer 1 saves `bytes`.
 Trace make_saving_trace(const Workload& workload, int64_t bytes) {
     TraceBuilder b(workload);
     b.begin_step();
@@ -250,7 +250,8 @@ TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
     EXPECT_EQ(equal->layer, 1);
     EXPECT_TRUE(equal->equal());
     EXPECT_EQ(to_sentence(*equal),
-              "Layer 1 keeps 552,669 B, equal to the closed form " + equal->form.formula + ".");
+              "Layer 1 saves 552,669 B for backward, equal to the closed form " +
+                  equal->form.formula + ".");
     const auto differing = check_against_closed_form(make_saving_trace(w, 552670));
     ASSERT_TRUE(differing);
     EXPECT_FALSE(differing->equal());
