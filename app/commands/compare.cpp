@@ -1,6 +1,5 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/number_option.h"
 #include "app/commands/options/percentage.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
@@ -9,7 +8,6 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -27,7 +25,6 @@ struct CompareOptions {
     std::string charts;    // folder
     std::vector<std::string> formats{"svg"};
     std::string fail_if_peak_grows;  // "2%"
-    bool json = false;
 };
 
 /// Whether there is a peak to compare: of a captured step, or of an imported trace without steps.
@@ -124,7 +121,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         charts = std::move(*written);
     }
     const auto by = find_group_by(options.by);
-    if (options.json) {
+    if (output.json()) {
         output.document(comparison_json(*comparison, by, charts));
     } else {
         print_comparison(output, *comparison, by, charts);
@@ -143,36 +140,32 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
-        "compare", "Compare recipes: memory, maximum batch, step time and throughput");
+void add_compare_command(CommandLine& line) {
+    Command& command =
+        line.add_command("compare", "Recipes side by side: memory, maximum batch, throughput");
     auto options = std::make_shared<CompareOptions>();
-    command->add_option("FILE", options->files, "traces, or folders of traces")->required();
-    command
-        ->add_option("--by", options->by,
-                     "also show what is allocated at each peak, by class, layer, op or tensor")
-        ->type_name("GROUP")
-        ->check(CLI::IsMember({"class", "layer", "op", "tensor"}));
-    command
-        ->add_option("--baseline", options->baseline,
-                     "recipe with which the others are compared (default: original)")
-        ->type_name("RECIPE")
-        ->check(not_empty());
-    command->add_option("--charts", options->charts, "write the comparison chart into this folder")
-        ->type_name("DIR")
-        ->check(not_empty());
-    command->add_option("--format", options->formats, "format of the charts: svg, png, pdf, html")
-        ->type_name("LIST")
-        ->delimiter(',')
-        ->check(CLI::IsMember({"svg", "png", "pdf", "html"}))
-        ->capture_default_str();
-    command
-        ->add_option("--fail-if-peak-grows", options->fail_if_peak_grows,
-                     "exit with code 4 if a peak is that much above the first file's peak")
-        ->type_name("PERCENT")
-        ->check(not_empty());
-    add_json_option(*command, chosen);
-    command->footer(
+    command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
+                &options->files);
+    command.add({.names = "--by",
+                 .help = "also what lives at each peak, by class, layer, op or tensor",
+                 .value_name = "GROUP",
+                 .choices = {"class", "layer", "op", "tensor"}},
+                &options->by);
+    command.add({"--baseline", "recipe with which the others are compared (without it: original)",
+                 "RECIPE"},
+                &options->baseline);
+    command.add({"--charts", "write the comparison chart into this folder", "DIR"},
+                &options->charts);
+    command.add({.names = "--format",
+                 .help = "of the charts: svg, png, pdf, html",
+                 .value_name = "LIST",
+                 .choices = {"svg", "png", "pdf", "html"}},
+                &options->formats);
+    command.add(
+        {"--fail-if-peak-grows",
+         "exit with 4 when a peak is more than this above the first file's peak", "PERCENT"},
+        &options->fail_if_peak_grows);
+    command.footer(
         "Files of the same workload and recipe are joined: a capture and its sweep may be two "
         "files.\n"
         "Recipes of one capture command took turns, step by step. Their step times are compared "
@@ -183,10 +176,7 @@ void add_compare_command(CLI::App& program, Chosen& chosen) {
         "  temposcope compare out/ sweep/ --charts charts --format svg,pdf\n"
         "  temposcope compare out/ --baseline tempo\n"
         "  temposcope compare main.tscope branch.tscope --fail-if-peak-grows 2%\n");
-    command->callback([options, &chosen] {
-        options->json = chosen.json;
-        chosen.run = [options](Output& output) { return run_compare(*options, output); };
-    });
+    command.on_run([options](Output& output) { return run_compare(*options, output); });
 }
 
 }  // namespace app

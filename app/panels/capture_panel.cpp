@@ -56,7 +56,7 @@ void recipes(std::vector<std::string>& chosen) {
         chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
-        if (!preset.runs_on_cpu) continue;
+        if (!models::runs_on_cpu(preset.recipe)) continue;
         const std::string name(preset.name);
         const auto at = std::find(chosen.begin(), chosen.end(), name);
         bool on = at != chosen.end();

@@ -1,7 +1,7 @@
 #include "app/worker/meta_trace.h"
 
 #include "app/worker/answers.h"
-#include "models/config/cuda_support.h"
+#include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/capture/meta/capture.h"
 #include "profiler/trace/trace_bytes.h"
@@ -32,7 +32,7 @@ WorkerOutcome run_meta_trace(const profiler::Request& request, profiler::WorkerS
     if (!workload) return failure(workload.error().message);
     const auto capability = models::parse_compute_capability(request.compute_capability);
     if (!capability) return failure(capability.error().message);
-    if (auto ok = models::validate_for_cuda(*workload, *capability); !ok) {
+    if (auto ok = models::validate_for_prediction(*workload, *capability); !ok) {
         return failure(ok.error().message);
     }
     return trace_on_meta(*workload, {.capability = *capability}, server);

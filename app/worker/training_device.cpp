@@ -1,6 +1,6 @@
 #include "app/worker/training_device.h"
 
-#include "models/config/cuda_support.h"
+#include "models/config/validity.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/measure_device.h"
 #include "profiler/capture/run_description.h"

@@ -1,5 +1,6 @@
 #include "profiler/analysis/run_text.h"
 
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>

@@ -61,7 +61,7 @@ std::string describe_problem(const std::vector<CudaCheck>& checks) {
     if (failed == checks.end()) return {};
     std::string remedy = failed->remedy;
     if (!remedy.empty()) remedy[0] = static_cast<char>(std::tolower(remedy[0]));
-    return fmt::format("--device cuda cannot run here, because {}: {}", failed->detail, remedy);
+    return fmt::format("CUDA cannot be used here, because {}: {}", failed->detail, remedy);
 }
 
 }  // namespace profiler

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/compute_capability.h"
 #include "models/config/result.h"
 #include "profiler/capture/training_device.h"
 
@@ -16,9 +16,8 @@
 /// without a GPU loads none of it. docs/cuda_capture.md says how it records.
 namespace profiler {
 
-/// The end of a remedy: how to go on without CUDA.
-inline constexpr std::string_view kOnTheCpu =
-    "measure with --device cpu, or predict with --device predict:GPU";
+/// How to go on without CUDA: the end of a remedy.
+inline constexpr std::string_view kOnTheCpu = "measure on the CPU, or predict the step for a GPU";
 
 /// One part that a capture on CUDA needs, as `doctor` shows it.
 struct CudaCheck {

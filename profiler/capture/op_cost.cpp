@@ -35,6 +35,9 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::_log_softmax_backward_data", {kNormalization, 4}},
         {"tempo::layer_norm_forward", {kNormalization, 7}},
         {"tempo::layer_norm_backward", {kNormalization, 15}},
+        // LayerNorm, the dropout's multiplication and, forward, the addition of the residual.
+        {"tempo::residual_layer_norm_forward", {kNormalization, 9}},
+        {"tempo::residual_layer_norm_backward", {kNormalization, 16}},
         {"tempo::softmax_dropout_forward", {kNormalization, 6}},
         {"tempo::softmax_dropout_backward_", {kNormalization, 6, 1}},
         {"tempo::softmax_dropout_recompute", {kElementWise, 1}},
@@ -43,6 +46,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::native_dropout", {kElementWise, 1}},
         {"aten::native_dropout_backward", {kElementWise, 1}},
         {"tempo::gelu_forward", {kElementWise, 5}},
+        {"tempo::bias_gelu_forward", {kElementWise, 6}},
         {"tempo::gelu_backward", {kElementWise, 26}},  // Horner of 12 terms, sqrt, product
         {"aten::gelu", {kElementWise, 5}},
         {"aten::gelu_backward", {kElementWise, 11}},

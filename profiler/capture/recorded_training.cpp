@@ -59,7 +59,8 @@ void note_step(Recorder& recorder, const models::Training& training, int64_t ste
         recorder.add_note(
             "update_skipped", Severity::kWarning,
             fmt::format("The optimizer did not run in step {}, because a gradient overflowed in 16 "
-                        "bits: its memory and time are missing; record later steps (--warmup).",
+                        "bits: its memory and time are missing; record later steps, after a longer "
+                        "warm-up.",
                         step));
     }
 }

@@ -215,7 +215,7 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     if (out_of_memory()) {
         return fmt::format(
             "The machine ran out of memory and its kernel killed the worker; take a "
-            "smaller batch, or set --memory-limit below what is free.");
+            "smaller batch, or set a memory limit below the free memory.");
     }
     if (status_ && WIFSIGNALED(*status_)) {
         const int number = WTERMSIG(*status_);

@@ -222,12 +222,12 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
                       : "These files hold no sweep; run `temposcope sweep`.";
     }
     if (view.has_max_batch) return;
-    view.no_max_batch_text = !view.has_throughput
-                                 ? view.no_throughput_text
-                                 : fmt::format(
-                                       "Every batch up to {} fitted. Run `temposcope sweep` with a "
-                                       "memory limit to find the maximum.",
-                                       view.max_batch_size);
+    view.no_max_batch_text =
+        !view.has_throughput
+            ? view.no_throughput_text
+            : fmt::format(
+                  "Every batch up to {} fitted. Sweep with a memory limit to find the maximum.",
+                  view.max_batch_size);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-/// The whole way once: commands, worker, libtorch, file, reports. Small shapes: seconds in all.
+/// Runs the whole pipeline with the real worker: commands, worker, libtorch, file and reports. The
+/// shapes are small, so all tests take seconds.
 namespace {
 
 using namespace tests;

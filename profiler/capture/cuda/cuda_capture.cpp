@@ -1,5 +1,6 @@
 #include "profiler/capture/cuda/cuda_capture.h"
 
+#include "models/config/validity.h"
 #include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/cuda/cuda_device.h"
@@ -33,7 +34,7 @@ public:
         if (limit_bytes < 0) return;
         if (limit_bytes > total_bytes) {
             throw std::invalid_argument(fmt::format(
-                "a limit of {} is more than the {} of this GPU; leave --memory-limit out",
+                "a memory limit of {} is more than the {} of this GPU; leave the limit out",
                 format_bytes(limit_bytes), format_bytes(total_bytes)));
         }
         TORCH_CHECK_WITH(OutOfMemoryError, limit_bytes > outside_bytes, "the limit of ",

@@ -32,7 +32,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     MetaAllocator& allocator = MetaAllocator::instance();
     MetaKernels kernels(target.capability);
     std::optional<PublishedTempo> published;
-    if (workload.recipe.kernels == models::Kernels::kPublished) published.emplace();
+    if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
     Recorder recorder(trace, {.allocations = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,

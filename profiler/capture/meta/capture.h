@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/compute_capability.h"
 #include "models/config/workload.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/trace/trace.h"
@@ -27,8 +27,8 @@ struct MetaTarget {
 ///   - ops, module paths and saves of the recorded steps only;
 ///   - every time (`*_ns`) is the number of allocator events before it: ordered, but no time;
 ///   - losses are 0: there are no values.
-/// `models::validate_for_cuda` must have accepted the workload. docs/prediction.md says what is
-/// mirrored and what of it no recording has confirmed. One capture at a time in a process.
+/// `models::validate_for_prediction` must have accepted the workload. docs/prediction.md says what
+/// is mirrored and what of it no recording has confirmed. One capture at a time in a process.
 /// Throws Cancelled, c10::Error.
 void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
                      const CaptureCallbacks& callbacks, Trace& trace);

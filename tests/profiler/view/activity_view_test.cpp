@@ -60,12 +60,35 @@ TEST(ActivityView, WideSpansStandAlone) {
     EXPECT_TRUE(view.has_kernels);
 }
 
+TEST(ActivityView, ABlockHoldsItsOpTheForwardOpAndAShortName) {
+    Trace trace;
+    const auto forward = trace.ops.append({.name = trace.strings.intern("aten::mul")});
+    const auto op = trace.ops.append(
+        {.name = trace.strings.intern("autograd::engine::evaluate_function: MulBackward0"),
+         .forward = forward,
+         .start_ns = 10,
+         .end_ns = 90});
+    trace.kernels.append(
+        {.name = trace.strings.intern("void at::native::vectorized_elementwise_kernel<4, "
+                                      "at::native::MulFunctor<float> >(int)"),
+         .op = op,
+         .start_ns = 20,
+         .end_ns = 80});
+    const Loaded loaded(std::move(trace));
+    const ActivityView view = view_of(loaded, 0, 100, 100);
+    const ActivityBlock& kernel = view.traces[0].lanes[1].rows[0].blocks.at(0);
+    EXPECT_EQ(kernel.label, "MulFunctor");
+    EXPECT_EQ(kernel.op, op);
+    EXPECT_EQ(kernel.forward, forward);
+}
+
 TEST(ActivityView, NarrowSpansOfAPixelBecomeOneBlockThatSaysHowBusyItWas) {
     const Loaded loaded(kernels_every(10, 5, 10'000));
     const ActivityView view = view_of(loaded, 0, 100'000, 100);  // 100 kernels a pixel
     const auto& blocks = view.traces[0].lanes[1].rows[0].blocks;
     ASSERT_EQ(blocks.size(), 100U);
     EXPECT_EQ(blocks[7].count, 100);
+    EXPECT_EQ(blocks[7].label, "");
     EXPECT_NEAR(blocks[7].busy, 0.5, 0.01);
 }
 
