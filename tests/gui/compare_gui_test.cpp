@@ -62,7 +62,7 @@ void register_compare_tests(ImGuiTestEngine* engine) {
     };
     add("shows_a_column_for_each_recipe", shows_a_column_for_each_recipe);
     add("a_click_on_a_recipe_makes_it_b", a_click_on_a_recipe_makes_it_b);
-    add("a_click_on_a_category_highlights_it", a_click_on_a_class_picks_it_out);
+    add("a_click_on_a_category_highlights_it", a_click_on_a_category_highlights_it);
     add("welcomes_when_nothing_is_open", welcomes_when_nothing_is_open);
 }
 

@@ -112,7 +112,7 @@ void register_ledger_tests(ImGuiTestEngine* engine) {
     const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
         IM_REGISTER_TEST(engine, "ledger", name)->TestFunc = run;
     };
-    add("lists_saved_tensors_largest_first", lists_what_backward_keeps_largest_first);
+    add("lists_saved_tensors_largest_first", lists_saved_tensors_largest_first);
     add("a_click_on_a_title_sorts", a_click_on_a_title_sorts);
     add("typing_filters", typing_filters);
     add("a_click_on_a_row_selects_its_tensor", a_click_on_a_row_selects_its_tensor);
