@@ -19,7 +19,6 @@
 namespace models {
 namespace {
 
-constexpr int64_t kIgnoredLabel = -100;
 constexpr double kMaskedShare = 0.15;  // Devlin et al. 2018, 3.1
 
 /// The lowest finite number; float's own is out of bfloat16's range.

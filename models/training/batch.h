@@ -4,10 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace models {
+
+inline constexpr int64_t kIgnoredLabel = -100;  // of a position where nothing is predicted
 
 /// One training batch: uniform random tokens from the seed. Undefined members are not used by the
 /// workload's head.
@@ -17,8 +20,8 @@ struct Batch {
     at::Tensor input_ids;       // [B, S] int64
     at::Tensor token_type_ids;  // [B, S] int64
     at::Tensor position_ids;    // [S] int64
-    at::Tensor labels;          // [B, S] int64, -100 where nothing is predicted; [B, 2] for squad
-    at::Tensor additive_mask;   // [B, S]: 0 for tokens, the lowest number for padding
+    at::Tensor labels;  // [B, S] int64, kIgnoredLabel where nothing is predicted; [B, 2] for squad
+    at::Tensor additive_mask;  // [B, S]: 0 for tokens, the lowest number for padding
     at::Tensor
         causal_mask;  // [S, S]: 0 up to the diagonal, -inf above; where attention is spelled out
 

@@ -15,8 +15,6 @@
 namespace models {
 namespace {
 
-constexpr int64_t kIgnoredLabel = -100;
-
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
     return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoredLabel);
 }

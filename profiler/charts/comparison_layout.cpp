@@ -17,7 +17,6 @@ constexpr double kNameIndent = 18;  // the marker before a name
 constexpr double kRowHeight = 50;
 constexpr double kMinPlotHeight = 200;
 constexpr double kSavedHeight = 5;
-constexpr double kValueIndent = 7;  // between a bar and its value
 
 double name_width(Canvas& canvas, const CompareView& view, double available) {
     double width = 0;

@@ -19,6 +19,8 @@
 /// recipes or eight fill the same figure.
 namespace profiler {
 
+inline constexpr double kValueIndent = 7;  // between a bar and its value
+
 struct RowLayout {
     Rect name;
     Rect memory_bar;             // the whole stack

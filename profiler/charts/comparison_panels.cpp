@@ -7,7 +7,6 @@
 namespace profiler {
 namespace {
 
-constexpr double kValueIndent = 7;
 constexpr int kPixelsPerTick = 58;  // room for "1024 MiB"
 
 int tick_count(double width) { return std::max(2, static_cast<int>(width) / kPixelsPerTick); }

@@ -34,7 +34,8 @@ models::Result<Target> find_target(const PlannerData& data, const std::string& g
 std::string why_too_large(const Trace& trace) {
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == kDoesNotFit) return std::string(trace.text(note.explanation));
+        if (trace.text(note.code) == kDoesNotFitCode)
+            return std::string(trace.text(note.explanation));
     }
     return {};
 }

@@ -29,7 +29,7 @@ models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSe
                             const Calibration& calibration, const SoftwareEnvironment& setup);
 
 /// The code of the health note of a step that does not fit.
-inline constexpr std::string_view kDoesNotFit = "does_not_fit";
+inline constexpr std::string_view kDoesNotFitCode = "does_not_fit";
 
 /// What tensors may take on a GPU: its usable memory without the context.
 int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup);
