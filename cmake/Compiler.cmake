@@ -1,4 +1,4 @@
-# Language standard, build type, warnings and the compiler cache: what every target of ours shares.
+# What every target shares: language standard, build type, warnings and the compiler cache.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -6,19 +6,19 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)        # one CUDA runtime per process: the one that libtorch maps
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)       # static libraries also go into modules opened at run time
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)        # a process must have one CUDA runtime, and libtorch loads this one
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)       # modules opened at run time contain static libraries too
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_CXX_SCAN_FOR_MODULES OFF)           # no C++ modules here: g++ 14 need not look for them in every file
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)           # no C++ modules here, so g++ 14 does not look for them
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)         # for editors and for tests/tidy
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")  # programs, and the modules that they open, lie side by side
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")  # programs find the modules that they open beside themselves
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
 
-# -O2 instead of CMake's -O3: it compiles faster, and the loops that want more say so in their own CMakeLists.txt.
+# -O2 compiles faster than CMake's -O3. kernels/CMakeLists.txt asks for -O3.
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 find_program(TEMPOSCOPE_CCACHE ccache DOC "compiler cache; empty for none")
@@ -33,12 +33,12 @@ else()
   message(STATUS "Compiler cache: none (apt-get install ccache makes rebuilds faster)")
 endif()
 
-# Carried by our own targets only (Temposcope.cmake), so that third-party code is built without them.
+# Only our own targets link this (Temposcope.cmake); third-party code is built without these options.
 add_library(temposcope_options INTERFACE)
 target_compile_options(temposcope_options INTERFACE
-  # One precompiled header serves programs and libraries only if both are -fPIC; CMake says -fPIE for programs.
+  # Programs and libraries share precompiled headers, so both need -fPIC. CMake gives programs -fPIE.
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fpch-preprocess>
-  # GCC looks for garbage when its heap has doubled from 128 MiB: from 1 GiB on it takes 7 % less time and hardly more memory.
+  # By default GCC collects garbage at 128 MiB. From 1 GB on, it takes 7 % less time and hardly more memory.
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;--param=ggc-min-expand=200>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-missing-field-initializers>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>

@@ -1,20 +1,24 @@
-# Precompiled headers: parsing headers is most of what a file here costs (of 21 s for an autograd function 15 s). GCC keeps
-# no instantiated templates in them: each file instantiates again what the inline functions of all the headers in its set
-# use. An empty file costs 0.3 s with plain, 1.1 s with json, 0.8 s with torch and 4.6 s with torch_ops: a target takes the
-# smallest set that its files need.
+# Precompiled headers. Parsing headers is most of the time that a file takes here: 15 of 21 s for an autograd function. GCC does
+# not store instantiated templates in a precompiled header, so each compiler run instantiates again what the inline functions
+# of the set's headers use. For an empty file that is 0.3 s with plain, 1.1 s with json, 0.8 s with torch and 4.6 s with
+# torch_ops. Give a target the smallest set that its files need.
 #
 #   temposcope_add_library(NAME ... SOURCES ... PRECOMPILED torch)
 #
-# plain      the data model and text
-# json       the same and JSON
-# tests      the same as json and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
-#            the libraries that they test, and those are optimized
-# torch      tensors and the data model; -O1, which takes a third off: this code hands over to kernels and to torch, which are optimized, and
-#            its own loops are over ops and blocks
-# torch_ops  the same, autograd functions and the dispatcher
+# set        headers                               level  code that it is for
+# ---------  ------------------------------------  -----  ----------------------------------------------------------------------
+# plain      data model, fmt                       -O2    loops over events
+# json       the same, JSON                        -O1    what runs once a command or once a frame
+# tests      json and GoogleTest                   -O0    tests: they compile in half the time, and the libraries under test are
+#                                                         optimized
+# torch      data model, tensors                   -O1    calls of torch and of kernels, which are optimized themselves
+# torch_ops  autograd functions and the dispatcher -O1    the same
+#
+# The set decides the level because GCC refuses a precompiled header in a file with other settings: -O0 has other macros, and
+# -O1 of g++ 14 has other target flags (-munroll-only-small-loops, -mvzeroupper) than -O2.
 #
 # Every file still includes what it uses: tests/tidy compiles each header alone, and -DTEMPOSCOPE_PRECOMPILED_HEADERS=OFF
-# builds without.
+# builds without these sets.
 option(TEMPOSCOPE_PRECOMPILED_HEADERS "precompile what many files include" ON)
 
 set(_temposcope_precompiled_std
@@ -31,14 +35,13 @@ set(_temposcope_precompiled_json_libraries ${_temposcope_precompiled_plain_libra
 set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_json_libraries} GTest::gmock)
 set(_temposcope_precompiled_torch_libraries temposcope_torch fmt::fmt tl::expected)
 set(_temposcope_precompiled_torch_ops_libraries temposcope_torch)
-# A precompiled header serves only files with its own macros and language options: -O0 has other macros than -O1 to -O3. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
-# the tests' programs that do not link it.
+# GTEST_HAS_PTHREAD is the macro that GTest::gtest defines: given here for programs of the tests that do not link GoogleTest.
 set(_temposcope_precompiled_json_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_torch_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_torch_ops_options ${_temposcope_precompiled_torch_options})
 set(_temposcope_precompiled_tests_options $<$<CONFIG:Release>:-O0> -DGTEST_HAS_PTHREAD=1)
 
-# The target that owns a set's precompiled header; made when it is first asked for.
+# The target that owns a set's precompiled header. The first target that uses the set makes it.
 function(_temposcope_precompiled_owner set result)
   set(owner temposcope_precompiled_${set})
   set(${result} ${owner} PARENT_SCOPE)

@@ -1,26 +1,27 @@
-# How a folder of ours says what it is made of.
+# The functions with which a folder declares its libraries, programs and tests.
 #
 #   temposcope_add_library(NAME temposcope_trace SOURCES trace.cpp trace.h PUBLIC fmt::fmt PRIVATE SQLite::SQLite3)
-#       A static library; TYPE SHARED or MODULE for what is opened at run time. .cu files may stand among the sources.
+#       A static library. TYPE SHARED or MODULE makes a library that is opened at run time. SOURCES may hold .cu files.
 #   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
 #   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
 #                       [PRECOMPILED none] [LABELS gpu slow] [TIMEOUT 120] [ENVIRONMENT A=1 B=2] [PROPERTIES RUN_SERIAL TRUE])
-#       A GoogleTest program, each of its tests a ctest test. Two macros for it: TEMPOSCOPE_SOURCE_DIR is the repository's
-#       root, TEMPOSCOPE_BINARY_DIR holds the programs and modules (build/bin).
+#       A GoogleTest program; ctest runs each of its tests on its own. It has two macros: TEMPOSCOPE_SOURCE_DIR is the
+#       repository's root, TEMPOSCOPE_BINARY_DIR the folder of the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
 #
-# PRECOMPILED  plain, json, commands, tests, torch or torch_ops: which precompiled header its files use, and how much they are
-#              optimized (cmake/Precompiled.cmake).
-# SEPARATE     the compiler gets each file alone, also where TEMPOSCOPE_UNITY is on.
+# PRECOMPILED  plain, json, tests, torch or torch_ops: the precompiled header and the optimization level of its files
+#              (cmake/Precompiled.cmake)
+# SEPARATE     compiles each file alone, even if TEMPOSCOPE_UNITY is on
 # Include paths start at the repository's root.
 
-# Files that use the same precompiled header also instantiate the same templates. Several of them in one compiler run do that
-# once: a file of tempo_ops takes 9 s alone and 4 s in a batch. All names in a batch share one anonymous namespace, so they
-# must differ.
-option(TEMPOSCOPE_UNITY "compile several files of a target in one compiler run" OFF)
-set(_temposcope_batch 8)  # files in a batch, at most: larger ones leave the second core idle and rebuild too much
+# Files with the same precompiled header instantiate the same templates. A batch does that once: the planner's 25 files take
+# 108 s of processor time alone and 50 s in four batches. The files of a batch share their anonymous namespace. If two of them
+# use one name for different things, the compiler reports a redefinition: rename one, or take its file out of the batch with
+#   set_source_files_properties(FILE PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+option(TEMPOSCOPE_UNITY "compile the files of a target in batches: faster from nothing, slower after a change of one file" OFF)
+set(_temposcope_batch 8)  # the most files in a batch: a change of one file compiles its whole batch again
 
 include(GoogleTest)
 
@@ -54,7 +55,7 @@ function(temposcope_add_folder folder)
   endif()
 endfunction()
 
-# `product` is what a user runs, without tests and benchmarks: `ninja product`.
+# `ninja product` builds what a user runs, without tests and benchmarks.
 add_custom_target(product)
 set(_temposcope_tests "${PROJECT_SOURCE_DIR}/tests")
 
@@ -110,13 +111,13 @@ function(temposcope_add_test)
   target_compile_definitions(${arg_NAME} PRIVATE
     TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  foreach(property LABELS ENVIRONMENT)  # a list inside a list: its semicolons must survive both expansions
+  foreach(property LABELS ENVIRONMENT)  # lists inside a list: CMake expands it twice, so their semicolons are escaped twice
     if(arg_${property})
       string(REPLACE ";" "\\\\;" value "${arg_${property}}")
       list(APPEND arg_PROPERTIES ${property} "${value}")
     endif()
   endforeach()
-  # PRE_TEST: the tests are listed when ctest starts, so that a build need not run what it has just linked.
+  # PRE_TEST lists the tests when ctest starts, so that a build does not run what it has just linked.
   gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()
@@ -156,7 +157,7 @@ function(temposcope_embed_assets)
   target_include_directories(${arg_NAME} SYSTEM PUBLIC "${folder}/include")
 endfunction()
 
-# Reads the caller's variables: a misspelt keyword is an error and not silently dropped.
+# A misspelt keyword stops configure. A macro, because it reads the variables of its caller.
 macro(_temposcope_check_arguments function)
   if(NOT arg_NAME)
     message(FATAL_ERROR "${function}: NAME is missing")

@@ -1,6 +1,6 @@
-# Libraries from Debian packages. The version is the oldest that is known to work (Debian 12's).
+# Libraries from Debian packages. The version is the oldest that is known to work, that of Debian 12.
 
-# A macro, since find_package sets variables and targets where it is called.
+# A macro, because find_package sets variables in the scope of its caller.
 macro(temposcope_find_debian package version deb)
   find_package(${package} ${version} QUIET ${ARGN})
   temposcope_require(${package}_FOUND
@@ -15,7 +15,7 @@ temposcope_find_debian(nlohmann_json 3.11 nlohmann-json3-dev)
 temposcope_find_debian(CLI11 2.1 libcli11-dev)
 temposcope_find_debian(Freetype 2.12 libfreetype-dev)
 temposcope_find_debian(hwy 1.0 libhwy-dev)
-# Static, and whole: it has to be the malloc of the program and of every library that the program loads.
+# The whole static library: its malloc then serves the program and every library that the program loads.
 find_library(TEMPOSCOPE_JEMALLOC libjemalloc_pic.a)
 temposcope_require(TEMPOSCOPE_JEMALLOC "jemalloc 5 was not found; run scripts/setup, or: apt-get install libjemalloc-dev")
 add_library(temposcope_jemalloc INTERFACE)

@@ -1,4 +1,4 @@
-# TEMPOSCOPE_DEPS: the private folder that scripts/setup fills (scripts/lib/common.sh has the same rule).
+# TEMPOSCOPE_DEPS: the private folder that scripts/setup fills. scripts/lib/common.sh finds it by the same rule.
 
 if(NOT "$ENV{TEMPOSCOPE_DEPS}" STREQUAL "")
   set(_deps "$ENV{TEMPOSCOPE_DEPS}")
@@ -10,7 +10,7 @@ endif()
 set(TEMPOSCOPE_DEPS "${_deps}" CACHE PATH "folder that scripts/setup fills: venv/ and the imgui-bundle source")
 unset(_deps)
 
-# Stops configure with one sentence that names the remedy, unless `condition` holds.
+# Stops configure with a sentence that names the remedy, unless `condition` holds.
 function(temposcope_require condition sentence)
   if(NOT ${condition})
     message(FATAL_ERROR "${sentence}")

@@ -1,4 +1,4 @@
-# GLFW, Dear ImGui, ImPlot and what goes with them, built from the imgui-bundle source distribution.
+# GLFW, Dear ImGui, ImPlot and the test engine, built from the imgui-bundle source distribution.
 
 set(TEMPOSCOPE_IMGUI_BUNDLE_DIR "${TEMPOSCOPE_DEPS}/imgui_bundle-1.93.0" CACHE PATH "unpacked source of imgui-bundle 1.93.0")
 temposcope_require("EXISTS;${TEMPOSCOPE_IMGUI_BUNDLE_DIR}/external/imgui/imgui/imgui.h"
@@ -9,7 +9,7 @@ set(_imgui "${_external}/imgui/imgui")
 set(_implot "${_external}/implot/implot")
 set(_engine "${_external}/imgui_test_engine/imgui_test_engine")
 
-# --- GLFW: X11, and the null platform that is always in it; no Wayland ---------------------------------------------------
+# --- GLFW for X11, without Wayland; its null platform is always built in ---------------------------------------------------
 set(GLFW_BUILD_WAYLAND OFF CACHE BOOL "" FORCE)
 set(GLFW_BUILD_X11 ON CACHE BOOL "" FORCE)
 set(GLFW_BUILD_DOCS OFF CACHE BOOL "" FORCE)
@@ -20,9 +20,9 @@ set(GLFW_LIBRARY_TYPE STATIC)
 add_subdirectory("${_external}/glfw/glfw" glfw EXCLUDE_FROM_ALL SYSTEM)
 
 # --- imgui, implot --------------------------------------------------------------------------------------------------------
-# Once, for the product and the tests: imgui.cpp carries the calls of the Test Engine's four hooks. The tests link the
-# engine (imgui_test_engine), whose licence keeps it out of the product; the product links empty hooks. Both are object
-# libraries, since ImGui calls them and they call ImGui: archives in a circle do not link.
+# The product and the tests share one imgui, which calls the four hooks of the Test Engine. The tests link the engine
+# (imgui_test_engine). Its licence keeps it out of the product, which links empty hooks instead. Both are object libraries,
+# because ImGui and the hooks call each other, and static libraries that need each other do not link.
 add_library(imgui STATIC EXCLUDE_FROM_ALL
   ${_imgui}/imgui.cpp ${_imgui}/imgui_draw.cpp ${_imgui}/imgui_tables.cpp ${_imgui}/imgui_widgets.cpp
   ${_imgui}/imgui_demo.cpp
@@ -36,7 +36,7 @@ target_link_libraries(imgui PUBLIC glfw OpenGL::OpenGL Freetype::Freetype Thread
 
 add_library(implot STATIC EXCLUDE_FROM_ALL ${_implot}/implot.cpp ${_implot}/implot_items.cpp)
 target_include_directories(implot SYSTEM PUBLIC ${_implot})
-# Plots of doubles only: for all twelve number types, implot_items.cpp alone compiles for two minutes.
+# Plots of doubles only: with all twelve number types, implot_items.cpp takes two minutes to compile.
 target_compile_definitions(implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(double)")
 target_link_libraries(implot PUBLIC imgui)
 
@@ -55,6 +55,6 @@ if(BUILD_TESTING)
   unset(_te)
 endif()
 
-# stb_image_write and the like, which GLFW ships for its examples, are private to the tests that write pictures.
+# stb_image_write, which GLFW ships for its examples.
 add_library(glfw_deps INTERFACE)
 target_include_directories(glfw_deps SYSTEM INTERFACE "${_external}/glfw/glfw/deps")

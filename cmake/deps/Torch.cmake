@@ -1,7 +1,7 @@
 # libtorch from the PyPI wheel as targets of our own, and the CUDA compiler beside it.
 #
-# Not find_package(Torch): that needs a CUDA toolkit in every case, ignores CMAKE_CUDA_ARCHITECTURES, links a second
-# CUDA runtime and edits global flags.
+# find_package(Torch) does not do: it always needs a CUDA toolkit, ignores CMAKE_CUDA_ARCHITECTURES, links a second CUDA
+# runtime and edits global flags.
 
 # --- where: -DTEMPOSCOPE_TORCH_DIR=.../torch for another copy -----------------------------------------------------------
 file(GLOB _torch "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/torch")
@@ -17,13 +17,13 @@ unset(_torch_version)
 cmake_path(SET TEMPOSCOPE_NVIDIA_DIR NORMALIZE "${TEMPOSCOPE_TORCH_DIR}/../nvidia")
 
 # --- temposcope_torch: c10 and torch_cpu only ---------------------------------------------------------------------------
-# A program that links it starts in 0.24 s and without LD_LIBRARY_PATH; libtorch_cuda is opened later, when CUDA is
-# asked for. RPATH (old tags) and not RUNPATH, so that the libraries of the wheel find each other through it as well.
+# A program that links it starts in 0.24 s and without LD_LIBRARY_PATH. It opens libtorch_cuda later, if it is asked for CUDA.
+# The old tag RPATH, unlike RUNPATH, also serves the libraries of the wheel to find each other.
 add_library(temposcope_torch INTERFACE)
 target_include_directories(temposcope_torch SYSTEM INTERFACE
   "${TEMPOSCOPE_TORCH_DIR}/include" "${TEMPOSCOPE_TORCH_DIR}/include/torch/csrc/api/include")
-target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_C10D_NCCL)  # as the wheel's own targets
-# torch's include folder brings a newer fmt, which stands before Debian's and whose library it does not export.
+target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_C10D_NCCL)  # as in the wheel's own CMake files
+# torch's include folder has a newer fmt, which comes before Debian's, and the wheel does not export that fmt's functions.
 target_compile_definitions(temposcope_torch INTERFACE FMT_HEADER_ONLY=1)
 target_link_options(temposcope_torch INTERFACE
   "LINKER:--disable-new-dtags"
@@ -33,7 +33,7 @@ target_link_libraries(temposcope_torch INTERFACE
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10.so" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cpu.so" Threads::Threads)
 
 # --- the CUDA language --------------------------------------------------------------------------------------------------
-# -DCUDAToolkit_ROOT=/usr/local/cuda takes the machine's own toolkit instead of the one in the virtual environment.
+# -DCUDAToolkit_ROOT=/usr/local/cuda uses the machine's own toolkit instead of the one in the virtual environment.
 set(CUDAToolkit_ROOT "${TEMPOSCOPE_NVIDIA_DIR}/cu13" CACHE PATH "CUDA 13.0 toolkit (holds bin/nvcc)")
 temposcope_require("EXISTS;${CUDAToolkit_ROOT}/bin/nvcc" "CUDAToolkit_ROOT='${CUDAToolkit_ROOT}' holds no bin/nvcc; \
 run scripts/setup, or name a CUDA 13.0 toolkit with -DCUDAToolkit_ROOT=<folder>")
@@ -45,13 +45,14 @@ endif()
 enable_language(CUDA)
 temposcope_find_debian(CUDAToolkit 13.0 "a CUDA 13.0 toolkit")
 
-# CUPTI, NVTX and runtime headers for code that opens the libraries at run time.
+# Headers of CUPTI, NVTX and the CUDA runtime, for code that opens these libraries at run time.
 add_library(temposcope_cuda_headers INTERFACE)
 target_include_directories(temposcope_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 
-# --- temposcope_torch_cuda: for the modules that are opened when CUDA is there ------------------------------------------
-# --no-as-needed: g++ drops libtorch_cuda otherwise, since nothing refers to it by name, and no CUDA kernel is registered.
+# --- temposcope_torch_cuda: for the modules that the worker opens on a machine with CUDA ------------------------------------------
+# No symbol of libtorch_cuda is used by name, so the linker would drop it, and no CUDA kernel would be registered.
+# --no-as-needed keeps it.
 add_library(temposcope_torch_cuda INTERFACE)
 target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"

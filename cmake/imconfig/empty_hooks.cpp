@@ -1,5 +1,5 @@
-// The hooks of the ImGui Test Engine as the product has them: without an engine nobody calls the
-// first three (ImGuiContext::TestEngineHookItems is false), and no item has a label to look up.
+// Empty hooks of the ImGui Test Engine, for the product. Without an engine ImGui never calls the
+// first three (ImGuiContext::TestEngineHookItems is false), and there is no label to look up.
 
 #include <imgui_internal.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Compile-time configuration of Dear ImGui; whoever includes imgui.h sees it (IMGUI_USER_CONFIG).
+// Compile-time configuration of Dear ImGui, which imgui.h includes (IMGUI_USER_CONFIG).
 
 #define IMGUI_DISABLE_OBSOLETE_FUNCTIONS
 #define IMGUI_DEFINE_MATH_OPERATORS
@@ -8,7 +8,7 @@
 #define IMGUI_USE_WCHAR32       // icon fonts and all of Unicode
 #define ImDrawIdx unsigned int  // a dense plot exceeds 65,535 vertices in one draw list
 
-#define IMGUI_ENABLE_TEST_ENGINE  // calls of the Test Engine's hooks (cmake/deps/Gui.cmake)
-#ifdef IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION  // who links the engine itself
+#define IMGUI_ENABLE_TEST_ENGINE              // ImGui calls the hooks (cmake/deps/Gui.cmake)
+#ifdef IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION  // in programs that link the engine itself
 #include <imgui_te_imconfig.h>
 #endif

@@ -1,4 +1,4 @@
-# Shared by the scripts: where things are, how progress and failures are told.
+# Shared by the scripts: paths, progress and failures.
 # shellcheck shell=bash disable=SC2034
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -9,20 +9,20 @@ BUILD=$ROOT/build
 
 say() { printf '%s\n' "$*"; }
 
-# One sentence that names the remedy, and the end.
+# Prints one sentence, which names the remedy, and exits.
 fail() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
     exit 1
 }
 
 # run_step WHAT LOG COMMAND...: runs a command with its output in LOG. On a terminal one line shows the time and the
-# last thing that the command said; elsewhere a line every half minute shows that it still runs.
+# command's last output. Elsewhere a line every half minute shows that the command still runs.
 run_step() {
     local what=$1 log=$2 start=$SECONDS told=$SECONDS pid status line
     shift 2
     "$@" >"$log" 2>&1 </dev/null &
     pid=$!
-    # Interrupting this script ends the command as well.
+    # Ctrl-C ends the command too.
     trap 'kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; exit 130' INT TERM
     [[ -t 1 ]] || say "$what ..."
     while kill -0 "$pid" 2>/dev/null; do
@@ -49,7 +49,7 @@ run_step() {
     return "$status"
 }
 
-# How many compilers at a time: one per core, and about 2 GB of free memory for each (a file with torch headers needs it).
+# How many compilers run at a time: one per core, if there are about 2 GB of free memory for each. torch's headers need that.
 job_count() {
     local cores memory_mb jobs
     cores=$(nproc)

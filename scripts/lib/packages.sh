@@ -1,8 +1,8 @@
-# What scripts/setup installs, pinned. The table with reasons is at the top of cmake/Dependencies.cmake.
-# After a change scripts/setup does what is then missing.
+# What scripts/setup installs, with pinned versions. cmake/Dependencies.cmake gives the reasons.
+# After a change here, run scripts/setup again.
 # shellcheck shell=bash disable=SC2034
 
-# Names are equal on Debian 12, Debian 13 and Ubuntu 24.04.
+# The names are the same on Debian 12, Debian 13 and Ubuntu 24.04.
 DEBIAN_PACKAGES=(
     g++ ccache pkg-config python3-venv ca-certificates
     # libraries of the program
@@ -27,5 +27,5 @@ PYTHON_PACKAGES=(
 IMGUI_BUNDLE_VERSION=1.93.0
 IMGUI_BUNDLE_SHA256=10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf
 
-# Free space that a first run needs in the private folder: 6 GB stay, the rest is downloads on their way.
+# Free space that a first run needs in the private folder: 6 GB stay, the rest is for downloads.
 NEEDED_SPACE_GB=14
