@@ -84,6 +84,7 @@ public:
         blocks.pop_back();
         if (blocks.empty()) clear_bit(place.size_class);
     }
+    /// Erases the entry of this size and address. No two entries have the same address.
     void erase(int64_t size_bytes, int64_t address) {
         Place place = last_of(class_of(size_bytes));
         while ((*this)[place].address != address) --place.slot;

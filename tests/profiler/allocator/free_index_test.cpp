@@ -67,7 +67,9 @@ TEST_P(FreeIndexUnderRandomWork, EqualsAnOrderedSet) {
     FreeIndex index;
     std::set<Key> truth;
     for (int round = 0; round < 20'000; ++round) {
-        const Key key{step_bytes * (1 + below(num_steps)), 512 * below(100)};
+        // No two free blocks have the same address.
+        const int64_t step = below(num_steps);
+        const Key key{step_bytes * (1 + step), 512 * (step + num_steps * below(100))};
         if (truth.contains(key)) {
             index.erase(key.first, key.second);
             truth.erase(key);

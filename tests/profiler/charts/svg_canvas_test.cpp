@@ -32,7 +32,7 @@ TEST(SvgCanvas, WritesTextAsTextWithItsFontsSizeAndWidth) {
                             {.size = 14, .weight = Weight::kBold, .color = kRed});
     });
     EXPECT_THAT(svg, HasSubstr("<text x=\"10\" y=\"20\" font-size=\"14\" font-weight=\"700\" "));
-    EXPECT_THAT(svg, HasSubstr("fill=\"#ff0000\""));
+    EXPECT_THAT(svg, HasSubstr("fill=\"#FF0000\""));
     EXPECT_THAT(svg, HasSubstr(">Peak memory</text>"));
     EXPECT_THAT(svg, HasSubstr("font-family=\"Roboto, "));
     EXPECT_THAT(svg, HasSubstr("textLength=\"" + std::to_string(width).substr(0, 4)));
@@ -77,10 +77,10 @@ TEST(SvgCanvas, WritesShapesInHundredthsOfAPoint) {
         canvas.ring({5, 5}, 2, {.color = kRed, .alpha = 0.25});
     });
     EXPECT_THAT(svg, HasSubstr("<rect x=\"0.33\" y=\"2\" width=\"10\" height=\"20\" "
-                               "fill=\"#ff0000\" fill-opacity=\"0.5\"/>"));
+                               "fill=\"#FF0000\" fill-opacity=\"0.5\"/>"));
     EXPECT_THAT(svg, HasSubstr("rx=\"3\""));
-    EXPECT_THAT(svg, HasSubstr("<path d=\"M0 0H10L0 10.01Z\" fill=\"#ff0000\"/>"));
-    EXPECT_THAT(svg, HasSubstr("d=\"M0 1L2 3\" fill=\"none\" stroke=\"#ff0000\" "
+    EXPECT_THAT(svg, HasSubstr("<path d=\"M0 0H10L0 10.01Z\" fill=\"#FF0000\"/>"));
+    EXPECT_THAT(svg, HasSubstr("d=\"M0 1L2 3\" fill=\"none\" stroke=\"#FF0000\" "
                                "stroke-width=\"1.5\" stroke-dasharray=\"4 3\""));
     EXPECT_THAT(svg, HasSubstr("<circle cx=\"5\" cy=\"5\" r=\"2\""));
     EXPECT_THAT(svg, HasSubstr("stroke-opacity=\"0.25\""));
