@@ -92,7 +92,7 @@ public:
 
 private:
     using SizeClass = std::vector<Entry>;
-    static constexpr int64_t kStepBytes = 512;
+    static constexpr uint64_t kStepBytes = 512;
     static constexpr uint32_t kClassesPerOctave = 32;
     static constexpr uint32_t kNumClasses = 1024;  // the last one holds all blocks from 32 TiB on
 
@@ -100,7 +100,7 @@ private:
 
     /// The leading six binary digits of the size in steps, and how many follow them.
     static uint32_t class_of(int64_t size_bytes) {
-        const auto steps = static_cast<uint64_t>(size_bytes / kStepBytes);
+        const auto steps = static_cast<uint64_t>(size_bytes) / kStepBytes;
         const int following = std::max(0, static_cast<int>(std::bit_width(steps)) - 6);
         const auto leading = static_cast<uint32_t>(steps >> following);
         return std::min(static_cast<uint32_t>(following) * kClassesPerOctave + leading,

@@ -120,6 +120,7 @@ struct Heap {
         return add_stream(stream);
     }
     std::size_t pool_index(int64_t id) {
+        if (id == 0) return 0;
         for (std::size_t i = 0; i < pools.size(); ++i) {
             if (pools[i].id == id && !pools[i].is_erased) return i;
         }

@@ -11,8 +11,8 @@
 namespace profiler {
 namespace {
 
-/// The recipe of `layer` if its neighbours have the same one, otherwise nullopt: the recipes of both
-/// layers decide what is saved between them.
+/// The recipe of `layer` if its neighbours have the same one, otherwise nullopt: the recipes of
+/// both layers decide what is saved between them.
 std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
                                             const models::Recipe& of_workload) {
     const std::string_view text = trace.text(trace.run().recipe_per_layer);

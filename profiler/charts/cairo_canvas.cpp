@@ -11,7 +11,7 @@
 namespace profiler {
 namespace {
 
-constexpr double kPi = std::numbers::pi;
+using std::numbers::pi;
 
 class ScopedState {
 public:
@@ -27,10 +27,10 @@ private:
 void trace_rounded(cairo_t* cairo, const Rect& r, double radius) {
     radius = std::min({radius, r.width / 2, r.height / 2});
     cairo_new_sub_path(cairo);
-    cairo_arc(cairo, r.right() - radius, r.y + radius, radius, -kPi / 2, 0);
-    cairo_arc(cairo, r.right() - radius, r.bottom() - radius, radius, 0, kPi / 2);
-    cairo_arc(cairo, r.x + radius, r.bottom() - radius, radius, kPi / 2, kPi);
-    cairo_arc(cairo, r.x + radius, r.y + radius, radius, kPi, 3 * kPi / 2);
+    cairo_arc(cairo, r.right() - radius, r.y + radius, radius, -pi / 2, 0);
+    cairo_arc(cairo, r.right() - radius, r.bottom() - radius, radius, 0, pi / 2);
+    cairo_arc(cairo, r.x + radius, r.bottom() - radius, radius, pi / 2, pi);
+    cairo_arc(cairo, r.x + radius, r.y + radius, radius, pi, 3 * pi / 2);
     cairo_close_path(cairo);
 }
 
@@ -86,13 +86,13 @@ void CairoCanvas::polygon(std::span<const Point> points, Color color, double alp
 void CairoCanvas::disc(Point center, double radius, Color color) {
     set_color(color, 1);
     cairo_new_path(cairo_);
-    cairo_arc(cairo_, center.x, center.y, radius, 0, 2 * kPi);
+    cairo_arc(cairo_, center.x, center.y, radius, 0, 2 * pi);
     cairo_fill(cairo_);
 }
 
 void CairoCanvas::ring(Point center, double radius, const LineStyle& style) {
     cairo_new_path(cairo_);
-    cairo_arc(cairo_, center.x, center.y, radius, 0, 2 * kPi);
+    cairo_arc(cairo_, center.x, center.y, radius, 0, 2 * pi);
     stroke(style);
 }
 

@@ -11,7 +11,7 @@ namespace profiler {
 namespace {
 
 constexpr double kHatchSpacing = 6;
-constexpr double kPi = std::numbers::pi;
+using std::numbers::pi;
 
 Rect bounds_of(std::span<const Point> points) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -38,7 +38,7 @@ std::vector<double> multiples(double from, double to, double spacing) {
 std::array<Point, 3> triangle(Point center, double radius, double angle) {
     std::array<Point, 3> corners;
     for (std::size_t i = 0; i < corners.size(); ++i) {
-        const double a = angle + static_cast<double>(i) * 2 * kPi / 3;
+        const double a = angle + static_cast<double>(i) * 2 * pi / 3;
         corners[i] = {center.x + 1.25 * radius * std::cos(a),
                       center.y + 1.25 * radius * std::sin(a)};
     }
@@ -116,11 +116,11 @@ void Canvas::marker(Marker marker, Point c, double radius, Color color) {
             return polygon(p, color);
         }
         case Marker::kUp:
-            return polygon(triangle(c, radius, -kPi / 2), color);
+            return polygon(triangle(c, radius, -pi / 2), color);
         case Marker::kDown:
-            return polygon(triangle(c, radius, kPi / 2), color);
+            return polygon(triangle(c, radius, pi / 2), color);
         case Marker::kLeft:
-            return polygon(triangle(c, radius, kPi), color);
+            return polygon(triangle(c, radius, pi), color);
         case Marker::kCross:
             line({c.x - r, c.y - r}, {c.x + r, c.y + r}, stroke);
             return line({c.x - r, c.y + r}, {c.x + r, c.y - r}, stroke);

@@ -66,7 +66,8 @@ class Build:
             self.flags.update({source: flags for source in sources if source.endswith(".cpp")})
 
     def proves(self, header: str) -> bool:
-        """Whether a compiler run begins with the source of the same name, which includes the header first."""
+        """Whether a compiler run begins with the source of the same name, and that source begins
+        with the header."""
         stem = pathlib.PurePath(header).with_suffix("")
         sources = (str(stem.with_suffix(suffix)) for suffix in (".cpp", ".cu"))
         return any(

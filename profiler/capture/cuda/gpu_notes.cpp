@@ -30,7 +30,7 @@ void add_work_notes(const GpuFaults& faults, Notes& notes) {
               faults.cupti_problem);
     notes.add("cupti_records_dropped", Severity::kError, faults.dropped_records,
               "CUPTI had no free buffer and dropped records: kernels or calls are missing; record "
-              "fewer --layers or a smaller --batch.");
+              "fewer layers or a smaller batch.");
     notes.add("cupti_buffers_broken", Severity::kError, faults.broken_buffers,
               "CUPTI's buffers ended in the middle of a record: kernels or calls may be missing.");
     notes.add("cupti_records_unknown", Severity::kInfo, faults.unknown_records,

@@ -10,8 +10,8 @@ namespace profiler {
 
 class AutoSentences {
 public:
-    /// `own` is the row with the workload's own recipe, which fits up to `own_max_batch` (0: it does
-    /// not fit). All arguments must outlive this object.
+    /// `own` is the row with the workload's own recipe, which fits up to `own_max_batch` (0: it
+    /// does not fit). All arguments must outlive this object.
     AutoSentences(const PlanRow& own, const PlanRequest& request, RecipeSearch& search,
                   int64_t own_max_batch)
         : own_(own), request_(request), search_(search), own_max_batch_(own_max_batch) {}

@@ -157,7 +157,7 @@ TEST(BuildCompareView, SaysThatThereIsNoSweep) {
     const CompareView view = build_compare_view(comparison);
     EXPECT_FALSE(view.has_max_batch);
     EXPECT_FALSE(view.has_throughput);
-    EXPECT_THAT(view.no_max_batch_text, HasSubstr("No sweep in these files"));
+    EXPECT_THAT(view.no_max_batch_text, HasSubstr("These files hold no sweep"));
     EXPECT_THAT(view.no_throughput_text, HasSubstr("temposcope sweep"));
     EXPECT_EQ(view.columns[0].max_batch_text, "–");
     EXPECT_TRUE(view.columns[1].max_batch_change.empty());
@@ -173,7 +173,7 @@ TEST(BuildCompareView, SaysThatASweepMetNoLimit) {
     const CompareView view = build_compare_view(comparison);
     EXPECT_TRUE(view.has_throughput);
     EXPECT_EQ(view.columns[1].max_batch_text, "≥ 12");
-    EXPECT_THAT(view.no_max_batch_text, HasSubstr("--memory-limit"));
+    EXPECT_THAT(view.no_max_batch_text, HasSubstr("with a memory limit"));
     EXPECT_TRUE(view.memory_limit_text.empty());
 }
 
