@@ -112,7 +112,7 @@ TEST_F(RealWorker, CudaWithoutAGpuSaysWhatIsMissingAndHowToGoOn) {
         EXPECT_EQ(ran.exit_code, 1) << ran.err;
         EXPECT_EQ(ran.out, "");
         EXPECT_THAT(ran.err, HasSubstr("no NVIDIA driver"));
-        EXPECT_THAT(ran.err, HasSubstr("--device predict:GPU"));
+        EXPECT_THAT(ran.err, HasSubstr("predict the step for a GPU"));
         EXPECT_TRUE(std::filesystem::is_empty(folder_ / ""));
     }
 }

@@ -37,9 +37,10 @@ TEST(CudaModule, WithoutADriverSaysInOneSentenceWhatIsMissingAndHowToGoOn) {
     ASSERT_NE(source, nullptr);
     const auto device = source->device();
     ASSERT_FALSE(device.has_value());
-    EXPECT_THAT(device.error().message,
-                AllOf(HasSubstr("no NVIDIA driver"), HasSubstr("--device cpu"),
-                      HasSubstr("--device predict:GPU"), Not(HasSubstr("\n")), EndsWith(".")));
+    EXPECT_THAT(
+        device.error().message,
+        AllOf(HasSubstr("no NVIDIA driver"), HasSubstr("measure on the CPU"),
+              HasSubstr("predict the step for a GPU"), Not(HasSubstr("\n")), EndsWith(".")));
     // Nothing is left broken: asked again, the answer is the same.
     EXPECT_EQ(source->device().error().message, device.error().message);
     EXPECT_EQ(source->live_memory().allocated_bytes, 0);
