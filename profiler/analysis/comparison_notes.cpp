@@ -1,5 +1,6 @@
 #include "profiler/analysis/comparison_notes.h"
 
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -121,16 +122,6 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
     return change_in_unpaired_steps(column, baseline);
 }
 
-/// "a", "a and b", "a, b and c".
-std::string enumerate(const std::vector<std::string>& parts) {
-    std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
-        text += parts[i];
-    }
-    return text;
-}
-
 /// Whether the recipe alone can explain the differences between two columns. A prediction and a
 /// measurement, or runs on two devices, differ for other reasons, too.
 bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
@@ -186,7 +177,7 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
                        change_in_speed(*best, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }
-    return fmt::format("{} {}{}.", best->recipe, enumerate(parts),
+    return fmt::format("{} {}{}.", best->recipe, join_with_and(parts),
                        where_peaks_lie(*best, baseline));
 }
 

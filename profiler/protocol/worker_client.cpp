@@ -2,6 +2,7 @@
 
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/worker_process.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/trace_file.h"
 
 #include <poll.h>
@@ -26,15 +27,6 @@ constexpr milliseconds kKillAfter{5000};
 constexpr milliseconds kGreetingTimeout{60'000};
 // From the end of its socket to the end of the worker.
 constexpr milliseconds kExitTimeout{2000};
-
-/// JSON texts must be UTF-8.
-bool is_utf8(const std::string& text) {
-    try {
-        return !nlohmann::json(text).dump().empty();
-    } catch (const nlohmann::json::exception&) {
-        return false;
-    }
-}
 
 /// A sentence on where the steps are that the worker had committed. Removes a file without any.
 std::string saved_in(const std::string& output_path) {

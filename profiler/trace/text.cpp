@@ -45,6 +45,14 @@ std::string capitalized(std::string text) {
     return text;
 }
 
+std::string join_with_and(const std::vector<std::string>& parts) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+    }
+    return text;
+}
+
 bool is_utf8(std::string_view text) {
     while (!text.empty()) {
         const std::size_t size = character_bytes(text);

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Functions on text that every part needs. They do not depend on the locale.
 namespace profiler {
@@ -13,6 +14,9 @@ constexpr char to_lower(char c) {
 std::string to_lower(std::string_view text);
 /// Makes the first letter a capital.
 std::string capitalized(std::string text);
+
+/// "a", "a and b", "a, b and c".
+std::string join_with_and(const std::vector<std::string>& parts);
 
 /// Whether the text is well-formed UTF-8 (Unicode, table 3-7): it has no overlong forms, no
 /// surrogates and nothing over U+10FFFF.

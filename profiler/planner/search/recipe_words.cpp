@@ -1,6 +1,7 @@
 #include "profiler/planner/search/recipe_words.h"
 
 #include "models/config/switches.h"
+#include "profiler/trace/text.h"
 
 #include <fmt/format.h>
 
@@ -26,15 +27,6 @@ std::vector<models::Phrase> phrases_of(const Recipe& recipe, const Recipe& refer
 
 using Layers = std::vector<int64_t>;
 
-/// "a", "a and b", "a, b and c".
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-    }
-    return text;
-}
-
 /// "all layers", "layer 3", "layers 0-11 and 20-23".
 std::string text_of(const Layers& layers, int64_t num_layers) {
     if (static_cast<int64_t>(layers.size()) == num_layers) return "all layers";
@@ -46,7 +38,7 @@ std::string text_of(const Layers& layers, int64_t num_layers) {
                                    : fmt::format("{}-{}", layers[i], layers[last]));
         i = last + 1;
     }
-    return (layers.size() == 1 ? "layer " : "layers ") + joined(ranges);
+    return (layers.size() == 1 ? "layer " : "layers ") + join_with_and(ranges);
 }
 
 }  // namespace
@@ -76,7 +68,7 @@ TechniqueWords describe_techniques(const models::Workload& chosen,
             names.emplace_back(techniques[j].first.text);
         }
         if (names.empty()) continue;
-        groups.push_back(joined(names) + " in " + text_of(techniques[i].second, num_layers));
+        groups.push_back(join_with_and(names) + " in " + text_of(techniques[i].second, num_layers));
     }
     std::string text;
     for (const std::string& group : groups) text += (text.empty() ? "" : "; ") + group;
