@@ -108,7 +108,8 @@ TEST_F(PlanViewOf, ASentenceNamesTheFewestColumnsThatSelectItsRows) {
 TEST_F(PlanViewOf, MemoryPartsAddUpToTheGpu) {
     fill(add_row("original", 0));
     std::vector<std::string> lines;
-    for (const PlanPart& part : view().rows[0].memory_parts) {
+    const PlanView shown = view();
+    for (const PlanPart& part : shown.rows[0].memory_parts) {
         lines.push_back(part.name + " " + part.text);
     }
     EXPECT_THAT(lines, ElementsAre("parameter 2.00 MiB", "= allocated 2.00 MiB",

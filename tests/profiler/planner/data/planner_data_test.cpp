@@ -26,7 +26,7 @@ const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_d
 /// A GPU that is right; `from` is replaced by `to`.
 std::string gpu_file(const std::string& from = "", const std::string& to = "") {
     std::string text = R"({"sources": {"sheet": "data sheet"}, "gpus": [{
-        "id": "mine", "name": "My card", "tier": "geforce", "compute_capability": "8.9",
+        "id": "mine", "name": "My GPU", "tier": "geforce", "compute_capability": "8.9",
         "memory_gib": {"value": 16, "source": "sheet"},
         "usable_memory_gib": {"value": 15.6, "source": "sheet"},
         "bandwidth_gb_per_s": {"value": 500, "source": "sheet"},
