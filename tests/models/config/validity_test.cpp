@@ -23,7 +23,7 @@ std::string problem(const Workload& w, ComputeCapability capability = {8, 0}) {
     return ok ? "" : ok.error().message;
 }
 
-Workload bert_large() { return {.model = *find_model("bert-large")}; }
+Workload large_bert() { return {.model = *find_model("bert-large")}; }
 
 TEST(Validate, CountsOnlyThePositionsThatTokensCanHave) {
     Workload w{.model = *find_model("roberta-base"), .head = Head::kMlm, .seq_len = 512};
@@ -34,14 +34,14 @@ TEST(Validate, CountsOnlyThePositionsThatTokensCanHave) {
 
 TEST(Validate, AcceptsEveryPresetWithAModelThatHasItsOps) {
     for (const RecipePreset& preset : recipe_presets()) {
-        Workload w = bert_large();
+        Workload w = large_bert();
         w.recipe = preset.recipe;
         EXPECT_TRUE(validate(w)) << preset.name;
     }
 }
 
 TEST(Validate, ThePublishedImplementationIsPredictedAndNeverRun) {
-    Workload published = *with_recipe(bert_large(), "tempo-published");
+    Workload published = *with_recipe(large_bert(), "tempo-published");
     EXPECT_TRUE(validate(published));
     EXPECT_TRUE(validate_for_prediction(published, {8, 0}));
     EXPECT_THAT(validate_for_cpu(published).error().message, HasSubstr("never run"));
@@ -64,7 +64,7 @@ struct BadWorkload {
 class ValidateRefuses : public testing::TestWithParam<BadWorkload> {};
 
 TEST_P(ValidateRefuses, WithOneSentence) {
-    Workload w = bert_large();
+    Workload w = large_bert();
     GetParam().spoil(w);
     const auto ok = validate_for_cpu(w);
     ASSERT_FALSE(ok);
