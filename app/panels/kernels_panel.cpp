@@ -110,6 +110,19 @@ Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
     return related ? Kinship::kForwardOrBackward : Kinship::kNone;
 }
 
+/// "aten::dropout", or "dropout", or "drop…": as much as fits.
+std::string block_label(const std::string& name, float room) {
+    const float width = text_width(name);
+    if (width <= room) return name;
+    std::string label = name.substr(name.rfind(':') + 1);
+    const float label_width = text_width(label);
+    if (label_width <= room) return label;
+    // Names of ops and kernels are ASCII, so a cut between bytes is a cut between characters.
+    const float shown = (room - text_width("…")) / label_width;
+    label.resize(static_cast<size_t>(std::max(0.0F, shown) * static_cast<float>(label.size())));
+    return label + "…";
+}
+
 void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
                 const ActivityBlock& block, float top) {
     const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
@@ -131,9 +144,7 @@ void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const 
     }
     if (block.count > 1 || right - left < px(34)) return;
     const float room = right - left - px(8);
-    std::string label = block.label;
-    // "aten::addmm", or "addmm" where that is too wide.
-    if (text_width(label) > room) label = fit_to(label.substr(label.rfind(':') + 1), room);
+    const std::string label = block_label(block.label, room);
     draw->AddText({left + px(4), std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2)},
                   ink_on(fill), label.c_str());
 }
