@@ -1,15 +1,14 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
-#include "app/commands/options/help.h"
+#include "app/commands/options/command_line.h"
 #include "app/commands/window.h"
 
 #include <csignal>
 #include <exception>
-#include <memory>
 #include <string>
 
-/// `temposcope`: the window and every command. Nothing here links libtorch: what needs it runs in
-/// `temposcope-worker`.
+/// `temposcope`: the window and every command. This program does not link libtorch; work that needs
+/// libtorch runs in `temposcope-worker`.
 namespace {
 
 constexpr const char* kDescription =
@@ -24,23 +23,16 @@ constexpr const char* kExamples =
     "  temposcope open out/*.tscope\n\n"
     "Exit codes: 0 ok; 1 failed; 2 wrong usage; 3 out of memory; 4 a --fail-if... condition held.";
 
-void describe_program(CLI::App& program, app::Chosen& chosen) {
-    program.name("temposcope");
-    program.set_version_flag("--version", "temposcope " TEMPOSCOPE_VERSION,
-                             "version of the program");
-    program.set_help_flag("-h,--help", "this text");
-    program.require_subcommand(0, 1);
-    program.formatter(std::make_shared<app::HelpFormatter>());
-    program.footer(kExamples);
-    app::add_capture_command(program, chosen);
-    app::add_sweep_command(program, chosen);
-    app::add_plan_command(program, chosen);
-    app::add_info_command(program, chosen);
-    app::add_compare_command(program, chosen);
-    app::add_replay_command(program, chosen);
-    app::add_export_command(program, chosen);
-    app::add_open_command(program, chosen);
-    app::add_doctor_command(program, chosen);
+void add_commands(app::CommandLine& line) {
+    app::add_capture_command(line);
+    app::add_sweep_command(line);
+    app::add_plan_command(line);
+    app::add_info_command(line);
+    app::add_compare_command(line);
+    app::add_replay_command(line);
+    app::add_export_command(line);
+    app::add_open_command(line);
+    app::add_doctor_command(line);
 }
 
 int finish(const app::Outcome& outcome, app::Output& output) {
@@ -56,30 +48,27 @@ int finish(const app::Outcome& outcome, app::Output& output) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App program{kDescription};
-    app::Chosen chosen;
-    describe_program(program, chosen);
-    try {
-        program.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-        app::print_error(app::explain(program, error));
+    app::CommandLine line("temposcope", "temposcope " TEMPOSCOPE_VERSION, kDescription, kExamples);
+    add_commands(line);
+    const auto parsed = line.parse(argc, argv);
+    if (!parsed) {
+        app::print_error(parsed.error().message);
         return static_cast<int>(app::ExitCode::kUsage);
     }
-    app::Output output(chosen.json);
-    const auto outcome = chosen.run ? chosen.run(output) : app::open_window({});
-    return finish(outcome, output);
+    if (!*parsed) return static_cast<int>(app::ExitCode::kOk);
+    app::Output output(line.json());
+    return finish(line.has_command() ? line.run(output) : app::open_window({}), output);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an output that cannot be written
-    std::signal(SIGXFSZ, SIG_IGN);  // so is a file over the limit of its size (ulimit -f)
+    std::signal(SIGPIPE, SIG_IGN);  // a write to a closed pipe shall fail, not end the program
+    std::signal(SIGXFSZ, SIG_IGN);  // the same for a write over the size limit (ulimit -f)
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {
-        app::print_error(std::string("something that should not happen did: ") + error.what());
+        app::print_error(std::string("an internal error: ") + error.what());
         return static_cast<int>(app::ExitCode::kFailed);
     }
 }

@@ -7,8 +7,6 @@
 #
 # plain      the data model and text
 # json       the same and JSON
-# commands   the same and the command line's parser; not optimized: the parser is inline functions, compiled again in each
-#            file that describes options
 # tests      the same as json and GoogleTest; not optimized, which halves what a test costs to compile: tests wait for
 #            the libraries that they test, and those are optimized
 # torch      tensors and the data model; -O1, which takes a third off: this code hands over to kernels and to torch, which are optimized, and
@@ -21,23 +19,21 @@ option(TEMPOSCOPE_PRECOMPILED_HEADERS "precompile what many files include" ON)
 
 set(_temposcope_precompiled_std
   <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>)
-set(_temposcope_precompiled_plain ${_temposcope_precompiled_std} <fmt/format.h> "${PROJECT_SOURCE_DIR}/profiler/trace/trace.h")
+set(_temposcope_precompiled_plain ${_temposcope_precompiled_std} <fmt/format.h> <profiler/trace/trace.h>)
 set(_temposcope_precompiled_json ${_temposcope_precompiled_plain} <nlohmann/json.hpp>)
-set(_temposcope_precompiled_commands ${_temposcope_precompiled_json} <CLI/CLI.hpp> <fmt/ranges.h>)
 set(_temposcope_precompiled_tests ${_temposcope_precompiled_json} <gmock/gmock.h> <gtest/gtest.h>)
 set(_temposcope_precompiled_torch ${_temposcope_precompiled_std} <fmt/format.h> <ATen/core/Tensor.h>
-  "${PROJECT_SOURCE_DIR}/profiler/trace/trace.h")
+  <profiler/trace/trace.h>)
 set(_temposcope_precompiled_torch_ops ${_temposcope_precompiled_std}
   <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/custom_function.h> <torch/library.h>)
 set(_temposcope_precompiled_plain_libraries fmt::fmt tl::expected)
 set(_temposcope_precompiled_json_libraries ${_temposcope_precompiled_plain_libraries} nlohmann_json::nlohmann_json)
-set(_temposcope_precompiled_commands_libraries ${_temposcope_precompiled_json_libraries} CLI11::CLI11)
 set(_temposcope_precompiled_tests_libraries ${_temposcope_precompiled_json_libraries} GTest::gmock)
 set(_temposcope_precompiled_torch_libraries temposcope_torch fmt::fmt tl::expected)
 set(_temposcope_precompiled_torch_ops_libraries temposcope_torch)
 # A precompiled header serves only files with its own macros and language options: -O0 has other macros than -O1 to -O3. GTEST_HAS_PTHREAD is what GTest::gtest says: here for
 # the tests' programs that do not link it.
-set(_temposcope_precompiled_commands_options $<$<CONFIG:Release>:-O0>)
+set(_temposcope_precompiled_json_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_torch_options $<$<CONFIG:Release>:-O1>)
 set(_temposcope_precompiled_torch_ops_options ${_temposcope_precompiled_torch_options})
 set(_temposcope_precompiled_tests_options $<$<CONFIG:Release>:-O0> -DGTEST_HAS_PTHREAD=1)
@@ -61,11 +57,14 @@ function(_temposcope_precompiled_owner set result)
   target_precompile_headers(${owner} PRIVATE ${_temposcope_precompiled_${set}})
 endfunction()
 
-function(_temposcope_precompile target set)
+function(_temposcope_precompile target set separate)
   if(NOT set OR set STREQUAL "none")
     return()
   endif()
   target_compile_options(${target} PRIVATE ${_temposcope_precompiled_${set}_options})
+  if(NOT separate)
+    _temposcope_compile_in_batches(${target})
+  endif()
   if(NOT TEMPOSCOPE_PRECOMPILED_HEADERS)
     return()
   endif()

@@ -11,15 +11,38 @@
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font().
 #
-# QUICK       its functions run once a command or once a frame, not once an event: -O1, which takes a fifth off compiling
-# PRECOMPILED plain, json, commands, tests, torch or torch_ops: which precompiled header its files use (cmake/Precompiled.cmake).
+# PRECOMPILED  plain, json, commands, tests, torch or torch_ops: which precompiled header its files use, and how much they are
+#              optimized (cmake/Precompiled.cmake).
+# SEPARATE     the compiler gets each file alone, also where TEMPOSCOPE_UNITY is on.
 # Include paths start at the repository's root.
+
+# Files that use the same precompiled header also instantiate the same templates. Several of them in one compiler run do that
+# once: a file of tempo_ops takes 9 s alone and 4 s in a batch. All names in a batch share one anonymous namespace, so they
+# must differ.
+option(TEMPOSCOPE_UNITY "compile several files of a target in one compiler run" OFF)
+set(_temposcope_batch 8)  # files in a batch, at most: larger ones leave the second core idle and rebuild too much
 
 include(GoogleTest)
 
 function(_temposcope_set_up target public private)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PUBLIC ${public} PRIVATE ${private} temposcope_options)
+endfunction()
+
+# Batches of equal size, so that none takes much longer than the others.
+function(_temposcope_compile_in_batches target)
+  if(NOT TEMPOSCOPE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(LENGTH sources files)
+  if(files LESS 2)
+    return()
+  endif()
+  math(EXPR batches "(${files} + ${_temposcope_batch} - 1) / ${_temposcope_batch}")
+  math(EXPR size "(${files} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
 function(temposcope_add_folder folder)
@@ -43,7 +66,7 @@ function(_temposcope_add_to_product target)
 endfunction()
 
 function(temposcope_add_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "QUICK" "NAME;TYPE;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;TYPE;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
   _temposcope_check_arguments(temposcope_add_library)
   if(NOT arg_TYPE)
     set(arg_TYPE STATIC)
@@ -57,26 +80,23 @@ function(temposcope_add_library)
   endif()
   add_library(${arg_NAME} ${arg_TYPE} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
-  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}")
-  if(arg_QUICK)
-    target_compile_options(${arg_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
+  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}" "${arg_SEPARATE}")
   if(NOT arg_TYPE STREQUAL "STATIC")
     _temposcope_add_to_product(${arg_NAME})
   endif()
 endfunction()
 
 function(temposcope_add_executable)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;PRECOMPILED" "SOURCES;PUBLIC;PRIVATE")
   _temposcope_check_arguments(temposcope_add_executable)
   add_executable(${arg_NAME} ${arg_SOURCES})
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
-  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}")
+  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}" "${arg_SEPARATE}")
   _temposcope_add_to_product(${arg_NAME})
 endfunction()
 
 function(temposcope_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PRECOMPILED" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;TIMEOUT;PRECOMPILED" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
   _temposcope_check_arguments(temposcope_add_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -86,7 +106,7 @@ function(temposcope_add_test)
   if(NOT arg_PRECOMPILED)
     set(arg_PRECOMPILED tests)
   endif()
-  _temposcope_precompile(${arg_NAME} ${arg_PRECOMPILED})
+  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}" "${arg_SEPARATE}")
   target_compile_definitions(${arg_NAME} PRIVATE
     TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")

@@ -20,10 +20,10 @@
 // Eight consecutive elements are one Philox counter and one byte of a bit mask: a "unit". Lane u of
 // the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
 //
-// Packs need aligned base pointers and ends on a pack. Flat kernels take the last, partial tile and
-// tensors that start anywhere by units instead, one element at a time; kernels of rows leave rows
-// that are no whole packs to a kernel for rows of any length. So every other line of a kernel is
-// compiled once, for packs.
+// Packs need aligned base pointers and tensors that end on a pack. Flat kernels handle the last,
+// partial tile, and tensors that start at any address, by units, one element at a time. Row kernels
+// leave rows that are not whole packs to a kernel for rows of any length. The rest of each kernel
+// is compiled for packs only.
 
 namespace kernels::cuda {
 
@@ -65,14 +65,14 @@ struct alignas(sizeof(T) * kCount) Pack {
 
 // --- tiles -------------------------------------------------------------------------------------
 
-/// A warp's tile: where it starts in the tensor, and how many elements of the tensor (or row) there
-/// are from there on, none at all for a tile past the end.
+/// A warp's tile: where it starts in the tensor, and how many elements of the tensor (or row)
+/// follow from there; 0 for a tile past the end.
 struct Tile {
     int64_t begin;
     int room;
     int lane;
 
-    /// Where this lane's pack k starts, from the tile's begin.
+    /// Start of this lane's pack k, counted from the tile's begin.
     template <typename T>
     __device__ __forceinline__ int offset(int k) const {
         return 32 * kPackSize<T> * k + kPackSize<T> * lane;
@@ -139,7 +139,7 @@ __device__ __forceinline__ uint32_t own_bits(uint32_t unit_byte, int lane) {
     return bits;
 }
 
-/// What a kernel needs to draw dropout's bits and to scale what is kept.
+/// Arguments of a kernel that draws dropout's bits and scales the kept elements.
 template <typename S>
 struct Drawing {
     PhiloxKey key;
@@ -180,7 +180,7 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
     return bits;
 }
 
-/// All lanes of the warp call it.
+/// Must be called by all lanes of the warp.
 template <typename T>
 __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const Tile& tile,
                                            uint32_t bits) {
@@ -255,7 +255,7 @@ bool aligned_to_packs(const Pointers*... pointers) {
 }
 
 #ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a GPU
-/// Launches `kernel` on `stream`; `name` is what an error calls it.
+/// Launches `kernel` on `stream`; `name` stands in error messages.
 template <typename... Params, typename... Args>
 void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, CudaStream stream,
             const Args&... args) {
@@ -267,7 +267,7 @@ void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, 
 }
 #endif
 
-/// Blocks that give every tile of `count` elements a warp.
+/// Number of blocks that give every tile of `count` elements a warp.
 inline unsigned blocks_for(int64_t count) {
     constexpr int64_t kPerBlock = int64_t{kTile} * (kBlockThreads / 32);
     const int64_t blocks = (count + kPerBlock - 1) / kPerBlock;
@@ -289,7 +289,7 @@ __device__ __forceinline__ Tile flat_tile(int64_t count) {
     return {warp * kTile, room, static_cast<int>(threadIdx.x % 32)};
 }
 
-/// Whether the tile is read and written in packs.
+/// True if the tile is read and written in packs.
 __device__ __forceinline__ bool takes_packs(const Tile& tile, bool aligned) {
     return aligned && tile.room == kTile;
 }

@@ -27,7 +27,7 @@ namespace kernels {
 
 inline constexpr int64_t kMaxDrawnElements = int64_t{1} << 35;
 
-/// What identifies one dropout mask. Two sites that share all fields drop the same elements.
+/// The identity of a dropout mask. Two sites that share all fields drop the same elements.
 struct DropoutKey {
     uint64_t seed = 0;
     uint32_t rank = 0;   // process of a data-parallel job
@@ -36,10 +36,10 @@ struct DropoutKey {
     uint32_t site = 0;   // which dropout inside the layer
 };
 
-/// Number of the 65536 values of r16 that are kept: round((1 - p) * 2^16).
+/// How many of the 65536 values of r16 keep an element: round((1 - p) * 2^16).
 uint32_t keep_threshold(double dropout_p);
 
-/// 1 / q for a threshold; 0 when nothing is kept.
+/// 1 / q for a threshold; 0 if nothing is kept.
 double keep_scale(uint32_t threshold);
 
 template <typename T>

@@ -6,7 +6,7 @@
 namespace kernels::reference {
 namespace {
 
-/// Philox4x32-10 as the paper states it; written again so that a slip in philox.h shows.
+/// Philox4x32-10 as the paper states it. Written a second time, so that an error in philox.h shows.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
         const uint64_t left = 0xD2511F53ull * counter[0];

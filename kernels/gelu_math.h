@@ -6,9 +6,9 @@
 
 #include <cmath>
 
-// GELU and its inverse, one value at a time: the arithmetic of the CUDA kernels, compiled for the
-// host too, so that tests reach it without a GPU; and the double-precision path of the CPU.
-// Equations: inplace_gelu.h. Fit is gelu_fit::ErfFit or gelu_fit::TanhFit.
+// GELU and its inverse, one value at a time: the arithmetic of the CUDA kernels, and the
+// double-precision path of the CPU. It compiles for the host too, so that tests reach it without a
+// GPU. Equations: inplace_gelu.h. Fit is gelu_fit::ErfFit or gelu_fit::TanhFit.
 
 namespace kernels {
 
@@ -139,8 +139,8 @@ KERNELS_HOST_DEVICE double gelu_derivative(double x) {
     }
 }
 
-/// x with gelu(x) = o on the branch: Newton kept inside a bracket. Left of x* on the logarithm,
-/// since o spans many orders of magnitude there.
+/// x with gelu(x) = o on the branch: Newton steps inside a bracket. Left of x* they use the
+/// logarithm, since o spans many orders of magnitude there.
 template <class Fit>
 KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
     double low = right ? Fit::kXMin : -40.0;
@@ -161,7 +161,7 @@ KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
 }
 
 /// gelu'(x) from o and the branch, for double. Close to x*, where Newton loses half of the digits,
-/// from the expansion in signed s.
+/// it uses the expansion in signed s.
 template <class Fit>
 KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, bool right) {
     if (o != o) return o;

@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// row[index % 8] per lane: one permute where a register holds the eight values. They are loaded
-/// apart, since a permute that reads its values from memory takes twice the time (Zen 3).
+/// row[index % 8] per lane: one permute if a register holds the eight values. They are loaded
+/// separately: a permute that reads its values from memory takes twice the time (Zen 3).
 template <class D, class VI>
 HWY_INLINE hn::Vec<D> lookup_8(D d, const float* row, VI index) {
 #if HWY_TARGET == HWY_AVX2 || (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86)
@@ -30,9 +30,9 @@ HWY_INLINE hn::Vec<D> lookup_8(D d, const float* row, VI index) {
 #endif
 }
 
-/// Each lane's own polynomial of the table at t: pairs of terms by Horner's rule in u^2, half as
-/// long a chain as in u; but the last two terms one by one, since what is added to the constant
-/// term last decides the error.
+/// Evaluates each lane's own polynomial of the table at t. Horner's rule in u^2 on pairs of terms
+/// makes the dependency chain half as long as in u. The last two terms go one by one, since the
+/// final addition to the constant term decides the error.
 template <class D, class VI, int kDegree>
 HWY_INLINE hn::Vec<D> evaluate_lanes(D d, const gelu_fit::LaneTable<kDegree>& table, VI index,
                                      hn::Vec<D> t) {
@@ -57,8 +57,7 @@ HWY_INLINE hn::Vec<D> evaluate_poly(D d, const gelu_fit::Poly<kDegree>& p, hn::V
     return value;
 }
 
-/// -gelu(-a) for a >= 4 with a small relative error, where the table's error is only small in
-/// itself.
+/// -gelu(-a) for a >= 4 with a small relative error; the table has only a small absolute error.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> negative_tail(D d, hn::Vec<D> a) {
     const auto one = hn::Set(d, 1.0f);
@@ -75,11 +74,11 @@ HWY_INLINE hn::Vec<D> negative_tail(D d, hn::Vec<D> a) {
     }
 }
 
-/// int(2 t) + first for small t >= 0, modulo 8. A sum with 1.5 2^22 is rounded to halves, so the
-/// last bits of its mantissa are the number of them; t is lowered by exactly 1/4, to round down: a
-/// little less, and t just below 4 would count as 8. Only a multiple of 1/2 itself, where two
-/// pieces meet and both fit, may count as one less. Conversion to integers costs more, since it
-/// also handles overflow.
+/// int(2 t) + first for small t >= 0, modulo 8. Adding 1.5 2^22 rounds to halves, so the last bits
+/// of the mantissa count the halves. Subtracting exactly 1/4 from t first makes this round down;
+/// with less, a t just below 4 would count as 8. Only a multiple of 1/2 itself may count as one
+/// less: two pieces meet there and both fit. Converting to integers costs more, since it also
+/// handles overflow.
 template <class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> count_halves(D d, hn::Vec<D> t, int first) {
     const hn::RebindToSigned<D> di;
@@ -100,7 +99,7 @@ HWY_INLINE hn::Vec<D> gelu_vector(D d, hn::Vec<D> x) {
     return hn::Sub(hn::Max(x, hn::Zero(d)), g);
 }
 
-/// gelu'(x) / o in v = sqrt(log(o_min / o)), for lanes of the left branch near 0.
+/// gelu'(x) / o as a function of v = sqrt(log(o_min / o)), for lanes of the left branch near 0.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> far_left_derivative(D d, hn::Vec<D> o) {
     const auto size = hn::Max(hn::Abs(o), hn::Set(d, 1e-30f));
@@ -125,7 +124,7 @@ HWY_INLINE hn::Vec<D> left_derivative(D d, hn::Vec<D> o) {
     return value;
 }
 
-/// Which polynomial gives gelu'(x), and where.
+/// Which polynomial gives gelu'(x), and its argument.
 template <class D>
 struct BackwardPlace {
     hn::Vec<D> s;
@@ -133,8 +132,9 @@ struct BackwardPlace {
     hn::Mask<D> tail;  // left_derivative() instead
 };
 
-/// From o = gelu(x) and the branch. Lane of the table: right of x* int(2 s) + 5, modulo 8; left of
-/// it the exponent of o, modulo 8, which is 4, 3 or 2 down to |o| = 1/32.
+/// Chooses the polynomial from o = gelu(x) and the branch. Its lane in the table: right of x*,
+/// int(2 s) + 5, modulo 8; left of x*, the exponent of o, modulo 8, which is 4, 3 or 2 down to |o|
+/// = 1/32.
 template <class Fit, class D>
 HWY_INLINE BackwardPlace<D> place_output(D d, hn::Vec<D> o, hn::Mask<D> right) {
     const hn::RebindToSigned<D> di;

@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// bias[i % size] of 64 elements from `begin` on.
+/// bias[i % size] for 64 elements, starting at `begin`.
 template <typename T>
 HWY_INLINE void repeat_bias(const T* bias, int64_t size, int64_t begin, T* to) {
     int64_t column = begin % size;
@@ -56,8 +56,9 @@ HWY_INLINE uint64_t forward_64(const T* x, const T* bias, T* y) {
     return bits;
 }
 
-/// dx = dy * gelu'(x) of 64 elements, from y and the branch bits. Two loops: in one, the square
-/// root and the polynomial after it would be a longer chain than a core looks ahead.
+/// dx = dy * gelu'(x) of 64 elements, from y and the branch bits. Two loops: in a single loop, the
+/// square root and the polynomial after it form a dependency chain that is longer than a core's
+/// lookahead.
 template <class Fit, typename T>
 HWY_INLINE void backward_64(const T* dy, const T* y, uint64_t bits, T* dx) {
     if constexpr (std::is_same_v<T, double>) {

@@ -4,13 +4,14 @@
 
 #include <cstdint>
 
-// GELU whose backward needs the output and one bit per element, so that the input need not be kept.
+// GELU whose backward needs the output and one bit per element, so that the input need not be
+// saved.
 //
 // GELU falls to a minimum o_min at x* (erf: x* = -0.75179, o_min = -0.16997) and rises after it.
 // Given the output o and the branch bit (x >= x*), x is determined, and so is GELU'(x). Near x* the
 // derivative behaves like sqrt(o - o_min), so polynomials in o fail there; in s = sqrt(o - o_min),
 // signed by the branch, it is smooth. inplace_gelu_constants.h holds piecewise polynomials in s,
-// made and judged by fit/fit_gelu.py.
+// made and checked by fit/fit_gelu.py.
 // Source   Tempo (Andoorveedu et al., NeurIPS 2022, arXiv 2210.10246), In-place GELU; fit our own.
 //
 // Error of the derivative: what rounding the stored output costs near x* (fp32 4.8e-5, fp16 6.6e-3,
@@ -18,9 +19,9 @@
 //
 // Bytes moved per element (e = sizeof(T)): forward e read, e + mask written; backward 2e + mask
 // read, e written.
-// With a bias (bias + GELU in one pass, after a matrix product without bias) forward takes no extra
-// pass.
-// Saved for backward: the output, which the next Linear keeps anyway, and the mask.
+// With a bias (bias + GELU in one pass, after a matrix multiplication without bias) forward takes
+// no extra pass.
+// Saved for backward: the output, which the next Linear saves anyway, and the mask.
 
 namespace kernels {
 

@@ -15,8 +15,8 @@ double gelu_derivative(GeluKind kind, double x);
 double gelu_minimum_x(GeluKind kind);
 double gelu_minimum(GeluKind kind);
 
-/// gelu'(x) of the x on the branch with gelu(x) = o; 0 for o below the minimum, where a stored
-/// output may have been rounded to.
+/// gelu'(x) for the x on the branch with gelu(x) = o. 0 for o below the minimum, which a rounded
+/// stored output can be.
 double gelu_derivative_from_output(GeluKind kind, double o, bool right);
 
 }  // namespace kernels::reference

@@ -24,8 +24,8 @@ struct RowStatistics {
     StatOf<T> mean, rstd;
 };
 
-/// Two passes, the second from cache: sum of squares minus squared mean would cancel when |mean| is
-/// large.
+/// Two passes, the second from cache: the sum of squares minus the squared mean would cancel if
+/// |mean| is large.
 template <typename T>
 HWY_INLINE RowStatistics<T> row_statistics(const T* x, int64_t size, double eps) {
     const ComputeTag<T> d;

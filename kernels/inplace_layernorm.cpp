@@ -38,11 +38,12 @@ KERNELS_DISPATCH(layer_norm_reduce_job, LayerNormReduceJob)
 namespace {
 
 constexpr int64_t kMaxPartials = 64;
-/// Two blocks for each SM of an A100 (108), so that all run at once there and on larger GPUs. A
-/// constant: the size of the partial sums must not depend on the GPU.
+/// Two blocks for each SM of an A100 (108), so that all blocks run at once on it and on larger
+/// GPUs. A constant, because the size of the partial sums must not depend on the GPU.
 constexpr int64_t kMaxCudaPartials = 216;
 
-/// A multiple of 64, so that a partial's rows also own whole blocks of a dropout mask.
+/// A multiple of 64, so that the rows of a partial also have whole blocks of a dropout mask to
+/// themselves.
 int64_t rows_per_partial(int64_t num_rows) {
     const int64_t even_share = (num_rows + kMaxPartials - 1) / kMaxPartials;
     return std::max<int64_t>(1, (even_share + 63) / 64) * 64;
@@ -68,7 +69,7 @@ bool needs_normalized(const T* gamma, const T* beta, int64_t hidden_size) {
     for (int64_t h = 0; h < hidden_size; ++h) {
         const double size = gamma ? std::abs(to_double(gamma[h])) : 1.0;
         const double shift = beta ? std::abs(to_double(beta[h])) : 0.0;
-        // Written so that NaN is not good enough either.
+        // Written so that NaN also fails the test.
         if (!(size >= kGammaMin && shift <= kBetaOverGammaMax * size)) return true;
     }
     return false;

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kMaxRowThreads)
     store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size), x);
 }
 
-/// Any row: one block per row, x read three times (twice from cache).
+/// Rows of any length: one block per row, x read three times (twice from cache).
 template <typename T>
 __global__ void __launch_bounds__(kMaxRowThreads)
     layer_norm_forward_any_kernel(LayerNormForwardArgs<T> a) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-/// Any row: block p takes rows p, p + P, ... and adds to its partial in memory.
+/// Rows of any length: block p takes rows p, p + P, ... and adds to its partial in memory.
 template <typename T, LayerNormSave kSave>
 __global__ void __launch_bounds__(kMaxRowThreads)
     layer_norm_backward_any_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
@@ -149,7 +149,7 @@ __global__ void layer_norm_reduce_kernel(const StatOf<T>* partials, int64_t num_
     if (to) to[h] = from_compute<T>(sum);
 }
 
-/// Threads that walk one row of any length.
+/// Number of threads for one row of any length.
 unsigned threads_of_any_row(int64_t size) {
     return static_cast<unsigned>(std::min<int64_t>((size + 31) / 32 * 32, kMaxRowThreads));
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // LayerNorm whose backward needs the output (or the normalized value) and rstd, so that the input
-// need not be kept.
+// need not be saved.
 //
 //     mean = mean_H(x),   rstd = 1 / sqrt(mean_H((x - mean)^2) + eps)
 //     x̂ = (x - mean) rstd,   y = gamma x̂ + beta
@@ -13,13 +13,13 @@
 //     dgamma = sum_rows dy x̂,   dbeta = sum_rows dy
 //
 // Backward recovers x̂ = (y - beta) / gamma. Storing y in T costs x̂ an error of about
-// eps_T (|x̂| + |beta / gamma|), so where some |gamma| is small the caller keeps x̂ instead
-// (LayerNormSave::kNormalized): no division, but e bytes per element more wherever the layer that
-// follows keeps y for itself. needs_normalized() is the rule.
+// eps_T (|x̂| + |beta / gamma|). If some |gamma| is small, the caller therefore saves x̂ instead
+// (LayerNormSave::kNormalized): no division, but e more bytes per element if the next layer saves
+// y too. needs_normalized() is the rule.
 // Source   Tempo (Andoorveedu et al., NeurIPS 2022, arXiv 2210.10246), In-place LayerNorm.
 //
 // Bytes moved per element (e = sizeof(T)): forward e read (twice, the second from cache), e
-// written; backward 2e read, e written. Kept: the output and 4 bytes of rstd per row (8 for
+// written; backward 2e read, e written. Saved: the output and 4 bytes of rstd per row (8 for
 // double).
 
 namespace kernels {
@@ -27,19 +27,18 @@ namespace kernels {
 /// Which tensor of LayerNorm is saved for backward.
 enum class LayerNormSave : uint8_t {
     kOutput,      // y: x̂ is recovered by division
-    kNormalized,  // x̂ itself, where needs_normalized()
+    kNormalized,  // x̂ itself, if needs_normalized()
 };
 
-/// Smallest |gamma| that is divided by. A channel that is switched off passes through zero, where
-/// y = beta says nothing of x̂ and dgamma would be lost, so it must be left before it gets there.
+/// Smallest |gamma| to divide by. At gamma = 0, y = beta and x̂ is lost, and dgamma with it. A
+/// trained channel can pass through zero, so division stops well before it.
 inline constexpr double kGammaMin = 1.0 / 64;
-/// Largest |beta / gamma|: it multiplies the rounding error of y, so 16 costs 4 bits of x̂.
+/// Largest |beta / gamma|. It multiplies the rounding error of y, so 16 costs 4 bits of x̂.
 inline constexpr double kBetaOverGammaMax = 16;
 
-/// Whether some channel forbids recovering x̂ from the output. Either pointer may be null (1 and
-/// 0).
-/// One pass over 2 H values; to be asked once per optimizer step, not per call. NaN asks for
-/// kNormalized.
+/// True if x̂ cannot be recovered from the output, because of some channel. Either pointer may be
+/// null (1 and 0). One pass over 2 H values: call it once per optimizer step, not per layer call.
+/// NaN gives true.
 template <typename T>
 bool needs_normalized(const T* gamma, const T* beta, int64_t hidden_size);
 
@@ -76,8 +75,8 @@ struct LayerNormBackwardArgs {
 template <typename T>
 void layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t row_begin, int64_t row_end);
 
-/// How many partial sums of dgamma and dbeta `num_rows` rows are split into. It depends on the
-/// shape alone, so the sums do not depend on the number of threads.
+/// Number of partial sums of dgamma and dbeta for `num_rows` rows. It depends on the shape alone,
+/// so the sums do not depend on the number of threads.
 int64_t layer_norm_num_partials(int64_t num_rows);
 
 /// First row of partial `index`; rows [first_row(i), first_row(i + 1)) belong to partial i.
@@ -109,7 +108,7 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t nu
 template <typename T>
 void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
                                        int64_t hidden_size, T* dgamma, T* dbeta, CudaStream stream);
-/// A function of the shape alone, so that a Meta run allocates what a CUDA run does.
+/// Depends on the shape alone, so that a Meta run allocates the same as a CUDA run.
 int64_t layer_norm_cuda_num_partials(int64_t num_rows);
 
 }  // namespace kernels

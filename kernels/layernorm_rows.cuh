@@ -11,12 +11,12 @@
 namespace kernels::cuda {
 
 inline constexpr int kMaxRowThreads = 512;
-// Blocks of backward that an SM holds at once, which bounds registers to 64 a thread.
+// Blocks of backward that an SM holds at once. This bounds registers to 64 per thread.
 inline constexpr int kBackwardBlocks = 2;
 inline constexpr int64_t kMaxRegisterRow = 8 * kMaxRowThreads;
 
-/// Whether rows are held in registers: whole units at aligned addresses. double serves tests and
-/// takes the kernels for any row.
+/// True if rows are held in registers: whole units at aligned addresses. double, which only tests
+/// use, takes the kernels for rows of any length.
 template <typename T, typename... Pointers>
 bool fits_registers(int64_t size, const Pointers*... pointers) {
     return sizeof(T) < 8 && size % 8 == 0 && size <= kMaxRegisterRow &&
@@ -32,16 +32,16 @@ inline void check_row_size(int64_t hidden_size) {
     if (hidden_size < 1) throw std::invalid_argument("layer_norm on CUDA: hidden_size is 0");
 }
 
-/// A block of about `threads` threads, of whole rows.
+/// A block of about `threads` threads with whole rows.
 inline dim3 block_of_rows(int64_t size, int threads) {
     const int row_threads = threads_per_row(size);
     const int rows = threads > row_threads ? threads / row_threads : 1;
     return {static_cast<unsigned>(row_threads), static_cast<unsigned>(rows), 1};
 }
 
-// Backward counts rows in 32 bits: of its 64 registers none is left for more.
+// Backward counts rows in 32 bits: its 64 registers have no room for 64-bit counters.
 
-/// Errors   std::runtime_error when the rows, and a grid past them, are too many for an int.
+/// Errors   std::runtime_error if the rows, with the grid beyond them, are too many for an int.
 inline int counted_rows(int64_t num_rows) {
     if (num_rows > 0x7FFF0000) throw std::runtime_error("too many rows for one CUDA launch");
     return static_cast<int>(num_rows);
@@ -51,8 +51,8 @@ __device__ __forceinline__ int first_row_of_block() {
 }
 __device__ __forceinline__ int rows_of_grid() { return static_cast<int>(gridDim.x * blockDim.y); }
 
-/// This thread's elements of a row: a warp holds one tile of it. Empty for rows past the last,
-/// whose threads stay for __syncthreads.
+/// This thread's elements of a row: a warp holds one tile of the row. Empty for rows past the last;
+/// their threads stay for __syncthreads.
 __device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size) {
     const int offset = static_cast<int>(threadIdx.x / 32) * kTile;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -72,7 +72,7 @@ __device__ __forceinline__ void load_channels(const T* from, const Tile& tile, i
     for (int j = 0; j < kPackSize<T>; ++j) out[j] = absent;
 }
 
-/// Whether register j of this lane lies inside the row.
+/// True if register j of this lane lies inside the row.
 template <typename T>
 __device__ __forceinline__ bool inside(const Tile& tile, int j) {
     return tile.holds<T>(j / kPackSize<T>);  // packs are inside or outside as a whole
@@ -87,8 +87,8 @@ struct Pair {
     S a, b;
 };
 
-/// Sum of both over the threads (x) of a row. All threads of the block call it; `shared` has 32
-/// entries for each row.
+/// Sums both values over the threads (x) of a row. All threads of the block must call it; `shared`
+/// has 32 entries for each row.
 template <typename S>
 __device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) {
 #pragma unroll
@@ -110,7 +110,7 @@ __device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) 
     return value;
 }
 
-/// x becomes x̂; mean first, then the squares around it, both from registers.
+/// Turns x into x̂: first the mean, then the squares around it, both from registers.
 template <typename T>
 __device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], const Tile& tile,
                                                          int64_t size, double eps,
@@ -152,14 +152,14 @@ __device__ __forceinline__ void store_affine(const T* gamma, const T* beta, T* y
     store_tile(y, tile, result);
 }
 
-/// dgamma and dbeta of this thread's channels, over the rows it has seen.
+/// Sums of dgamma and dbeta for this thread's channels, over the rows so far.
 template <typename S>
 struct ChannelSums {
     S dgamma[8] = {};
     S dbeta[8] = {};
 };
 
-/// dy becomes dx. `args` has dy, saved, gamma, beta and rstd.
+/// Turns dy into dx. `args` has dy, saved, gamma, beta and rstd.
 template <LayerNormSave kSave, typename T, class Args>
 __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int64_t num_rows,
                                              const Tile& tile, const Tile& channels,
@@ -202,8 +202,8 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
     }
 }
 
-/// Partial of this block: rows y = 1, 2, ... hand their sums to y = 0, one after another, a fixed
-/// order.
+/// Writes this block's partial: rows y = 1, 2, ... hand their sums to y = 0 one after another, in a
+/// fixed order.
 template <typename T>
 __device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
                                               ChannelSums<StatOf<T>>& sums) {

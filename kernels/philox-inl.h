@@ -28,9 +28,9 @@ HWY_INLINE void draw_64(const PhiloxSchedule& schedule, uint32_t block,
 
 #else
 
-/// One Philox state per 64-bit lane, its four words in the low halves of four vectors: a 32 x 32 ->
-/// 64 multiplication then needs no shuffle. The high halves hold garbage, which multiplications
-/// ignore.
+/// One Philox state per 64-bit lane, with its four words in the low halves of four vectors: a 32 x
+/// 32 -> 64 multiplication then needs no shuffle. Multiplications ignore the high halves, which
+/// hold garbage.
 template <class V>
 struct PhiloxLanes {
     V x0, x1, x2, x3;
@@ -55,8 +55,8 @@ HWY_INLINE void store_words(D d, const PhiloxLanes<V>& s, uint64_t* to) {
     hn::StoreInterleaved2(words01, words23, d, to);
 }
 
-/// The 64 16-bit numbers of elements [64 block, 64 block + 64), in element order. Two states side
-/// by side: one alone would wait for its multiplications.
+/// The 64 16-bit numbers of elements [64 block, 64 block + 64), in element order. It advances two
+/// states at once, since one alone would wait for its multiplications.
 HWY_INLINE void draw_64(const PhiloxSchedule& schedule, uint32_t block,
                         uint16_t* HWY_RESTRICT numbers) {
     const hn::CappedTag<uint64_t, 4> d;

@@ -24,7 +24,7 @@ inline constexpr uint32_t kPhiloxW1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 inline constexpr uint32_t kPhiloxRange = 1u << 16;  // values of one 16-bit number
 
-/// The words of key and counter that do not change inside a tensor.
+/// The words of key and counter that are constant in a tensor.
 struct PhiloxKey {
     uint32_t k0 = 0, k1 = 0;          // seed, rank
     uint32_t c1 = 0, c2 = 0, c3 = 0;  // step, layer, site
@@ -39,7 +39,7 @@ KERNELS_HOST_DEVICE PhiloxKey make_philox_key(const DropoutKey& key) {
             key.step, key.layer, key.site};
 }
 
-/// The round keys too, each in the low half of a 64-bit lane, for vectors.
+/// With the round keys, each in the low half of a 64-bit lane, for vectors.
 struct PhiloxSchedule {
     PhiloxKey key;
     uint64_t k0[kPhiloxRounds];

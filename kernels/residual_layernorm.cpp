@@ -32,7 +32,7 @@ HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
     });
 }
 
-/// to = residual + dropout(x), by way of a scratch block, since `to` may be x or the residual.
+/// to = residual + dropout(x), through a scratch block, since `to` may be x or the residual.
 template <typename T>
 void sum_rows(const ResidualLayerNormForwardArgs<T>& a, int64_t begin, int64_t end, T* to) {
     const PhiloxSchedule schedule = make_philox_schedule(a.key);
@@ -70,7 +70,7 @@ void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a,
     }
 }
 
-/// LayerNorm's dx goes to `dx` first, so that dresidual may be dsum; dropout then works in place.
+/// Writes LayerNorm's dx to `dx` first, so that dresidual may be dsum; then dropout works in place.
 template <typename T>
 void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T>& job,
                                             int64_t begin, int64_t end) {

@@ -1,8 +1,8 @@
 // Dropout, residual and LayerNorm on CUDA. Bytes per element (e = size of T, m = mask): forward 2e
 // read, e + m written (2e + m with the sum); backward 2e + m read (3e + m with dsum), 2e written.
 // Bounds: those bytes over the bandwidth, and Philox as in dropout.cu.
-// Rows in registers (layernorm_rows.cuh); a tile's eight elements a lane are also its share of
-// Philox.
+// Rows are held in registers (layernorm_rows.cuh). A lane's eight elements are also one Philox
+// counter.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/layernorm_rows.cuh"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace cuda;
 
-/// As memory holds it: the steps one after another would have stored it.
+/// Rounded to the type in memory, as separate steps would store it.
 template <typename T>
 __device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
     return to_compute(from_compute<T>(value));

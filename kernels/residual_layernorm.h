@@ -13,14 +13,14 @@
 //     dsum_total = dLayerNorm(dy) + dsum,   dresidual = dsum_total,   dx = dropout's gradient of
 //     dsum_total
 //
-// Post-LN layers (BERT) use y alone: sum is null and x, dropout's output and sum are never kept.
-// Pre-LN layers (GPT-2) also want sum, the residual stream, and get its gradient dsum.
+// Post-LN layers (BERT) use y alone: sum is null, and x, dropout's output and sum are not saved.
+// Pre-LN layers (GPT-2) also use sum, the residual stream, and pass its gradient dsum.
 // Results equal dropout.h, an addition and inplace_layernorm.h called one after another, each
 // intermediate rounded to T.
 //
 // Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with
-// sum); backward 2e + m read (3e + m with dsum), 2e written. Apart: forward 4e read, 3e + m
-// written.
+// sum); backward 2e + m read (3e + m with dsum), 2e written. As separate steps: forward 4e read,
+// 3e + m written.
 
 namespace kernels {
 

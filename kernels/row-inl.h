@@ -10,8 +10,8 @@
 
 #include "kernels/simd-inl.h"
 
-// After a lambda's parameters: compiled for the target, and inlined at each of its several uses.
-// Undefined and defined again, since this file is included once per target.
+// Goes after a lambda's parameters: compiles it for the target, and inlines each of its uses.
+// Defined again each time, since this file is included once per target.
 #undef KERNELS_INLINE_LAMBDA
 #define KERNELS_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
@@ -19,8 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// How a step of the walk reads and writes: a whole vector, or the first `count` lanes of one.
-/// `fill` is what the missing lanes hold.
+/// How one step reads and writes: a whole vector, or the first `count` lanes of one. `fill` is the
+/// value of the missing lanes.
 struct WholeVector {
     template <class D, typename T>
     HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> /*fill*/) const {
@@ -53,7 +53,7 @@ struct PartVector {
     }
 };
 
-/// A channel's gamma or beta: `fill` where the tensor is absent, and in missing lanes.
+/// A channel's gamma or beta: `fill` if the tensor is absent, and in missing lanes.
 template <class Access, class D, typename T>
 HWY_INLINE hn::Vec<D> load_channel(const Access& access, D d, const T* base, int64_t j,
                                    hn::TFromD<D> fill) {
@@ -69,15 +69,15 @@ HWY_INLINE void for_each_vector(D d, int64_t size, const Body& body) {
     if (j < size) body(j, PartVector{size - j});
 }
 
-/// Four running results of a walk along a row: one chain of additions (or maxima) would wait for
-/// each.
+/// Four running results along a row: with a single one, each addition (or maximum) would wait for
+/// the one before.
 template <class D>
 struct Chains {
     hn::Vec<D> v[4];
     HWY_INLINE Chains(D d, hn::TFromD<D> start) { v[0] = v[1] = v[2] = v[3] = hn::Set(d, start); }
 };
 
-/// combine(chain, value(j, access)) along the row, over the chains in turn.
+/// Calls combine(chain, value(j, access)) along the row, with the four chains in turn.
 template <class D, class Value, class Combine>
 HWY_INLINE void combine_row(D d, int64_t size, Chains<D>& chains, const Value& value,
                             const Combine& combine) {

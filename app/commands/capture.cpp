@@ -1,19 +1,17 @@
 #include "app/commands/command.h"
 #include "app/commands/options/help.h"
+#include "app/commands/options/workload_options.h"
 #include "app/commands/worker/job_report.h"
 
 #include <memory>
 
 namespace app {
 
-void add_capture_command(CLI::App& program, Chosen& chosen) {
-    auto* command =
-        program.add_subcommand("capture", "Train a few steps and record every allocation");
+void add_capture_command(CommandLine& line) {
+    Command& command = line.add_command("capture", "Train a few steps and record every allocation");
     auto options = std::make_shared<WorkloadOptions>();
-    add_workload_options(*command, *options);
-    add_prediction_options(*command, *options);
-    add_json_option(*command, chosen);
-    command->footer(
+    add_capture_options(command, *options);
+    command.footer(
         list_recipes() +
         "\n"
         "Each recipe trains in a process of its own and writes one trace. A capture that is "
@@ -25,13 +23,11 @@ void add_capture_command(CLI::App& program, Chosen& chosen) {
         "gpt2.tscope\n"
         "  temposcope capture --model bert-base --recipe gelu=in_place,masks=bit --steps 1 -o "
         "one.tscope\n");
-    command->callback([command, options, &chosen] {
-        chosen.run = [command, options](Output& output) -> Outcome {
-            if (const auto ok = check_prediction_options(*command, *options); !ok) {
-                return wrong_usage(ok.error());
-            }
-            return run_jobs(*options, JobKind::kCapture, output);
-        };
+    command.on_run([&command, options](Output& output) -> Outcome {
+        if (const auto ok = check_prediction_options(command, *options); !ok) {
+            return wrong_usage(ok.error());
+        }
+        return run_and_report(*options, MeasureKind::kCapture, output);
     });
 }
 

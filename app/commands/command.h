@@ -1,36 +1,19 @@
 #pragma once
 
-#include "app/commands/console/outcome.h"
+#include "app/commands/options/command_line.h"
 
-#include <functional>
-#include <string>
-
-namespace CLI {
-class App;
-}
-
-/// The commands of `temposcope`, one file each. `add_NAME_command` describes the options; when the
-/// command line names the command, it stores what to run in `chosen`.
+/// The commands of `temposcope`, one file each. `add_NAME_command` describes the options and says
+/// what to run.
 namespace app {
 
-class Output;
-
-struct Chosen {
-    std::function<Outcome(Output&)> run;  // empty: no command, the window opens
-    bool json = false;
-};
-
-void add_capture_command(CLI::App& program, Chosen& chosen);
-void add_sweep_command(CLI::App& program, Chosen& chosen);
-void add_plan_command(CLI::App& program, Chosen& chosen);
-void add_info_command(CLI::App& program, Chosen& chosen);
-void add_compare_command(CLI::App& program, Chosen& chosen);
-void add_replay_command(CLI::App& program, Chosen& chosen);
-void add_export_command(CLI::App& program, Chosen& chosen);
-void add_open_command(CLI::App& program, Chosen& chosen);
-void add_doctor_command(CLI::App& program, Chosen& chosen);
-
-/// `--json`, as every command that prints has it.
-void add_json_option(CLI::App& command, Chosen& chosen);
+void add_capture_command(CommandLine& line);
+void add_sweep_command(CommandLine& line);
+void add_plan_command(CommandLine& line);
+void add_info_command(CommandLine& line);
+void add_compare_command(CommandLine& line);
+void add_replay_command(CommandLine& line);
+void add_export_command(CommandLine& line);
+void add_open_command(CommandLine& line);
+void add_doctor_command(CommandLine& line);
 
 }  // namespace app

@@ -1,6 +1,5 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/number_option.h"
 #include "app/commands/options/percentage.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
@@ -9,7 +8,6 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -23,20 +21,20 @@ using namespace profiler;
 struct CompareOptions {
     std::vector<std::string> files;
     std::string by;
-    std::string charts;  // folder
+    std::string baseline;  // recipe; empty: `original`, or else the first
+    std::string charts;    // folder
     std::vector<std::string> formats{"svg"};
     std::string fail_if_peak_grows;  // "2%"
-    bool json = false;
 };
 
-/// A peak to compare: of a captured step, or of an imported trace that knows no steps.
+/// Whether there is a peak to compare: of a captured step, or of an imported trace without steps.
 bool has_peak(const ComparisonColumn& column) {
     if (!column.step_trace || column.peak_allocated_bytes <= 0) return false;
     return column.steps > 0 || column.step_trace->run().state == RunState::kComplete;
 }
 
-/// The column with the file given first: a regression check reads "compare BEFORE AFTER", whatever
-/// their recipes. Errors: there is nothing to check against, or nothing to check.
+/// The column with the file given first, whatever its recipe: a regression check reads
+/// "compare BEFORE AFTER". Errors: there is nothing to check against, or nothing to check.
 models::Result<std::size_t> find_baseline(const Comparison& comparison, const NamedTrace& first) {
     const auto& columns = comparison.columns;
     const auto found =
@@ -53,19 +51,19 @@ models::Result<std::size_t> find_baseline(const Comparison& comparison, const Na
     }
     if (holds_step && found->step_trace != first.trace) {
         return models::fail(
-            "--fail-if-peak-grows needs a peak to check against: {} is a sweep, and the step of "
-            "another file of its recipe took the place of its own; name a capture first.",
+            "--fail-if-peak-grows needs a peak to check against: {} is a sweep, and the step of a "
+            "capture of its recipe replaces its own; name a capture first.",
             first.file);
     }
     if (columns.size() < 2) {
         return models::fail(
-            "--fail-if-peak-grows needs two captures: all that was named is one run of {}.",
+            "--fail-if-peak-grows needs two captures: the named files hold only one run of {}.",
             found->recipe);
     }
     return static_cast<std::size_t>(found - columns.begin());
 }
 
-/// Errors: the peak of a column cannot be held against that of the baseline.
+/// Errors: the peaks of the two columns cannot be compared.
 models::Result<void> check_comparable(const ComparisonColumn& column,
                                       const ComparisonColumn& baseline) {
     if (!has_peak(column)) {
@@ -75,7 +73,7 @@ models::Result<void> check_comparable(const ComparisonColumn& column,
     }
     const auto ran = workload_of(*column.step_trace);
     const auto wanted = workload_of(*baseline.step_trace);
-    if (!ran || !wanted) return {};  // imported: a note of the comparison says so
+    if (!ran || !wanted) return {};  // imported: the comparison has a note on it
     const auto differing = differences(*wanted, *ran);
     if (differing.empty()) return {};
     return models::fail(
@@ -83,7 +81,7 @@ models::Result<void> check_comparable(const ComparisonColumn& column,
         baseline.files.front(), column.files.front(), fmt::join(differing, ", "));
 }
 
-/// A sentence per column whose peak is more than `allowed_ratio` above that of the first file.
+/// A sentence per column whose peak is more than `allowed_ratio` above the peak of the first file.
 models::Result<std::vector<std::string>> grown_peaks(const Comparison& comparison,
                                                      const NamedTrace& first,
                                                      double allowed_ratio) {
@@ -96,7 +94,7 @@ models::Result<std::vector<std::string>> grown_peaks(const Comparison& compariso
         const double ratio = static_cast<double>(column.peak_allocated_bytes) /
                              static_cast<double>(baseline.peak_allocated_bytes);
         if (ratio <= 1 + allowed_ratio) continue;
-        grown.push_back(fmt::format("the peak of {} is {} above that of {} ({} instead of {})",
+        grown.push_back(fmt::format("the peak of {} is {} above the peak of {} ({} instead of {})",
                                     column.recipe, format_percent(ratio - 1), baseline.recipe,
                                     format_exact_bytes(column.peak_allocated_bytes),
                                     format_exact_bytes(baseline.peak_allocated_bytes)));
@@ -113,7 +111,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
     }
     const auto traces = open_traces(options.files);
     if (!traces) return failed(traces.error());
-    const auto comparison = compare(*traces);
+    const auto comparison = compare(*traces, options.baseline);
     if (!comparison) return failed(comparison.error());
 
     std::vector<std::string> charts;
@@ -123,7 +121,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         charts = std::move(*written);
     }
     const auto by = find_group_by(options.by);
-    if (options.json) {
+    if (output.json()) {
         output.document(comparison_json(*comparison, by, charts));
     } else {
         print_comparison(output, *comparison, by, charts);
@@ -142,42 +140,43 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
-        "compare", "Recipes side by side: memory, maximum batch, throughput");
+void add_compare_command(CommandLine& line) {
+    Command& command =
+        line.add_command("compare", "Recipes side by side: memory, maximum batch, throughput");
     auto options = std::make_shared<CompareOptions>();
-    command->add_option("FILE", options->files, "traces, or folders of traces")->required();
-    command
-        ->add_option("--by", options->by,
-                     "also what lives at each peak, by class, layer, op or tensor")
-        ->type_name("GROUP")
-        ->check(CLI::IsMember({"class", "layer", "op", "tensor"}));
-    command->add_option("--charts", options->charts, "write the comparison chart into this folder")
-        ->type_name("DIR")
-        ->check(not_empty());
-    command->add_option("--format", options->formats, "of the charts: svg, png, pdf, html")
-        ->type_name("LIST")
-        ->delimiter(',')
-        ->check(CLI::IsMember({"svg", "png", "pdf", "html"}))
-        ->capture_default_str();
-    command
-        ->add_option("--fail-if-peak-grows", options->fail_if_peak_grows,
-                     "exit with 4 when a peak is that much above the first file's")
-        ->type_name("PERCENT")
-        ->check(not_empty());
-    add_json_option(*command, chosen);
-    command->footer(
+    command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
+                &options->files);
+    command.add({.names = "--by",
+                 .help = "also what lives at each peak, by class, layer, op or tensor",
+                 .value_name = "GROUP",
+                 .choices = {"class", "layer", "op", "tensor"}},
+                &options->by);
+    command.add({"--baseline", "recipe with which the others are compared (without it: original)",
+                 "RECIPE"},
+                &options->baseline);
+    command.add({"--charts", "write the comparison chart into this folder", "DIR"},
+                &options->charts);
+    command.add({.names = "--format",
+                 .help = "of the charts: svg, png, pdf, html",
+                 .value_name = "LIST",
+                 .choices = {"svg", "png", "pdf", "html"}},
+                &options->formats);
+    command.add(
+        {"--fail-if-peak-grows",
+         "exit with 4 when a peak is more than this above the first file's peak", "PERCENT"},
+        &options->fail_if_peak_grows);
+    command.footer(
         "Files of the same workload and recipe are joined: a capture and its sweep may be two "
         "files.\n"
-        "The recipe \"original\", where there is one, is what the others are compared with.\n\n"
+        "Recipes of one capture command took turns, step by step. Their step times are compared "
+        "in\n"
+        "pairs: the ratio is the median over the pairs, its range is the spread.\n\n"
         "Examples:\n"
         "  temposcope compare out/*.tscope\n"
         "  temposcope compare out/ sweep/ --charts charts --format svg,pdf\n"
+        "  temposcope compare out/ --baseline tempo\n"
         "  temposcope compare main.tscope branch.tscope --fail-if-peak-grows 2%\n");
-    command->callback([options, &chosen] {
-        options->json = chosen.json;
-        chosen.run = [options](Output& output) { return run_compare(*options, output); };
-    });
+    command.on_run([options](Output& output) { return run_compare(*options, output); });
 }
 
 }  // namespace app

@@ -2,7 +2,6 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/worker/machine.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -50,20 +49,18 @@ Outcome run_doctor(Output& output) {
         {{"version", TEMPOSCOPE_VERSION}, {"can_capture", report.can_capture}, {"rows", rows}});
     print_checks(output, report.checks);
     output.line();
-    output.line(report.can_capture ? "Captures on the CPU can run here."
-                                   : "Captures cannot run here until what is missing is there.");
+    output.line(report.can_capture
+                    ? "Captures on the CPU can run here."
+                    : "Captures cannot run here until the missing parts are installed.");
     return ExitCode::kOk;
 }
 
 }  // namespace
 
-void add_doctor_command(CLI::App& program, Chosen& chosen) {
-    auto* command =
-        program.add_subcommand("doctor", "What this machine offers, and what is missing");
-    add_json_option(*command, chosen);
-    command->footer("Example:\n  temposcope doctor --json\n");
-    command->callback(
-        [&chosen] { chosen.run = [](Output& output) { return run_doctor(output); }; });
+void add_doctor_command(CommandLine& line) {
+    Command& command = line.add_command("doctor", "What this machine offers, and what is missing");
+    command.footer("Example:\n  temposcope doctor --json\n");
+    command.on_run(run_doctor);
 }
 
 }  // namespace app

@@ -7,7 +7,6 @@
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/write_file.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -96,36 +95,38 @@ Outcome run_export(const ExportOptions& options, Output& output) {
 
 }  // namespace
 
-void add_export_command(CLI::App& program, Chosen& chosen) {
-    auto* command =
-        program.add_subcommand("export", "Write a trace as a chart, or as a table for other tools");
+void add_export_command(CommandLine& line) {
+    Command& command =
+        line.add_command("export", "A trace as a chart or as a table for other tools");
     auto options = std::make_shared<ExportOptions>();
-    command
-        ->add_option("FILE", options->files, "a trace, or two for a chart with one above the other")
-        ->required()
-        ->expected(1, 2);
-    command->add_option("--to", options->format, "svg, png, pdf or html (memory over time), or csv")
-        ->type_name("FORMAT")
-        ->required()
-        ->check(CLI::IsMember(kFormats));
-    command
-        ->add_option("--table", options->table,
-                     "with --to csv: allocations (the default), ledger, ops, steps or sweep")
-        ->type_name("NAME")
-        ->check(CLI::IsMember({"allocations", "ledger", "ops", "steps", "sweep"}));
-    command->add_option("-o,--output", options->output, "file to write")
-        ->type_name("FILE")
-        ->required();
-    add_json_option(*command, chosen);
-    command->footer(
-        "For a chart of recipes side by side: temposcope compare ... --charts DIR.\n\n"
+    command.add({.names = "FILE",
+                 .help = "trace; two for a chart of both, one above the other",
+                 .is_required = true,
+                 .max_values = 2},
+                &options->files);
+    command.add({.names = "--to",
+                 .help = "svg, png, pdf or html (memory over time), or csv",
+                 .value_name = "FORMAT",
+                 .is_required = true,
+                 .choices = kFormats},
+                &options->format);
+    command.add({.names = "--table",
+                 .help = "with --to csv: allocations (without it), ledger, ops, steps or sweep",
+                 .value_name = "NAME",
+                 .choices = {"allocations", "ledger", "ops", "steps", "sweep"}},
+                &options->table);
+    command.add({.names = "-o,--output",
+                 .help = "file to write",
+                 .value_name = "FILE",
+                 .is_required = true},
+                &options->output);
+    command.footer(
+        "Recipes side by side: temposcope compare ... --charts DIR.\n\n"
         "Examples:\n"
         "  temposcope export out/tempo.tscope --to svg -o tempo.svg\n"
         "  temposcope export out/original.tscope out/tempo.tscope --to pdf -o both.pdf\n"
         "  temposcope export out/tempo.tscope --to csv --table ledger -o ledger.csv\n");
-    command->callback([options, &chosen] {
-        chosen.run = [options](Output& output) { return run_export(*options, output); };
-    });
+    command.on_run([options](Output& output) { return run_export(*options, output); });
 }
 
 }  // namespace app

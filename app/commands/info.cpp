@@ -3,7 +3,6 @@
 #include "app/commands/reports/reports.h"
 #include "models/config/names.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <memory>
@@ -19,7 +18,6 @@ struct InfoOptions {
     bool all = false;
     std::string module_path;
     std::string by = "class";
-    bool json = false;
 };
 
 /// CLI11 has already checked the name.
@@ -76,7 +74,7 @@ Outcome run_info(const InfoOptions& options, Output& output) {
         if (auto ok = check_module_path(*named, options.module_path); !ok)
             return failed(ok.error());
     }
-    if (options.json) {
+    if (output.json()) {
         write_json(options, *named, output);
     } else {
         write_text(options, *named, output);
@@ -86,47 +84,44 @@ Outcome run_info(const InfoOptions& options, Output& output) {
 
 }  // namespace
 
-void add_info_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
-        "info", "Show what a trace holds: peak, tensors saved for backward, diagnostics");
+void add_info_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "info", "What a trace holds: peak, tensors saved for backward, diagnostics");
     auto options = std::make_shared<InfoOptions>();
-    command
-        ->add_option(
-            "FILE", options->file,
-            "trace (.tscope, or the .partial of a killed capture) or PyTorch memory snapshot")
-        ->required();
-    auto* ledger = command->add_flag(
-        "--ledger", options->ledger,
-        "every tensor saved for backward: the op that saves it, shape, bytes, closed form");
-    auto* peak = command->add_flag("--peak", options->peak, "what is allocated at the peak");
-    command->add_flag("--health", options->diagnostics,
-                      "diagnostics: what is missing from the trace, and what to do");
-    command
-        ->add_flag("--all", options->all,
-                   "with --ledger: also parameters, gradients, optimizer state and inputs")
-        ->needs(ledger);
-    command
-        ->add_option("--scope", options->module_path,
-                     "with --ledger: only this module and its submodules")
-        ->type_name("MODULE")
-        ->needs(ledger);
-    command->add_option("--by", options->by, "with --peak: class, layer, op or tensor")
-        ->type_name("GROUP")
-        ->check(CLI::IsMember({"class", "layer", "op", "tensor"}))
-        ->capture_default_str()
-        ->needs(peak);
-    add_json_option(*command, chosen);
-    command->footer(
+    command.add({.names = "FILE",
+                 .help = "trace (.tscope, or the .partial of a capture that was killed), or "
+                         "PyTorch memory snapshot",
+                 .is_required = true},
+                &options->file);
+    command.add({"--ledger",
+                 "every tensor saved for backward: which op saves it, shape, bytes, closed form"},
+                &options->ledger);
+    command.add({"--peak", "what lives when most memory is in use"}, &options->peak);
+    command.add({"--health", "what the capture could not see, and what to do"},
+                &options->diagnostics);
+    command.add({.names = "--all",
+                 .help = "with --ledger: parameters, gradients, optimizer state and inputs too",
+                 .needs = "--ledger"},
+                &options->all);
+    command.add({.names = "--scope",
+                 .help = "with --ledger: only this module and the modules inside it",
+                 .value_name = "MODULE",
+                 .needs = "--ledger"},
+                &options->module_path);
+    command.add({.names = "--by",
+                 .help = "with --peak: class, layer, op or tensor",
+                 .value_name = "GROUP",
+                 .choices = {"class", "layer", "op", "tensor"},
+                 .needs = "--peak"},
+                &options->by);
+    command.footer(
         "Without --ledger, --peak or --health: an overview.\n\n"
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
         "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"
         "  temposcope info out/tempo.tscope --peak --by layer --json\n"
         "  temposcope info snapshot.pickle\n");
-    command->callback([options, &chosen] {
-        options->json = chosen.json;
-        chosen.run = [options](Output& output) { return run_info(*options, output); };
-    });
+    command.on_run([options](Output& output) { return run_info(*options, output); });
 }
 
 }  // namespace app

@@ -2,30 +2,29 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/window.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <memory>
 
 namespace app {
 
-void add_open_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand("open", "Open traces in the window");
+void add_open_command(CommandLine& line) {
+    Command& command = line.add_command("open", "Open traces in the window");
     auto files = std::make_shared<std::vector<std::string>>();
-    command->add_option("FILE", *files, "traces, PyTorch memory snapshots, or folders of them")
-        ->required();
-    command->footer(
-        "Without a command, temposcope opens the window, which lists the recent files.\n\n"
-        "Examples:\n"
+    command.add({.names = "FILE",
+                 .help = "traces, PyTorch memory snapshots, or folders of them",
+                 .is_required = true},
+                files.get());
+    command.footer(
+        "Without a command, temposcope opens the window with the files of the last time at "
+        "hand.\n\n"
+        "Example:\n"
         "  temposcope open out/original.tscope out/tempo.tscope\n"
         "  temposcope open snapshot.pickle\n");
-    add_json_option(*command, chosen);
-    command->callback([files, &chosen] {
-        chosen.run = [files](Output& output) {
-            const Outcome outcome = open_window(*files);
-            if (outcome) output.document({{"files", *files}});
-            return outcome;
-        };
+    command.on_run([files](Output& output) {
+        const Outcome outcome = open_window(*files);
+        if (outcome) output.document({{"files", *files}});
+        return outcome;
     });
 }
 

@@ -1,5 +1,6 @@
 #include "profiler/planner/plan.h"
 #include "app/commands/command.h"
+#include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/list_option.h"
@@ -9,13 +10,15 @@
 #include "app/commands/reports/plan_report.h"
 #include "app/commands/worker/meta_traces.h"
 #include "app/user/settings.h"
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
+#include "profiler/view/auto_plan_view.h"
 
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -30,18 +33,17 @@ struct PlanOptions {
     WorkloadOptions workload;  // recipes and precision are lists here
     std::string seq = "512";
     std::string gpu = "all";
-    std::string setup = "torch-2.11";
+    std::string environment = "torch-2.11";
     std::optional<int64_t> batch_size;
     std::string budget;
     std::optional<int64_t> num_gpus;
-    int zero_stage = 0;
+    int64_t zero_stage = 0;
     std::string link;
     std::string alloc_conf;
     std::string traces;
     std::string output;
     bool is_auto = false;
     bool names_recipes = false;  // --recipe was given
-    bool json = false;
 };
 
 /// The recipes of --recipe, each once.
@@ -87,11 +89,12 @@ Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options)
     return workloads;
 }
 
-/// One impossible workload is a row of the plan, nothing but such ones are wrong usage.
+/// An impossible workload is a row of the plan. If every workload is impossible, the plan is wrong
+/// usage.
 Result<void> check_workloads(const std::vector<models::Workload>& workloads) {
     std::optional<models::Error> first;
     for (models::Workload workload : workloads) {
-        workload.batch_size = 1;  // how large it may be is the plan's
+        workload.batch_size = 1;  // the plan finds the largest batch
         const auto ok = models::validate(workload);
         if (ok) return {};
         if (!first) first = ok.error();
@@ -122,7 +125,7 @@ Result<int64_t> parse_size(const std::string& option, const std::string& text) {
     return bytes;
 }
 
-/// What is not model, GPU or setup.
+/// Batch, memory budget, data parallelism and allocator settings.
 Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     if (options.batch_size && *options.batch_size < 1) {
         return models::fail("The batch size is {}: it must be at least 1.", *options.batch_size);
@@ -133,8 +136,9 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
         if (!budget) return tl::unexpected(budget.error());
         request.budget_bytes = *budget;
     }
-    request.parallel = {.num_gpus = options.num_gpus.value_or(request.setup->num_gpus),
-                        .zero_stage = options.zero_stage};
+    request.parallel = {
+        .num_gpus = options.num_gpus.value_or(request.environment->num_gpus),
+        .zero_stage = static_cast<int>(std::clamp<int64_t>(options.zero_stage, -1, 4))};
     constexpr int64_t kMostGpus = 65'536;
     if (request.parallel.num_gpus < 1 || request.parallel.num_gpus > kMostGpus) {
         return models::fail("--gpus is {}: it must be at least 1 and at most {}.",
@@ -173,9 +177,9 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     auto gpus = find_gpus(data.gpus, options.gpu);
     if (!gpus) return tl::unexpected(gpus.error());
     request.gpus = std::move(*gpus);
-    const auto setup = find_setup(data.setups, options.setup);
-    if (!setup) return tl::unexpected(setup.error());
-    request.setup = *setup;
+    const auto environment = find_environment(data.environments, options.environment);
+    if (!environment) return tl::unexpected(environment.error());
+    request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
@@ -185,7 +189,12 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     return request;
 }
 
-/// Nothing fitted or was possible: the reason of the first row, and whether there are others.
+/// Adds the options of this command to the reasons of rows.
+void add_option_names(PlanRow& row) {
+    row.reason = with_options(std::move(row.reason), row.reason_fields);
+}
+
+/// For a plan without a possible row: the reason of the first row, and how many rows have another.
 std::string no_row_sentence(const Plan& plan) {
     const std::string& first = plan.rows.front().reason;
     const auto others = std::count_if(plan.rows.begin(), plan.rows.end(),
@@ -197,13 +206,13 @@ std::string no_row_sentence(const Plan& plan) {
                                                  others == 1 ? "row has" : "rows have"));
 }
 
-/// Says how far it is once it takes long. `progress` must outlive it.
-PlanProgress patient_progress(Progress& progress) {
-    constexpr std::chrono::seconds kPatience{2};
+/// Shows progress, but only for plans that take longer than 2 s. `progress` must outlive it.
+PlanProgress delayed_progress(Progress& progress) {
+    constexpr std::chrono::seconds kDelay{2};
     const auto start = std::chrono::steady_clock::now();
-    return [&progress, start, kPatience](std::size_t done, std::size_t total,
-                                         const models::Workload& next) {
-        if (std::chrono::steady_clock::now() - start < kPatience) return;
+    return [&progress, start, kDelay](std::size_t done, std::size_t total,
+                                      const models::Workload& next) {
+        if (std::chrono::steady_clock::now() - start < kDelay) return;
         progress.update(static_cast<double>(done) / static_cast<double>(total),
                         fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,
                                     total, next.model.name, next.recipe_name,
@@ -211,22 +220,14 @@ PlanProgress patient_progress(Progress& progress) {
     };
 }
 
-template <typename MakeCsv>
-Result<void> write_rows(const std::string& path, const nlohmann::json& json,
-                        const MakeCsv& make_csv) {
+/// Writes the file of -o, if there is one. `to_json` and `to_csv` are called only when needed.
+template <typename ToJson, typename ToCsv>
+Result<void> write_rows(const std::string& path, const ToJson& to_json, const ToCsv& to_csv) {
     if (path.empty()) return {};
-    return write_file(path, path.ends_with(".csv") ? make_csv() : json.dump(2) + "\n");
+    return write_file(path, path.ends_with(".csv") ? to_csv() : to_json().dump(2) + "\n");
 }
 
-/// Of others it makes no difference whose kernels Tempo's ops would run.
-bool runs_tempo_kernels(const models::Recipe& recipe) {
-    return recipe.gelu == models::Gelu::kInPlace || recipe.gelu == models::Gelu::kRecompute ||
-           recipe.layer_norm != models::LayerNorm::kOriginal ||
-           recipe.attention == models::Attention::kRecomputeDropout ||
-           recipe.masks != models::Masks::kByte;
-}
-
-/// What a layer may have of the recipes that --recipe names; none: every choice.
+/// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
 Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
     std::vector<models::Recipe> candidates;
     if (!options.names_recipes) return candidates;
@@ -235,8 +236,7 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
         if (!choice) return tl::unexpected(choice.error());
         if (!choice->layers.empty()) {
             return models::fail(
-                "--auto chooses the layers of a recipe itself: name recipes without '@', not {}.",
-                name);
+                "--auto chooses the layers of a recipe itself: write {} without '@'.", name);
         }
         candidates.push_back(choice->recipe);
     }
@@ -244,14 +244,15 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
     for (const models::Recipe& recipe : candidates) {
         if (recipe.optimizer != candidates.front().optimizer) {
             return models::fail(
-                "The recipes of --auto differ in their optimizer, which is the whole step's: name "
-                "the same one in each.");
+                "The recipes of --auto have different optimizers, but a step has only one: name "
+                "the "
+                "same optimizer in each recipe.");
         }
-        if (!runs_tempo_kernels(recipe)) continue;
-        if (of_tempo != nullptr && of_tempo->kernels != recipe.kernels) {
+        if (!models::uses_implementation(recipe)) continue;
+        if (of_tempo != nullptr && of_tempo->implementation != recipe.implementation) {
             return models::fail(
-                "The recipes of --auto differ in their kernels, which are the whole step's: name "
-                "recipes of Tempo's release or of ours.");
+                "The recipes of --auto mix the kernels of Tempo's release with ours, but a step "
+                "has only one implementation: name recipes with the same one.");
         }
         of_tempo = &recipe;
     }
@@ -263,35 +264,38 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     if (!options.traces.empty()) {
         return wrong_usage(
-            {"--auto traces recipes of its own choice, and no folder holds those: leave out "
-             "--traces."});
+            {"--auto has to trace recipes that it chooses itself, so it cannot use a folder of "
+             "traces: leave out --traces."});
     }
     auto candidates = auto_candidates(options);
     if (!candidates) return wrong_usage(candidates.error());
-    PlanOptions grid = options;  // each search is compared with the recipe that is named first
+    PlanOptions grid = options;  // the result is compared with the first recipe
     if (options.names_recipes) {
         grid.workload.recipes = split_recipes(options.workload.recipes).front();
     }
     const auto plan_request = make_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
-    bool cancelled = false;
-    const AutoPlan plan = [&] {
+    TraceWorkers workers;
+    AutoPlan plan = [&] {
+        const CancelOnInterrupt cancel(workers);
         Progress progress;
-        return make_auto_plan(request, *data, meta_trace_source(cancelled),
-                              patient_progress(progress));
+        return make_auto_plan(request, *data, workers.source(), delayed_progress(progress));
     }();
-    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    const nlohmann::json json = auto_plan_json(plan, request.plan);
-    const auto written = write_rows(options.output, json, [&] { return auto_plan_csv(plan); });
+    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    for (AutoRow& row : plan.rows) add_option_names(row.row);
+    const PlanView view = build_plan_view(plan, request.plan);
+    const auto to_json = [&] { return auto_plan_json(plan, view); };
+    const auto written =
+        write_rows(options.output, to_json, [&] { return auto_plan_csv(plan, view); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", plan.rows.front().row.reason);
     }
-    if (options.json) {
-        output.document(json);
+    if (output.json()) {
+        output.document(to_json());
     } else {
-        print_auto_plan(output, plan);
+        print_auto_plan(output, plan, view);
     }
     return ExitCode::kOk;
 }
@@ -301,137 +305,113 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    bool cancelled = false;
-    MetaTraceSource source = meta_trace_source(cancelled);
+    TraceWorkers workers;
+    MetaTraceSource source = workers.source();
     if (!options.traces.empty()) {
         auto folder = trace_folder_source(options.traces);
         if (!folder) return failed(folder.error());
         source = std::move(*folder);
     }
-    const Plan plan = [&] {
+    Plan plan = [&] {
+        const CancelOnInterrupt cancel(workers);
         Progress progress;
-        return make_plan(*request, *data, source, patient_progress(progress));
+        return make_plan(*request, *data, source, delayed_progress(progress));
     }();
-    if (cancelled) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    const nlohmann::json json = plan_json(plan, *request);
-    const auto written = write_rows(options.output, json, [&] { return plan_csv(json); });
+    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
+    for (PlanRow& row : plan.rows) add_option_names(row);
+    const PlanView view = build_plan_view(plan, *request);
+    const auto to_json = [&] { return plan_json(view); };
+    const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
         return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
     }
-    if (options.json) {
-        output.document(json);
+    if (output.json()) {
+        output.document(to_json());
     } else {
-        print_plan(output, plan);
+        print_plan(output, view);
     }
     return ExitCode::kOk;
 }
 
-void add_grid_options(CLI::App& command, PlanOptions& options) {
-    command.add_option("--model", options.workload.model, "one or several, with commas between")
-        ->type_name("LIST")
-        ->required();
-    command
-        .add_option("--head", options.workload.head, "layers (only the stack), mlm, squad or lm")
-        ->type_name("NAME")
-        ->capture_default_str();
-    command.add_option("--recipe", options.workload.recipes, "recipes, with commas between")
-        ->type_name("LIST")
-        ->capture_default_str();
-    command.add_option("--gpu", options.gpu, "GPUs, with commas between, or all")
-        ->type_name("LIST")
-        ->capture_default_str();
-    command
-        .add_option(
-            "--precision", options.workload.precision,
-            "fp32, tf32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16, pure-bf16, with commas between")
-        ->type_name("LIST")
-        ->capture_default_str();
-    command.add_option("--seq", options.seq, "tokens a sequence, with commas between")
-        ->type_name("LIST")
-        ->capture_default_str();
-    command
-        .add_option("--padding", options.workload.padding, "none, or random lengths with a mask")
-        ->type_name("NAME")
-        ->capture_default_str();
+void add_grid_options(Command& command, PlanOptions& options) {
+    command.add({.names = "--model",
+                 .help = "models, with commas between",
+                 .value_name = "LIST",
+                 .is_required = true},
+                &options.workload.model);
+    command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
+                &options.workload.head);
+    command.add({"--recipe", "recipes, with commas between", "LIST"}, &options.workload.recipes);
+    command.add({"--gpu", "GPUs, with commas between, or all", "LIST"}, &options.gpu);
+    command.add({"--precision",
+                 "fp32, tf32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16, pure-bf16, with commas "
+                 "between",
+                 "LIST"},
+                &options.workload.precision);
+    command.add({"--seq", "tokens per sequence, with commas between", "LIST"}, &options.seq);
+    command.add({"--padding", "none, or random lengths with a mask", "NAME"},
+                &options.workload.padding);
 }
 
-void add_limit_options(CLI::App& command, PlanOptions& options) {
-    command.add_option("--setup", options.setup, "software, host and optimizer that are assumed")
-        ->type_name("NAME")
-        ->capture_default_str();
-    command.add_flag(
-        "--auto", options.is_auto,
-        "search the fastest recipe that fits, layer by layer; --recipe then names what "
-        "a layer may have");
-    command
-        .add_option("--batch", options.batch_size,
-                    "sequences a step and GPU; without it the largest that fits")
-        ->type_name("N")
-        ->transform(whole_number());
-    command.add_option("--budget", options.budget, "of each GPU's memory, such as 14GiB")
-        ->type_name("SIZE")
-        ->check(not_empty());
-    command.add_option("--gpus", options.num_gpus, "data-parallel GPUs")
-        ->type_name("N")
-        ->transform(whole_number());
-    command.add_option("--zero", options.zero_stage, "ZeRO stage, 0 to 3")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->capture_default_str();
-    command.add_option("--link", options.link, "between the GPUs, a second, such as 44GB")
-        ->type_name("SIZE")
-        ->check(not_empty());
-    command.add_option("--alloc-conf", options.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF takes it")
-        ->type_name("SETTINGS")
-        ->check(not_empty());
-    command.add_option("--traces", options.traces, "a folder with captures to plan from")
-        ->type_name("DIR")
-        ->check(not_empty());
-    command.add_option("-o,--output", options.output, "a file that ends in .csv or .json")
-        ->type_name("FILE")
-        ->check(not_empty());
+void add_limit_options(Command& command, PlanOptions& options) {
+    command.add(
+        {"--setup", "the software environment to assume: PyTorch, host and optimizer", "NAME"},
+        &options.environment);
+    command.add({"--auto",
+                 "search for the fastest recipe that fits, layer by layer, among the recipes of "
+                 "--recipe if it is given"},
+                &options.is_auto);
+    command.add({"--batch", "sequences per step on each GPU; default: the largest that fits", "N"},
+                &options.batch_size);
+    command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget);
+    command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus);
+    command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage);
+    command.add({"--link", "bandwidth between the GPUs per second, such as 44GB", "SIZE"},
+                &options.link);
+    command.add(
+        {"--alloc-conf", "allocator settings, as PYTORCH_CUDA_ALLOC_CONF takes them", "SETTINGS"},
+        &options.alloc_conf);
+    command.add({"--traces", "plan from the captures in this folder", "DIR"}, &options.traces);
+    command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
-/// Ours; GPUs and setups of the user's own stand in files.
+/// The built-in GPUs and software environments. Those of the user are in files.
 std::string list_planner_data() {
     std::vector<std::string_view> gpus;
     for (const Gpu& gpu : built_in_planner_data().gpus) gpus.push_back(gpu.id);
     std::string text = "GPUs:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
-    text += "\nSetups:\n";
-    for (const SoftwareEnvironment& setup : built_in_planner_data().setups) {
-        text += two_columns(setup.id, setup.name, 16);
+    text += "\nSoftware environments (--setup):\n";
+    for (const SoftwareEnvironment& environment : built_in_planner_data().environments) {
+        text += two_columns(environment.id, environment.name, 16);
     }
     return text;
 }
 
 }  // namespace
 
-void add_plan_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
-        "plan", "What fits on which GPU and how fast it is, predicted for GPUs that are not here");
+void add_plan_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "plan", "Predict which batch fits on which GPU and how fast a step is, without the GPU");
     auto options = std::make_shared<PlanOptions>();
-    add_grid_options(*command, *options);
-    add_model_size_options(*command, options->workload);
-    add_limit_options(*command, *options);
-    add_json_option(*command, chosen);
-    command->footer(
+    add_grid_options(command, *options);
+    add_model_size_options(command, options->workload);
+    add_limit_options(command, *options);
+    command.footer(
         list_recipes() + "\n" + list_planner_data() +
         "\n"
-        "One impossible cell never stops the rest. GPUs of your own: gpus.json in the settings\n"
-        "folder (docs/planner.md).\n\n"
+        "A row that is not possible does not stop the others. GPUs of your own go into gpus.json "
+        "in\n"
+        "the settings folder (docs/planner.md).\n\n"
         "Examples:\n"
         "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"
         "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"
         "  temposcope plan --auto --model bert-large --head squad --seq 384 --gpu v100-16gb\n"
         "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 -o "
         "plan.csv\n");
-    command->callback([options, command, &chosen] {
-        options->json = chosen.json;
-        options->names_recipes = command->get_option("--recipe")->count() > 0;
-        chosen.run = [options](Output& output) {
-            return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
-        };
+    command.on_run([options, &command](Output& output) {
+        options->names_recipes = command.is_given("--recipe");
+        return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
     });
 }
 

@@ -6,7 +6,6 @@
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/units.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -23,7 +22,6 @@ struct ReplayOptions {
     std::string alloc_conf;
     bool has_alloc_conf = false;
     std::string memory_limit;
-    bool json = false;
 };
 
 /// What the command line asks for on top of the settings of the file.
@@ -154,7 +152,7 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
                               ? replay_trace(options.file, *asked)
                               : replay_recordings(options.file, *recordings, *asked);
     if (!document) return failed(document.error());
-    if (options.json) {
+    if (output.json()) {
         output.document(replay_json(*document));
     } else {
         print_replay(output, *document);
@@ -164,36 +162,31 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
-        "replay", "Replay the allocations of a snapshot or a trace in PyTorch's CUDA allocator");
+void add_replay_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "replay", "What PyTorch's CUDA allocator does with a snapshot's or a trace's allocations");
     auto options = std::make_shared<ReplayOptions>();
-    command
-        ->add_option("FILE", options->file,
-                     "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace")
-        ->required();
-    auto* alloc_conf = command
-                           ->add_option("--alloc-conf", options->alloc_conf,
-                                        "other settings, written as in PYTORCH_CUDA_ALLOC_CONF")
-                           ->type_name("SETTINGS");
-    command
-        ->add_option("--memory-limit", options->memory_limit,
-                     "a device with this much memory, e.g. 16GiB")
-        ->type_name("SIZE");
-    add_json_option(*command, chosen);
-    command->footer(
-        "A snapshot is first replayed under its own settings, which shows whether every block "
-        "lies\n"
-        "where PyTorch put it. With other settings or a limit, the memory that they need "
-        "follows.\n\n"
+    command.add({.names = "FILE",
+                 .help = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace",
+                 .is_required = true},
+                &options->file);
+    command.add({.names = "--alloc-conf",
+                 .help = "other settings, as PYTORCH_CUDA_ALLOC_CONF takes them",
+                 .value_name = "SETTINGS",
+                 .may_be_empty = true},
+                &options->alloc_conf);
+    command.add({"--memory-limit", "a device with this much memory, such as 16GiB", "SIZE"},
+                &options->memory_limit);
+    command.footer(
+        "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
+        "them? With other settings or a limit, memory under them is shown beside.\n\n"
         "Examples:\n"
         "  temposcope replay snapshot.pickle\n"
         "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"
         "  temposcope replay out/tempo.tscope --memory-limit 16GiB --json\n");
-    command->callback([options, alloc_conf, &chosen] {
-        options->json = chosen.json;
-        options->has_alloc_conf = alloc_conf->count() > 0;
-        chosen.run = [options](Output& output) { return run_replay(*options, output); };
+    command.on_run([options, &command](Output& output) {
+        options->has_alloc_conf = command.is_given("--alloc-conf");
+        return run_replay(*options, output);
     });
 }
 

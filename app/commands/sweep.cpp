@@ -1,9 +1,8 @@
 #include "app/commands/command.h"
 #include "app/commands/options/help.h"
+#include "app/commands/options/workload_options.h"
 #include "app/commands/worker/calibrate.h"
 #include "app/commands/worker/job_report.h"
-
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -12,12 +11,10 @@ namespace app {
 
 namespace {
 
-models::Result<void> check_calibrate_options(const CLI::App& command) {
-    for (const CLI::Option* option : command.get_options()) {
-        const std::string name = option->get_name();
-        if (option->count() == 0 || name == "--calibrate" || name == "--device" || name == "--json")
-            continue;
-        return models::fail("--calibrate trains nothing, and takes no {}.", name);
+models::Result<void> check_calibrate_options(const Command& command) {
+    for (const std::string& name : command.given_options()) {
+        if (name == "--calibrate" || name == "--device" || name == "--json") continue;
+        return models::fail("--calibrate trains nothing: leave {} out.", name);
     }
     return {};
 }
@@ -29,22 +26,21 @@ Outcome run_sweep(const WorkloadOptions& options, Output& output) {
     if (options.output.empty()) {
         return fail_with(ExitCode::kUsage, "A sweep keeps its measurements: say where with -o.");
     }
-    return run_jobs(options, JobKind::kSweep, output);
+    return run_and_report(options, MeasureKind::kSweep, output);
 }
 
 }  // namespace
 
-void add_sweep_command(CLI::App& program, Chosen& chosen) {
-    auto* command = program.add_subcommand(
+void add_sweep_command(CommandLine& line) {
+    Command& command = line.add_command(
         "sweep", "Measure the largest batch that trains, and the throughput at each batch");
     auto options = std::make_shared<WorkloadOptions>();
-    add_workload_options(*command, *options);
+    add_sweep_options(command, *options);
     auto calibrate = std::make_shared<bool>(false);
-    command->add_flag("--calibrate", *calibrate,
-                      "measure the device itself (--device), in about a minute, for better plans");
-    for (const char* name : {"--model", "--output"}) command->get_option(name)->required(false);
-    add_json_option(*command, chosen);
-    command->footer(
+    command.add({"--calibrate",
+                 "measure the device itself (--device), in about a minute, for better plans"},
+                calibrate.get());
+    command.footer(
         list_recipes() +
         "\n"
         "Batches 1, 2, 4, ... are trained until one runs out of memory, then the largest that fits "
@@ -61,12 +57,10 @@ void add_sweep_command(CLI::App& program, Chosen& chosen) {
         "      --memory-limit 1GiB -o sweep\n"
         "  temposcope compare out/ sweep/\n"
         "  temposcope sweep --calibrate --device cuda\n");
-    command->callback([options, calibrate, command, &chosen] {
-        chosen.run = [options, calibrate, command](Output& output) -> Outcome {
-            if (!*calibrate) return run_sweep(*options, output);
-            if (auto ok = check_calibrate_options(*command); !ok) return wrong_usage(ok.error());
-            return run_calibration(options->device, output);
-        };
+    command.on_run([options, calibrate, &command](Output& output) -> Outcome {
+        if (!*calibrate) return run_sweep(*options, output);
+        if (auto ok = check_calibrate_options(command); !ok) return wrong_usage(ok.error());
+        return run_calibration(options->device, output);
     });
 }
 

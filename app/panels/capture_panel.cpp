@@ -56,7 +56,7 @@ void recipes(std::vector<std::string>& chosen) {
         chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
-        if (!preset.runs_on_cpu) continue;
+        if (!models::runs_on_cpu(preset.recipe)) continue;
         const std::string name(preset.name);
         const auto at = std::find(chosen.begin(), chosen.end(), name);
         bool on = at != chosen.end();
@@ -112,14 +112,14 @@ void draw_buttons(const CaptureStatus& status, const CaptureState& state, PanelE
 }
 
 void draw_progress(const CaptureStatus& status) {
-    const size_t current = status.curves.size();
-    if (status.running && current > 0) {
-        bold_text(status.curves.back().recipe);
+    if (status.running && !status.curves.empty()) {
+        const LiveCurve& live = status.curves[status.live];
+        bold_text(live.recipe);
         ImGui::SameLine(0, px(8));
-        std::string what = status.stage;
+        std::string what = live.stage;
         if (!status.phase.empty()) what += "  ·  " + status.phase;
         if (status.recipe_count > 1) {
-            what += fmt::format("  ·  recipe {} of {}", current, status.recipe_count);
+            what += fmt::format("  ·  recipe {} of {}", status.live + 1, status.recipe_count);
         }
         dim_text(what);
     } else if (!status.error.empty()) {
@@ -169,9 +169,12 @@ void draw_curve_legend(const CaptureStatus& status) {
         text(curve.recipe);
         ImGui::SameLine(0, px(6));
         dim_text("peak " + profiler::format_bytes(curve.peak_bytes));
-        if (!curve.finished) continue;
         ImGui::SameLine(0, px(6));
-        colored_text(palette().good, ICON_CHECK);
+        if (curve.finished) {
+            colored_text(palette().good, ICON_CHECK);
+        } else if (status.running) {
+            dim_text(curve.stage);
+        }
     }
 }
 
@@ -187,8 +190,9 @@ void draw_log(const CaptureStatus& status, CaptureState& state) {
 void draw_live(const CaptureStatus& status, CaptureState& state) {
     if (status.curves.empty()) {
         empty_state(ICON_RECORD, "No capture yet",
-                    "Each recipe trains in its own process. Its memory is drawn here while it "
-                    "runs, and its trace opens when it has finished.");
+                    "Each recipe trains in its own process, and the recipes take turns step by "
+                    "step. Their memory is drawn here while they run, and their traces open when "
+                    "they have finished.");
         return;
     }
     draw_progress(status);

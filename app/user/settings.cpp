@@ -20,7 +20,7 @@ void read(const Json& json, const char* key, T& value) {
     if (found == json.end()) return;
     try {
         value = found->get<T>();
-    } catch (const Json::exception&) {  // of another type: an older or edited file
+    } catch (const Json::exception&) {  // another type: an older or edited file
     }
 }
 
@@ -79,7 +79,7 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"recent_files", files}};
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);
-    // Not to be remembered is no failure of the window.
+    // The window works without saved settings.
     (void)profiler::write_file(file,
                                json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// What the window remembers from one start to the next, beside the layout that ImGui keeps.
+/// What the window remembers between starts. ImGui itself saves the layout.
 namespace app {
 
 struct Settings {
@@ -19,8 +19,8 @@ struct Settings {
     std::vector<std::filesystem::path> recent_files;  // newest first
     std::map<std::string, bool> shown_panels;         // by panel id; absent = shown
     std::map<std::string, std::string> capture_form;  // by field name
-    std::string layout_placement;                     // of the layout last built by us
-    bool layout_is_compact = false;                   // for what window it was built
+    std::string layout_placement;                     // of the last default layout
+    bool layout_is_compact = false;                   // whether that layout was for a small window
 
     void remember_file(const std::filesystem::path& file);
 
@@ -30,11 +30,11 @@ struct Settings {
 /// `$XDG_CONFIG_HOME/temposcope`, or `~/.config/temposcope`; empty when neither is set.
 std::filesystem::path settings_folder();
 
-/// A missing or damaged file gives the defaults: settings never stop the window.
+/// A missing or damaged file gives the defaults, so that settings never stop the window.
 Settings load_settings(const std::filesystem::path& file);
 
-/// Two windows that write at the same time leave the file of one of them, whole. A folder that
-/// cannot be written is not an error: the settings are then not remembered.
+/// If two windows save at the same time, one of the two files stays, complete. If the folder cannot
+/// be written, the settings are not remembered; this is not an error.
 void save_settings(const Settings& settings, const std::filesystem::path& file);
 
 }  // namespace app

@@ -33,8 +33,8 @@ std::vector<std::string> words_of(std::string_view name) {
     return words;
 }
 
-/// Without words that the catalogue and the driver do not agree on; sizes are left to the memory to
-/// tell. PCIe forms are slower GPUs of their own.
+/// Leaves out words on which catalogue and driver disagree, and memory sizes, which are compared as
+/// numbers. "PCIe" stays: these are slower GPUs.
 std::vector<std::string> model_words(std::string_view name) {
     std::vector<std::string> words;
     for (std::string& word : words_of(name)) {
@@ -48,10 +48,10 @@ std::vector<std::string> model_words(std::string_view name) {
     return words;
 }
 
-/// A GPU that an earlier measurement made.
+/// Whether an earlier measurement added this GPU.
 bool is_measured(const Gpu& gpu) { return gpu.memory_bytes.source.ends_with(kCommand); }
 
-/// The GPU that a device is, by its name and its memory.
+/// The catalogue's GPU for a device, by name and memory.
 const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed) {
     const Gpu* best = nullptr;
     const auto distance = [&](const Gpu& gpu) {
@@ -85,11 +85,11 @@ std::string_view tier_of(const DeviceSpeed& speed) {
     return professional || speed.compute_capability.empty() ? "workstation" : "server";
 }
 
-/// Four significant digits: a measurement has no more.
+/// Rounds to four significant digits: a measurement is not more exact.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
-/// The rate of the largest product of a type. None below what planner data may hold: a processor
-/// that has no such arithmetic.
+/// The rate of the largest GEMM of a type. Empty if it is below the smallest rate that planner data
+/// may hold, as on a processor without arithmetic for this type.
 std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
     const DeviceSpeed::Product* largest = nullptr;
     for (const DeviceSpeed::Product& product : speed.products) {
@@ -109,7 +109,7 @@ ordered_json gpu_row(const DeviceSpeed& speed, const std::string& id, const std:
     };
     ordered_json row{{"id", id}, {"name", speed.device_name}, {"tier", tier_of(speed)}};
     if (!speed.compute_capability.empty()) row["compute_capability"] = speed.compute_capability;
-    // Not more than there is, by any rounding: the largest batch rests on it.
+    // Round down, never up: the largest batch depends on it.
     const double memory_mib =
         std::floor(static_cast<double>(speed.memory_bytes) / profiler::kMiBBytes);
     const ordered_json memory{{"value", memory_mib / 1024}, {"source", source}};
@@ -131,12 +131,12 @@ models::Result<ordered_json> parse_object(const std::string& text, std::string_v
     if (text.empty()) return ordered_json::object();
     ordered_json json = ordered_json::parse(text, nullptr, false);
     if (!json.is_object()) {
-        return models::fail("Your {} is no JSON object: mend it, or move it away.", file);
+        return models::fail("Your {} is not a JSON object: correct it, or move it away.", file);
     }
     return json;
 }
 
-/// A list of rows in a document, without those of `source`.
+/// A list of rows in a document, without the rows of `source`.
 ordered_json& rows_without(ordered_json& document, const char* key, const std::string& source) {
     ordered_json& rows = document[key];
     if (!rows.is_array()) rows = ordered_json::array();
@@ -190,7 +190,7 @@ void put_gpu(ordered_json& document, ordered_json gpu) {
     gpus.push_back(std::move(gpu));
 }
 
-/// A GPU of this id that somebody wrote, and no measurement.
+/// Whether the user wrote a GPU with this id by hand.
 bool is_written_by_hand(const std::vector<Gpu>& known, std::string_view id) {
     return std::any_of(known.begin(), known.end(),
                        [&](const Gpu& gpu) { return gpu.id == id && !is_measured(gpu); });

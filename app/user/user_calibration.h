@@ -7,25 +7,26 @@
 #include <string>
 #include <string_view>
 
-/// A measured device as rows of the user's own planner files (docs/planner.md, "Data of your own").
+/// Turns a measured device into rows of the user's planner files (docs/planner.md, "Data of your
+/// own").
 namespace app {
 
-/// Texts of `gpus.json` and `calibration.json`; empty: no such file.
+/// The texts of `gpus.json` and `calibration.json`; empty if there is no such file.
 struct UserFiles {
     std::string gpus;
     std::string calibration;
 };
 
 struct UserCalibration {
-    std::string gpu;          // id of the GPU that the rows are about
-    bool is_new_gpu = false;  // that no catalogue has: gpus.json tells of it
+    std::string gpu;          // id of the measured GPU
+    bool is_new_gpu = false;  // it was not known and is now in gpus.json
     UserFiles files;
 };
 
-/// `files` with rows of `speed`, in the place of those of an earlier measurement of the same GPU.
-/// A device that `known` has no GPU for is added as one. `date` goes into the source's words.
-/// Errors: a file of the user's that is no JSON object; a GPU of the user's own with the name that
-/// a new one would get.
+/// Adds rows of `speed` to `files`. They replace the rows of an earlier measurement of the same
+/// GPU. A device that is not in `known` is added as a new GPU. `date` becomes part of the source.
+/// Errors: a file that is not a JSON object; the user already has a GPU with the id that the new
+/// GPU would get.
 models::Result<UserCalibration> calibrate(const profiler::DeviceSpeed& speed,
                                           const std::vector<profiler::Gpu>& known,
                                           const UserFiles& files, std::string_view date);

@@ -1,6 +1,7 @@
 #include "app/user/workload_jobs.h"
 
 #include "models/config/names.h"
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
@@ -25,7 +26,7 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     model->vocab_size = options.vocab.value_or(model->vocab_size);
     if (options.hidden) {
         model->hidden_size = *options.hidden;
-        // What is too large is refused later; it must not overflow before.
+        // Sizes that are too large are refused later; avoid an overflow before that.
         model->intermediate_size = 4 * std::min(*options.hidden, int64_t{1} << 32);
     }
     model->intermediate_size = options.intermediate.value_or(model->intermediate_size);
@@ -35,7 +36,7 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     return model;
 }
 
-/// The GPU of "predict:GPU"; empty: measured here.
+/// The GPU of "predict:GPU"; empty for a measurement.
 Result<std::string> predicted_gpu(const WorkloadOptions& options) {
     constexpr std::string_view kPredict = "predict:";
     const std::string& device = options.device;
@@ -47,7 +48,7 @@ Result<std::string> predicted_gpu(const WorkloadOptions& options) {
         return fail("--memory-limit is for measurements: a predicted GPU has its own memory.");
     }
     if (device.size() == kPredict.size()) {
-        return fail("--device predict: names no GPU: write it behind the colon, as predict:t4.");
+        return fail("--device predict: needs a GPU after the colon, such as predict:t4.");
     }
     return device.substr(kPredict.size());
 }
@@ -59,7 +60,7 @@ Result<void> check_counts(const WorkloadOptions& options) {
     return {};
 }
 
-/// Names of files come from recipes, which hold no separator of folders.
+/// The name of a recipe is a valid file name.
 std::string path_of(const WorkloadOptions& options, const std::string& recipe) {
     if (options.output.ends_with(".tscope")) return options.output;
     return (std::filesystem::path(options.output) / (recipe + ".tscope")).string();
@@ -72,12 +73,14 @@ Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_cou
     if (!options.output.ends_with(".tscope")) return {};
     if (recipe_count > 1) {
         return fail(
-            "{} recipes do not go into the one file {}: name a folder with -o, or one recipe.",
+            "{} recipes cannot be written into the one file {}: name a folder with -o, or one "
+            "recipe.",
             recipe_count, options.output);
     }
     if (std::filesystem::is_directory(options.output, error)) {
-        return fail("{} is a folder: a name that ends in .tscope stands for a file.",
-                    options.output);
+        return fail(
+            "{} is a folder, but its name ends in .tscope like a file: choose another name.",
+            options.output);
     }
     return {};
 }
@@ -110,7 +113,7 @@ std::vector<std::string> split_recipes(std::string_view text) {
     while (true) {
         const std::size_t comma = text.find(',');
         const std::string item(text.substr(0, comma));
-        // "original+gelu=in_place@3" begins a recipe, "masks=bit+gelu=in_place@3" does not.
+        // "original+gelu=in_place@3" begins a recipe; "masks=bit+gelu=in_place@3" continues one.
         const std::size_t equals = item.find('=');
         const bool is_switch = equals != std::string::npos && equals < item.find('+');
         const bool continues = is_switch && !recipes.empty();
@@ -150,7 +153,7 @@ Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std:
         auto workload = models::with_recipe(*base, name);
         if (!workload) return tl::unexpected(workload.error());
         Job job{std::move(*workload), path_of(options, name)};
-        // Only the worker knows the GPU on which a workload is to run.
+        // Only the worker knows on which GPU the workload will run.
         const bool on_cpu = list.gpu.empty() && list.device == "cpu";
         const auto ok =
             on_cpu ? models::validate_for_cpu(job.workload) : models::validate(job.workload);

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-/// Which steps to train, how, and where to write: what `capture`, `sweep` and the window's form
-/// say, and the jobs for the worker that come of it.
+/// Which steps to train, how, and where to write. `capture`, `sweep` and the window's form fill
+/// WorkloadOptions; the jobs for the worker are made from it.
 namespace app {
 
 struct WorkloadOptions {
@@ -23,7 +23,7 @@ struct WorkloadOptions {
     std::string padding = "none";
     std::string precision = "fp32";
     std::string device = "auto";       // auto, cpu, cuda or predict:GPU
-    std::string setup = "torch-2.11";  // of a prediction
+    std::string setup = "torch-2.11";  // the software environment of a prediction
     int64_t seed = 0;
     int64_t warmup_steps = 1;
     int64_t steps = 3;
@@ -40,8 +40,8 @@ struct Job {
 struct JobList {
     std::vector<Job> jobs;
     int64_t memory_limit_bytes = -1;
-    std::string folder;          // to be made first; empty: the file's folder must exist
-    std::string gpu;             // the GPU that is predicted; empty: measured here
+    std::string folder;          // to create first; empty: the folder of the file must exist
+    std::string gpu;             // the predicted GPU; empty: measured on this machine
     std::string device = "cpu";  // where it is measured: "cpu", "cuda" or "auto"
 };
 
@@ -49,16 +49,16 @@ struct JobList {
 /// Errors: unknown names.
 models::Result<models::Workload> make_workload(const WorkloadOptions& options);
 
-/// What the worker is asked for, of "auto", "cpu" or "cuda": auto is the processor where no driver
-/// has made a device (/dev/nvidiactl; /dev/dxg in the Windows Subsystem for Linux), and else the
-/// worker's to find out.
+/// The device to request from the worker for "auto", "cpu" or "cuda". "auto" becomes "cpu" if no
+/// driver has created a device file (/dev/nvidiactl, or /dev/dxg in the Windows Subsystem for
+/// Linux). Otherwise the worker decides.
 std::string measured_device(const std::string& device);
 
-/// Everything that the options alone can be wrong about: unknown names, impossible shapes, several
-/// recipes into one file. All recipes are checked before the first one runs.
+/// Makes a job for each recipe. Checks all of them before the first one runs: unknown names,
+/// impossible shapes, several recipes for one file.
 models::Result<JobList> make_jobs(const WorkloadOptions& options,
                                   const std::vector<std::string>& recipes);
-/// Of the recipes that `options.recipes` lists.
+/// The same for the recipes in `options.recipes`.
 models::Result<JobList> make_jobs(const WorkloadOptions& options);
 
 /// "original,tempo" are two recipes; "tempo,masks=bit" and "gelu=in_place,masks=bit" are one:

@@ -10,7 +10,7 @@
 namespace app {
 namespace {
 
-Fonts& current() {
+Fonts& current_fonts() {
     static Fonts fonts;
     return fonts;
 }
@@ -48,10 +48,10 @@ Fonts load_fonts() {
     loaded.bold = add_font({embedded::bold_font(), "Roboto Bold"});
     add_font({embedded::icon_font(), "Icons", true});
     loaded.mono = add_font({embedded::mono_font(), "Inconsolata"});
-    current() = loaded;
+    current_fonts() = loaded;
     return loaded;
 }
 
-const Fonts& fonts() { return current(); }
+const Fonts& fonts() { return current_fonts(); }
 
 }  // namespace app

@@ -7,7 +7,7 @@
 namespace app {
 namespace {
 
-Palette& current() {
+Palette& current_palette() {
     static Palette palette;
     return palette;
 }
@@ -15,7 +15,7 @@ Palette& current() {
 ImU32 to_u32(profiler::Color color) { return IM_COL32(color.r, color.g, color.b, 255); }
 
 const profiler::Theme& theme_in_use() {
-    return current().dark ? profiler::dark_theme() : profiler::light_theme();
+    return current_palette().dark ? profiler::dark_theme() : profiler::light_theme();
 }
 
 ImVec4 mix(ImU32 from, ImU32 to, float share) {
@@ -162,8 +162,8 @@ void set_plot_style(ImPlotStyle& style, const Palette& p, float scale) {
 }  // namespace
 
 void apply_theme(bool dark, float scale) {
-    current() = make_palette(dark ? profiler::dark_theme() : profiler::light_theme());
-    const Palette& p = current();
+    current_palette() = make_palette(dark ? profiler::dark_theme() : profiler::light_theme());
+    const Palette& p = current_palette();
     ImGuiStyle& style = ImGui::GetStyle();
     style = ImGuiStyle();  // ScaleAllSizes must not compound
     dark ? ImGui::StyleColorsDark(&style) : ImGui::StyleColorsLight(&style);
@@ -177,7 +177,7 @@ void apply_theme(bool dark, float scale) {
     set_plot_style(ImPlot::GetStyle(), p, scale);
 }
 
-const Palette& palette() { return current(); }
+const Palette& palette() { return current_palette(); }
 
 ImU32 activity_color(profiler::ActivityClass activity_class) {
     return to_u32(profiler::color_of(theme_in_use(), activity_class));

@@ -4,9 +4,9 @@
 
 namespace app {
 
-/// What `temposcope doctor` asks the worker about torch and each part that CUDA needs:
-/// {"checks": [{name, status, detail, remedy}, ...]}, `status` "ok" or "missing". Opens
-/// libtorch_cuda and our modules, and makes no CUDA context.
+/// Describes torch and each part that CUDA needs, for `temposcope doctor`:
+/// {"checks": [{name, status, detail, remedy}, ...]}, with `status` "ok" or "missing". Opens
+/// libtorch_cuda and our modules, but creates no CUDA context.
 nlohmann::json describe_machine();
 
 }  // namespace app

@@ -1,7 +1,7 @@
-// temposcope-worker: everything that needs libtorch, in a process of its own, so that a workload
-// cannot take the window or a command down with it.
+// temposcope-worker: everything that needs libtorch, in its own process, so that a crash of a
+// workload does not end the window or a command.
 
-#include "app/worker/job.h"
+#include "app/worker/answer_request.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/protocol/worker_server.h"
 
@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     }
     std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error to report
     profiler::WorkerServer server;
-    return server.serve(
-        [&server](const profiler::Request& request) { return app::run_job(request, server); });
+    return server.serve([&server](const profiler::Request& request) {
+        return app::answer_request(request, server);
+    });
 }

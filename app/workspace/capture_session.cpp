@@ -3,7 +3,7 @@
 #include "app/workspace/guarded.h"
 #include "app/workspace/wake.h"
 #include "profiler/protocol/messages.h"
-#include "profiler/protocol/worker_client.h"
+#include "profiler/protocol/turn_taking.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,7 +64,7 @@ models::Result<void> CaptureSession::start(const CaptureForm& form) {
     if (!requests) return tl::unexpected(requests.error());
     if (const auto made = make_folder_of(*requests); !made) return made;
     if (thread_.joinable()) thread_.join();
-    status_ = {.running = true, .recipe_count = requests->size(), .stage = "starting the worker"};
+    status_ = {.running = true, .recipe_count = requests->size()};
     published_.reset();
     cancelled_ = false;
     thread_ = std::jthread([this, requests = std::move(*requests)] {
@@ -83,7 +83,7 @@ void CaptureSession::cancel() {
     cancelled_ = true;
     status_.cancelling = true;
     published_.reset();
-    if (worker_) worker_->cancel();
+    if (workers_) workers_->cancel();
 }
 
 bool CaptureSession::running() const {
@@ -95,7 +95,7 @@ std::shared_ptr<const CaptureStatus> CaptureSession::status() const {
     std::scoped_lock lock(mutex_);
     if (!published_) {
         auto status = std::make_shared<CaptureStatus>(status_);
-        if (worker_) status->log += worker_->log();
+        if (workers_) status->log = workers_->log();
         published_ = std::move(status);
     }
     return published_;
@@ -109,16 +109,6 @@ std::vector<fs::path> CaptureSession::take_finished() {
 std::optional<CaptureSession::End> CaptureSession::take_end() {
     std::scoped_lock lock(mutex_);
     return std::exchange(end_, std::nullopt);
-}
-
-void CaptureSession::run(const std::vector<profiler::Request>& requests) {
-    bool all = true;
-    for (size_t i = 0; i < requests.size() && all; ++i) all = run_one(requests[i], i);
-    if (all) {
-        end(profiler::Severity::kInfo, requests.size() == 1
-                                           ? std::string("Captured one trace.")
-                                           : fmt::format("Captured {} traces.", requests.size()));
-    }
 }
 
 namespace {
@@ -136,77 +126,86 @@ private:
 };
 }  // namespace
 
-bool CaptureSession::run_one(const profiler::Request& request, size_t index) {
+void CaptureSession::run(const std::vector<profiler::Request>& requests) {
+    std::string text = requests.size() == 1 ? std::string("Captured one trace.")
+                                            : fmt::format("Captured {} traces.", requests.size());
+    profiler::TurnTaking workers(requests);
     {
         std::scoped_lock lock(mutex_);
-        LiveCurve curve;
-        curve.recipe = request.workload.value("recipe_name", "");
-        status_.curves.push_back(std::move(curve));
-        published_.reset();
+        workers_ = &workers;
+        if (cancelled_) workers.cancel();
     }
-    auto worker = profiler::WorkerClient::start();
-    if (!worker) {
-        end(profiler::Severity::kError, worker.error().message);
-        return false;
-    }
-    {
-        std::scoped_lock lock(mutex_);
-        worker_ = &*worker;
-        if (cancelled_) worker->cancel();
-    }
-    const auto outcome = [&] {
-        const AtExit forget_worker([&] {
+    const auto done = [&] {
+        const AtExit forget_workers([&] {
             std::scoped_lock lock(mutex_);
-            worker_ = nullptr;
-            status_.log += worker->log();
+            workers_ = nullptr;
+            status_.log = workers.log();
             published_.reset();
         });
-        return worker->run(
-            request,
-            {.progress = [&](const profiler::Progress& progress) { on_progress(progress, index); },
-             .sample = [this](const profiler::Sample& sample) { on_sample(sample); }});
+        return workers.run(
+            {.started =
+                 [&](size_t i) { on_started(i, requests[i].workload.value("recipe_name", "")); },
+             .progress = [this](size_t i, const auto& progress) { on_progress(i, progress); },
+             .sample = [this](size_t i, const auto& sample) { on_sample(i, sample); },
+             .ended =
+                 [this](size_t i, const auto& outcome) {
+                     if (outcome) on_finished(i, outcome->path);
+                 },
+             .split = [&](const std::string& sentence) { text += " " + sentence; }});
     }();
-    if (!outcome) {
-        const profiler::ErrorFrame& error = outcome.error();
-        end(error.cancelled ? profiler::Severity::kWarning : profiler::Severity::kError,
-            error.message);
-        return false;
+    if (done) {
+        end(profiler::Severity::kInfo, std::move(text));
+    } else {
+        end(done.error().cancelled ? profiler::Severity::kWarning : profiler::Severity::kError,
+            done.error().message);
     }
-    {
-        std::scoped_lock lock(mutex_);
-        status_.curves.back().finished = true;
-        finished_.emplace_back(outcome->path);
-    }
-    wake_window();
-    return true;
 }
 
-void CaptureSession::on_progress(const profiler::Progress& progress, size_t index) {
+void CaptureSession::on_started(size_t index, const std::string& recipe) {
+    {
+        std::scoped_lock lock(mutex_);
+        status_.curves.resize(std::max(status_.curves.size(), index + 1));
+        status_.curves[index] = {};  // a worker that ran out of memory starts again
+        status_.curves[index].recipe = recipe;
+        status_.curves[index].stage = "starting the worker";
+        status_.live = index;
+        published_.reset();
+    }
+    wake_window();
+}
+
+void CaptureSession::on_progress(size_t index, const profiler::Progress& progress) {
     bool redraw = false;
     {
         std::scoped_lock lock(mutex_);
-        const double own = progress.total > 0 ? static_cast<double>(progress.done) /
-                                                    static_cast<double>(progress.total)
-                                              : 0;
+        LiveCurve& curve = status_.curves[index];
         std::string stage = progress.total > 0 ? fmt::format("{} {} of {}", progress.stage,
                                                              progress.done, progress.total)
                                                : progress.stage;
-        redraw = stage != status_.stage || redraws_.passes(RateLimit::Clock::now());
-        status_.stage = std::move(stage);
-        status_.share = std::max(status_.share, (static_cast<double>(index) + own) /
-                                                    static_cast<double>(status_.recipe_count));
+        redraw = stage != curve.stage || redraws_.passes(RateLimit::Clock::now());
+        curve.stage = std::move(stage);
+        if (progress.stage == "step" && progress.total > 0) {
+            curve.share = static_cast<double>(progress.done) / static_cast<double>(progress.total);
+        }
+        if (status_.live != index) status_.phase.clear();
+        status_.live = index;
+        status_.share = 0;
+        for (const LiveCurve& each : status_.curves) {
+            status_.share += each.share / static_cast<double>(status_.recipe_count);
+        }
         published_.reset();
     }
     if (redraw) wake_window();
 }
 
-void CaptureSession::on_sample(const profiler::Sample& sample) {
+void CaptureSession::on_sample(size_t index, const profiler::Sample& sample) {
     bool redraw = false;
     {
         std::scoped_lock lock(mutex_);
-        LiveCurve& curve = status_.curves.back();
+        LiveCurve& curve = status_.curves[index];
         curve.add(static_cast<double>(sample.time_ns), static_cast<double>(sample.allocated_bytes));
         curve.peak_bytes = std::max(curve.peak_bytes, sample.peak_bytes);
+        status_.live = index;
         status_.phase = sample.phase;
         published_.reset();
         redraw = redraws_.passes(RateLimit::Clock::now());
@@ -214,12 +213,21 @@ void CaptureSession::on_sample(const profiler::Sample& sample) {
     if (redraw) wake_window();
 }
 
+void CaptureSession::on_finished(size_t index, const fs::path& path) {
+    {
+        std::scoped_lock lock(mutex_);
+        status_.curves[index].finished = true;
+        finished_.push_back(path);
+        published_.reset();
+    }
+    wake_window();
+}
+
 void CaptureSession::end(profiler::Severity severity, std::string text) {
     {
         std::scoped_lock lock(mutex_);
         status_.running = status_.cancelling = false;
         status_.share = severity == profiler::Severity::kInfo ? 1 : status_.share;
-        status_.stage.clear();
         status_.phase.clear();
         status_.error = severity == profiler::Severity::kInfo ? "" : text;
         end_ = End{severity, std::move(text)};

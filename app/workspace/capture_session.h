@@ -19,11 +19,11 @@ namespace profiler {
 struct Progress;
 struct Request;
 struct Sample;
-class WorkerClient;
+class TurnTaking;
 }  // namespace profiler
 
-/// Captures that were started in the window. A background thread runs one worker per recipe, one
-/// after the other. CaptureStatus holds all that a panel shows.
+/// Captures that were started in the window. A background thread runs one worker per recipe; the
+/// workers take turns, step by step. CaptureStatus holds all that a panel shows.
 namespace app {
 
 /// The live memory curve of one recipe. It has at most kMaxPoints points: in a long capture
@@ -35,6 +35,8 @@ struct LiveCurve {
     std::vector<double> time_ns;
     std::vector<double> allocated_bytes;
     int64_t peak_bytes = 0;
+    std::string stage;  // "step 2 of 3"
+    double share = 0;   // how many of its steps are done, in [0, 1]
     bool finished = false;
 
     void add(double sample_time_ns, double sample_bytes);
@@ -50,9 +52,9 @@ struct CaptureStatus {
     bool running = false;
     bool cancelling = false;
     size_t recipe_count = 0;
-    std::vector<LiveCurve> curves;  // one per recipe that has begun; the last one is live
-    std::string stage;              // "step 2 of 3"
-    std::string phase;              // "backward"
+    std::vector<LiveCurve> curves;  // one per recipe that has begun
+    size_t live = 0;                // index of the curve whose worker runs; the others wait
+    std::string phase;              // of the live worker: "backward"
     double share = 0;               // how much of all recipes is done, in [0, 1]
     std::string error;              // why the last capture failed; empty if it did not
     std::string log;                // output of all workers, including the running one
@@ -80,20 +82,20 @@ public:
 
 private:
     void run(const std::vector<profiler::Request>& requests);
-    /// Returns false if it failed or was cancelled.
-    bool run_one(const profiler::Request& request, size_t index);
-    void on_progress(const profiler::Progress& progress, size_t index);
-    void on_sample(const profiler::Sample& sample);
+    void on_started(size_t index, const std::string& recipe);
+    void on_progress(size_t index, const profiler::Progress& progress);
+    void on_sample(size_t index, const profiler::Sample& sample);
+    void on_finished(size_t index, const std::filesystem::path& path);
     void end(profiler::Severity severity, std::string text);
 
     mutable std::mutex mutex_;
-    CaptureStatus status_;  // without the log of worker_
+    CaptureStatus status_;  // without the log of workers_
     mutable std::shared_ptr<const CaptureStatus>
         published_;  // copy of status_; null after a change
     RateLimit redraws_{std::chrono::milliseconds(200)};
     std::vector<std::filesystem::path> finished_;
     std::optional<End> end_;
-    profiler::WorkerClient* worker_ = nullptr;  // the running worker; run_one owns it
+    profiler::TurnTaking* workers_ = nullptr;  // the running workers; run() owns them
     bool cancelled_ = false;
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };

@@ -1,21 +1,22 @@
-"""Tempo's ops in a PyTorch model that exists already.
+"""Swaps Tempo's ops into an existing PyTorch model.
 
     import torch, tempo_modules
     torch.ops.load_library("build/bin/libtempo_ops.so")  # and libtempo_ops_cuda.so with CUDA
-    tempo_modules.swap(model)                            # in place; parameters stay
+    tempo_modules.swap(model)                            # in place; keeps the parameters
 
-`swap` replaces nn.LayerNorm, nn.Dropout and GELU modules anywhere in a model (a Hugging Face BERT's
-too) and nn.TransformerEncoderLayer as a whole (also inside nn.TransformerEncoder), whose attention
-and second linear layer then recompute their dropout in backward. What autograd keeps:
+`swap` replaces nn.LayerNorm, nn.Dropout and GELU modules anywhere in a model, for example in a
+Hugging Face BERT. It replaces nn.TransformerEncoderLayer as a whole (also inside
+nn.TransformerEncoder): its attention and second linear layer then recompute their dropout in
+backward. Autograd then saves:
 
-    LayerNorm    its output and 4 bytes a row      instead of its input
-    GELU         its output and 1 bit an element   instead of its input
-    dropout      1 bit an element, or nothing      instead of a byte ("philox" draws it again)
+    LayerNorm    its output and 4 bytes per row    instead of its input
+    GELU         its output and 1 bit per element  instead of its input
+    dropout      1 bit per element, or nothing     instead of a byte ("philox" draws it again)
     attention    probabilities and 1 bit each      instead of two [B, A, S, S] and a byte each
     MLP          GELU's output and 1 bit each      instead of two such tensors and a byte each
 
-Run as a program it swaps the ops into an encoder layer and, where the package transformers is
-installed, into a Hugging Face BERT, and prints what each keeps:
+As a program, it swaps the ops into an encoder layer and prints the saved bytes before and after. It
+does the same with a Hugging Face BERT if the package transformers is installed:
     python3 tempo_modules.py build/bin/libtempo_ops.so
 """
 
@@ -55,9 +56,9 @@ class Dropout(nn.Module):
 class LayerNorm(nn.Module):
     """Shares weight and bias with the module it replaces.
 
-    Where some |weight| is small (or bias / weight large), x̂ is kept instead of the output. That
-    costs its bytes a second time wherever the next layer keeps the output for itself, as a linear
-    layer does. `refresh` decides it, once per optimizer step.
+    If some |weight| is small (or bias / weight is large), it saves x̂ instead of its output. This
+    costs more if the next layer saves the output too, as a linear layer does. `refresh` decides;
+    call it once per optimizer step.
     """
 
     def __init__(self, norm):
@@ -102,7 +103,7 @@ class EncoderLayer(nn.Module):
         self.self_attn, self.linear1, self.linear2 = layer.self_attn, layer.linear1, layer.linear2
         self.norm1, self.norm2 = LayerNorm(layer.norm1), LayerNorm(layer.norm2)
         self.norm_first, self.masks, self.index = layer.norm_first, masks, index
-        # By site: on the probabilities, after attention, after the activation, after the MLP.
+        # One for each site: on the probabilities, after attention, activation and MLP.
         self.p = layer.self_attn.dropout, layer.dropout1.p, layer.dropout.p, layer.dropout2.p
 
     def _dropout_key(self, site):
@@ -124,13 +125,13 @@ class EncoderLayer(nn.Module):
         B, S, H = x.shape
         A, D = self.self_attn.num_heads, self.self_attn.head_dim
         projected = F.linear(x, self.self_attn.in_proj_weight, self.self_attn.in_proj_bias)
-        # [3, B*A, S, D], dense: a view of the projection would keep all of it.
+        # [3, B*A, S, D], dense: a view would keep the whole projection alive.
         q, k, v = (
             projected.view(B, S, 3, A, D).permute(2, 0, 3, 1, 4).reshape(3, B * A, S, D).unbind()
         )
         if src_mask is None or is_causal:
             scores, scale = torch.bmm(q, k.transpose(1, 2)), D**-0.5
-        else:  # scaled already, because the mask is not to be
+        else:  # scale here, because attention_core would scale the mask too
             scores, scale = torch.baddbmm(src_mask, q, k.transpose(1, 2), alpha=D**-0.5), 1.0
         out = tempo.attention_core(scores, v, padding, scale, is_causal, A, *self._dropout_key(0))
         out = out.view(B, A, S, D).transpose(1, 2).reshape(B, S, H)
@@ -146,14 +147,14 @@ class EncoderLayer(nn.Module):
         def dropped_linear(y):
             return self.linear2(tempo.dropout(y, p, "philox", key))
 
-        # GELU keeps y. The dropped y that linear2 would keep beside it is drawn again in backward,
-        # from the key: no generator's state has to be put back.
+        # GELU saves y. Without the checkpoint, linear2 would save the dropped y beside it. Backward
+        # draws the mask again from the key, so no generator state has to be restored.
         return checkpoint(dropped_linear, y, use_reentrant=False, preserve_rng_state=False)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        """src [B, S, H]; src_mask [S, S] or [B*A, S, S] and src_key_padding_mask [B, S]: bool (True
-        is hidden) or added to the scores. is_causal says that src_mask, if any, is the causal one:
-        it is then not read."""
+        """src is [B, S, H], src_mask [S, S] or [B*A, S, S], src_key_padding_mask [B, S]. The masks
+        are bool (True hides a token) or numbers that are added to the scores. is_causal=True says
+        that src_mask, if given, is the causal mask; the layer then does not read it."""
         x, src_mask = src, _additive(src_mask, src.dtype)
         padding = _additive(src_key_padding_mask, src.dtype)
         if self.norm_first:
@@ -174,7 +175,7 @@ class EncoderLayer(nn.Module):
 
 
 def _additive(mask, dtype):
-    """A mask of torch's attention as numbers to add to scores; None stays None."""
+    """Turns a mask of torch's attention into numbers to add to scores; None stays None."""
     if mask is None:
         return None
     if mask.dtype == torch.bool:
@@ -197,8 +198,8 @@ def _replacement(module, masks, index):
 
 
 def swap(model, masks=None):
-    """Replaces what can be replaced in `model`, in place. Returns the Masks, whose step the
-    training loop counts."""
+    """Replaces every supported module of `model`, in place. Returns the Masks; the training loop
+    increases their `step`."""
     masks = masks or Masks()
     indices = itertools.count()
     for parent in list(model.modules()):
@@ -208,12 +209,12 @@ def swap(model, masks=None):
                 new.train(child.training)
                 setattr(parent, name, new)
         if isinstance(parent, nn.TransformerEncoder):
-            parent.use_nested_tensor = False  # inference would hand its layers no dense tensor
+            parent.use_nested_tensor = False  # in inference its layers would get nested tensors
     return masks
 
 
-def kept_bytes(run, model):
-    """What autograd holds for backward, each storage once, without the model's parameters."""
+def saved_bytes(run, model):
+    """Bytes that autograd saves for backward: each storage once, without the parameters."""
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     storages = {}
 
@@ -224,12 +225,13 @@ def kept_bytes(run, model):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = run()  # alive until the sum is taken: no storage is used twice
+        result = run()  # stays alive until the sum is taken, so no storage is reused
     return sum(storages.values()), result
 
 
 def _compare(name, model, run):
-    """`run(model)` on torch's ops and on Tempo's: kept bytes in training, gradients in eval."""
+    """Compares `run(model)` with torch's ops and with Tempo's: saved bytes in training mode,
+    gradients in eval mode."""
     model.eval()
     expected = run(model)
     weight = torch.randn(expected.shape)
@@ -237,19 +239,19 @@ def _compare(name, model, run):
         (expected * weight).sum(), list(model.parameters()), allow_unused=True
     )
     model.train()
-    before, _ = kept_bytes(lambda: run(model), model)
+    before, _ = saved_bytes(lambda: run(model), model)
     swap(model)
-    after, _ = kept_bytes(lambda: run(model), model)
+    after, _ = saved_bytes(lambda: run(model), model)
     model.eval()
     actual = run(model)
     ours = torch.autograd.grad((actual * weight).sum(), list(model.parameters()), allow_unused=True)
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
-    # The derivative of GELU next to its minimum carries sqrt(eps) of the stored output, 4.8e-5.
+    # Near the minimum of GELU, the derivative from the stored output is off by up to 4.8e-5.
     for a, b in zip(ours, stock):
         if b is not None:
             torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4 * float(b.abs().max()) + 1e-6)
     print(
-        f"{name}: kept for backward {before:,} B with torch's ops, {after:,} B with Tempo's "
+        f"{name}: saved for backward {before:,} B with torch's ops, {after:,} B with Tempo's "
         f"({after / before - 1:+.1%})"
     )
 

@@ -8,8 +8,8 @@
 
 namespace models {
 
-/// Autocast to `dtype` on `device` for the lifetime of the object, as `with torch.autocast(...)`;
-/// none: autocast stays as it is.
+/// Autocast to `dtype` on `device` for the lifetime of the object, as `with torch.autocast(...)`.
+/// With nullopt, autocast stays as it is.
 class AutocastScope {
 public:
     AutocastScope(at::DeviceType device, std::optional<at::ScalarType> dtype)
@@ -32,7 +32,7 @@ public:
     AutocastScope(const AutocastScope&) = delete;
     AutocastScope& operator=(const AutocastScope&) = delete;
 
-    /// What autocast computes in now; none when it is off.
+    /// The dtype that autocast uses now; nullopt if it is off.
     static std::optional<at::ScalarType> current(at::DeviceType device) {
         if (device == at::kMeta) return meta_autocast::dtype();
         if (!at::autocast::is_autocast_enabled(device)) return std::nullopt;
@@ -48,8 +48,8 @@ private:
 
     at::DeviceType device_;
     bool active_;
-    std::optional<at::ScalarType> outer_;      // what was on around this scope
-    at::ScalarType outer_dtype_ = at::kFloat;  // torch remembers one also while it is off
+    std::optional<at::ScalarType> outer_;      // state outside this scope
+    at::ScalarType outer_dtype_ = at::kFloat;  // torch keeps one while autocast is off, too
 };
 
 }  // namespace models

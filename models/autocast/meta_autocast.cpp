@@ -17,19 +17,19 @@ namespace {
 
 using at::Tensor;
 
-/// No backend of this process has this key; it is switched on for a thread while autocast is.
+/// No backend of this process uses this key. A thread has it switched on while its autocast is on.
 constexpr auto kKey = c10::DispatchKey::AutocastPrivateUse1;
 
 thread_local std::optional<at::ScalarType> current_dtype;
 
 struct CachedCast {
-    Tensor weight;  // held, so that its address stays its own
+    Tensor weight;  // holds the weight, so that no other tensor gets its address
     Tensor cast;
 };
 thread_local std::unordered_map<const c10::TensorImpl*, CachedCast> cache;
 
-// torch's conditions (autocast_mode.cpp, cached_cast): eligible is what is floating and not double;
-// cached are fp32 leaves, that is weights.
+// torch's conditions (autocast_mode.cpp, cached_cast): floating-point tensors other than double are
+// cast; casts of fp32 leaves, that is weights, are cached.
 bool is_eligible(const Tensor& tensor) {
     return tensor.defined() && tensor.is_meta() && tensor.is_floating_point() &&
            tensor.scalar_type() != at::kDouble;
@@ -67,7 +67,7 @@ void to_fp32(const c10::OperatorHandle&, at::ArrayRef<c10::IValue> values,
     for (const c10::IValue& value : values) result.push_back(cast(value, at::kFloat));
 }
 
-/// Ops that take the dtype to compute in: fp32 unless the caller gave one.
+/// Ops with an argument for the dtype to compute in: fp32 unless the caller gave one.
 void compute_in_fp32(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> values,
                      std::vector<c10::IValue>& result) {
     const auto& arguments = op.schema().arguments();
@@ -78,7 +78,8 @@ void compute_in_fp32(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> va
     }
 }
 
-/// tempo::attention_core: softmax in fp32, the product with `value` in autocast's dtype.
+/// tempo::attention_core: softmax in fp32, the matrix multiplication with `value` in autocast's
+/// dtype.
 void scores_to_fp32(const c10::OperatorHandle&, at::ArrayRef<c10::IValue> values,
                     std::vector<c10::IValue>& result) {
     result.assign(values.begin(), values.end());
@@ -130,7 +131,7 @@ void register_kernels() {
 #undef TEMPOSCOPE_LOWER_PRECISION
 #undef TEMPOSCOPE_FP32
 #undef TEMPOSCOPE_COMPUTE_IN_FP32
-    // As our own ops ask for on CPU and CUDA, each in its file.
+    // The same casts as our ops register for CPU and CUDA (models/ops/autocast.cpp).
     torch::Library& tempo = new_library("tempo");
     for (const char* name : {"layer_norm", "residual_layer_norm", "residual_layer_norm_sum"}) {
         add<to_fp32>(tempo, name);

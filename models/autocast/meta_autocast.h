@@ -6,16 +6,16 @@
 
 /// Autocast for Meta tensors, with CUDA's rules.
 ///
-/// torch's own autocast passes Meta tensors by. Here the same op lists (torch's, for CUDA) cast the
-/// arguments of the same ops, and weights are cast once per outermost scope, so that a model on
-/// Meta makes the casts, copies and cache entries that it would make on CUDA. Per thread.
+/// torch's autocast ignores Meta tensors. This one casts the arguments of the same ops (torch's op
+/// lists for CUDA), and casts each weight once per outermost scope. A model on Meta thus makes the
+/// casts, copies and cache entries that it makes on CUDA. Per thread.
 namespace models::meta_autocast {
 
-/// What matrix products are computed in; none: autocast is off.
+/// The dtype of matrix multiplications; nullopt if autocast is off.
 std::optional<at::ScalarType> dtype();
 void set_dtype(std::optional<at::ScalarType> dtype);
 
-/// Drops the casts of weights.
+/// Drops the cached casts of weights.
 void clear_cache();
 
 }  // namespace models::meta_autocast

@@ -1,5 +1,9 @@
 #include "models/config/layer_recipes.h"
 
+#include "models/config/switches.h"
+
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -31,35 +35,57 @@ Result<LayerRange> parse_layers(std::string_view text) {
     const auto first = parse_layer(text.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_layer(text.substr(dash + 1));
     if (!first || !last || *first > *last) {
-        return fail("'{}' names no layers: write a layer or a range, as @3 or @0-11.", text);
+        return fail("'{}' does not name layers: write a layer or a range, as @3 or @0-11.", text);
     }
     return LayerRange{*first, *last};
 }
 
-/// What a layer can have of its own.
-Recipe without_step_switches(Recipe recipe) {
-    recipe.optimizer = Recipe{}.optimizer;
-    recipe.kernels = Recipe{}.kernels;
+/// `recipe` with the switches of the whole step as in `step`.
+Recipe with_step_switches(Recipe recipe, const Recipe& step) {
+    for_each_switch([&](const auto& table) {
+        if (table.is_for_step) recipe.*table.member = step.*table.member;
+    });
     return recipe;
+}
+
+/// What one layer can choose.
+Recipe without_step_switches(const Recipe& recipe) { return with_step_switches(recipe, {}); }
+
+/// "optimizer and implementation".
+std::string step_switch_names() {
+    std::vector<std::string_view> names;
+    for_each_switch([&](const auto& table) {
+        if (table.is_for_step) names.push_back(table.name);
+    });
+    return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// True if `items` has an item for a switch of the whole step, whatever its value.
+bool names_step_switch(std::string_view items) {
+    bool found = false;
+    for_each_switch([&](const auto& table) {
+        if (!table.is_for_step) return;
+        for (const std::string_view name : {table.name, table.former_name}) {
+            found = found || (!name.empty() && items.find(fmt::format("{}=", name)) != items.npos);
+        }
+    });
+    return found;
 }
 
 Result<Recipe> recipe_with(Recipe recipe, const RecipePart& part) {
     if (auto applied = apply_recipe_items(recipe, part.items); !applied) {
         return tl::unexpected(applied.error());
     }
-    const auto names = [&](std::string_view key) {
-        return part.items.find(key) != part.items.npos;
-    };
-    if (names("optimizer=") || names("kernels=") || recipe != without_step_switches(recipe)) {
+    if (names_step_switch(part.items) || recipe != without_step_switches(recipe)) {
         return fail(
-            "The recipe '{}' of layers {} to {} sets optimizer or kernels, which are the whole "
-            "step's: set them in the first part.",
-            part.items, part.layers.first, part.layers.last);
+            "The recipe '{}' of layers {} to {} sets {}, which hold for the whole step: set them "
+            "in the first part.",
+            part.items, part.layers.first, part.layers.last, step_switch_names());
     }
     return recipe;
 }
 
-/// Joins neighbours that are equal and drops what is the base's.
+/// Joins neighbouring ranges with equal recipes and drops those that have the base's recipe.
 LayerRecipes canonical(const Recipe& base, const std::vector<RecipeRange>& layers) {
     LayerRecipes layer_recipes{.recipe = base, .layers = {}};
     for (const RecipeRange& one : layers) {
@@ -76,7 +102,7 @@ LayerRecipes canonical(const Recipe& base, const std::vector<RecipeRange>& layer
     return layer_recipes;
 }
 
-/// Between two neighbouring ends of ranges all layers have the same recipe.
+/// Cuts the layers at the ends of all ranges: within a cut, all layers have the same recipe.
 Result<LayerRecipes> apply_parts(const Recipe& base, const std::vector<RecipePart>& parts) {
     std::vector<int64_t> cuts;
     for (const RecipePart& part : parts) {
@@ -117,8 +143,8 @@ Result<LayerRecipes> parse_layer_recipes(std::string_view text) {
             if (!parsed) return tl::unexpected(parsed.error());
             base = *parsed;
         } else {
-            return fail("The part '{}' of a recipe does not say for which layers: write {}@0-11.",
-                        part, part);
+            return fail("The part '{}' of a recipe does not name its layers: write {}@0-11.", part,
+                        part);
         }
         if (plus == std::string_view::npos) return apply_parts(base, parts);
         text.remove_prefix(plus + 1);
@@ -138,10 +164,7 @@ std::string to_text(const LayerRecipes& layer_recipes) {
 Recipe recipe_of_layer(const LayerRecipes& layer_recipes, int64_t layer) {
     for (const RecipeRange& one : layer_recipes.layers) {
         if (layer < one.first_layer || layer > one.last_layer) continue;
-        Recipe recipe = one.recipe;
-        recipe.optimizer = layer_recipes.recipe.optimizer;
-        recipe.kernels = layer_recipes.recipe.kernels;
-        return recipe;
+        return with_step_switches(one.recipe, layer_recipes.recipe);
     }
     return layer_recipes.recipe;
 }

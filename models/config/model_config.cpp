@@ -71,10 +71,10 @@ Result<ModelConfig> find_model(std::string_view name) {
         if (preset.name == name) return preset;
         names.push_back(preset.name);
     }
-    return fail(
-        "'{}' is not a model: did you mean {}? For any other size give --hidden, --heads "
-        "and --layers on top of a preset.",
-        name, fmt::join(nearest_names(name, names), ", "));
+    return fail_fields({"hidden_size", "num_heads", "num_layers"},
+                       "'{}' is not a model: did you mean {}? For another size, start from one of "
+                       "these models and set its hidden size, heads and layers.",
+                       name, fmt::join(nearest_names(name, names), ", "));
 }
 
 Result<Head> parse_head(std::string_view name) {

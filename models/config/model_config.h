@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// A Transformer by its numbers, with the field names of Hugging Face configurations.
+/// The sizes of a Transformer, with the field names of Hugging Face configurations.
 namespace models {
 
 enum class Family : uint8_t {
@@ -35,7 +35,7 @@ struct ModelConfig {
     int64_t intermediate_size = 3072;  // I
     int64_t vocab_size = 30522;        // V
     int64_t max_position_embeddings = 512;
-    int64_t first_position = 0;   // id of the first token's position; those below it are never used
+    int64_t first_position = 0;   // position id of the first token; lower ids are never used
     int64_t type_vocab_size = 2;  // 0: no token type embedding
     double hidden_dropout_p = 0.1;
     double attention_dropout_p = 0.1;
@@ -47,7 +47,7 @@ struct ModelConfig {
 
 /// BERT and RoBERTa base/large, GPT-2 small/medium/large/xl, substation-encoder.
 const std::vector<ModelConfig>& model_presets();
-/// Errors: unknown name; the nearest names are listed.
+/// Errors: an unknown name; the message lists the nearest names.
 Result<ModelConfig> find_model(std::string_view name);
 
 constexpr std::string_view name_of(Family f) { return kFamilyNames[static_cast<size_t>(f)]; }

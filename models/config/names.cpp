@@ -32,10 +32,10 @@ std::string lower_case(std::string_view text) {
     return lower;
 }
 
-/// A name beside the word that may stand for it; the smallest is the nearest.
+/// How near a name is to the word; the smallest candidate is the nearest.
 struct Candidate {
     bool lacks_word = true;
-    std::size_t word_at = 0;  // where the name has the word
+    std::size_t word_at = 0;  // where the word starts in the name
     std::size_t distance = 0;
     std::string_view name;
 };
@@ -65,7 +65,7 @@ std::vector<std::string_view> nearest_names(std::string_view word,
                      });
     std::vector<std::string_view> nearest;
     for (const Candidate& candidate : candidates) {
-        // Beside names that have the word, ones that do not are no help.
+        // If some names contain the word, the other names are no help.
         if (nearest.size() == kMostNames || candidate.lacks_word != candidates.front().lacks_word) {
             break;
         }

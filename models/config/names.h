@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// Names of enum values, both ways, and "did you mean".
+/// Names of enum values, read and written, and suggestions for misspelled names.
 namespace models {
 
 template <typename Enum, std::size_t N>
@@ -29,9 +29,10 @@ Result<Enum> parse_name(const std::array<std::string_view, N>& names, std::strin
     return fail("'{}' is not a {}: choose one of {}.", word, what, fmt::join(names, ", "));
 }
 
-/// Up to three of `names` that somebody who wrote `word` may have meant, best first, whatever the
-/// case: those that have it, where it stands earliest first, of these the fewest edits ("h100":
-/// "h100-sxm", "h100-pcie"; "orin": "jetson-orin"); where there are none, the nearest by edits.
+/// Up to three of `names` that the user may have meant by `word`, best first; case does not matter.
+/// Names that contain the word come first, ordered by where it starts and then by edit distance
+/// ("h100": "h100-sxm", "h100-pcie"; "orin": "jetson-orin"). If no name contains it, the nearest
+/// names by edit distance.
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names);
 

@@ -11,7 +11,7 @@ namespace models {
 
 enum class Precision : uint8_t {
     kFp32,      // everything fp32
-    kTf32,      // fp32 with tf32 matrix products
+    kTf32,      // fp32 with tf32 matrix multiplication
     kFp16,      // 16-bit weights and gradients; fp32 loss, master weights, moments (apex O2)
     kBf16,      //
     kAmpFp16,   // fp32 weights, autocast

@@ -1,10 +1,14 @@
 #include "models/config/recipe.h"
 
 #include "models/config/names.h"
+#include "models/config/switches.h"
 
 #include <fmt/ranges.h>
 
+#include <array>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace models {
 namespace {
@@ -13,45 +17,60 @@ constexpr Recipe kTempoRecipe{.gelu = Gelu::kInPlace,
                               .layer_norm = LayerNorm::kFromOutput,
                               .attention = Attention::kRecomputeDropout};
 
-/// Calls `visit(name, value_names, member)` for each switch, in the order of canonical text.
-template <typename Visit>
-void for_each_switch(Visit&& visit) {
-    visit("gelu", kGeluNames, &Recipe::gelu);
-    visit("layer_norm", kLayerNormNames, &Recipe::layer_norm);
-    visit("attention", kAttentionNames, &Recipe::attention);
-    visit("masks", kMasksNames, &Recipe::masks);
-    visit("checkpoint", kCheckpointNames, &Recipe::checkpoint);
-    visit("fusion", kFusionNames, &Recipe::fusion);
-    visit("dropout", kDropoutNames, &Recipe::dropout);
-    visit("optimizer", kOptimizerNames, &Recipe::optimizer);
-    visit("kernels", kKernelsNames, &Recipe::kernels);
-}
-
 Recipe with(Recipe recipe, auto Recipe::*member, auto value) {
     recipe.*member = value;
     return recipe;
 }
 
-Result<void> set_switch(Recipe& recipe, std::string_view key, std::string_view value) {
-    Result<void> result;
-    bool found = false;
-    std::vector<std::string_view> keys;
-    for_each_switch([&](std::string_view name, const auto& names, auto member) {
-        keys.push_back(name);
-        if (name != key) return;
-        found = true;
-        using Enum = std::remove_reference_t<decltype(recipe.*member)>;
-        if (auto parsed = parse_name<Enum>(names, value, fmt::format("value of '{}'", name))) {
-            recipe.*member = *parsed;
-        } else {
-            result = tl::unexpected(parsed.error());
-        }
-    });
-    if (!found)
-        return fail("'{}' is not a switch of a recipe: choose one of {}.", key,
-                    fmt::join(keys, ", "));
-    return result;
+template <typename Enum, std::size_t N>
+std::optional<Enum> find_value(const Switch<Enum, N>& table, std::string_view name) {
+    for (const auto& row : table.rows) {
+        if (name == row.is.name || (name == row.is.former_name && !name.empty())) return row.value;
+    }
+    return std::nullopt;
 }
+
+/// Sets the switches of one text.
+class SwitchSetter {
+public:
+    explicit SwitchSetter(Recipe& recipe) : recipe_(recipe) {}
+
+    Result<void> set(std::string_view name, std::string_view value) {
+        Result<void> result = fail("'{}' is not a switch of a recipe: choose one of {}.", name,
+                                   fmt::join(switch_names(), ", "));
+        std::size_t index = 0;
+        for_each_switch([&](const auto& table) {
+            const bool is_named =
+                !name.empty() && (name == table.name || name == table.former_name);
+            if (is_named) result = set(table, value, is_set_[index]);
+            ++index;
+        });
+        return result;
+    }
+
+private:
+    template <typename Enum, std::size_t N>
+    Result<void> set(const Switch<Enum, N>& table, std::string_view name, bool& is_set) {
+        const auto value = find_value(table, name);
+        if (!value) {
+            return fail("'{}' is not a value of '{}': choose one of {}.", name, table.name,
+                        fmt::join(table.names(), ", "));
+        }
+        if (std::exchange(is_set, true)) {
+            return fail("The recipe sets {} twice: give each switch one value.", table.name);
+        }
+        recipe_.*table.member = *value;
+        return {};
+    }
+    static std::vector<std::string_view> switch_names() {
+        std::vector<std::string_view> names;
+        for_each_switch([&](const auto& table) { names.push_back(table.name); });
+        return names;
+    }
+
+    Recipe& recipe_;
+    std::array<bool, std::tuple_size_v<decltype(kSwitches)>> is_set_{};
+};
 
 Result<Recipe> find_preset(std::string_view name) {
     std::vector<std::string_view> names;
@@ -72,19 +91,21 @@ std::vector<RecipePreset> make_presets() {
     const Recipe flash = with(original, &Recipe::attention, Attention::kFlash);
     return {
         {"original", "stock ops with tempo::dropout: the baseline", original},
-        {"original-stock", "as original, with torch's own dropout",
+        {"original-stock", "original with torch's own dropout",
          with(original, &Recipe::dropout, Dropout::kStock)},
         {"tempo", "Tempo's three techniques, masks of one byte", tempo},
         {"tempo-packed", "tempo with masks of one bit", with(tempo, &Recipe::masks, Masks::kBit)},
         {"tempo-philox", "tempo with dropout masks regenerated, nothing stored",
          with(tempo, &Recipe::masks, Masks::kPhilox)},
+        {"tempo-fused", "tempo with bias+GELU and dropout+residual+LayerNorm each in one kernel",
+         with(tempo, &Recipe::fusion, Fusion::kTempo)},
         {"tempo-gelu", "only the in-place GELU", with(original, &Recipe::gelu, Gelu::kInPlace)},
         {"tempo-layernorm", "only the in-place LayerNorm",
          with(original, &Recipe::layer_norm, LayerNorm::kFromOutput)},
         {"tempo-dropout", "only the dropout recomputation",
          with(original, &Recipe::attention, Attention::kRecomputeDropout)},
         {"tempo-published", "predicted only: Tempo's 2022 release with its scratch and its passes",
-         with(tempo, &Recipe::kernels, Kernels::kPublished), /*runs_on_cpu=*/false},
+         with(tempo, &Recipe::implementation, Implementation::kPublished)},
         {"deepspeed-none", "DeepSpeed's layer without memory flags", original},
         {"deepspeed-normalize-invertible", "DeepSpeed's normalize_invertible",
          with(original, &Recipe::layer_norm, LayerNorm::kFromOutput)},
@@ -96,8 +117,8 @@ std::vector<RecipePreset> make_presets() {
         {"checkpoint", "activation checkpointing, one checkpoint a layer",
          with(original, &Recipe::checkpoint, Checkpoint::kPerLayer)},
         {"flash",
-         "attention that never stores the probabilities (SDPA flash); on the CPU with "
-         "--attention-dropout 0",
+         "attention that never stores the probabilities (SDPA flash); on the CPU without attention "
+         "dropout",
          flash},
         {"flash-tempo", "flash attention with Tempo's GELU and LayerNorm",
          with(tempo, &Recipe::attention, Attention::kFlash)},
@@ -111,15 +132,8 @@ const std::vector<RecipePreset>& recipe_presets() {
     return presets;
 }
 
-std::vector<RecipeSwitch> recipe_switches() {
-    std::vector<RecipeSwitch> switches;
-    for_each_switch([&](std::string_view name, const auto& names, auto) {
-        switches.push_back({name, {names.begin(), names.end()}});
-    });
-    return switches;
-}
-
 Result<void> apply_recipe_items(Recipe& recipe, std::string_view items) {
+    SwitchSetter switches(recipe);
     for (bool first = true;; first = false) {
         const std::size_t comma = items.find(',');
         const std::string_view item = items.substr(0, comma);
@@ -127,14 +141,13 @@ Result<void> apply_recipe_items(Recipe& recipe, std::string_view items) {
         if (equals == std::string_view::npos) {
             if (!first)
                 return fail(
-                    "In a recipe only the first item may be a preset, '{}' is not: write "
-                    "switch=value.",
+                    "'{}' is not the first item of its recipe, and only the first may be a preset: "
+                    "write switch=value.",
                     item);
             auto preset = find_preset(item);
             if (!preset) return tl::unexpected(preset.error());
             recipe = *preset;
-        } else if (auto set = set_switch(recipe, item.substr(0, equals), item.substr(equals + 1));
-                   !set) {
+        } else if (auto set = switches.set(item.substr(0, equals), item.substr(equals + 1)); !set) {
             return set;
         }
         if (comma == std::string_view::npos) return {};
@@ -152,10 +165,10 @@ Result<Recipe> parse_recipe(std::string_view text) {
 
 std::string differing_switches(const Recipe& recipe, const Recipe& base) {
     std::string text;
-    for_each_switch([&](std::string_view name, const auto& names, auto member) {
-        if (recipe.*member == base.*member) return;
+    for_each_switch([&](const auto& table) {
+        if (recipe.*table.member == base.*table.member) return;
         if (!text.empty()) text += ',';
-        text += fmt::format("{}={}", name, names[static_cast<std::size_t>(recipe.*member)]);
+        text += fmt::format("{}={}", table.name, table.chosen(recipe).name);
     });
     return text;
 }
@@ -163,6 +176,21 @@ std::string differing_switches(const Recipe& recipe, const Recipe& base) {
 std::string to_text(const Recipe& recipe) {
     const std::string text = differing_switches(recipe, Recipe{});
     return text.empty() ? "original" : text;
+}
+
+bool runs_on_cpu(const Recipe& recipe) {
+    bool runs = true;
+    for_each_switch([&](const auto& table) {
+        runs = runs && table.chosen(recipe).runs_on == RunsOn::kEverywhere;
+    });
+    return runs;
+}
+
+bool uses_implementation(const Recipe& recipe) {
+    bool uses = false;
+    for_each_switch(
+        [&](const auto& table) { uses = uses || table.chosen(recipe).uses_implementation; });
+    return uses;
 }
 
 }  // namespace models

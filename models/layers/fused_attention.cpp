@@ -41,7 +41,7 @@ std::optional<Tensor> attention_bias(const std::optional<Tensor>& mask, const Te
 
 FusedAttention fused_attention(Attention backend, const Tensor& query, const Tensor& key,
                                const Tensor& value, const FusedAttentionOptions& options) {
-    constexpr bool kForBackward = true;  // the logarithms of the softmax's sums are wanted
+    constexpr bool kForBackward = true;  // also computes logsumexp
     const double p = options.dropout_p;
     if (backend == Attention::kFlash && query.is_cpu()) {
         return flash_on_cpu(query, key, value, options);
@@ -65,7 +65,7 @@ FusedAttention fused_attention(Attention backend, const Tensor& query, const Ten
                 options.causal, false);
             return {std::get<0>(result), std::get<1>(result)};
         }
-        case Attention::kMaterialized:
+        case Attention::kEager:
         case Attention::kRecomputeDropout:
             break;
     }

@@ -6,8 +6,9 @@
 
 #include <optional>
 
-/// Attention that never writes its probabilities: the backends of scaled_dot_product_attention,
-/// each called by its own op. The composite would choose by the device, and on Meta another one.
+/// Attention that never writes its probabilities. Each backend of scaled_dot_product_attention is
+/// called by its own op, because the composite op chooses by device, and on Meta it chooses another
+/// backend.
 namespace models {
 
 struct FusedAttentionOptions {
@@ -21,9 +22,9 @@ struct FusedAttention {
     at::Tensor logsumexp;  // saved for backward
 };
 
-/// query, key and value [B, A, S, D] as transposed views of [B, S, A, D]: dense ones would make
-/// `out` dense in that layout, and a copy of it necessary.
-/// `backend` is kFlash, kEfficient or kCudnn; the latter two exist on CUDA and Meta only.
+/// query, key and value are [B, A, S, D], transposed views of [B, S, A, D]. Dense tensors would
+/// give a dense `out`, which would have to be copied. `backend` is kFlash, kEfficient or kCudnn;
+/// the last two exist on CUDA and Meta only.
 FusedAttention fused_attention(Attention backend, const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const FusedAttentionOptions& options);
 

@@ -30,6 +30,11 @@ Tensor Linear::operator()(const Tensor& x) const {
     return at::linear(x, weight_, bias_);
 }
 
+Tensor Linear::without_bias(const Tensor& x) const {
+    const ModuleScope module_path(module_path_);
+    return at::linear(x, weight_);
+}
+
 LayerNormModule::LayerNormModule(ParameterStore& store, const std::string& prefix,
                                  std::string module_path, const Workload& workload)
     : module_path_(std::move(module_path)),
@@ -48,6 +53,15 @@ Tensor LayerNormModule::operator()(const Tensor& x) const {
     name_tensor(mean, "mean");
     name_tensor(rstd, "rstd");
     return y;
+}
+
+ops::ResidualLayerNorm LayerNormModule::of_residual(const Tensor& x, const Tensor& residual,
+                                                    const ops::DropoutSpec& dropout,
+                                                    bool with_sum) const {
+    const ModuleScope module_path(module_path_);
+    return ops::residual_layer_norm(
+        x, residual, gamma_, beta_,
+        {.eps = eps_, .save = save_, .dropout = dropout, .with_sum = with_sum});
 }
 
 void LayerNormModule::refresh() {
@@ -95,9 +109,8 @@ ops::DropoutSpec DropoutModule::spec(const ForwardContext& context) const {
                     .site = static_cast<uint32_t>(site_)}};
 }
 
-/// GELU as Hugging Face writes it in Python: every step is a kernel and a pass over the tensor, and
-/// what products and tanh (or erf) need for backward is kept. A name is assigned anew where Python
-/// frees the step before.
+/// GELU as Hugging Face writes it in Python: each step is a kernel and a pass over the tensor, and
+/// saves its inputs for backward. Assigning to `factor` frees the previous step, as in Python.
 ///   gelu_new     0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))     GPT-2
 ///   gelu_python  0.5 x (1 + erf(x / √2))                        BERT, before torch had one
 Tensor python_gelu(const Tensor& x, bool tanh) {

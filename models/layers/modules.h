@@ -10,19 +10,19 @@
 #include <optional>
 #include <string>
 
-/// The small modules that layers are made of. Each enters the scope of its Hugging Face name.
+/// The small modules that layers consist of. Each enters the module path of its Hugging Face name.
 namespace models {
 
 using at::Tensor;
 
-/// What one forward pass knows beside its tensors.
+/// The inputs of one forward pass beside its tensors.
 struct ForwardContext {
-    int64_t step = 0;  // training iteration: dropout masks differ from step to step
-    std::optional<Tensor> additive_mask;  // [B, S]: 0 where a token is, the lowest number where not
+    int64_t step = 0;                     // training iteration; each has other dropout masks
+    std::optional<Tensor> additive_mask;  // [B, S]: 0 for a token, else the lowest number
     std::optional<Tensor> causal_mask;    // [S, S]: 0 up to the diagonal, -inf above it
 };
 
-/// Sites that draw a dropout mask inside a layer.
+/// The places in a layer that draw a dropout mask.
 enum class DropoutSite : uint32_t {
     kAttention,
     kAttentionOutput,
@@ -37,6 +37,8 @@ public:
            int64_t in_features, int64_t out_features);
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
+    /// x Wᵀ, for an op that adds the bias itself.
+    Tensor without_bias(const Tensor& x) const;
 
     const Tensor& weight() const { return weight_; }
     const Tensor& bias() const { return bias_; }
@@ -55,8 +57,13 @@ public:
                     const Workload& workload);
     Tensor operator()(const Tensor& x) const;
 
-    /// Decides anew whether backward may recover x̂ from the output; once per optimizer step, since
-    /// it reads the parameters.
+    /// LayerNorm(residual + dropout(x)) by one op, for recipes with fusion=tempo; with the sum if a
+    /// pre-LN layer goes on with it.
+    ops::ResidualLayerNorm of_residual(const Tensor& x, const Tensor& residual,
+                                       const ops::DropoutSpec& dropout, bool with_sum) const;
+
+    /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer
+    /// step: it reads the parameters.
     void refresh();
 
 private:
@@ -69,7 +76,7 @@ private:
     Tensor beta_;   // [H]
 };
 
-/// Dropout at one site of one layer; the identity when p is 0.
+/// Dropout at one site of one layer. With p = 0 it returns its input.
 class DropoutModule {
 public:
     DropoutModule(std::string module_path, const Workload& workload, double p, int64_t layer,

@@ -13,7 +13,7 @@ ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options)
 
 at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape) {
     if (options_.device().is_meta()) return add(std::move(name), at::empty(shape, options_));
-    // Drawn in fp32 for every precision: all precisions start from the same weights.
+    // Drawn in fp32, so that all precisions start from the same weights.
     const at::Tensor drawn = at::normal(0.0, 0.02, shape, generator_, at::kFloat, at::kStrided,
                                         at::Device(at::kCPU), false);
     return add(std::move(name), drawn.to(options_));

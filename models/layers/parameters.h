@@ -14,8 +14,8 @@ struct Parameter {
     at::Tensor value;
 };
 
-/// Makes parameters, in a fixed order and from one generator, so that the same seed gives the
-/// same weights whatever the recipe.
+/// Creates parameters in a fixed order from one generator, so that a seed gives the same weights
+/// with every recipe.
 class ParameterStore {
 public:
     ParameterStore(int64_t seed, at::TensorOptions options);

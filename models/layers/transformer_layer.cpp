@@ -1,5 +1,6 @@
 #include "models/layers/transformer_layer.h"
 
+#include "models/config/switches.h"
 #include "models/layers/fused_attention.h"
 #include "models/observer/observer.h"
 
@@ -14,7 +15,7 @@
 namespace models {
 namespace {
 
-/// Hugging Face's module names of one family, below the layer's own.
+/// Hugging Face's module names in a layer of one family.
 struct Names {
     std::string layer;  // prefix of the layer's index
     std::string attention, attention_output, attention_dropout, attention_norm;
@@ -49,7 +50,7 @@ std::string layer_name(const Workload& workload, int64_t index) {
     return names_of(workload.model.family).layer + std::to_string(index);
 }
 
-/// [B, A, S, D] -> dense [B*A, S, D], so that the projection's own output can die.
+/// [B, A, S, D] -> dense [B*A, S, D]: a copy, so that the projection's output is freed.
 Tensor dense_heads(const Tensor& heads) {
     return heads.contiguous().view({-1, heads.size(2), heads.size(3)});
 }
@@ -88,8 +89,8 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
 Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context) const {
     const ModuleScope module_path(module_path_);
     switch (variant_) {
-        case Attention::kMaterialized:
-            return materialized(project(x), context);
+        case Attention::kEager:
+            return eager(project(x), context);
         case Attention::kRecomputeDropout:
             return recompute_dropout(project(x), context);
         case Attention::kFlash:
@@ -111,8 +112,8 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
     return {heads(projections_[0](x)), heads(projections_[1](x)), heads(projections_[2](x))};
 }
 
-/// The textbook form: every step writes a tensor, and autograd keeps three of size [B, A, S, S].
-Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& context) const {
+/// The textbook form: each step writes a tensor, and autograd saves three of size [B, A, S, S].
+Tensor SelfAttention::eager(const Heads& heads, const ForwardContext& context) const {
     const int64_t batch_size = heads.query.size(0);
     const int64_t seq_len = heads.query.size(2);
     const std::vector<int64_t> by_head{batch_size, model_.num_heads, seq_len, -1};
@@ -129,8 +130,8 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
         scores = at::bmm(query, key.transpose(1, 2));
         scores.mul_(1.0 / std::sqrt(static_cast<double>(model_.head_dim())));
         if (context.additive_mask) {
-            // Not through a view that autograd tracks: the backward of an addition in place on one
-            // (CopySlices) copies the whole gradient twice and writes it back.
+            // _unsafe_view, since autograd tracks an ordinary view: the backward of an in-place
+            // addition on it (CopySlices) copies the whole gradient twice.
             scores = at::_unsafe_view(scores, by_head);  // [B, A, S, S]
             scores.add_(context.additive_mask->view({batch_size, 1, 1, seq_len}));
             scores = at::_unsafe_view(scores, {-1, seq_len, seq_len});  // [B*A, S, S]
@@ -150,7 +151,8 @@ Tensor SelfAttention::materialized(const Heads& heads, const ForwardContext& con
     return merge_heads(at::bmm(dropped, value).view(by_head));  // [B, S, H]
 }
 
-/// Tempo's sub-layer dropout recomputation: of the three, only the probabilities and the mask stay.
+/// Tempo's sub-layer dropout recomputation: saves the probabilities and the mask, not the dropped
+/// probabilities.
 Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext& context) const {
     const int64_t batch_size = heads.query.size(0);
     const int64_t seq_len = heads.query.size(2);
@@ -178,7 +180,7 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
 }
 
 Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) const {
-    const ModuleScope module_path(kAttentionNames[static_cast<std::size_t>(variant_)]);
+    const ModuleScope module_path(name_of(variant_));
     const FusedAttention attention = fused_attention(variant_, heads.query, heads.key, heads.value,
                                                      {.additive_mask = context.additive_mask,
                                                       .causal = model_.family == Family::kGpt2,
@@ -190,8 +192,8 @@ Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) c
     return merge_heads(attention.out);  // [B, S, H], a view of out
 }
 
-/// Under autocast in fp32. From half precision CUDA reads 16 bits and writes 32 in one kernel, as
-/// torch's composite does there; elsewhere a cast comes first.
+/// Under autocast the result is fp32. For half-precision scores, CUDA reads 16 bits and writes 32
+/// in one kernel, as torch's composite does there; other devices cast first.
 Tensor SelfAttention::softmax(const Tensor& scores) const {
     if (!fp32_softmax_) return at::softmax(scores, -1);
     const bool half_to_float = !scores.is_cpu() && scores.scalar_type() == at::kHalf;
@@ -223,7 +225,9 @@ TransformerLayer::TransformerLayer(ParameterStore& store, const Workload& worklo
 
 Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& context) const {
     const RootModuleScope module_path(module_path_);
-    return workload_.model.family == Family::kGpt2 ? pre_norm(x, context) : post_norm(x, context);
+    const bool is_pre_norm = workload_.model.family == Family::kGpt2;
+    if (is_fused()) return is_pre_norm ? fused_pre_norm(x, context) : fused_post_norm(x, context);
+    return is_pre_norm ? pre_norm(x, context) : post_norm(x, context);
 }
 
 void TransformerLayer::refresh() {
@@ -261,24 +265,65 @@ Tensor TransformerLayer::pre_norm(const Tensor& x, const ForwardContext& context
     return z;
 }
 
-Tensor TransformerLayer::feed_forward(const Tensor& x, const ForwardContext& context) const {
-    Tensor f = up_(x);  // [B, S, I]
-    name_tensor(f, "gelu_input");
-    if (workload_.recipe.gelu == Gelu::kRecompute &&
-        workload_.model.family != Family::kSubstation) {
-        const ModuleScope module_path(down_.module_path());
-        f = ops::gelu_linear(f, down_.weight(), down_.bias(),
-                             workload_.model.family == Family::kGpt2);
-    } else {
+Tensor TransformerLayer::fused_post_norm(const Tensor& x, const ForwardContext& context) const {
+    name_tensor(x, "hidden_states");
+    const Tensor y = attention_norm_
+                         .of_residual(attention_output_(attention_(x, context)), x,
+                                      attention_dropout_.spec(context), /*with_sum=*/false)
+                         .y;  // [B, S, H]
+    name_tensor(y, "attention_output");
+    const Tensor z = output_norm_
+                         .of_residual(mlp(y, context), y, output_dropout_.spec(context),
+                                      /*with_sum=*/false)
+                         .y;  // [B, S, H]
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+/// Only the LayerNorm in the middle follows a dropout and a residual of the same layer.
+Tensor TransformerLayer::fused_pre_norm(const Tensor& x, const ForwardContext& context) const {
+    name_tensor(x, "hidden_states");
+    Tensor normed = attention_norm_(x);  // [B, S, H]
+    name_tensor(normed, "ln_1_output");
+    auto [second, y] =
+        output_norm_.of_residual(attention_output_(attention_(std::exchange(normed, {}), context)),
+                                 x, attention_dropout_.spec(context), /*with_sum=*/true);
+    name_tensor(y, "attention_residual");
+    name_tensor(second, "ln_2_output");
+    const Tensor z = add_residual(feed_forward(std::exchange(second, {}), context), y);
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+Tensor TransformerLayer::mlp(const Tensor& x, const ForwardContext& context) const {
+    const Family family = workload_.model.family;
+    if (is_fused()) {
+        Tensor f = up_.without_bias(x);  // [B, S, I]
         {
-            const ModuleScope module_path(names_of(workload_.model.family).activation);
-            f = activation(f, workload_);
+            const ModuleScope module_path(names_of(family).activation);
+            f = ops::bias_gelu(f, up_.bias(), family == Family::kGpt2,
+                               mask_kind(workload_.recipe.masks));
             name_tensor(f, "gelu_output");
         }
-        if (workload_.model.family == Family::kSubstation) f = inner_dropout_(f, context);
-        f = down_(f);  // [B, S, H]
+        return down_(f);  // [B, S, H]
     }
-    return output_dropout_(f, context);  // [B, S, H]
+    Tensor f = up_(x);  // [B, S, I]
+    name_tensor(f, "gelu_input");
+    if (workload_.recipe.gelu == Gelu::kRecompute && family != Family::kSubstation) {
+        const ModuleScope module_path(down_.module_path());
+        return ops::gelu_linear(f, down_.weight(), down_.bias(), family == Family::kGpt2);
+    }
+    {
+        const ModuleScope module_path(names_of(family).activation);
+        f = activation(f, workload_);
+        name_tensor(f, "gelu_output");
+    }
+    if (family == Family::kSubstation) f = inner_dropout_(f, context);
+    return down_(f);  // [B, S, H]
+}
+
+Tensor TransformerLayer::feed_forward(const Tensor& x, const ForwardContext& context) const {
+    return output_dropout_(mlp(x, context), context);  // [B, S, H]
 }
 
 }  // namespace models

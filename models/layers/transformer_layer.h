@@ -21,7 +21,7 @@ private:
     };
     /// [B, A, S, D] views of the projections.
     Heads project(const Tensor& x) const;
-    Tensor materialized(const Heads& heads, const ForwardContext& context) const;
+    Tensor eager(const Heads& heads, const ForwardContext& context) const;
     Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
     Tensor fused(const Heads& heads, const ForwardContext& context) const;
     Tensor softmax(const Tensor& scores) const;
@@ -29,7 +29,7 @@ private:
     std::string module_path_;  // "attention.self" or "attn"
     ModelConfig model_;
     Attention variant_;
-    bool fp32_softmax_;  // autocast computes softmax in fp32 (on CUDA by its own list)
+    bool fp32_softmax_;                // autocast computes softmax in fp32
     std::vector<Linear> projections_;  // query, key, value; or all three in one (GPT-2)
     DropoutModule dropout_;
 };
@@ -47,7 +47,13 @@ public:
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor pre_norm(const Tensor& x, const ForwardContext& context) const;
+    /// The same function with dropout, residual and LayerNorm in one op.
+    Tensor fused_post_norm(const Tensor& x, const ForwardContext& context) const;
+    Tensor fused_pre_norm(const Tensor& x, const ForwardContext& context) const;
+    /// Linear, activation and linear; feed_forward adds the dropout.
+    Tensor mlp(const Tensor& x, const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
+    bool is_fused() const { return workload_.recipe.fusion == Fusion::kTempo; }
 
     std::string module_path_;  // "encoder.layer.3" or "h.3"
     Workload workload_;

@@ -5,20 +5,21 @@
 
 namespace models {
 
-/// Whom a library's callbacks reach, on whatever threads it calls them. A callback that cannot be
-/// taken back, or whose last call may still run on another thread, outlives what it serves.
+/// The object that receives a library's callbacks, on any thread. Use it for a callback that cannot
+/// be unregistered, or that may still run on another thread: the CallbackTarget then outlives the
+/// object.
 template <typename Target>
 class CallbackTarget {
 public:
-    /// Returns when no callback uses the former target any more: it may be destroyed then. Not to
-    /// be called from within `with`.
+    /// Returns when no callback uses the former target any more, so that it may be destroyed. Must
+    /// not be called inside `with`.
     void set(Target* target) {
         const std::unique_lock lock(mutex_);
         target_ = target;
     }
 
-    /// use(target), if there is one. Not to be nested on one thread: a `set` that waits between the
-    /// two would wait for ever.
+    /// Calls use(target) if there is a target. Must not be nested on one thread: a `set` that waits
+    /// between the two calls would wait for ever.
     template <typename Use>
     void with(const Use& use) {
         const std::shared_lock lock(mutex_);

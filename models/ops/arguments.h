@@ -15,9 +15,9 @@
 #include <string_view>
 #include <tuple>
 
-/// From torch tensors and schema arguments to raw kernel pointers and typed options, and back.
-/// Checks name the argument. Sizes are symbolic where they may be (torch.compile), so a check asks
-/// sym_sizes(); only code that computes asks for numbers.
+/// Converts torch tensors and schema arguments to raw kernel pointers and typed options, and back.
+/// Checks name the argument. Sizes may be symbolic (torch.compile), so checks use sym_sizes(); only
+/// code that computes needs numbers.
 namespace models::ops {
 
 // ---- tensors ---------------------------------------------------------------------------------
@@ -26,12 +26,12 @@ using MaybeTensor = std::optional<Tensor>;
 using TwoTensors = std::tuple<Tensor, Tensor>;
 using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
-/// An argument of a schema's type `Tensor?`: none for an undefined tensor.
+/// An argument of the schema type `Tensor?`: nullopt for an undefined tensor.
 inline MaybeTensor given(const Tensor& tensor) {
     return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
 }
 
-/// Calls `run` with a value of the kernels' storage type of `tensor`.
+/// Calls `run` with a value of the kernels' storage type for `tensor`.
 template <typename Run>
 void with_kernel_type(const Tensor& tensor, Run&& run) {
     switch (tensor.scalar_type()) {
@@ -61,7 +61,8 @@ T* pointer(const Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
-/// A result that not every call wants: empty [0], and null for the kernel, where it does not.
+/// A result that not every call asks for: without a request it is empty [0], and null for the
+/// kernel.
 inline Tensor empty_like_if(bool wanted, const Tensor& like) {
     return wanted ? at::empty_like(like) : at::empty({0}, like.options());
 }
@@ -70,7 +71,7 @@ T* pointer_if_any(const Tensor& result) {
     return result.numel() > 0 ? pointer<T>(result) : nullptr;
 }
 
-/// Statistics are kept in float, for double in double.
+/// Statistics are float, and double for double.
 inline at::ScalarType stat_type(const Tensor& tensor) {
     return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
@@ -81,22 +82,22 @@ void check_device(const Tensor& tensor, const char* argument, const Tensor& like
 /// `tensor` has the shape, dtype and device of `like`.
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument);
-/// Floating, with a last dimension to work along.
+/// Checks: floating-point, at least one dimension.
 void check_rows(const Tensor& x, const char* argument);
-/// gamma, beta or bias: [H], the last dimension of x, of x's dtype and device, or none. Returns it
-/// contiguous, or undefined.
+/// Checks gamma, beta or bias: [H], the last dimension of x, with x's dtype and device, or none.
+/// Returns it contiguous, or undefined.
 Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x);
 
 // ---- masks -----------------------------------------------------------------------------------
 
-/// An empty mask for the elements of `like`: bool of its shape, uint8 [ceil(n/8)], or uint8 [0]
-/// where nothing is stored.
+/// An uninitialized mask for the elements of `like`: bool of its shape, uint8 [ceil(n/8)], or uint8
+/// [0] if nothing is stored.
 Tensor empty_mask(const Tensor& like, kernels::MaskKind kind);
-/// `mask` is what `empty_mask(like, kind)` would be, and contiguous.
+/// Checks that `mask` is contiguous and has the shape and dtype of `empty_mask(like, kind)`.
 void check_mask(const Tensor& mask, const char* argument, const Tensor& like,
                 kernels::MaskKind kind);
 
-/// Null for a mask that is not stored.
+/// Null if the mask is not stored.
 inline uint8_t* mask_pointer(const Tensor& mask) { return pointer_if_any<uint8_t>(mask); }
 
 /// "byte", "bit" or "philox", as in recipes.
@@ -105,8 +106,8 @@ std::string_view name_of(kernels::MaskKind kind);
 
 // ---- schema arguments ------------------------------------------------------------------------
 
-/// p, masks and key as a schema has them, checked. The key is symbolic where torch.compile traces a
-/// step that is counted: only what draws asks for its numbers, by kernel_key.
+/// p, masks and key of a schema, checked. The key is symbolic if torch.compile traces a step that
+/// counts up. Only code that draws asks for its numbers, through kernel_key.
 struct DropoutCall {
     double p = 0;
     kernels::MaskKind mask_kind = kernels::MaskKind::kByte;
@@ -115,7 +116,7 @@ struct DropoutCall {
 DropoutCall dropout_call(double p, std::string_view masks, c10::SymIntArrayRef key);
 kernels::DropoutKey kernel_key(const DropoutCall& call);
 std::array<c10::SymInt, 5> key_array(const kernels::DropoutKey& key);
-/// Errors: more elements than a key has numbers for (kernels::kMaxDrawnElements).
+/// Errors: x has more elements than a key has numbers for (kernels::kMaxDrawnElements).
 void check_drawable(const Tensor& x, const char* argument);
 
 /// Autograd nodes carry a call from forward to backward as plain values, not as tensors.
@@ -124,8 +125,8 @@ DropoutCall kept_call(const torch::autograd::AutogradContext& ctx);
 
 // ---- calls -----------------------------------------------------------------------------------
 
-/// A handle on `tempo::name` that calls through the dispatcher, so that every call is an op of its
-/// own for profilers and for CUDA and Meta. `Signature` is that of the function registered for it:
+/// A handle on `tempo::name` that calls through the dispatcher, so that each call is an op of its
+/// own for profilers, CUDA and Meta. `Signature` is the signature of the registered function:
 ///     static const auto op = tempo_op<decltype(dropout_forward<Cpu>)>("tempo::dropout_forward");
 template <typename Signature>
 c10::TypedOperatorHandle<Signature> tempo_op(const char* name) {

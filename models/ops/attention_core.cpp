@@ -12,12 +12,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// `Tensor::to` would dispatch an op that returns its input, which below autograd no op may.
+/// Returns without a call if nothing is to cast: `Tensor::to` would dispatch an op that returns its
+/// input, which no op may do below autograd.
 Tensor as_type(const Tensor& tensor, at::ScalarType type) {
     return tensor.scalar_type() == type ? tensor : tensor.to(type);
 }
 
-/// AttentionCoreSpec, with what may be symbolic.
+/// AttentionCoreSpec with values that may be symbolic.
 struct AttentionCoreCall {
     double scale = 1;
     bool causal = false;

@@ -6,12 +6,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-/// Softmax and dropout of attention, and what its backward needs of them, on tensors, without
-/// autograd.
+/// Softmax and dropout of attention and the ops of its backward, on tensors, without autograd.
 namespace models::ops {
 
-/// [B, S] of any floating dtype, B sequences of `num_heads` heads each; returned in the dtype of
-/// scores, or undefined.
+/// Checks the mask: [B, S] of any floating-point dtype, for B sequences of `num_heads` heads each.
+/// Returns it in the dtype of scores, or undefined.
 inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& scores,
                                     int64_t num_heads) {
     TORCH_CHECK(num_heads > 0 && scores.sym_size(0) % num_heads == 0, "tempo: num_heads is ",
@@ -73,7 +72,7 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& ad
     return {probs, dropped, keep_mask};
 }
 
-/// probs * keep / q, bit for bit as forward made it.
+/// probs * keep / q, with the same bits as in forward.
 template <typename Device>
 Tensor softmax_dropout_recompute(const Tensor& probs, const Tensor& keep_mask, double p,
                                  std::string_view masks, c10::SymIntArrayRef key) {

@@ -4,28 +4,27 @@
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 
-// torch.ops.tempo under autocast, as torch's own ops of the same kind: LayerNorm and softmax in
-// float, what belongs to a linear layer in autocast's dtype. gelu and dropout take what they get.
+// torch.ops.tempo under autocast, with the dtypes of torch's own ops: LayerNorm and softmax in
+// float, ops of a linear layer in autocast's dtype. gelu and dropout keep the dtype of their input.
 
 namespace models::ops {
 namespace {
 
 using at::autocast::get_autocast_dtype;
 
-/// The dtype that tensor argument `index` of an op is cast to.
+/// The dtype to which tensor argument `index` is cast.
 using TypeOfArgument = at::ScalarType (*)(std::size_t index, c10::DeviceType device);
 
 at::ScalarType in_float(std::size_t, c10::DeviceType) { return at::kFloat; }
 at::ScalarType in_autocast_type(std::size_t, c10::DeviceType device) {
     return get_autocast_dtype(device);
 }
-/// scores, value, additive_mask: the product with `value` is a matrix product.
+/// scores, value, additive_mask: `value` is an input of a matrix multiplication.
 at::ScalarType of_attention_core(std::size_t index, c10::DeviceType device) {
     return index == 1 ? get_autocast_dtype(device) : at::kFloat;
 }
 
-/// Calls the op again, with cast tensors and without autocast. The casts are ops that autograd
-/// knows.
+/// Casts the arguments and calls the op without autocast. Autograd records the casts.
 template <c10::DeviceType device, TypeOfArgument type_of>
 void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(

@@ -19,10 +19,10 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What the autograd node holds beside x. An IValue carries it, so it is a holder of its own.
+/// State of the autograd node beside x. An IValue carries it, so it is a CustomClassHolder.
 struct Rerun : torch::CustomClassHolder {
     std::function<Tensor(const Tensor&)> run;
-    std::optional<at::ScalarType> autocast_dtype;  // of the forward; backward itself runs without
+    std::optional<at::ScalarType> autocast_dtype;  // in forward; backward itself runs without
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
@@ -35,8 +35,9 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
-        // Parameters get their gradients on the way, and those have no graph: with one asked for,
-        // what is refused is the first derivative, before a second lacks their share in silence.
+        // Parameters get their gradients inside this backward, and those gradients have no graph.
+        // With create_graph, the first derivative is refused: a second derivative would lack their
+        // share without an error.
         TORCH_CHECK(!at::GradMode::is_enabled(),
                     "tempo::checkpoint has no second derivative: backward was asked for "
                     "create_graph=True");
@@ -50,7 +51,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
             const AutocastScope autocast(x.device().type(), rerun->autocast_dtype);
             y = rerun->run(x);
         }
-        // Re-entrant: parameter gradients accumulate on the way, x's is what this node returns.
+        // Re-entrant: parameter gradients accumulate inside; this node returns the gradient of x.
         torch::autograd::backward({y}, {grads[0]});
         return {x.grad(), Tensor()};
     }
@@ -66,7 +67,8 @@ Tensor checkpoint(const std::string& module_path, std::function<Tensor(const Ten
     auto rerun = c10::make_intrusive<Rerun>();
     rerun->run = std::move(run);
     rerun->autocast_dtype = AutocastScope::current(x.device().type());
-    // Not a dispatcher op, so it announces itself, with the number that its node is about to get.
+    // This is no dispatcher op, so it announces itself, with the sequence number that its node is
+    // about to get.
     const RootModuleScope charged(module_path);
     at::RecordFunction record(at::RecordScope::FUNCTION);
     if (record.isActive()) {

@@ -11,15 +11,15 @@
 #include <algorithm>
 #include <cstdint>
 
-/// Where an op's kernel runs. An op is written once over a `Device` (`*_kernels.h`): it checks its
-/// arguments, allocates what it returns, and calls `Device::run(args, count)`.
+/// The device that an op's kernel runs on. Each op is a template over `Device` (`*_kernels.h`): it
+/// checks its arguments, allocates its results, and calls `Device::run(args, count)`.
 ///
 ///     Cpu    the kernel over ranges of elements or rows, on torch's threads
-///     Meta   shapes only: nothing is run, and scratch is what CUDA would take
+///     Meta   shapes only: nothing runs, and scratch has the size that CUDA takes
 ///     Cuda   a launch on torch's current stream (cuda/devices.h)
 namespace models::ops {
 
-/// Elements per task below which a thread costs more than it saves.
+/// Below this number of elements per task, a thread costs more than it saves.
 inline constexpr int64_t kGrainElements = 1 << 14;
 
 using Range = c10::function_ref<void(int64_t begin, int64_t end)>;

@@ -18,7 +18,7 @@ using torch::autograd::variable_list;
 
 const char* approximation(bool tanh) { return tanh ? "tanh" : "none"; }
 
-/// What both forms keep. The call returns y.
+/// Saves what both forms need for backward. The caller returns y.
 Tensor keep_output(AutogradContext* ctx, const TwoTensors& result, bool tanh,
                    std::string_view masks) {
     const auto& [y, branch_mask] = result;
@@ -29,7 +29,7 @@ Tensor keep_output(AutogradContext* ctx, const TwoTensors& result, bool tanh,
     return y;
 }
 
-/// dy gelu'(x), or of x + bias, from what keep_output kept.
+/// dy gelu'(x), or dy gelu'(x + bias), from the tensors that keep_output saved.
 Tensor dx_from_output(AutogradContext* ctx, const Tensor& dy) {
     static const auto op = tempo_op<decltype(gelu_backward<Cpu>)>("tempo::gelu_backward");
     const auto saved = ctx->get_saved_variables();
@@ -52,8 +52,8 @@ struct InplaceGeluFunction : torch::autograd::Function<InplaceGeluFunction> {
     }
 };
 
-/// gelu(x + bias): dx = dy gelu'(x + bias), dbias = the sum of dx over rows. Keeps what gelu keeps;
-/// the sum itself is never stored.
+/// gelu(x + bias): dx = dy gelu'(x + bias), dbias = the sum of dx over rows. Saves what gelu saves;
+/// the sum is never stored.
 struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& bias, bool tanh,
                           std::string_view masks) {
@@ -74,8 +74,8 @@ struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
     }
 };
 
-/// Keeps x and not gelu(x): dW = dyᵀ gelu(x), db = Σ dy, dx = (dy W) gelu'(x). Backward is made of
-/// torch's ops, so that it has derivatives of its own.
+/// Saves x and not gelu(x): dW = dyᵀ gelu(x), db = Σ dy, dx = (dy W) gelu'(x). Backward consists of
+/// torch's ops, so it can be differentiated again.
 struct GeluLinearFunction : torch::autograd::Function<GeluLinearFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight,
                           const Tensor& bias, bool tanh) {
@@ -126,6 +126,11 @@ Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind) {
     static const auto op = tempo_op<decltype(gelu_op)>("tempo::gelu");
     return op.call(x, tanh, name_of(mask_kind));
+}
+
+Tensor bias_gelu(const Tensor& x, const Tensor& bias, bool tanh, kernels::MaskKind mask_kind) {
+    static const auto op = tempo_op<decltype(bias_gelu_op)>("tempo::bias_gelu");
+    return op.call(x, bias, tanh, name_of(mask_kind));
 }
 
 Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {

@@ -12,7 +12,8 @@ inline kernels::GeluKind gelu_kind(bool tanh) {
     return tanh ? kernels::GeluKind::kTanh : kernels::GeluKind::kErf;
 }
 
-/// A branch bit cannot be drawn again: where dropout masks are not stored it takes one bit.
+/// A branch mask cannot be drawn again, so it takes one bit per element if dropout masks are not
+/// stored.
 inline kernels::MaskKind branch_mask_kind(std::string_view masks) {
     const kernels::MaskKind kind = parse_mask_kind(masks);
     return kind == kernels::MaskKind::kNone ? kernels::MaskKind::kBit : kind;

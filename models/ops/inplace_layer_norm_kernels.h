@@ -15,7 +15,7 @@ inline kernels::LayerNormSave parse_save(std::string_view save) {
     TORCH_CHECK(false, "tempo: save is '", save, "'; expected output or normalized");
 }
 
-/// `rstd` is what forward returned beside `saved`: one statistic per row.
+/// Checks `rstd`: one statistic per row, as forward returned it beside `saved`.
 inline void check_rstd(const Tensor& rstd, const Tensor& saved) {
     TORCH_CHECK(rstd.sym_numel() == saved.sym_numel() / saved.sym_size(-1) &&
                     rstd.scalar_type() == stat_type(saved) && rstd.is_contiguous(),
@@ -29,13 +29,13 @@ inline Tensor empty_rstd(const Tensor& x) {
     return at::empty_symint({x.sym_numel() / x.sym_size(-1)}, x.options().dtype(stat_type(x)));
 }
 
-/// dgamma or dbeta: empty [0] without the parameter.
+/// dgamma or dbeta; empty [0] without the parameter.
 inline Tensor empty_gradient(const Tensor& parameter, const Tensor& like) {
     return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, like.options());
 }
 
-/// A backward over all rows of `kept` that leaves partial sums of dgamma and dbeta, and their
-/// reduction. `make_args(T{})` returns the kernel's arguments for tensors of T.
+/// Runs a backward over all rows of `kept` that writes partial sums of dgamma and dbeta, and then
+/// their reduction. `make_args(T{})` returns the kernel's arguments for tensors of T.
 template <typename Device, typename MakeArgs>
 void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor& dgamma,
                            const Tensor& dbeta, const MakeArgs& make_args) {
@@ -59,7 +59,7 @@ void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor&
     }
 }
 
-/// y, x̂ (empty unless it is what backward keeps) and rstd [rows].
+/// y, x̂ (empty unless backward needs it) and rstd [rows].
 template <typename Device>
 ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
                                 double eps, std::string_view save) {

@@ -1,13 +1,13 @@
 #include <torch/library.h>
 
-// The schemas of torch.ops.tempo. Each differentiable op stands on a pair without autograd,
-// `*_forward` and `*_backward`, which is what CPU, CUDA and Meta implement; the differentiable op
-// is one function for all of them (in its own file, under CompositeImplicitAutograd).
+// The schemas of torch.ops.tempo. Each differentiable op uses a pair of ops without autograd,
+// `*_forward` and `*_backward`, which CPU, CUDA and Meta implement. The differentiable op is one
+// function for all of them (in its own file, under CompositeImplicitAutograd).
 //
-// masks  "byte", "bit" or "philox": how a mask is kept
+// masks  "byte", "bit" or "philox": how a mask is stored
 // key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h); SymInt,
-//        so that torch.compile traces a step that is counted once, not once per step
-// save   "output" or "normalized": what LayerNorm keeps; no op looks at values to decide it
+//        so that torch.compile traces once for all steps, not once per step
+// save   "output" or "normalized": what LayerNorm saves; the caller decides, no op reads values
 
 TORCH_LIBRARY(tempo, m) {
     const std::vector<at::Tag> traceable{at::Tag::pt2_compliant_tag};
@@ -34,7 +34,7 @@ TORCH_LIBRARY(tempo, m) {
     def("layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
         " str save) -> (Tensor, Tensor, Tensor)");
 
-    // layer_norm(residual + dropout(x)); `_sum` also returns what is normalized.
+    // layer_norm(residual + dropout(x)); `_sum` also returns residual + dropout(x).
     def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
         " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> Tensor");
     def("residual_layer_norm_sum(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
@@ -52,7 +52,7 @@ TORCH_LIBRARY(tempo, m) {
         " int num_heads, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
     def("softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks,"
         " SymInt[] key) -> Tensor");
-    // Returns nothing: that is the form of an in-place op that torch.compile can functionalize.
+    // Returns nothing: torch.compile can functionalize in-place ops of this form only.
     def("softmax_dropout_backward_(Tensor(a!) ddropped, Tensor probs, Tensor keep_mask,"
         " float scale, float p, str masks, SymInt[] key) -> ()");
 }

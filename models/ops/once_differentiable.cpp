@@ -14,15 +14,15 @@ using torch::autograd::variable_list;
 
 variable_list once_differentiable(const char* op, const variable_list& upstream,
                                   c10::function_ref<variable_list()> run) {
-    // In backward this says create_graph=True; a re-entrant backward has its own.
+    // In backward, grad mode tells create_graph=True. A re-entrant backward sets its own grad mode.
     if (!at::GradMode::is_enabled()) return run();
     variable_list gradients;
     {
         const at::NoGradGuard no_graph;
         gradients = run();
     }
-    // The error stands where the gradients' own derivative would: between them and all that they
-    // depend on. autograd.grad evaluates only nodes on a way to its inputs.
+    // The error node stands between the gradients and everything that they depend on, where their
+    // derivative would be. autograd.grad evaluates only the nodes on a path to its inputs.
     edge_list dependencies = torch::autograd::collect_next_edges(upstream);
     const edge_list& inputs = torch::autograd::get_current_node()->next_edges();
     dependencies.insert(dependencies.end(), inputs.begin(), inputs.end());

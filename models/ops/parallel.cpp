@@ -2,8 +2,8 @@
 
 #include <ATen/Parallel.h>
 
-// at::parallel_for is a template, compiled here. Torch's threads are OpenMP's, so in a file that is
-// compiled without it (all others) it would be a plain loop on one thread.
+// at::parallel_for is a template that uses OpenMP's threads. Only this file is compiled with
+// OpenMP; in other files it would be a plain loop on one thread.
 #ifndef _OPENMP
 #error "compile this file with -fopenmp"
 #endif

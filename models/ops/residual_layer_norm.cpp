@@ -15,15 +15,15 @@ using kernels::LayerNormSave;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What is computed besides the tensors: as kernels::ResidualLayerNormForwardArgs.
+/// The arguments beside the tensors, as in kernels::ResidualLayerNormForwardArgs.
 struct ResidualLayerNormSpec {
     DropoutCall dropout;
     double eps = 1e-5;
     std::string_view save = "output";
-    bool with_sum = false;  // returns the sum beside y
+    bool with_sum = false;  // return the sum beside y
 };
 
-/// Keeps y (or x̂), rstd and the mask: what dropout, addition and layer_norm keep one by one.
+/// Saves y (or x̂), rstd and the mask: what dropout, addition and layer_norm save one by one.
 struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFunction> {
     static variable_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& residual,
                                  const MaybeTensor& gamma, const MaybeTensor& beta,
@@ -72,7 +72,7 @@ bool one_kernel_takes(const Tensor& x) {
     return hidden_size % 8 == 0 && hidden_size <= kernels::kMaxFusedHiddenSize;
 }
 
-/// The same values and the same kept tensors from the three ops one after another.
+/// The three ops one after another: the same values and the same saved tensors.
 variable_list step_by_step(const Tensor& x, const Tensor& residual, const MaybeTensor& gamma,
                            const MaybeTensor& beta, const ResidualLayerNormSpec& spec) {
     static const auto op =
@@ -116,6 +116,22 @@ std::tuple<Tensor, Tensor> residual_layer_norm_sum_op(
 }
 
 }  // namespace
+
+ResidualLayerNorm residual_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma,
+                                      const Tensor& beta, const ResidualLayerNormOptions& options) {
+    static const auto op = tempo_op<decltype(residual_layer_norm_op)>("tempo::residual_layer_norm");
+    static const auto op_with_sum =
+        tempo_op<decltype(residual_layer_norm_sum_op)>("tempo::residual_layer_norm_sum");
+    const DropoutSpec& dropout = options.dropout;
+    const auto call = [&](const auto& chosen) {
+        return chosen.call(x, residual, given(gamma), given(beta), dropout.p,
+                           name_of(dropout.mask_kind), key_array(dropout.key), options.eps,
+                           options.save == LayerNormSave::kOutput ? "output" : "normalized");
+    };
+    if (!options.with_sum) return {.y = call(op), .sum = {}};
+    auto [y, sum] = call(op_with_sum);
+    return {.y = y, .sum = sum};
+}
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("residual_layer_norm", residual_layer_norm_op);

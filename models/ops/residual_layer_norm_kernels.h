@@ -10,7 +10,7 @@ namespace models::ops {
 using FourTensors = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 using FiveTensors = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
-/// Without dropout there is no mask to keep.
+/// Without dropout there is no mask to store.
 inline DropoutCall residual_dropout_call(double p, std::string_view masks,
                                          c10::SymIntArrayRef key) {
     DropoutCall call = dropout_call(p, masks, key);
@@ -18,7 +18,7 @@ inline DropoutCall residual_dropout_call(double p, std::string_view masks,
     return call;
 }
 
-/// Contiguous, at an address that the kernel takes: a view may start anywhere.
+/// Returns the tensor contiguous and aligned for the kernel; a view may start anywhere.
 template <typename Device>
 Tensor dense(const Tensor& tensor) {
     if (!tensor.defined()) return tensor;
@@ -30,8 +30,8 @@ Tensor dense(const Tensor& tensor) {
     return contiguous;
 }
 
-/// y, sum (empty unless wanted), x̂ (empty unless it is what backward keeps), rstd [rows] and the
-/// keep mask.
+/// y, sum (empty unless asked for), x̂ (empty unless backward needs it), rstd [rows] and the keep
+/// mask.
 template <typename Device>
 FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                                         const MaybeTensor& gamma, const MaybeTensor& beta, double p,
@@ -75,7 +75,7 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
     return {y, sum, normalized, rstd, keep_mask};
 }
 
-/// dx, dresidual, dgamma and dbeta; the latter two empty [0] without the parameter. dsum is the
+/// dx, dresidual, dgamma and dbeta; the last two are empty [0] without the parameter. dsum is the
 /// gradient of the sum, or none.
 template <typename Device>
 FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& dsum,

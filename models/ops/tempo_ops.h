@@ -18,24 +18,45 @@ namespace models::ops {
 
 using at::Tensor;
 
-/// Which mask one dropout draws (the same in every recipe: kernels/dropout.h) and how it is kept.
+/// Which mask a dropout draws (the same in every recipe: kernels/dropout.h) and how it is stored.
 struct DropoutSpec {
     double p = 0;
     kernels::MaskKind mask_kind = kernels::MaskKind::kByte;
     kernels::DropoutKey key;
 };
 
-/// x * keep / q. Keeps the mask: n bytes, ceil(n/8) bytes, or nothing.
+/// x * keep / q. Saves the mask: n bytes, ceil(n/8) bytes, or nothing.
 Tensor dropout(const Tensor& x, const DropoutSpec& spec);
 
-/// GELU ("none" = erf, "tanh"). Keeps the output and the branch mask [n bytes or ceil(n/8)].
+/// GELU ("none" = erf, "tanh"). Saves the output and the branch mask [n bytes or ceil(n/8)].
 Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind);
 
-/// LayerNorm over the last dimension. Keeps the output (or x̂), fp32 rstd [R], gamma, beta.
+/// inplace_gelu(x + bias) in one pass, the bias along the last dimension. Saves what inplace_gelu
+/// saves; the sum is never stored.
+Tensor bias_gelu(const Tensor& x, const Tensor& bias, bool tanh, kernels::MaskKind mask_kind);
+
+/// LayerNorm over the last dimension. Saves the output (or x̂), fp32 rstd [R], gamma, beta.
 Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
                           kernels::LayerNormSave save);
 
-/// What attention does between its two matrix products, and the second of them.
+/// Dropout, residual and LayerNorm in one pass.
+struct ResidualLayerNorm {
+    Tensor y;    // LayerNorm(residual + dropout(x))
+    Tensor sum;  // residual + dropout(x), if it was asked for
+};
+struct ResidualLayerNormOptions {
+    double eps = 1e-5;
+    kernels::LayerNormSave save = kernels::LayerNormSave::kOutput;
+    DropoutSpec dropout;
+    bool with_sum = false;
+};
+
+/// Saves the output (or x̂), rstd, gamma, beta and the dropout mask: what the three ops save one
+/// after another.
+ResidualLayerNorm residual_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma,
+                                      const Tensor& beta, const ResidualLayerNormOptions& options);
+
+/// The part of attention from the scores to the context.
 struct AttentionCoreSpec {
     double scale = 1;
     bool causal = false;
@@ -43,14 +64,14 @@ struct AttentionCoreSpec {
     DropoutSpec dropout;
 };
 
-/// dropout(softmax(scale * scores + mask)) · value, with the dropped probabilities computed again
-/// in backward. Keeps the probabilities, the dropout mask and value.
+/// dropout(softmax(scale * scores + mask)) · value. Backward computes the dropped probabilities
+/// again. Saves the probabilities, the dropout mask and value.
 /// Shapes   scores [B*A, S, S], value and result [B*A, S, D], additive_mask [B, S] or none.
 Tensor attention_core(const Tensor& scores, const Tensor& value,
                       const std::optional<Tensor>& additive_mask, const AttentionCoreSpec& spec);
 
 /// linear(gelu(x), weight, bias) with gelu(x) computed again in backward (DeepSpeed's
-/// gelu_checkpoint). Keeps x and weight.
+/// gelu_checkpoint). Saves x and weight.
 Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh);
 
 }  // namespace models::ops

@@ -19,10 +19,9 @@
 namespace models {
 namespace {
 
-constexpr int64_t kIgnoredLabel = -100;
 constexpr double kMaskedShare = 0.15;  // Devlin et al. 2018, 3.1
 
-/// The lowest finite number; float's own is out of bfloat16's range.
+/// The lowest finite number of the type: float's lowest is out of bfloat16's range.
 double lowest_of(at::ScalarType type) {
     switch (type) {
         case at::kHalf:
@@ -34,7 +33,7 @@ double lowest_of(at::ScalarType type) {
     }
 }
 
-/// 0 for the first length[b] tokens of sequence b, the lowest finite number after them.
+/// 0 for the first lengths[b] tokens of sequence b, the lowest finite number for the rest.
 at::Tensor random_padding(const Workload& w, at::Generator& generator, at::ScalarType type) {
     const at::Tensor lengths =
         at::randint((w.seq_len + 1) / 2, w.seq_len + 1, {w.batch_size, 1}, generator, at::kLong);
@@ -42,8 +41,8 @@ at::Tensor random_padding(const Workload& w, at::Generator& generator, at::Scala
     return at::zeros({w.batch_size, w.seq_len}, type).masked_fill_(padded, lowest_of(type));
 }
 
-/// What textbook attention of a decoder adds to its scores. One tensor for all layers; fused
-/// attention knows causality without it.
+/// The causal mask that eager attention adds to a decoder's scores. One tensor serves all layers;
+/// fused attention needs none.
 at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
     return at::triu(
         at::full({w.seq_len, w.seq_len}, -std::numeric_limits<double>::infinity(), type), 1);
@@ -51,12 +50,11 @@ at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
 
 bool has_textbook_attention(const Workload& w) {
     const std::vector<Recipe> recipes = recipes_in(w);
-    return std::any_of(recipes.begin(), recipes.end(), [](const Recipe& recipe) {
-        return recipe.attention == Attention::kMaterialized;
-    });
+    return std::any_of(recipes.begin(), recipes.end(),
+                       [](const Recipe& recipe) { return recipe.attention == Attention::kEager; });
 }
 
-/// The token itself where a coin of probability 0.15 falls, "ignore" elsewhere.
+/// The token itself with probability 0.15, "ignore" otherwise.
 at::Tensor masked_lm_labels(const Workload& w, const at::Tensor& input_ids,
                             at::Generator& generator) {
     const at::Tensor keep =
@@ -64,7 +62,7 @@ at::Tensor masked_lm_labels(const Workload& w, const at::Tensor& input_ids,
     return input_ids.masked_fill(keep, kIgnoredLabel);
 }
 
-/// The next token; nothing after the last one.
+/// The next token; "ignore" for the last one.
 at::Tensor next_token_labels(const Workload& w, const at::Tensor& input_ids) {
     at::Tensor labels = at::full({w.batch_size, w.seq_len}, kIgnoredLabel, at::kLong);
     labels.narrow(1, 0, w.seq_len - 1).copy_(input_ids.narrow(1, 1, w.seq_len - 1));
@@ -90,10 +88,10 @@ std::vector<std::pair<std::string, at::Tensor>> Batch::named() const {
 }
 
 Batch make_batch(const Workload& w, at::Device device) {
-    // A stream of its own: weights and data of one seed are independent.
+    // A generator of its own, so that weights and data of one seed are independent.
     at::Generator generator =
         at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(w.seed) ^ 0x5eed5eedULL);
-    // What is drawn on the CPU moves to the device; Meta has no values, and none are drawn for it.
+    // Draw on the CPU and copy to the device. Meta has no values, so nothing is drawn for it.
     const auto place = [&](at::IntArrayRef shape, at::ScalarType type, const auto& draw) {
         if (device.is_meta()) return at::empty(shape, at::device(device).dtype(type));
         return draw().to(device, type);

@@ -4,25 +4,28 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace models {
 
-/// One training batch: uniform random tokens from the seed. Undefined members are not used by the
-/// workload's head.
+inline constexpr int64_t kIgnoredLabel = -100;  // of a position where nothing is predicted
+
+/// One training batch: uniform random tokens from the seed. Members that the head does not use are
+/// undefined.
 struct Batch {
     at::Tensor input;           // [B, S, H] for Head::kLayers: a leaf that requires grad
     at::Tensor loss_weight;     // [B, S, H] for Head::kLayers: loss = sum(output * loss_weight)
     at::Tensor input_ids;       // [B, S] int64
     at::Tensor token_type_ids;  // [B, S] int64
     at::Tensor position_ids;    // [S] int64
-    at::Tensor labels;          // [B, S] int64, -100 where nothing is predicted; [B, 2] for squad
-    at::Tensor additive_mask;   // [B, S]: 0 for tokens, the lowest number for padding
+    at::Tensor labels;  // [B, S] int64, kIgnoredLabel where nothing is predicted; [B, 2] for squad
+    at::Tensor additive_mask;  // [B, S]: 0 for tokens, the lowest number for padding
     at::Tensor
-        causal_mask;  // [S, S]: 0 up to the diagonal, -inf above; where attention is spelled out
+        causal_mask;  // [S, S]: 0 up to the diagonal, -inf above; for eager attention of a decoder
 
-    /// The defined members with their names, for whoever labels storages.
+    /// The defined members with their names, to label storages.
     std::vector<std::pair<std::string, at::Tensor>> named() const;
 };
 

@@ -15,13 +15,11 @@
 namespace models {
 namespace {
 
-constexpr int64_t kIgnoredLabel = -100;
-
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
     return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoredLabel);
 }
 
-/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016; 0: none.
+/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016; 0 for no checkpoint.
 std::size_t layers_per_checkpoint(const Workload& workload, Checkpoint checkpoint) {
     switch (checkpoint) {
         case Checkpoint::kNone:

@@ -9,7 +9,7 @@
 
 namespace models {
 
-/// What stands before the layer stack: word, position and token type embeddings.
+/// The embeddings before the layer stack: word, position and token type.
 class Embeddings {
 public:
     Embeddings(ParameterStore& store, const Workload& workload);
@@ -27,18 +27,18 @@ private:
     DropoutModule dropout_;
 };
 
-/// A whole model: embeddings, layers and head, or with Head::kLayers the layer stack alone.
+/// A whole model: embeddings, layers and head. With Head::kLayers, the layer stack alone.
 class Model {
 public:
     explicit Model(const Workload& workload, at::Device device = at::kCPU);
 
-    /// The loss of one batch, with what backward needs recorded.
+    /// The loss of one batch, recorded for backward.
     Tensor forward(const Batch& batch, int64_t step) const;       // -> the head's input [B, S, H]
     Tensor loss(const Tensor& hidden, const Batch& batch) const;  // -> scalar
 
     const std::vector<Parameter>& parameters() const { return store_.parameters(); }
 
-    /// To be called after each optimizer step: decisions that depend on parameter values.
+    /// Call after each optimizer step: updates decisions that depend on parameter values.
     void refresh();
 
 private:
@@ -46,7 +46,7 @@ private:
     Tensor masked_lm_loss(const Tensor& hidden, const Batch& batch) const;
     Tensor span_loss(const Tensor& hidden, const Batch& batch) const;
     Tensor next_token_loss(const Tensor& hidden, const Batch& batch) const;
-    /// What the loss is computed of: with fp32 master weights apex O2 casts the model's output.
+    /// The input of the loss: with fp32 master weights, apex O2 casts the model's output to fp32.
     Tensor output_of(const Tensor& logits) const;
 
     Workload workload_;
@@ -62,7 +62,7 @@ private:
 
 /// dtype of parameters and of the residual stream.
 at::ScalarType weight_type(Precision precision);
-/// dtype of matrix products under autocast.
+/// dtype of matrix multiplications under autocast.
 at::ScalarType autocast_type(Precision precision);
 
 }  // namespace models

@@ -84,7 +84,7 @@ public:
     }
 
 private:
-    /// All or nothing: after running out of memory half-way a next step starts anew.
+    /// Creates all state or none, so that a step after an out-of-memory error starts anew.
     void make_state() {
         std::vector<Tensor> masters, exp_avgs, exp_avg_sqs, steps;
         for (const Tensor& parameter : parameters_) {
@@ -120,8 +120,8 @@ private:
         }
     }
 
-    /// torch/optim/adamw.py, _multi_tensor_adamw: the same ops in the same order, so that its
-    /// temporaries (one fp32 tensor per parameter at a time) are torch's.
+    /// torch/optim/adamw.py, _multi_tensor_adamw: the same ops in the same order, which gives the
+    /// same temporaries (one fp32 tensor per parameter at a time).
     void update_foreach(const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients,
                         const std::vector<Tensor>& exp_avgs,
                         const std::vector<Tensor>& exp_avg_sqs) const {
@@ -166,7 +166,7 @@ bool LossScaler::unscale(std::vector<Tensor>& gradients) {
     Tensor found_inf = at::zeros({1}, fp32);
     const Tensor inverse_scale = at::full({1}, 1.0 / scale_, fp32);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inverse_scale);
-    // Meta has no values: a step there is one that did not overflow.
+    // Meta has no values, so a step there never overflows.
     if (!found_inf.is_meta() && found_inf.item<float>() != 0) {
         scale_ /= 2;
         good_steps_ = 0;

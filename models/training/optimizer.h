@@ -11,7 +11,7 @@
 
 namespace models {
 
-/// A tensor that the optimizer keeps between steps: "….exp_avg", "….master".
+/// Optimizer state: a tensor that lives between steps, "….exp_avg", "….master".
 struct OptimizerState {
     std::string name;
     at::Tensor value;
@@ -21,23 +21,23 @@ struct OptimizerState {
 class ParameterOptimizer {
 public:
     virtual ~ParameterOptimizer() = default;
-    /// `gradients` line up with `parameters`; they are scaled by 1 / loss_scale already.
+    /// `gradients` are in the order of `parameters`, already multiplied by 1 / loss_scale.
     virtual void step(const std::vector<at::Tensor>& gradients) = 0;
     virtual std::vector<OptimizerState> state() const = 0;
 };
 
 /// AdamW (Loshchilov and Hutter 2017) or SGD in the variant of the recipe, with fp32 master weights
-/// where the precision asks for them. State is made at the first step, as torch does.
+/// if the precision asks for them. The first step creates the state, as in torch.
 std::unique_ptr<ParameterOptimizer> make_optimizer(const Workload& workload,
                                                    const std::vector<Parameter>& parameters);
 
-/// Dynamic loss scaling for 16-bit floating point (Micikevicius et al. 2017): doubles every 2000
-/// good steps, halves after an overflow, whose step is skipped.
+/// Dynamic loss scaling for fp16 (Micikevicius et al. 2017): the scale doubles after 2000 good
+/// steps, and halves after an overflow, which skips the step.
 class LossScaler {
 public:
     explicit LossScaler(bool enabled) : enabled_(enabled) {}
     double scale() const { return enabled_ ? scale_ : 1.0; }
-    /// Divides the gradients by the scale; false when one is not finite and the step is skipped.
+    /// Divides the gradients by the scale. False if a gradient is not finite: the step is skipped.
     bool unscale(std::vector<at::Tensor>& gradients);
 
 private:

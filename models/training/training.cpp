@@ -13,7 +13,7 @@
 namespace models {
 namespace {
 
-/// Tells the listener of a phase for as long as it lives.
+/// Reports a phase to the listener: its start when created, its end when destroyed.
 class PhaseScope {
 public:
     PhaseScope(StepListener* listener, TrainingPhase phase) : listener_(listener), phase_(phase) {
@@ -30,13 +30,13 @@ private:
     TrainingPhase phase_;
 };
 
-/// What autocast computes in during forward and loss; none where the precision is uniform.
+/// The dtype of autocast in forward and loss; nullopt if the precision is uniform.
 std::optional<at::ScalarType> autocast_dtype(Precision precision) {
     if (!is_autocast(precision)) return std::nullopt;
     return autocast_type(precision);
 }
 
-/// What torch's own ops draw from: `dropout=stock`.
+/// Seeds the generator that torch's own ops draw from, for dropout=stock.
 void seed_stock_generator(int64_t seed) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard lock(generator.mutex());
@@ -62,7 +62,7 @@ Training::Training(const Workload& workload, at::Device device)
 
 void Training::set_batch_size(int64_t batch_size) {
     workload_.batch_size = batch_size;
-    batch_ = Batch{};  // the old one first: both at once would count
+    batch_ = Batch{};  // free the old batch first: both at once would raise the peak
     batch_ = make_batch(workload_, device_);
 }
 

@@ -12,13 +12,13 @@ namespace models {
 
 enum class TrainingPhase : uint8_t { kForward, kLoss, kBackward, kOptimizer };
 
-/// Hears of the parts of a training step as they begin and end.
+/// Listens to the beginning and end of the phases of a training step.
 class StepListener {
 public:
     virtual ~StepListener() = default;
     virtual void on_phase_begin(TrainingPhase phase) = 0;
     virtual void on_phase_end(TrainingPhase phase) noexcept = 0;
-    /// Between backward and the optimizer: the parameters have their gradients.
+    /// Between backward and the optimizer: the parameters have gradients.
     virtual void on_gradients() {}
 };
 
@@ -27,22 +27,21 @@ class Training {
 public:
     explicit Training(const Workload& workload, at::Device device = at::kCPU);
 
-    /// Forward, loss, backward, optimizer; gradients are set to none at the end. Returns the loss;
-    /// 0 on Meta, which has shapes but no values.
-    /// Throws c10::OutOfMemoryError when an allocation fails: gradients are released, and a next
-    /// step may follow.
+    /// Runs forward, loss, backward and optimizer, and sets gradients to none. Returns the loss; 0
+    /// on Meta, which has no values. Throws c10::OutOfMemoryError if an allocation fails; the
+    /// gradients are then released and another step may follow.
     double step(StepListener* listener = nullptr);
 
-    /// Another batch size for the same model: what a sweep does.
+    /// Changes the batch size and keeps the model, as a sweep does.
     void set_batch_size(int64_t batch_size);
 
     const Workload& workload() const { return workload_; }
     const Model& model() const { return model_; }
     const Batch& batch() const { return batch_; }
     const ParameterOptimizer& optimizer() const { return *optimizer_; }
-    /// How many steps were run.
+    /// Number of steps run.
     int64_t num_steps() const { return num_steps_; }
-    /// Whether the last step left the parameters alone, because a gradient overflowed in 16 bits.
+    /// True if the last step was skipped, because a gradient overflowed in 16 bits.
     bool skipped_update() const { return skipped_update_; }
 
 private:

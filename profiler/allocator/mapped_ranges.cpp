@@ -7,7 +7,7 @@ namespace {
 
 int64_t end_of(const RecordedSegment& range) { return range.address + range.size_bytes; }
 
-/// Events do not say which half pool a page belongs to, so only the final segments do.
+/// is_small is not compared: events do not record the half pool, only the final segments do.
 bool joins(const RecordedSegment& left, const RecordedSegment& right) {
     return end_of(left) == right.address && left.stream == right.stream && left.pool == right.pool;
 }

@@ -6,15 +6,15 @@
 #include <map>
 #include <vector>
 
-/// The mapped parts of expandable segments as ranges of addresses: neighbours of one owner join,
-/// any part can be taken out again.
+/// The mapped parts of expandable segments as ranges of addresses. Neighbours with the same owner
+/// join, and any part can be removed again.
 namespace profiler {
 
 class MappedRanges {
 public:
-    /// `range` carries the owner (stream, pool, is_small); its blocks are not looked at.
+    /// The owner is the stream, pool and is_small of `range`; its blocks are ignored.
     void add(RecordedSegment range);
-    /// False when not all of the range is mapped; nothing is removed then.
+    /// False, with nothing removed, when part of the range is not mapped.
     bool remove(const RecordedSegment& range);
     std::vector<RecordedSegment> ranges() const;  // by address
 

@@ -31,14 +31,14 @@ int64_t RecordedDriver::reserve_addresses(int64_t size_bytes, int64_t) {
 
 bool RecordedDriver::map(int64_t, int64_t size_bytes) { return hold(size_bytes); }
 
-/// A recording that makes no sense must not make the counters overflow.
+/// Keeps the counters from overflowing when a recording is damaged.
 bool RecordedDriver::hold(int64_t size_bytes) {
     if (size_bytes > kNowhere - held_bytes_) return false;
     held_bytes_ += size_bytes;
     return true;
 }
 
-/// The recording has no such segment: the replay goes on, away from all that it has.
+/// For a segment that the recording does not have, an address far from all recorded ones.
 int64_t RecordedDriver::nowhere(int64_t size_bytes) {
     if (size_bytes > 2 * kNowhere - next_unknown_) next_unknown_ = kNowhere;
     const int64_t address = next_unknown_;

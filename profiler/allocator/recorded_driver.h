@@ -5,12 +5,12 @@
 
 #include <vector>
 
-/// Segments at the addresses that a recording gives them.
+/// Gives out segments at the addresses of a recording.
 namespace profiler {
 
 class RecordedDriver : public Driver {
 public:
-    /// A segment_alloc or segment_map that the next allocation may ask for.
+    /// A segment_alloc or segment_map that the next allocation may cause.
     void expect(const RecordedEvent& event) { expected_.push_back({event, false}); }
     bool expects_segment() const;
     const auto& expected() const { return expected_; }

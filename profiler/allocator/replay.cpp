@@ -16,7 +16,7 @@ bool is_segment_release(const RecordedEvent& event) {
            event.action == RecordedAction::kSegmentUnmap;
 }
 
-/// Without what recorders may leave out: pool and time.
+/// Pool and time are not compared: recorders may leave them out.
 bool is_same_segment_event(const RecordedEvent& a, const RecordedEvent& b) {
     return a.action == b.action && a.address == b.address && a.size_bytes == b.size_bytes &&
            a.stream == b.stream;
@@ -44,7 +44,7 @@ public:
 
 private:
     void index_start(const StartState& start) {
-        // In the order of their addresses, as load() made them.
+        // load() made the blocks in the order of their addresses.
         std::unordered_map<int64_t, int64_t> open;
         for (const OpenBlock& block : start.open) open[block.address] = block.max_rest_bytes;
         for (BlockHandle handle = 0; handle < simulator_.num_blocks(); ++handle) {
@@ -60,7 +60,7 @@ private:
         }
     }
 
-    /// Handles the event, or a run of releases from it on; returns the next one.
+    /// Handles the event, or all releases in a row from it on. Returns the next event.
     std::size_t step(std::size_t i) {
         const RecordedEvent& event = recording_.events[i];
         switch (event.action) {
@@ -118,8 +118,8 @@ private:
     void allocate(std::size_t i) {
         const RecordedEvent& event = recording_.events[i];
         const AllocationRequest request{event.size_bytes, event.stream, pool_of(event)};
-        // A segment right after a release is the retry's: torch did not search again, although
-        // the release may have merged blocks that fit.
+        // A segment_alloc right after a release belongs to a retry: torch did not search again,
+        // although the release may have merged blocks that fit.
         const bool is_retry = has_released_ && driver_.expects_segment();
         if (!is_retry) correct_open_rests(event, request);
         const auto block =
@@ -140,9 +140,9 @@ private:
         keep_peak();
     }
 
-    /// An open block (start_state.h) may be larger than assumed, the free block behind it smaller.
-    /// When that one would be chosen and torch chose another, it must have been too small: each
-    /// step here is forced, so a rest never exceeds the true one.
+    /// An open block (start_state.h) may be larger than assumed, and the free block behind it
+    /// smaller. If the simulator would choose that free block and torch chose another, it was too
+    /// small. No step goes further than this needs, so a rest never exceeds the true one.
     void correct_open_rests(const RecordedEvent& event, const AllocationRequest& request) {
         while (!open_rest_.empty()) {
             const BlockHandle candidate = simulator_.find_free_block(request);
@@ -159,10 +159,10 @@ private:
         }
     }
 
-    /// A run of segment_free and segment_unmap: the release of everything cached when that gives
-    /// exactly this run, or its end. What is left before it (garbage collection, whose ages a cut
-    /// recording does not hold; blocks released one by one) is taken as recorded, and not counted
-    /// as predicted.
+    /// Handles segment_free and segment_unmap events in a row. If releasing all cached blocks gives
+    /// exactly these events, or the last of them, they count as predicted. Events before that are
+    /// taken as recorded and do not count: they come from garbage collection, which needs ages that
+    /// a recording does not hold, or from blocks released one by one.
     std::size_t release(std::size_t i) {
         const auto& events = recording_.events;
         std::size_t end = i;
@@ -182,7 +182,8 @@ private:
         return end;
     }
 
-    /// How many events a full release gives; it is done when they are those in [first, last).
+    /// Releases all cached blocks if that gives exactly the events [first, last). Returns their
+    /// number, or 0.
     std::size_t try_release_all(std::size_t first, std::size_t last) {
         Simulator trial = simulator_;
         trial.empty_cache();
@@ -198,11 +199,12 @@ private:
         const RecordedEvent& event = recording_.events[i];
         const bool is_done =
             event.action == RecordedAction::kSegmentFree && simulator_.free_segment(event.address);
-        if (!is_done) note(i, "of {:#x} was not to be expected", event.address);
+        if (!is_done) note(i, "of {:#x} is not possible in the simulator", event.address);
         simulator_.take_events();
     }
 
-    /// What the simulator asked of the driver, against what torch asked.
+    /// Compares the segments that the simulator asked the driver for with those that torch asked
+    /// for.
     void settle_segment_events(std::size_t i) {
         const auto& expected = driver_.expected();
         if (expected.empty() && !simulator_.has_events()) return;
@@ -214,15 +216,15 @@ private:
         }
         report_.segment_event_matches += static_cast<int64_t>(same);
         report_.extra_segment_events += static_cast<int64_t>(made.size() - same);
-        if (made.size() != same) note(i, "made the simulator ask for a segment that torch did not");
-        if (expected.size() != same) note(i, "had torch ask for a segment, the simulator did not");
+        if (made.size() != same) note(i, "made the simulator ask for a segment, but not torch");
+        if (expected.size() != same) note(i, "made torch ask for a segment, but not the simulator");
         driver_.forget();
     }
 
     void compare_reserved(std::size_t i) {
         if (simulator_.use().reserved_bytes == reserved_bytes_) return;
         ++report_.reserved_mismatches;
-        note(i, "finds {} bytes reserved, the simulator has {}", reserved_bytes_,
+        note(i, "has {} bytes reserved, the simulator {}", reserved_bytes_,
              simulator_.use().reserved_bytes);
     }
 
@@ -269,7 +271,7 @@ private:
     std::unordered_map<BlockHandle, int64_t> open_rest_;  // how much each may still grow
     std::map<int64_t, int64_t> pool_of_segment_;
     bool has_private_pools_ = false;
-    bool has_released_ = false;   // since the last allocation or free by the program
+    bool has_released_ = false;   // after the last allocation or free by the program
     int64_t reserved_bytes_ = 0;  // of the recording
     ReplayReport report_;
 };

@@ -7,26 +7,27 @@
 #include <cstdint>
 #include <string>
 
-/// A recording run again by the simulator: does it place every block where torch did?
+/// Replays a recording: does the simulator place every block where torch did?
 ///
-/// The simulator runs freely: it gets requested sizes, streams and frees, never a recorded block's
-/// address. From the recording come only what no policy can know: the addresses of new segments,
-/// when events completed, that the driver was full.
+/// The simulator gets requested sizes, streams and frees, never the address of a recorded block.
+/// From the recording it also takes what no policy can predict: the addresses of new segments, when
+/// events completed, and that the driver was full.
 namespace profiler {
 
 struct ReplayReport {
     int64_t events = 0;
     int64_t allocations = 0;
-    int64_t address_matches = 0;        // allocations at the recorded address
-    int64_t segment_events = 0;         // segment_alloc, _free, _map, _unmap of the recording
-    int64_t segment_event_matches = 0;  // that the simulator did at the same place
-    int64_t extra_segment_events = 0;   // that only the simulator did
-    int64_t reserved_mismatches = 0;    // allocations and frees at which reserved bytes differed
-    bool final_state_matches = false;   // segments and blocks, with sizes and states
-    MemoryUse peak;                     // each counter's own maximum
-    MemoryUse at_peak;                  // when most was allocated
-    int64_t num_segments_at_peak = 0;   // then
-    std::string first_difference;       // one sentence; empty when there is none
+    int64_t address_matches = 0;  // allocations at the recorded address
+    int64_t segment_events = 0;   // segment_alloc, _free, _map, _unmap of the recording
+    int64_t segment_event_matches =
+        0;  // predicted with the same address, size and place in the order
+    int64_t extra_segment_events = 0;  // predicted, but not in the recording
+    int64_t reserved_mismatches = 0;   // allocations and frees with other reserved bytes
+    bool final_state_matches = false;  // segments and blocks, with sizes and states
+    MemoryUse peak;                    // the maximum of each counter
+    MemoryUse at_peak;                 // when allocated bytes were highest
+    int64_t num_segments_at_peak = 0;  // then
+    std::string first_difference;      // one sentence, or empty
 
     double address_match_rate() const {
         return allocations == 0

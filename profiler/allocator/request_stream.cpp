@@ -16,7 +16,7 @@ struct TimedRequest {
 
 enum class Life : uint8_t { kNotYet, kAllocated, kFreeRequested, kFreed };
 
-/// Takes the step that a request is in the life of its allocation; false when it cannot come now.
+/// Moves an allocation to its next state; false when the request is impossible in this state.
 bool follows(Life& life, AllocatorRequestKind kind) {
     const Life before = kind == AllocatorRequestKind::kAlloc           ? Life::kNotYet
                         : kind == AllocatorRequestKind::kFreeCompleted ? Life::kFreeRequested
@@ -28,8 +28,8 @@ bool follows(Life& life, AllocatorRequestKind kind) {
     return true;
 }
 
-/// The changes of a trace in the allocator's total order. A free that completes with its request
-/// is one change.
+/// The requests of a trace in the total order of its events. A free that completes at once is one
+/// request.
 std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted) {
     const auto device = trace.allocations.column<&Allocation::device>();
     const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
@@ -70,7 +70,7 @@ models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> d
     for (const TimedRequest& request : ordered_requests(trace, device)) {
         if (!follows(life[request.row], request.kind)) {
             return models::fail(
-                "Allocation {} {} at event {}, which cannot come then: the trace is damaged, "
+                "Allocation {} {} at event {}, which is impossible then: the trace is damaged, "
                 "capture it again.",
                 request.row, request.kind == AllocatorRequestKind::kAlloc ? "is made" : "is freed",
                 request.event);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-/// What a program asks of an allocator, in order: the input of a simulation.
+/// The requests of a program to an allocator, in order: the input of a simulation.
 namespace profiler {
 
 enum class AllocatorRequestKind : uint8_t {
@@ -21,8 +21,8 @@ enum class AllocatorRequestKind : uint8_t {
 
 struct AllocatorRequest {
     AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
-    uint32_t allocation = 0;  // counts allocations from 0, in their order
-    int64_t size_bytes = 0;   // of an allocation, as asked for
+    uint32_t allocation = 0;  // number of the allocation, from 0
+    int64_t size_bytes = 0;   // of an allocation, before rounding
     int64_t stream = 0;
     int64_t pool = 0;
 };
@@ -41,15 +41,15 @@ struct RequestStream {
     }
 };
 
-/// The allocations of a trace on one device (none = all), as a CUDA device would have been asked:
-/// allocations of no bytes are left out. `rows`, when given, gets the row of each allocation.
-/// Errors: an allocation that is freed before it is made, or whose free completes before it was
-/// asked for.
+/// The allocations of a trace on one device, or on all for an invalid id. Allocations of 0 bytes
+/// are left out, because torch does not ask CUDA for them. `rows` gets the row of each allocation.
+/// Errors: the trace frees an allocation before it is made, or completes a free before it is
+/// requested.
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
                                                 std::vector<Id<Allocation>>* rows = nullptr);
 
-/// A recording from an empty allocator: first what lived before its first event, by address, then
-/// its events. Errors as rebuild_start_state.
+/// A recording, for an empty allocator: first the blocks that were live before its first event, by
+/// address, then its events. Errors as rebuild_start_state.
 models::Result<RequestStream> request_stream_of(const AllocatorRecording& recording,
                                                 const AllocatorSettings& settings);
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 // Sources: c10/core/AllocatorConfig.h and .cpp, c10/cuda/CUDAAllocatorConfig.h and .cpp of torch
-// 2.11.0. tests/profiler/allocator/settings_test.cpp holds texts that the real parser was given.
+// 2.11.0. tests/profiler/allocator/settings_test.cpp checks results of the real parser.
 namespace profiler {
 namespace {
 
@@ -22,13 +22,13 @@ constexpr std::array<std::string_view, 7> kDeviceKeys{
     "expandable_segments",          "max_split_size_mb",        "max_non_split_rounding_mb",
     "garbage_collection_threshold", "roundup_power2_divisions", "large_segment_size_mb",
     "per_process_memory_fraction"};
-// Read, checked, and without effect on where device memory lies.
+// Checked, but without effect on where device memory lies.
 constexpr std::array<std::string_view, 6> kIgnoredFlags{
     "release_lock_on_cudamalloc",        "release_lock_on_hipmalloc",
     "pinned_use_cuda_host_register",     "pinned_use_hip_host_register",
     "graph_capture_record_stream_reuse", "pinned_use_background_threads"};
 
-/// More than any device has, and little enough for sums in 64 bits.
+/// More than any device has; small enough that sums fit into 64 bits.
 constexpr int64_t kTooManyBytes = int64_t{1} << 50;
 
 /// "a:1,b:[2,3]" -> "a" ":" "1" "," "b" ":" "[" "2" "," "3" "]"; white space is dropped.
@@ -55,7 +55,7 @@ public:
         at_ = 0;
         while (at_ < tokens_.size()) {
             key_ = tokens_[at_];
-            at_ += 2;  // torch looks at neither the colon here nor the comma below
+            at_ += 2;  // torch checks neither the colon here nor the comma below
             if (auto done = parse_value(); !done) return tl::unexpected(done.error());
             at_ += 2;
         }
@@ -63,7 +63,7 @@ public:
     }
 
 private:
-    /// Before all others, wherever it stands: it is the least value and the default of two others.
+    /// Read before all others, wherever it stands: two other settings depend on it.
     Result<void> parse_large_segment() {
         key_ = "large_segment_size_mb";
         for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -91,7 +91,7 @@ private:
         return parse_ignored();
     }
 
-    /// Settings that do not move device memory: checked as torch checks them.
+    /// Settings without effect on device memory, checked as torch checks them.
     Result<void> parse_ignored() {
         if (std::find(kIgnoredFlags.begin(), kIgnoredFlags.end(), key_) != kIgnoredFlags.end()) {
             bool ignored = false;
@@ -231,7 +231,8 @@ private:
         return *value == "True";
     }
 
-    /// As std::stoull reads it, which torch uses: a sign wraps around, a tail is dropped.
+    /// Like std::stoull, which torch uses: a negative number wraps around, letters behind are
+    /// ignored.
     Result<uint64_t> whole_number(std::size_t at) const {
         const auto value = word(at);
         if (!value) return tl::unexpected(value.error());
@@ -244,7 +245,7 @@ private:
     }
     Result<uint64_t> whole_number() const { return whole_number(at_); }
 
-    /// As std::stod, but with a decimal point in every locale.
+    /// Like std::stod, but with a decimal point in every locale.
     Result<double> real_number() const {
         const auto value = word(at_);
         if (!value) return tl::unexpected(value.error());
@@ -266,7 +267,7 @@ private:
         return *number > kMost ? kUnlimitedBytes : static_cast<int64_t>(*number) * kMiB;
     }
 
-    /// More divisions than bytes in any block change nothing; the cap keeps products in range.
+    /// More divisions than any block has bytes change nothing; the cap prevents overflow.
     static int64_t capped(uint64_t divisions) {
         return static_cast<int64_t>(std::min(divisions, uint64_t{1} << 52));
     }
@@ -323,8 +324,7 @@ std::string to_text(const AllocatorSettings& settings) {
 }
 
 AllocatorSettings settings_of(const RecordedSettings& recorded) {
-    // The text may have been changed since, or hold what this version does not know: the fields
-    // that the recorder wrote out are right.
+    // The text may be out of date or unknown to this version; the fields hold what was in force.
     AllocatorSettings settings =
         parse_alloc_conf(recorded.alloc_conf).value_or(AllocatorSettings{});
     settings.max_split_bytes =

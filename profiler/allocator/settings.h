@@ -15,14 +15,14 @@ namespace profiler {
 inline constexpr int64_t kMiB = int64_t{1} << 20;
 inline constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max();
 
-/// Sizes of 1, 2, 4, ... 32768 MiB and above: the intervals of roundup_power2_divisions.
+/// The intervals of roundup_power2_divisions begin at 1, 2, 4, ... 32768 MiB.
 inline constexpr std::size_t kRoundupIntervals = 16;
 
 struct AllocatorSettings {
     bool expandable_segments = false;
-    int64_t max_split_bytes = kUnlimitedBytes;  // larger blocks are not split
-    int64_t large_segment_bytes = 20 * kMiB;    // segment of requests below 10 MiB
-    // How much larger a block may be that is not split; by default large_segment_bytes.
+    int64_t max_split_bytes = kUnlimitedBytes;  // blocks of this size and above are not split
+    int64_t large_segment_bytes = 20 * kMiB;    // of a segment for blocks below 10 MiB
+    // An unsplit block must be less than this larger than its request; default large_segment_bytes.
     int64_t max_non_split_rounding_bytes = 20 * kMiB;
     double gc_threshold = 0;     // share of the memory limit; 0 = off
     double memory_fraction = 1;  // share of the device that may be reserved
@@ -32,15 +32,15 @@ struct AllocatorSettings {
 };
 
 /// Reads "expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:[256:4,>:8]".
-/// Accepts what torch 2.11.0 accepts (leniences and all: separators are not checked, a decimal
-/// number may have a tail); settings of pinned memory are checked and have no effect.
+/// Accepts exactly what torch 2.11.0 accepts: it does not check separators, and it ignores letters
+/// behind a number. Settings of pinned memory are checked but have no effect.
 /// Errors: what torch refuses, and backend:cudaMallocAsync, which is another allocator.
 models::Result<AllocatorSettings> parse_alloc_conf(std::string_view text);
 
-/// In the same syntax, only what differs from the defaults; "" for the defaults.
+/// The settings that differ from the defaults, in the same syntax; "" if none does.
 std::string to_text(const AllocatorSettings& settings);
 
-/// The settings of a recording: its text, then the fields that say what was in force.
+/// The settings of a recording. Its fields overrule its text.
 AllocatorSettings settings_of(const RecordedSettings& recorded);
 
 }  // namespace profiler

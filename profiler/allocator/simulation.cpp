@@ -6,7 +6,7 @@
 namespace profiler {
 namespace {
 
-/// Larger devices are this large: 1 PiB, so that sums stay in 64 bits.
+/// Larger devices count as 1 PiB, so that sums fit into 64 bits.
 constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
 
 ModelDriver driver_for(const SimulationOptions& options) {
@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    /// False when memory ran out.
+    /// False if memory ran out.
     bool step(std::size_t index) {
         const AllocatorRequest& request = stream_.requests[index];
         if (request.kind == AllocatorRequestKind::kAlloc) return allocate(index);
@@ -67,7 +67,7 @@ private:
                 pending_[block] = request.allocation;
                 break;
             case AllocatorRequestKind::kFreeCompleted:
-                // A release may have waited for it already.
+                // A release may have completed it already.
                 if (block == kNoBlock) break;
                 pending_.erase(block);
                 simulator_.complete_free(std::exchange(block, kNoBlock));
@@ -103,7 +103,7 @@ private:
         collect_completed();
     }
 
-    /// Pending frees that a release completed: their handles may be in use again.
+    /// A release completes pending frees; their handles may be in use again.
     void collect_completed() {
         for (const BlockHandle block : simulator_.take_completed()) {
             const auto pending = pending_.find(block);

@@ -7,19 +7,19 @@
 #include <optional>
 #include <vector>
 
-/// A whole stream of requests placed by the allocator on a device of its own: where each block
-/// lies, when segments come and go, memory over time, and where it runs out.
+/// Runs a stream of requests through the allocator, on a device of its own. Tells where each block
+/// lies, when segments come and go, the memory over time, and where it runs out.
 namespace profiler {
 
 struct SimulationOptions {
     AllocatorSettings settings;
-    std::optional<int64_t> memory_limit_bytes;  // on reserved memory; also the device's size
-    std::size_t first_measured = 0;             // the request from which on peaks count
+    std::optional<int64_t> memory_limit_bytes;  // of reserved memory; also the size of the device
+    std::size_t first_measured = 0;             // peaks count from this request on
     bool keep_placements = false;
     bool keep_curve = false;
 };
 
-/// Where an allocation lies; address -1 when it was never made.
+/// Where an allocation lies. Address -1: it was never made.
 struct Placement {
     int64_t address = -1;
     int64_t block_bytes = 0;
@@ -36,18 +36,18 @@ struct OutOfMemoryPoint {
 };
 
 struct Simulation {
-    std::vector<Placement> placements;         // by allocation, when kept
-    std::vector<MemoryUse> curve;              // after each request, when kept
-    std::vector<SegmentEvent> segment_events;  // in order
-    std::vector<RecordedSegment> segments;     // at the end, with their blocks
-    MemoryUse peak;                            // each counter's own maximum
-    MemoryUse at_peak;                         // when most was allocated
-    std::size_t peak_request = 0;              // after this one
-    int64_t num_segments_at_peak = 0;          // then
-    int64_t num_retries = 0;                   // of allocations, after everything cached was freed
-    std::optional<OutOfMemoryPoint> out_of_memory;  // the stream ends there, as a program would
+    std::vector<Placement> placements;              // by allocation, if kept
+    std::vector<MemoryUse> curve;                   // after each request, if kept
+    std::vector<SegmentEvent> segment_events;       // in order
+    std::vector<RecordedSegment> segments;          // at the end, with their blocks
+    MemoryUse peak;                                 // the maximum of each counter
+    MemoryUse at_peak;                              // when allocated bytes were highest
+    std::size_t peak_request = 0;                   // the request that led to at_peak
+    int64_t num_segments_at_peak = 0;               // at that moment
+    int64_t num_retries = 0;                        // allocations repeated after a release
+    std::optional<OutOfMemoryPoint> out_of_memory;  // the simulation ends there
 
-    /// Share of the reserved memory that was of no use when most was allocated.
+    /// Share of the reserved memory that was not allocated at the peak.
     double fragmentation() const { return fragmentation_of(at_peak); }
     static double fragmentation_of(const MemoryUse& use) {
         return use.reserved_bytes == 0

@@ -1,29 +1,23 @@
 #pragma once
 
-#include "profiler/allocator/block.h"
-#include "profiler/allocator/driver.h"
-#include "profiler/allocator/settings.h"
-#include "profiler/trace/allocator_recording.h"
+#include "profiler/allocator/heap.h"
+#include "profiler/allocator/pending_frees.h"
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-/// PyTorch 2.11's native CUDA caching allocator, rule for rule, without a GPU.
+/// PyTorch 2.11's native CUDA caching allocator, rule for rule, without a GPU. docs/allocator.md
+/// states the policy and its sources.
 ///
-/// Segments come from a `Driver` and are cut into blocks; a freed block stays and is given out
-/// again on its own stream (docs/allocator.md tells the policy and its sources).
-///
-///     segment  |  allocated  | free |  allocated  |      free      |
-///              ^ block <-> block <-> block <-> block               neighbours merge when free
-///
-/// A free block is in the index of its half pool and stream. Half pools are the small and large
-/// half of the default pool, then of each private pool (graph capture, MemPool).
+///     Simulator   malloc and free: search, split, what to try when nothing fits
+///       Heap                    blocks, pools, counters; segments from a Driver
+///       expandable_segments.h   segments that grow page by page
+///       pending_frees.h         frees that wait for other streams
+///       segment_release.h       which segments go back to the driver, and in which order
+///       heap_segments.h         from and to the segments of a snapshot
 namespace profiler {
 
 struct AllocationRequest {
@@ -32,19 +26,10 @@ struct AllocationRequest {
     int64_t pool = 0;        // 0 = default; others as begin_pool named them
 };
 
-/// The counters of torch.cuda.memory_stats, at one moment.
-struct MemoryUse {
-    int64_t allocated_bytes = 0;       // blocks of tensors
-    int64_t active_bytes = 0;          // and of those freed that other streams may still read
-    int64_t requested_bytes = 0;       // of active blocks, before rounding
-    int64_t reserved_bytes = 0;        // all segments
-    int64_t inactive_split_bytes = 0;  // free parts of cut segments; not of expandable ones
-};
-
 struct OutOfMemory {
     int64_t requested_bytes = 0;
     int64_t asked_bytes = 0;  // of the driver: the segment that did not fit
-    int64_t free_bytes = 0;   // of the device or the limit, whichever is less
+    int64_t free_bytes = 0;   // of the device or below the limit, whichever is less
     MemoryUse use;
 };
 
@@ -55,32 +40,36 @@ struct SimulatorOptions {
 
 class Simulator {
 public:
-    /// `driver` must outlive the simulator. settings.memory_fraction is of the limit when there is
-    /// one, else of the driver's device.
+    /// `driver` must outlive the simulator. settings.memory_fraction is a share of the limit if
+    /// there is one, else of the driver's device.
     Simulator(const SimulatorOptions& options, Driver& driver);
 
     // ---- what programs do ---------------------------------------------------------------------
 
     /// A block of at least the size, or none: out_of_memory() then says why.
     std::optional<BlockHandle> allocate(const AllocationRequest& request);
-    /// As `allocate`, but a new segment is taken whatever is free: the end of a retry that a
-    /// recording shows (the policy does not search again after it has released what was cached).
+    /// As `allocate`, but takes a new segment even if a free block fits. A recording can show this
+    /// as the end of a retry: torch does not search again after it has released cached blocks.
     std::optional<BlockHandle> allocate_new_segment(const AllocationRequest& request);
-    /// Frees now, or, when record_stream named other streams, once those have got there.
+    /// Frees now, or, when record_stream named other streams, once they have finished their work.
     void free(BlockHandle block);
-    void record_stream(BlockHandle block, int64_t stream);
+    void record_stream(BlockHandle block, int64_t stream) {
+        pending_.record_use(heap_, block, stream);
+    }
     /// The GPU has done all work of `stream` so far; the next allocate notices.
-    void finish_stream_work(int64_t stream);
+    void finish_stream_work(int64_t stream) { pending_.finish_stream_work(heap_, stream); }
     void empty_cache();
 
-    /// Between begin and end, events are not looked at and nothing is retried (a graph may be
-    /// captured). A pool made by begin_pool is given back by release_pool, as often as begun;
-    /// its segments go with the next release of cached blocks.
+    /// Between begin and end no event is looked at and no allocation is retried (a graph may be
+    /// captured). A pool is given back when release_pool was called as often as begin_pool; its
+    /// segments go with the next release of cached blocks.
     void begin_pool(int64_t pool);
-    void end_pool(int64_t pool);
-    void release_pool(int64_t pool);
-    void set_no_split(int64_t pool);    // MemPool(no_split=True)
-    void set_use_on_oom(int64_t pool);  // MemPool(use_on_oom=True)
+    void end_pool(int64_t pool) { std::erase(heap_.open_pools, pool); }
+    void release_pool(int64_t pool) { --heap_.pools[heap_.pool_index(pool)].use_count; }
+    /// MemPool(no_split=True)
+    void set_no_split(int64_t pool) { heap_.pools[heap_.pool_index(pool)].no_split = true; }
+    /// MemPool(use_on_oom=True)
+    void set_use_on_oom(int64_t pool) { heap_.pools[heap_.pool_index(pool)].use_on_oom = true; }
 
     // ---- what recordings know better ----------------------------------------------------------
 
@@ -93,152 +82,48 @@ public:
     BlockHandle find_free_block(const AllocationRequest& request);
     /// Moves the boundary between a block in use and the free block behind it.
     void grow_into_next(BlockHandle block, int64_t bytes);
-    /// Starts from these segments; to be called before anything else. Expandable segments of one
-    /// stream and half pool are taken as parts of one reservation, which begins with the first of
-    /// them (one without bytes marks where address space begins that is not mapped).
+    /// Starts from these segments (heap_segments.h). Call it before anything else.
     void load(std::span<const RecordedSegment> segments);
 
     // ---- what can be asked --------------------------------------------------------------------
 
-    const Block& block(BlockHandle handle) const { return blocks_[handle]; }
-    std::size_t num_blocks() const { return blocks_.size(); }  // handles below it; some unused
-    const MemoryUse& use() const { return use_; }
-    const MemoryUse& peak() const { return peak_; }  // each counter's own maximum
-    void reset_peak() { peak_ = use_; }              // torch's reset_peak_memory_stats
+    const Block& block(BlockHandle handle) const { return heap_.blocks[handle]; }
+    std::size_t num_blocks() const { return heap_.blocks.size(); }  // some handles are unused
+    const MemoryUse& use() const { return heap_.use; }
+    const MemoryUse& peak() const { return heap_.peak; }  // the maximum of each counter
+    void reset_peak() { heap_.peak = heap_.use; }         // torch's reset_peak_memory_stats
     const OutOfMemory& out_of_memory() const { return out_of_memory_; }
-    int64_t num_segments() const { return num_segments_; }  // expandable ones count as one each
+    int64_t num_segments() const { return heap_.num_segments; }  // an expandable one counts once
     int64_t num_retries() const { return num_retries_; }
-    const AllocatorSettings& settings() const { return settings_; }
+    const AllocatorSettings& settings() const { return heap_.settings; }
 
     /// Segments and their blocks as a snapshot lists them.
     std::vector<RecordedSegment> segments() const;
 
-    /// What happened beside the calls, in order, since it was last taken: segment events, and frees
-    /// that an event or a release completed. The blocks of the latter once more as handles.
-    std::vector<RecordedEvent> take_events() { return std::exchange(events_, {}); }
-    std::vector<BlockHandle> take_completed() { return std::exchange(completed_, {}); }
-    bool has_events() const { return !events_.empty(); }
+    /// What happened beside the calls since the last take, in order: segment events, and frees that
+    /// an event or a release completed.
+    std::vector<RecordedEvent> take_events() { return std::exchange(heap_.events, {}); }
+    /// The blocks of those completed frees.
+    std::vector<BlockHandle> take_completed() { return pending_.take_completed(); }
+    bool has_events() const { return !heap_.events.empty(); }
 
 private:
-    struct HalfPool {
-        std::size_t pool = 0;  // index into pools_
-        bool is_small = false;
-        std::vector<FreeIndex> free;                           // by stream index
-        std::vector<std::map<int64_t, BlockHandle>> unmapped;  // by stream index, by address
-        int64_t num_searches = 0;                              // the clock of block ages
-    };
-    struct Pool {
-        int64_t id = 0;
-        int64_t use_count = 1;
-        int64_t reserved_bytes = 0;
-        bool is_erased = false;
-        bool no_split = false;
-        bool use_on_oom = false;
-        bool is_freeable() const { return id != 0 && use_count == 0 && !is_erased; }
-    };
-    struct Reservation {
-        int64_t address = 0;
-        int64_t size_bytes = 0;
-        int64_t page_bytes = 0;
-    };
-    struct StreamUse {
-        uint32_t stream = 0;
-        bool in_capture = false;
-    };
-    struct StreamEvent {
-        BlockHandle block = kNoBlock;
-        bool is_done = false;
-    };
-    /// A request after rounding.
-    struct Search {
-        int64_t size_bytes = 0;
-        int64_t segment_bytes = 0;
-        uint32_t half_pool = 0;
-        uint32_t stream = 0;
-        bool expandable = false;
-    };
-
-    // simulator.cpp: allocation and free
-    Search make_search(const AllocationRequest& request);
-    BlockHandle take_free_block(const Search& search);
-    FreeIndex::Place find_free_place(const Search& search) const;
-    BlockHandle obtain_block(Search& search);
-    BlockHandle take_from_overflow_pools(Search& search);
-    BlockHandle allocate_segment(const Search& search);
-    bool is_over_limit(int64_t more_bytes) const;
-    bool should_split(const Block& block, const Search& search) const;
-    BlockHandle place(BlockHandle block, const Search& search, int64_t requested_bytes);
+    BlockSearch make_search(const AllocationRequest& request);
+    BlockHandle take_free_block(const BlockSearch& search);
+    FreeIndex::Place find_free_place(const BlockSearch& search) const;
+    BlockHandle obtain_block(BlockSearch& search);
+    BlockHandle take_from_overflow_pools(BlockSearch& search);
+    BlockHandle allocate_segment(const BlockSearch& search);
+    bool should_split(const Block& block, const BlockSearch& search) const;
+    BlockHandle place(BlockHandle block, const BlockSearch& search, int64_t requested_bytes);
     void begin_free(BlockHandle block);
-    void finish_free(BlockHandle block);
-    int64_t absorb(BlockHandle block, BlockHandle neighbour);
-    void insert_free(BlockHandle block);
-    void erase_free(const Block& block);
     void report_out_of_memory(int64_t requested_bytes, int64_t asked_bytes);
-    void raise_peaks();
-    void log(RecordedAction action, const Block& block, int64_t size_bytes);
-    FreeIndex& free_index(const Block& block) { return half_pools_[block.pool].free[block.stream]; }
-    uint32_t stream_index(int64_t stream);
-    std::size_t pool_index(int64_t pool);
-    std::size_t add_pool(int64_t id);
-    std::vector<uint32_t> streams_by_value() const;
+    bool collects_garbage() const { return heap_.limit_bytes && heap_.settings.gc_threshold > 0; }
 
-    // simulator_streams.cpp: other streams, captures, private pools
-    void insert_events(BlockHandle block);
-    void insert_deferred_events();
-    void process_events();
-    void pass_event(BlockHandle block);
-    void complete_unasked(BlockHandle block);
-    void synchronize_events();
-    bool is_capturing() const { return !captures_.empty(); }
-
-    // simulator_release.cpp: giving segments back
-    void release_cached_blocks();
-    void release_half_pool(uint32_t half_pool);
-    bool release_available_blocks(const Search& search);
-    void collect_garbage();
-    void release_segment(BlockHandle block);
-
-    // simulator_expandable.cpp: segments that grow
-    BlockHandle allocate_expandable(const Search& search);
-    BlockHandle find_expandable(const Search& search);
-    BlockHandle reserve(const Search& search);
-    bool map_block(BlockHandle block, int64_t size_bytes);
-    void unmap_block(BlockHandle block);
-    void release_reservation(BlockHandle block);
-    FreeIndex::Place best_expandable(const FreeIndex& index, FreeIndex::Place place) const;
-    int64_t expandable_size(const Block& block) const;
-
-    // simulator_state.cpp: from and to the segments of a snapshot
-    BlockHandle load_segment(const RecordedSegment& segment, int32_t reservation);
-    void load_reservation(std::span<const RecordedSegment> segments);
-    BlockHandle add_unmapped(const RecordedSegment& like, int32_t reservation, int64_t address,
-                             int64_t size_bytes);
-    RecordedSegment segment_from(BlockHandle head) const;
-
-    AllocatorSettings settings_;
-    std::optional<int64_t> limit_bytes_;
-    Driver* driver_;
-
-    BlockArena blocks_;
-    std::vector<Pool> pools_;
-    std::vector<HalfPool> half_pools_;  // small and large of pools_[0], of pools_[1], ...
-    std::vector<int64_t> streams_;      // index -> CUDA's handle
-    std::vector<Reservation> reservations_;
-
-    std::unordered_map<BlockHandle, std::vector<StreamUse>> stream_uses_;
-    std::vector<std::deque<StreamEvent>> stream_events_;  // by stream index, oldest first
-    int64_t num_stream_events_ = 0;
-    std::vector<BlockHandle> deferred_;  // freed during a capture while other streams used them
-    std::vector<BlockHandle> held_;      // freed, completion comes from a recording
-    std::vector<int64_t> captures_;      // pools between begin and end, oldest first
-
-    MemoryUse use_;
-    MemoryUse peak_;
+    Heap heap_;
+    PendingFrees pending_;
     OutOfMemory out_of_memory_;
-    int64_t num_segments_ = 0;
     int64_t num_retries_ = 0;
-    std::vector<RecordedEvent> events_;
-    std::vector<BlockHandle> completed_;
 };
 
 }  // namespace profiler

@@ -63,7 +63,7 @@ public:
     }
 
 private:
-    /// More than any device has, and little enough for sums in 64 bits.
+    /// More than any device has; small enough that sums fit into 64 bits.
     static constexpr int64_t kMaxReservedBytes = int64_t{1} << 57;
 
     void add_segment(const RecordedSegment& segment) {
@@ -77,7 +77,7 @@ private:
         }
     }
 
-    /// Null, or what does not fit.
+    /// Null, or why the event contradicts the state after it.
     const char* undo(const RecordedEvent& event) {
         const auto block = live_.find(event.address);
         const bool is_live = block != live_.end();
@@ -187,8 +187,8 @@ private:
         end_ = until;
     }
 
-    /// The part of the gap behind a request that belongs to its block; 0 and noted as open where
-    /// that is not known.
+    /// The part of the gap behind a request that belongs to its block. If that is unknown, 0, and
+    /// the block is noted as open.
     int64_t rest_of(const RecordedBlock& block, int64_t gap_bytes) {
         if (segment_.is_small || settings_.expandable_segments || gap_bytes <= 0) return 0;
         if (block.size_bytes >= settings_.max_split_bytes) return gap_bytes;
@@ -228,7 +228,7 @@ Result<StartState> fill_segments(const BackwardWalk& walk, const AllocatorSettin
     return state;
 }
 
-/// Forward over the events: the first block allocated right behind an open one shows where it ends.
+/// Walks forward: the first block allocated right behind an open block shows where that one ends.
 class RestFinder {
 public:
     RestFinder(const StartState& state) {
@@ -274,7 +274,7 @@ private:
 
     std::unordered_map<int64_t, int64_t> max_rest_;
     std::unordered_map<int64_t, int64_t> end_of_;  // open block -> end of its request
-    std::map<int64_t, int64_t> by_end_;            // the other way round
+    std::map<int64_t, int64_t> by_end_;            // end of its request -> open block
     std::unordered_map<int64_t, int64_t> found_;
 };
 
@@ -291,8 +291,8 @@ void apply_rests(StartState& state, const std::unordered_map<int64_t, int64_t>& 
     std::erase_if(state.open, [&](const OpenBlock& open) { return rests.contains(open.address); });
 }
 
-/// Expandable segments whose lowest pages were not mapped at the start: where the events map below
-/// what is, the reservation begins there.
+/// The lowest pages of an expandable segment may not be mapped at the start. If events map pages
+/// below its first one, the reservation begins there.
 void add_reservation_starts(StartState& state, const AllocatorRecording& recording,
                             const AllocatorSettings& settings) {
     std::map<std::tuple<int64_t, int64_t, bool>, RecordedSegment> lowest;
@@ -304,7 +304,7 @@ void add_reservation_starts(StartState& state, const AllocatorRecording& recordi
         RecordedSegment start = segment;
         start.size_bytes = 0;
         start.blocks.clear();
-        lowest.emplace(key_of(segment), start);  // by address: the first one stays
+        lowest.emplace(key_of(segment), start);  // segments come by address, so the lowest stays
     }
     const auto known = lowest;
     for (const RecordedEvent& event : recording.events) {

@@ -7,19 +7,19 @@
 #include <cstdint>
 #include <vector>
 
-/// The allocator before the first event of a recording, rebuilt from its last state by walking the
-/// events backwards: O(E log B).
+/// The allocator before the first event of a recording, rebuilt from its final state by walking the
+/// events backwards: O(E log B) for E events and B blocks.
 ///
-/// Freed addresses and sizes asked for are recorded; how much larger a block of the large pool was
-/// than its request is not, since a rest of up to 1 MiB stays with the block. For blocks that the
-/// events free, three facts narrow it down:
+/// A recording holds addresses and requested sizes. It does not hold how much larger than its
+/// request a block of the large pool was: a rest of up to 1 MiB stays with the block. For a block
+/// that the events free, three rules give the rest:
 ///
-///     | requested |rest| next block        every block of the large pool is larger than 1 MiB, so
-///                                          a gap of at most 1 MiB is the rest;
-///     | requested |rest|   free   |        the first block allocated behind it starts where the
-///                      ^ true boundary     rest ends;
-///     | requested |?       free   |        else the rest is open, within 0 ... max_rest_bytes: the
-///                                          replay takes 0 and corrects it when it must.
+///     | requested |rest| next block        Every block of the large pool is larger than 1 MiB, so
+///                                          a gap of at most 1 MiB is the rest.
+///     | requested |rest|   free   |        The first block allocated behind it starts where the
+///                      ^ true boundary     rest ends.
+///     | requested |?       free   |        Otherwise the rest is open, from 0 to max_rest_bytes.
+///                                          The replay assumes 0 and corrects it when it must.
 namespace profiler {
 
 struct OpenBlock {
@@ -32,8 +32,8 @@ struct StartState {
     std::vector<OpenBlock> open;
 };
 
-/// Errors: events and final state contradict each other (another process's file, a file that was
-/// cut at its end, a snapshot that was taken while other threads allocated): which event, and how.
+/// Errors: events and final state contradict each other; the message names the event. This happens
+/// if the file was cut at its end, or if other threads allocated while the snapshot was taken.
 models::Result<StartState> rebuild_start_state(const AllocatorRecording& recording,
                                                const AllocatorSettings& settings);
 

@@ -25,9 +25,10 @@ struct ClosedForm {
     int64_t total_bytes = 0;
 };
 
-/// `on_cpu`: LayerNorm statistics of uniform 16-bit types take 2 bytes there, 4 elsewhere.
-/// Errors: no closed form is known, and why. Requires a workload that `models::validate` accepts:
-/// a trace's is `workload_of(trace)`.
+/// `on_cpu`: the CPU stores LayerNorm statistics of uniform 16-bit types in 2 bytes, other devices
+/// in 4.
+/// Errors: the reason why no closed form is known. Requires a workload that `models::validate`
+/// accepts, as `workload_of(trace)` is.
 models::Result<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu);
 
 struct ClosedFormCheck {
@@ -38,13 +39,13 @@ struct ClosedFormCheck {
     bool equal() const { return ledger_bytes == form.total_bytes; }
 };
 
-/// Compares the ledger of a middle layer (neither first nor last) with the closed form. Errors: why
-/// there is nothing to compare, such as a stack without a middle layer. `ledger` is
-/// build_ledger(trace).
+/// Compares the ledger of a middle layer (neither first nor last) with the closed form. `ledger` is
+/// build_ledger(trace). Errors: the reason why there is nothing to compare, for example a stack
+/// without a middle layer.
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger);
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace);
 
-/// "Layer 1 keeps 452,984,832 B, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
+/// "Layer 1 saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
 std::string to_sentence(const ClosedFormCheck& check);
 
 }  // namespace profiler

@@ -11,8 +11,8 @@
 namespace profiler {
 namespace {
 
-/// The recipe of `layer`, when its neighbours have the same (what a layer hands to the next is
-/// charged by both their recipes); nullopt otherwise.
+/// The recipe of `layer` if its neighbours have the same one, otherwise nullopt: the recipes of
+/// both layers decide what is saved between them.
 std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
                                             const models::Recipe& of_workload) {
     const std::string_view text = trace.text(trace.run().recipe_per_layer);
@@ -35,10 +35,10 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     };
     auto workload = workload_of(trace);
     if (!workload) return nothing("the trace does not say which model ran");
-    if (ledger.rows.empty()) return nothing("nothing is kept");
+    if (ledger.rows.empty()) return nothing("nothing is saved for backward");
     if (workload->model.num_layers < 3) {
         return nothing(fmt::format(
-            "closed forms are those of a middle layer, which shares its input and output with "
+            "closed forms hold for a middle layer, which shares its input and output with its "
             "neighbours, and {} {} no middle; capture at least three layers",
             workload->model.num_layers,
             workload->model.num_layers == 1 ? "layer has" : "layers have"));
@@ -63,12 +63,12 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
 }
 
 std::string to_sentence(const ClosedFormCheck& check) {
-    const std::string layer =
-        fmt::format("Layer {} keeps {}", check.layer, format_exact_bytes(check.ledger_bytes));
+    const std::string layer = fmt::format("Layer {} saves {} for backward", check.layer,
+                                          format_exact_bytes(check.ledger_bytes));
     if (check.equal()) {
         return fmt::format("{}, equal to the closed form {}.", layer, check.form.formula);
     }
-    return fmt::format("{}, the closed form {} says {}.", layer, check.form.formula,
+    return fmt::format("{}; the closed form {} says {}.", layer, check.form.formula,
                        format_exact_bytes(check.form.total_bytes));
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kUnitNames{"n", "f", "T", "R", "BAS", "H²", "HI"};
 
-/// A unit and how often it counts: f is 4n where I = 4H.
+/// A unit and its factor: f is 4n if I = 4H.
 struct Multiple {
     Unit unit;
     int64_t factor;
@@ -26,7 +26,7 @@ Multiple in_hidden_units(Unit unit, int64_t intermediate_per_hidden) {
     return {unit, 1};
 }
 
-/// "", "4" in front of a name.
+/// The text before a name: "" for 1, "4" for 4.
 std::string coefficient(int64_t value) {
     return value == 1 ? std::string() : fmt::to_string(value);
 }
@@ -54,7 +54,7 @@ std::string unit_to_text(std::string_view name, const Coefficients& c) {
 
 std::string sum_to_text(const std::vector<Term>& terms, int64_t intermediate_per_hidden) {
     std::array<Coefficients, kUnitNames.size()> by_unit{};
-    std::vector<std::pair<std::string, int64_t>> packed;  // "c8(4n)" and how often, in their order
+    std::vector<std::pair<std::string, int64_t>> packed;  // "c8(4n)" and its factor
     for (const Term& term : terms) {
         const auto [unit, factor] = in_hidden_units(term.unit, intermediate_per_hidden);
         Coefficients& c = by_unit[static_cast<std::size_t>(unit)];

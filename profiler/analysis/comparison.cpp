@@ -35,7 +35,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.saved_bytes = report->ledger.total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size());
-    std::vector<int64_t> times_ns;  // a trace that knows only the order of events has none
+    std::vector<int64_t>& times_ns = column.step_times_ns;
+    times_ns.clear();  // and stays empty for a trace that knows only the order of events
     const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
@@ -48,7 +49,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         column.slowest_step_ns = *slowest;
     }
     column.was_busy = has_note(trace, kMachineBusy);
-    column.step_time_ns = median(std::move(times_ns));
+    column.turns_run = turns_run_of(trace);
+    column.step_time_ns = median(times_ns);
     column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
 }
 
@@ -120,9 +122,10 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     drafts.push_back(std::move(draft));
 }
 
-/// Drafts of one step side by side, in the order in which the steps first appear; in each group
-/// `original` comes first if it is there. What does not say its workload goes with the first.
-void group_by_step(std::vector<Draft>& drafts) {
+/// Puts the drafts of one step side by side, in the order in which the steps first appear. In each
+/// group the recipe `baseline` comes first, if it is there. Drafts without a workload join the
+/// first group.
+void group_by_step(std::vector<Draft>& drafts, const std::string& baseline_recipe) {
     std::vector<std::vector<Draft>> groups;
     for (Draft& draft : drafts) {
         const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
@@ -137,10 +140,10 @@ void group_by_step(std::vector<Draft>& drafts) {
     }
     drafts.clear();
     for (std::vector<Draft>& group : groups) {
-        const auto original = std::find_if(group.begin(), group.end(), [](const Draft& draft) {
-            return draft.column.recipe == "original";
+        const auto chosen = std::find_if(group.begin(), group.end(), [&](const Draft& draft) {
+            return draft.column.recipe == baseline_recipe;
         });
-        if (original != group.end()) std::rotate(group.begin(), original, original + 1);
+        if (chosen != group.end()) std::rotate(group.begin(), chosen, chosen + 1);
         const std::size_t baseline = drafts.size();
         for (Draft& draft : group) {
             draft.column.baseline = baseline;
@@ -149,7 +152,7 @@ void group_by_step(std::vector<Draft>& drafts) {
     }
 }
 
-/// Each further step once, by the column that the others of it are held against.
+/// One note for each further step: what differs, and the baseline of that step.
 void note_steps(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
     const Draft& first = drafts.front();
     for (std::size_t i = 1; i < drafts.size(); ++i) {
@@ -178,7 +181,7 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                 return column.device.empty() ? "" : " on " + column.device;
             };
             notes.push_back(fmt::format(
-                "{} is {}{}, {} is {}{}: what differs between them is not the recipe's alone.",
+                "{} is {}{}, {} is {}{}: the differences between them are not the recipe's alone.",
                 baseline.column.recipe, describe(baseline.column.source),
                 on_device(baseline.column), draft.column.recipe, describe(draft.column.source),
                 on_device(draft.column)));
@@ -198,8 +201,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
     }
 }
 
-/// A capture and its sweep are two runs: when they time the same batch differently, the machine did
-/// not run at one speed, and a reader who holds one against the other should know.
+/// A capture and its sweep are two runs. If their times of the same batch differ, the speed of the
+/// machine has changed in between.
 void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
     constexpr double kWorthSaying = 0.1;
     std::vector<std::string> times;
@@ -218,7 +221,7 @@ void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& not
     if (times.empty()) return;
     notes.push_back(fmt::format(
         "Captures and sweeps timed the same batch differently ({}): the machine's speed "
-        "changed in between; hold only times of one run against each other.",
+        "changed in between; compare only times of one run.",
         fmt::join(times, ", ")));
 }
 
@@ -231,26 +234,50 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
         }
         if (!workload_of(*named.trace)) {
             notes.push_back(
-                fmt::format("{} does not say which workload it ran: whether it is "
-                            "comparable cannot be checked.",
+                fmt::format("{} does not say which workload it ran, so that nothing can check "
+                            "whether it is comparable.",
                             named.file));
         }
     }
 }
 
-}  // namespace
-
-bool speed_is_uncertain(const ComparisonColumn& a, const ComparisonColumn& b) {
-    if (a.steps < 2 || b.steps < 2 || a.was_busy || b.was_busy) return true;
-    return a.fastest_step_ns <= b.slowest_step_ns && b.fastest_step_ns <= a.slowest_step_ns;
+models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std::string& baseline) {
+    std::vector<std::string> recipes;
+    for (const Draft& draft : drafts) {
+        if (baseline.empty() || draft.column.recipe == baseline) return {};
+        if (std::find(recipes.begin(), recipes.end(), draft.column.recipe) == recipes.end()) {
+            recipes.push_back(draft.column.recipe);
+        }
+    }
+    return models::fail("No trace has the recipe '{}' to compare with; choose one of: {}.",
+                        baseline, fmt::join(recipes, ", "));
 }
 
-models::Result<Comparison> compare(const std::vector<NamedTrace>& traces) {
+void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (&column == &baseline || column.turns_run.empty()) return;
+    if (column.turns_run != baseline.turns_run) return;
+    column.step_ratio = paired_ratio(column.step_times_ns, baseline.step_times_ns);
+}
+
+}  // namespace
+
+bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (column.was_busy || baseline.was_busy) return true;
+    if (column.step_ratio) return !column.step_ratio->shows_difference();
+    if (column.steps < 2 || baseline.steps < 2) return true;
+    return column.fastest_step_ns <= baseline.slowest_step_ns &&
+           baseline.fastest_step_ns <= column.slowest_step_ns;
+}
+
+models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
+                                   const std::string& baseline) {
     if (traces.empty())
         return models::fail("There is no trace to compare: name at least one file.");
     std::vector<Draft> drafts;
     for (const NamedTrace& named : traces) join(drafts, named);
-    group_by_step(drafts);
+    if (auto ok = check_baseline(drafts, baseline); !ok) return tl::unexpected(ok.error());
+    group_by_step(drafts, baseline.empty() ? "original" : baseline);
+    for (Draft& draft : drafts) pair_steps(draft.column, drafts[draft.column.baseline].column);
 
     std::vector<ComparisonColumn> columns;
     for (const Draft& draft : drafts) columns.push_back(draft.column);

@@ -19,10 +19,9 @@ namespace profiler {
 struct ComparisonColumn {
     std::string recipe;  // "tempo"
     Source source = Source::kMeasuredCpu;
-    std::string device;  // "cpu"
-    std::size_t baseline =
-        0;                   // the column that ran the same step and that this one is held against
-    int64_t batch_size = 0;  // of the captured step
+    std::string device;        // "cpu"
+    std::size_t baseline = 0;  // the column of the same step with which this one is compared
+    int64_t batch_size = 0;    // of the captured step
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
@@ -32,6 +31,9 @@ struct ComparisonColumn {
     int64_t fastest_step_ns = 0;
     int64_t slowest_step_ns = 0;
     int64_t steps = 0;
+    std::vector<int64_t> step_times_ns;     // in the order of the steps
+    std::string turns_run;                  // turns_run_of the captured steps
+    std::optional<PairedRatio> step_ratio;  // to the baseline's steps; none: not measured in turn
     bool was_busy = false;  // something else took the processor during the steps (kMachineBusy)
     double sequences_per_s = 0;
     std::optional<double> loss;                  // of the last recorded step; none: predicted
@@ -44,22 +46,25 @@ struct ComparisonColumn {
     std::vector<std::string> files;
 };
 
-/// Whether the steps of one took times that steps of the other took too: what differs is then no
-/// more than their spread. A single step says nothing of its spread, so it overlaps with all, and
-/// so do steps on a machine that was busy with something else.
-bool speed_is_uncertain(const ComparisonColumn& a, const ComparisonColumn& b);
+/// Whether the spread of the steps may explain the difference between a column's speed and its
+/// baseline's. Measured in turn, the pairs of steps decide; else it is uncertain where the step
+/// times of the two overlap. A single step shows no spread, and a busy machine no speed: both are
+/// uncertain.
+bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& baseline);
 
 struct Comparison {
-    std::vector<ComparisonColumn> columns;  // those of one step side by side, their baseline first
+    std::vector<ComparisonColumn> columns;  // grouped by step, the baseline of each step first
     std::string
-        workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"; of the first step
+        workload;  // of the first step: "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
-    std::string sentence;  // what a user would quote: "tempo keeps 38 % less than original ..."
+    std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
 };
 
-/// Joins files of equal workload and recipe. Baseline: `original` if present, else the first.
-/// Traces of several steps (another model, batch, precision) each have the baseline of their own
-/// step, and a note says what differs. Errors: no traces.
-models::Result<Comparison> compare(const std::vector<NamedTrace>& traces);
+/// Joins files of equal workload and recipe. The baseline is the recipe `baseline`; if that is
+/// empty, `original`; if there is none, the first. Traces of several steps (another model, batch,
+/// precision) each have the baseline of their own step, and a note says what differs. Errors: no
+/// traces; no trace has the recipe `baseline`.
+models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
+                                   const std::string& baseline = {});
 
 }  // namespace profiler

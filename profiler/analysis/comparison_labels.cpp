@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A path without its extension, cut into its parts, the last one first.
+/// The parts of a path without its extension, in reverse order.
 std::vector<std::string> parts_from_end(const std::string& file) {
     const fs::path path = fs::path(file).lexically_normal();
     std::vector<std::string> parts;
@@ -29,7 +29,7 @@ std::string suffix(const std::vector<std::string>& parts, std::size_t count) {
     return path.string();
 }
 
-/// The shortest end of `file` that no path of `others` has; all of it when one is the same.
+/// The shortest end of the path `file` that no path in `others` has; all of it if there is none.
 std::string distinguishing_suffix(const std::string& file, const std::vector<std::string>& others) {
     const std::vector<std::string> parts = parts_from_end(file);
     for (std::size_t count = 1; count < parts.size(); ++count) {

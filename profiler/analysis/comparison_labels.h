@@ -7,9 +7,9 @@
 
 namespace profiler {
 
-/// What each column is called, no two the same: its recipe; where recipes repeat also the source
-/// ("tempo (predicted)") or, of one source, as much of the file's path as tells them apart
-/// ("tempo (before/tempo)"); a number where even that repeats.
+/// Gives each column a different name: its recipe. Columns of the same recipe also get their source
+/// ("tempo (predicted)"); if that repeats, the part of the file's path that differs ("tempo
+/// (before/tempo)"); if even that repeats, a number.
 std::vector<std::string> unique_labels(const std::vector<ComparisonColumn>& columns);
 
 }  // namespace profiler

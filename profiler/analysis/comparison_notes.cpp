@@ -25,7 +25,7 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
                        format_bytes(baseline.peak_allocated_bytes));
 }
 
-/// Worth a word where a peak is not made of activations.
+/// Only for peaks that are not made of activations.
 std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
         "forward", "the loss", "backward", "the optimizer's step"};
@@ -35,21 +35,21 @@ std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColu
     if (!column.peak_phase || !baseline.peak_phase) return {};
     if (!in_optimizer(column) && !in_optimizer(baseline)) return {};
     if (column.peak_phase != baseline.peak_phase) {
-        return fmt::format("; its peak lies in {}, that of {} in {}",
+        return fmt::format("; its peak lies in {}, and the peak of {} in {}",
                            kWords[static_cast<std::size_t>(*column.peak_phase)], baseline.recipe,
                            kWords[static_cast<std::size_t>(*baseline.peak_phase)]);
     }
     return "; both peaks lie in the optimizer's step, where no activation lives";
 }
 
-/// Where the peak lies outside forward and backward (in a small step's optimizer), what a recipe
-/// saves shows in the saved bytes alone, and in a larger batch.
+/// If the peak lies in the optimizer's step (of a small batch), a recipe changes only the saved
+/// bytes. A larger batch would show the change in its peak.
 std::string change_in_saved(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.peak_allocated_bytes != baseline.peak_allocated_bytes) return {};
     if (baseline.saved_bytes <= 0 || column.saved_bytes == baseline.saved_bytes) return {};
     const double ratio =
         static_cast<double>(column.saved_bytes) / static_cast<double>(baseline.saved_bytes);
-    return fmt::format("keeps {} {} from forward to backward", format_percent(std::abs(1 - ratio)),
+    return fmt::format("has {} {} saved for backward", format_percent(std::abs(1 - ratio)),
                        ratio <= 1 ? "less" : "more");
 }
 
@@ -65,27 +65,60 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
     return fmt::format("fits a batch of {} instead of {}{}", *most, *most_before, limit);
 }
 
-/// One step says nothing of its spread, and steps whose times overlap nothing of the recipe.
+/// "takes 4.1 % more time a step at a batch of 8"
+std::string more_or_less_time(double step_time_ratio, int64_t batch_size) {
+    if (std::abs(step_time_ratio - 1) < 0.0005) {  // 0.0 % as printed
+        return fmt::format("takes the same time a step at a batch of {}", batch_size);
+    }
+    return fmt::format("takes {} {} time a step at a batch of {}",
+                       format_percent(std::abs(step_time_ratio - 1)),
+                       step_time_ratio <= 1 ? "less" : "more", batch_size);
+}
+
+std::string change_in_paired_steps(const PairedRatio& ratio, int64_t batch_size) {
+    const std::string spread = fmt::format(
+        "{} to {} in {} pairs of steps", format_percent(ratio.low - 1, /*with_sign=*/true),
+        format_percent(ratio.high - 1, /*with_sign=*/true), ratio.pairs);
+    if (!ratio.shows_difference()) {
+        return fmt::format("shows no difference in step time at a batch of {} ({})", batch_size,
+                           spread);
+    }
+    return fmt::format("{} ({})", more_or_less_time(ratio.median, batch_size), spread);
+}
+
+std::string change_in_unpaired_steps(const ComparisonColumn& column,
+                                     const ComparisonColumn& baseline) {
+    const double ratio =
+        static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns);
+    std::string change = more_or_less_time(ratio, column.batch_size);
+    if (speed_is_uncertain(column, baseline)) {
+        constexpr double kAsFast = 0.05;
+        change = std::abs(std::log(ratio)) > kAsFast
+                     ? "takes steps too uneven to compare their times"
+                     : fmt::format("shows no difference in step time at a batch of {}",
+                                   column.batch_size);
+    }
+    return change + " (not measured in turn)";
+}
+
+/// What a recipe costs, or gains, in time. A single measured step has no spread, so it says
+/// nothing.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
-    if (column.sequences_per_s <= 0 || baseline.sequences_per_s <= 0) return {};
+    if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
+    if (column.source == Source::kPredicted) {
+        return more_or_less_time(
+            static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
+            column.batch_size);
+    }
     if (column.was_busy || baseline.was_busy) {
         return fmt::format(
-            "has no speed to compare, for the machine was busy with something else "
-            "while {} ran",
+            "has no step time to compare, because the machine was busy with something else while "
+            "{} ran",
             column.was_busy ? column.recipe : baseline.recipe);
     }
     if (column.steps < 2 || baseline.steps < 2) return {};
-    if (speed_is_uncertain(column, baseline)) {
-        constexpr double kAsFast = 0.05;
-        if (std::abs(std::log(column.sequences_per_s / baseline.sequences_per_s)) > kAsFast) {
-            return "takes steps too uneven to say which is faster";
-        }
-        return fmt::format("is as fast, within the spread of the steps, at a batch of {}",
-                           column.batch_size);
-    }
-    const double ratio = column.sequences_per_s / baseline.sequences_per_s;
-    return fmt::format("is {} {} at a batch of {}", format_percent(std::abs(ratio - 1)),
-                       ratio >= 1 ? "faster" : "slower", column.batch_size);
+    if (column.step_ratio) return change_in_paired_steps(*column.step_ratio, column.batch_size);
+    return change_in_unpaired_steps(column, baseline);
 }
 
 /// "a", "a and b", "a, b and c".
@@ -98,8 +131,8 @@ std::string enumerate(const std::vector<std::string>& parts) {
     return text;
 }
 
-/// Whether what differs between two columns can be the recipe's: a prediction and a measurement,
-/// and runs on two devices, differ for other reasons, too.
+/// Whether the recipe alone can explain the differences between two columns. A prediction and a
+/// measurement, or runs on two devices, differ for other reasons, too.
 bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
     return a.source == b.source && (a.device.empty() || b.device.empty() || a.device == b.device);
 }
@@ -136,7 +169,7 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
 }
 
 std::string quote(const std::vector<ComparisonColumn>& columns) {
-    // The smallest peak; of equal ones the least that is kept, then the fastest.
+    // The smallest peak; of equal peaks the fewest saved bytes, then the fastest.
     const auto rank = [](const ComparisonColumn& c) {
         return std::tuple(c.peak_allocated_bytes, c.saved_bytes, -c.sequences_per_s);
     };

@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-/// What is said about a comparison in words.
+/// Sentences about a comparison.
 namespace profiler {
 
-/// What differs between the two besides the recipe, each as "batch size (8 and 16)". Empty exactly
-/// when they are comparable.
+/// What differs between two workloads besides the recipe, each as "batch size (8 and 16)". Empty
+/// exactly when they are comparable.
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b);
 
-/// The sentence that a user would quote: the column with the lowest peak against the baseline.
+/// The sentence that a user would quote: what the column with the lowest peak saves against the
+/// baseline, the first column, and what it costs.
 std::string quote(const std::vector<ComparisonColumn>& columns);
 
 }  // namespace profiler

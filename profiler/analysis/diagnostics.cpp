@@ -93,6 +93,8 @@ std::string count_text(const DiagnosticItem& item) {
             return item.count == 1 ? "once" : format_count(item.count) + " times";
         case DiagnosticUnit::kSteps:
             return format_count(item.count) + (item.count == 1 ? " step" : " steps");
+        case DiagnosticUnit::kEvents:
+            return format_count(item.count) + (item.count == 1 ? " event" : " events");
         case DiagnosticUnit::kBytes:
             return format_exact_bytes(item.count);
     }
@@ -109,8 +111,10 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
     std::vector<DiagnosticItem> items;
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        items.push_back(make_item(trace.text(note.code), note.severity, note.count,
-                                  std::string(trace.text(note.explanation))));
+        const std::string_view code = trace.text(note.code);
+        items.push_back(
+            make_item(code, note.severity, note.count, std::string(trace.text(note.explanation)),
+                      code == kStartState ? DiagnosticUnit::kEvents : DiagnosticUnit::kTimes));
     }
     add_incomplete(trace, items);
     add_missing_steps(trace, items);

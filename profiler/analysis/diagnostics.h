@@ -16,6 +16,7 @@ namespace profiler {
 enum class DiagnosticUnit : uint8_t {
     kTimes,  // how often it happened
     kSteps,
+    kEvents,
     kBytes
 };
 

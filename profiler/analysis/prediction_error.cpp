@@ -17,7 +17,7 @@
 namespace profiler {
 namespace {
 
-/// What lives at a trace's peak.
+/// The tensors that are live at a trace's peak.
 struct Side {
     PeakReport peak;
     std::vector<UnmatchedTensor> tensors;
@@ -25,7 +25,7 @@ struct Side {
     int64_t block_bytes = 0;
 };
 
-/// "aten::bmm in encoder.layer.3.attention" of what has no name.
+/// "aten::bmm in encoder.layer.3.attention", for a tensor without a name.
 std::string name_of_op(const Trace& trace, Id<Op> op) {
     if (!op.valid()) return "outside ops";
     const Id<ModulePath> module_path = trace.ops.get<&Op::module_path>(op);
@@ -53,16 +53,17 @@ Side side_of(const Trace& trace, bool is_predicted) {
     return side;
 }
 
-/// What makes two tensors equal. Temporaries are called after the op that made them, which differs
-/// between devices (sqrt, _foreach_sqrt): among them the size decides.
+/// Tensors with equal keys match. A temporary is named after the op that made it, and ops differ
+/// between devices (sqrt, _foreach_sqrt), so temporaries match by size alone.
 std::pair<std::string, int64_t> key_of(const UnmatchedTensor& tensor) {
     return {tensor.category == Category::kTemporary ? std::string() : tensor.name,
             tensor.size_bytes};
 }
 
-/// Takes away what both hold.
+/// Removes the tensors that both steps hold.
 void match(Side& predicted, Side& measured, PredictionError& result) {
-    std::map<std::pair<std::string, int64_t>, int64_t> held;  // by the measured step, how often
+    std::map<std::pair<std::string, int64_t>, int64_t>
+        held;  // tensors of the measured step: how many
     for (const UnmatchedTensor& tensor : measured.tensors) ++held[key_of(tensor)];
     std::map<std::pair<std::string, int64_t>, int64_t> matched;
     std::erase_if(predicted.tensors, [&](const UnmatchedTensor& tensor) {
@@ -92,11 +93,11 @@ std::string phase_of(const Trace& trace, const PeakReport& peak) {
     return std::string(name_of(trace.phases.get<&Phase::kind>(peak.phase)));
 }
 
-/// Where the peaks lie when it is not the same phase, which alone lets gradients, kept tensors and
-/// temporaries differ; else empty.
+/// The phases of the peaks, if they differ: gradients, saved tensors and temporaries differ between
+/// phases. Else empty.
 std::string differing_phases(const std::string& predicted, const std::string& measured) {
     if (predicted.empty() || measured.empty() || predicted == measured) return {};
-    return fmt::format(" (the predicted peak lies in {}, the measured one in {})", predicted,
+    return fmt::format(" (the predicted peak lies in {}, the measured peak in {})", predicted,
                        measured);
 }
 
@@ -119,11 +120,11 @@ std::string make_sentence(const PredictionError& result, const std::string& phas
     return fmt::format("{}; {}{}.", text, fmt::join(parts, ", "), phases);
 }
 
-/// Why the two are not the same step; empty: they are.
+/// Why the two are different steps; empty if they are the same.
 std::string why_not_equal(const Trace& predicted, const Trace& measured) {
     const auto a = workload_of(predicted);
     auto b = workload_of(measured);
-    if (!a || !b) return "one of them does not say what it ran";
+    if (!a || !b) return "one of the traces does not name its workload";
     if (const auto differing = differences(*a, *b); !differing.empty()) {
         return fmt::format("they differ in {}", fmt::join(differing, ", "));
     }
@@ -137,7 +138,9 @@ std::string why_not_equal(const Trace& predicted, const Trace& measured) {
 models::Result<PredictionError> explain_prediction_error(const Trace& predicted,
                                                          const Trace& measured) {
     if (predicted.steps.empty() || measured.steps.empty()) {
-        return models::fail("A prediction is held against a captured step: one has none.");
+        return models::fail(
+            "A prediction is compared with a measured step, but one of the traces has no recorded "
+            "step.");
     }
     if (const std::string why = why_not_equal(predicted, measured); !why.empty()) {
         return models::fail("The predicted and the measured step are not the same: {}.", why);

@@ -1,5 +1,6 @@
 #include "profiler/analysis/run_text.h"
 
+#include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -58,6 +59,18 @@ std::string describe_workload(const Trace& trace) {
                                   .batch_size = run.batch_size,
                                   .seq_len = run.seq_len,
                                   .precision = trace.text(run.precision)});
+}
+
+std::string turns_run_of(const Trace& trace) {
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                                /*allow_exceptions=*/false);
+    if (!software.is_object()) return {};
+    const auto turns = software.find("measured_in_turn");
+    if (turns == software.end() || !turns->is_object()) return {};
+    const auto run = turns->find("run"), recipes = turns->find("recipes");
+    if (run == turns->end() || !run->is_string()) return {};
+    if (recipes == turns->end() || !recipes->is_number() || *recipes < 2) return {};
+    return run->get<std::string>();
 }
 
 std::string describe_run(const Trace& trace) {

@@ -21,6 +21,10 @@ std::string describe_workload(const Trace& trace);
 /// The workload and the recipe, as far as the trace knows them.
 std::string describe_run(const Trace& trace);
 
+/// What identifies the captures that were measured in turn with this one, step by step; empty: it
+/// was measured alone.
+std::string turns_run_of(const Trace& trace);
+
 /// "measured on the CPU".
 std::string_view describe(Source source);
 /// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB".

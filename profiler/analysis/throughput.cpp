@@ -3,6 +3,7 @@
 #include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace profiler {
 namespace {
@@ -21,6 +22,21 @@ ThroughputPoint make_point(const SweepPoint& point, std::vector<int64_t> times_n
     return result;
 }
 
+/// Index of the first ratio of the sign test's interval among `count` sorted ones: d - 1.
+std::size_t sign_interval_start(std::size_t count) {
+    constexpr double kMostMisses = 0.05;
+    double probability = std::pow(0.5, static_cast<double>(count));  // of 0 successes
+    double below = probability;
+    std::size_t start = 0;
+    for (std::size_t d = 2; d <= count / 2; ++d) {  // below: P(Binomial < d)
+        probability *= static_cast<double>(count - d + 2) / static_cast<double>(d - 1);
+        below += probability;
+        if (2 * below > kMostMisses) break;
+        start = d - 1;
+    }
+    return start;
+}
+
 }  // namespace
 
 int64_t median(std::vector<int64_t> values) {
@@ -29,6 +45,24 @@ int64_t median(std::vector<int64_t> values) {
     const std::size_t middle = values.size() / 2;
     if (values.size() % 2 == 1) return values[middle];
     return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
+}
+
+std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
+                                        const std::vector<int64_t>& baseline_times_ns) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < std::min(times_ns.size(), baseline_times_ns.size()); ++i) {
+        if (times_ns[i] <= 0 || baseline_times_ns[i] <= 0) continue;
+        ratios.push_back(static_cast<double>(times_ns[i]) /
+                         static_cast<double>(baseline_times_ns[i]));
+    }
+    if (ratios.empty()) return std::nullopt;
+    std::sort(ratios.begin(), ratios.end());
+    const std::size_t count = ratios.size();
+    const std::size_t low = sign_interval_start(count);
+    return PairedRatio{.median = (ratios[(count - 1) / 2] + ratios[count / 2]) / 2,
+                       .low = ratios[low],
+                       .high = ratios[count - 1 - low],
+                       .pairs = static_cast<int64_t>(count)};
 }
 
 double sequences_per_s(int64_t batch_size, int64_t step_time_ns) {

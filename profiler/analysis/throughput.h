@@ -6,13 +6,36 @@
 #include <optional>
 #include <vector>
 
-/// How fast steps are, and what a sweep over batch sizes found.
+/// Step times, throughput, and the results of a sweep over batch sizes.
 namespace profiler {
 
-/// The middle value; the mean of the middle two of an even number; 0 of none.
+/// The middle value, or the mean of the middle two of an even number. 0 if there are no values.
 int64_t median(std::vector<int64_t> values);
 
-/// 0 when the step took no time.
+/// The step time of one recipe over the step time of another, from pairs of steps that ran in turn.
+///
+/// Each pair gives a ratio. The estimate is the median of the ratios, and its spread is the
+/// interval of the sign test: of the sorted ratios r_1 ... r_n, from r_d to r_(n+1-d), with the
+/// largest d for which the interval misses the true median in at most 5 % of cases,
+///     2 · P(Binomial(n, 1/2) < d) <= 0.05.
+/// It assumes nothing about how step times are distributed. Fewer than six pairs have no such d;
+/// the spread is then from the least ratio to the largest.
+struct PairedRatio {
+    double median = 1;
+    double low = 1;
+    double high = 1;
+    int64_t pairs = 0;
+
+    /// Whether all of the spread lies on one side of 1. A single pair shows no spread.
+    bool shows_difference() const { return pairs > 1 && (high < 1 || low > 1); }
+};
+
+/// Step k of one recipe is paired with step k of the other; steps beyond the shorter list have no
+/// partner. None: there is no pair.
+std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
+                                        const std::vector<int64_t>& baseline_times_ns);
+
+/// 0 if the step took no time.
 double sequences_per_s(int64_t batch_size, int64_t step_time_ns);
 
 struct ThroughputPoint {
@@ -25,15 +48,15 @@ struct ThroughputPoint {
     double sequences_per_s = 0;
 };
 
-/// The points of a trace's sweep, by batch size; empty when it has none.
+/// The points of a trace's sweep, by batch size; empty if it has none.
 std::vector<ThroughputPoint> sweep_curve(const Trace& trace);
 
-/// What a sweep says about the largest batch that fits: it lies in [at_least, below).
+/// What a sweep found of the largest batch that fits: it lies in [at_least, below).
 struct BatchBounds {
-    std::optional<int64_t> at_least;  // the largest that trained; none: none did
-    std::optional<int64_t> below;     // the smallest above it that failed; none: none did
+    std::optional<int64_t> at_least;  // the largest batch that trained, if any did
+    std::optional<int64_t> below;     // the smallest batch above it that failed, if any did
 
-    /// The maximum itself: when the very next batch failed. 0: not even one sequence fitted.
+    /// The maximum, where the next batch after it failed. 0: not even one sequence fits.
     std::optional<int64_t> exact() const;
 };
 

@@ -9,14 +9,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number a file holds; -1 for "max" and for no file.
+/// The number in a file. -1: the file says "max", or there is none.
 int64_t read_number(const fs::path& file) {
     int64_t value = -1;
     std::ifstream(file) >> value;
     return value > 0 ? value : -1;
 }
 
-/// The number after `key` in a file of "key number" lines; -1 for none.
+/// The number after `key` in a file of "key number" lines. -1: there is no such line.
 int64_t read_field(const fs::path& file, const std::string& key) {
     std::ifstream lines(file);
     std::string name;
@@ -27,14 +27,14 @@ int64_t read_field(const fs::path& file, const std::string& key) {
     return -1;
 }
 
-/// Caches count as used and are given up when memory is asked for.
+/// File caches count as used, but the kernel gives them up when a process needs memory.
 int64_t free_in_group(int64_t limit, int64_t used, const fs::path& stat) {
     if (limit < 0 || used < 0) return -1;
     return std::max<int64_t>(
         0, limit - used + std::max<int64_t>(0, read_field(stat, "inactive_file")));
 }
 
-/// The group of this process, and those around it, may each have a limit.
+/// The group of this process and each group around it may have a limit.
 int64_t free_in_cgroup_v2(const fs::path& root, fs::path group) {
     int64_t least = -1;
     for (;; group = group.parent_path()) {
@@ -67,6 +67,15 @@ int64_t available_memory_bytes(const fs::path& root) {
     const int64_t container = free_in_container(root);
     if (kibibytes < 0) return container;
     return container < 0 ? kibibytes * 1024 : std::min(kibibytes * 1024, container);
+}
+
+int64_t resident_memory_bytes(const fs::path& root) {
+    // "VmRSS:     1234 kB", after lines whose values are no numbers.
+    std::ifstream lines(root / "proc/self/status");
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6)) * 1024;
+    }
+    return -1;
 }
 
 }  // namespace profiler

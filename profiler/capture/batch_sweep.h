@@ -11,18 +11,19 @@
 /// The largest batch that trains, and the step time at each batch on the way, on any device.
 namespace profiler {
 
-/// What a sweep asks of the device's memory.
+/// What a sweep needs to know about the device's memory.
 struct SweptMemory {
-    /// Before a batch: the peaks and the refusals of others are forgotten.
+    /// Before a batch: forgets the peaks and the failed allocations of the batches before.
     std::function<void()> begin_batch;
     std::function<void(SweepPoint&)> read_peaks;
     std::function<OutOfMemoryDetail()> last_out_of_memory;
 };
 
-/// Adds a row of `sweep_point` for each batch size tried, and its step times. Running out of memory
-/// is a data point. A step has ended when its loss is known, so that times are whole steps' on a
-/// device that works behind the program's back, too.
-void sweep_batches(models::Training& training, const SweepOptions& options,
-                   const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
+/// Adds a row of `sweep_point` for each batch size tried, and its step times. A batch that does not
+/// fit is a result, not an error. A step ends when its loss is known on the host, so that times are
+/// right on a device that works asynchronously. Returns the share of the time in which this process
+/// had a processor (ProcessorShare).
+double sweep_batches(models::Training& training, const SweepOptions& options,
+                     const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
 
 }  // namespace profiler

@@ -26,8 +26,8 @@ public:
     MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
 
-/// Without a limit of the user's, what the machine has: an allocation then fails with a sentence
-/// instead of the kernel ending the process.
+/// The user's limit, else what the machine has: an allocation beyond it then fails with a sentence,
+/// before the kernel ends the process.
 int64_t effective_limit(const CaptureOptions& options) {
     if (options.memory_limit_bytes >= 0) return options.memory_limit_bytes;
     return_freed_memory();
@@ -41,19 +41,20 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     Recorder recorder(trace);
     recorder.start();
     describe_storages(recorder, training);
-    RecordedStep recorded(recorder, training, callbacks);
-    CancellableListener listener(&recorded, callbacks);
+    StepWatch watch(callbacks, &recorder, &training);
     ProcessorShare processor;
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
+        recorder.skip(wait_for_turn(callbacks, trace));
+        note_wall_clock(recorder.now_ns(), trace);
         recorder.begin_step();
         processor.begin();
-        const double loss = training.step(&listener);
+        const double loss = training.step(&watch);
         processor.end();
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new
         note_step(recorder, training, i, loss);
-        if (callbacks.step_done) callbacks.step_done(trace);
+        if (callbacks.step_done) callbacks.step_done();
     }
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
@@ -92,7 +93,7 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
     describe_run(workload, this_machine(options), trace);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload);
-    warm_up(training, options.warmup_steps, nullptr, callbacks);
+    warm_up(training, options.warmup_steps, callbacks);
     record_steps(training, options, callbacks, trace);
 }
 
@@ -105,11 +106,7 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     models::Workload smallest = workload;
     smallest.batch_size = 1;
     models::Training training(smallest);
-    ProcessorShare processor;
-    processor.begin();
-    sweep_batches(training, sweep, swept_memory(), callbacks, trace);
-    processor.end();
-    note_busy_machine(trace, processor.share());
+    note_busy_machine(trace, sweep_batches(training, sweep, swept_memory(), callbacks, trace));
 }
 
 }  // namespace profiler

@@ -13,8 +13,8 @@ namespace profiler {
 void capture_on_cpu(const models::Workload& workload, const CaptureOptions& options,
                     const CaptureCallbacks& callbacks, Trace& trace);
 
-/// Adds to `trace` the largest batch that trains and the step time at each batch tried. Running
-/// out of memory is a data point.
+/// Adds to `trace` the largest batch that trains and the step time at each batch tried. A batch
+/// that does not fit is a result, not an error.
 void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& options,
                   const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace);
 

@@ -10,7 +10,7 @@
 namespace profiler {
 namespace {
 
-/// dlerror begins with the file's name, which its own text repeats.
+/// Why dlopen failed; the text begins with the name of the file.
 std::string reason() {
     const char* const text = dlerror();
     return text != nullptr ? text : "unknown reason";
@@ -30,7 +30,7 @@ CudaCheck open(const char* name, const std::filesystem::path& file, int flags, v
 CudaModule open_module(const std::filesystem::path& folder) {
     CudaModule module;
     void* library = nullptr;
-    // Global: the modules after it find torch's symbols, and its kernels register themselves.
+    // libtorch_cuda is global: the modules after it need its symbols.
     const std::pair<const char*, std::filesystem::path> parts[] = {
         {"libtorch_cuda", "libtorch_cuda.so"},
         {"tempo_ops_cuda", folder / "libtempo_ops_cuda.so"},
@@ -61,7 +61,7 @@ std::string describe_problem(const std::vector<CudaCheck>& checks) {
     if (failed == checks.end()) return {};
     std::string remedy = failed->remedy;
     if (!remedy.empty()) remedy[0] = static_cast<char>(std::tolower(remedy[0]));
-    return fmt::format("--device cuda cannot run here, because {}: {}", failed->detail, remedy);
+    return fmt::format("CUDA cannot be used here, because {}: {}", failed->detail, remedy);
 }
 
 }  // namespace profiler

@@ -3,8 +3,8 @@
 #include <jemalloc/jemalloc.h>
 
 /// Read by jemalloc when the process starts (jemalloc(3), TUNING).
-/// decay -1: pages are never returned. oversize_threshold 0: large blocks too come from the one
-/// arena, whose freed extents all of them share.
+/// decay -1: pages are never returned. oversize_threshold 0: large blocks come from the one arena,
+/// too, so that all blocks reuse its freed extents.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0,narenas:1";

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kRowElements = 512;  // of softmax and LayerNorm
 
-/// cuBLAS may use tf32 for fp32 products while this lives.
+/// Lets cuBLAS use tf32 for fp32 GEMMs while it lives.
 class ScopedTf32 {
 public:
     explicit ScopedTf32(bool allowed) : before_(at::globalContext().allowTF32CuBLAS()) {
@@ -84,9 +84,9 @@ private:
         return std::chrono::duration<double>(Clock::now() - start).count();
     }
 
-    /// The median of as many calls as fit the time; each long enough for a clock.
+    /// Median time of as many calls as fit into the time; each sample is long enough for the clock.
     double median_seconds(const Call& call) const {
-        call();  // first use of memory, and of kernels that are loaded then
+        call();  // the first call also allocates memory and loads kernels
         wait_for_device();
         constexpr double kLongEnoughS = 2e-3;
         const auto repeats =
@@ -104,8 +104,8 @@ private:
         return median(std::move(seconds));
     }
 
-    /// Sizes rise until one product would take longer than a figure may: a processor without
-    /// arithmetic in 16 bits needs minutes.
+    /// Sizes rise until one GEMM would take longer than a figure may: a processor without 16-bit
+    /// arithmetic would need minutes.
     void measure_products(const std::string& type, DeviceSpeed& speed) {
         double flop_per_s = 0;
         for (const int64_t size : sizes_.products) {
@@ -138,7 +138,7 @@ private:
     }
 
     /// Bytes as the planner counts them: softmax and LayerNorm read x and write y; their backward
-    /// passes read what was kept and dy, and write dx.
+    /// passes read dy and the saved tensor, and write dx.
     void measure_streams(DeviceSpeed& speed) {
         const auto options = at::device(device_).dtype(at::kFloat);
         const int64_t rows = sizes_.stream_elements / kRowElements;
@@ -164,7 +164,7 @@ private:
             5 * bytes / median_seconds([&] {
                 const auto [out, mean, rstd] =
                     at::native_layer_norm(x, {kRowElements}, weight, weight, 1e-5);
-                // Gradients of weight and bias are sums over rows: kernels of another kind.
+                // Not weight and bias: their gradients are sums over rows, in other kernels.
                 at::native_layer_norm_backward(dy, x, {kRowElements}, mean, rstd, weight, weight,
                                                {true, false, false});
             });
@@ -179,7 +179,7 @@ private:
             for (int i = 0; i < kLaunches; ++i) small.mul_(1);
         };
         if (device_.is_cpu()) return median_seconds(launches) / kLaunches * kNsPerS;
-        // Behind a product that keeps the device busy meanwhile, so that the host is ahead of it.
+        // A GEMM first keeps the device busy, so that the host gets ahead of it.
         const int64_t size = sizes_.products.back();
         const at::Tensor a = at::randn({size, size}, options);
         at::Tensor product = at::empty_like(a);

@@ -6,18 +6,18 @@
 namespace profiler {
 namespace {
 
-/// Operations per element of the largest tensor of the call; 0 for contractions, whose count
-/// follows from their shapes.
+/// Operations per element of the call's largest tensor. 0 for contractions, which are counted by
+/// their shapes.
 struct OpKind {
     OpClass op_class;
     int64_t flop_per_element;
-    int64_t updates = 0;  // of an op that returns nothing: it writes this many times the words of
-                          // its first argument, and its count is per element of that
+    int64_t updates = 0;  // of an op that returns nothing: it writes its first argument's elements
+                          // this many times, and its operations are per element of it
 };
 
 // Element-wise and normalization counts: the forward of LayerNorm is 7 n (mean 1, variance 3,
 // normalize 1, affine 2), of softmax 4 n (maximum 0, subtract 1, exp 1, sum 1, divide 1); their
-// backwards 13 n and 4 n. A dropped and rescaled element is one multiplication.
+// backward passes are 13 n and 4 n. Dropout is one multiplication per element.
 const std::unordered_map<std::string_view, OpKind>& op_kinds() {
     using enum OpClass;
     static const std::unordered_map<std::string_view, OpKind> kinds{
@@ -35,6 +35,9 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::_log_softmax_backward_data", {kNormalization, 4}},
         {"tempo::layer_norm_forward", {kNormalization, 7}},
         {"tempo::layer_norm_backward", {kNormalization, 15}},
+        // LayerNorm, the dropout's multiplication and, forward, the addition of the residual.
+        {"tempo::residual_layer_norm_forward", {kNormalization, 9}},
+        {"tempo::residual_layer_norm_backward", {kNormalization, 16}},
         {"tempo::softmax_dropout_forward", {kNormalization, 6}},
         {"tempo::softmax_dropout_backward_", {kNormalization, 6, 1}},
         {"tempo::softmax_dropout_recompute", {kElementWise, 1}},
@@ -43,6 +46,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::native_dropout", {kElementWise, 1}},
         {"aten::native_dropout_backward", {kElementWise, 1}},
         {"tempo::gelu_forward", {kElementWise, 5}},
+        {"tempo::bias_gelu_forward", {kElementWise, 6}},
         {"tempo::gelu_backward", {kElementWise, 26}},  // Horner of 12 terms, sqrt, product
         {"aten::gelu", {kElementWise, 5}},
         {"aten::gelu_backward", {kElementWise, 11}},
@@ -73,7 +77,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
     return kinds;
 }
 
-/// One kernel on CUDA; on the CPU they call an op per tensor.
+/// Each is one kernel on CUDA. On the CPU it calls an op per tensor.
 const std::unordered_map<std::string_view, OpKind>& cuda_op_kinds() {
     using enum OpClass;
     static const std::unordered_map<std::string_view, OpKind> kinds{
@@ -117,7 +121,7 @@ bool is_attention(std::string_view name) { return name.starts_with("aten::_scale
 /// 2 M N K summed over the batch: twice the output's elements times the contracted length.
 int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t output_words) {
     if (!is_attention(name)) return 2 * output_words * inputs.contracted_length;
-    // QKᵀ and PV in the forward; in the backward five products, one of them a recomputation.
+    // QKᵀ and PV in forward; five GEMMs in backward, one of which recomputes QKᵀ.
     return (name.ends_with("_backward") ? 5 : 2) * inputs.attention_flop;
 }
 
@@ -135,10 +139,10 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
                     .largest_words = largest(inputs),
                     .first_words = words_of(inputs.first(num_first))};
     if (op_class != OpClass::kContraction) return result;
-    // addmm(bias, x, w) and baddbmm(bias, a, b) have their first factor in second place.
+    // In addmm(bias, x, w) and baddbmm(bias, a, b) the first factor is the second argument.
     const std::size_t factor = name == "aten::addmm" || name == "aten::baddbmm" ? 1 : 0;
     if (is_attention(name)) {
-        // query [B, A, S, D]; in the backward the gradient of the output, of the same shape.
+        // query [B, A, S, D]; in backward the gradient of the output, with the same shape.
         result.attention_flop = 2 * inputs[0].numel() * inputs[0].size(2);
     } else if (factor < inputs.size()) {
         result.contracted_length = inputs[factor].size(-1);
@@ -153,7 +157,7 @@ OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
     if (op_class == OpClass::kContraction) {
         cost.flop = contraction_flop(name, inputs, cost.elements_written);
     } else {
-        // A lookup reads the rows that it gathers, not the table.
+        // A lookup reads the rows that it gathers, not the whole table.
         if (name == "aten::embedding") cost.elements_read = cost.elements_written;
         const OpKind& kind = *find_kind(name, OpSet::kCuda);
         if (kind.updates > 0 && outputs.empty())

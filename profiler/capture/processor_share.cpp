@@ -39,8 +39,8 @@ void note_busy_machine(Trace& trace, double share) {
          .count = 1,
          .explanation = trace.strings.intern(fmt::format(
              "Something else ran on this machine: the steps got {:.0f} % of the time of one "
-             "processor. Memory is right; times are not the recipe's, capture again when the "
-             "machine is idle.",
+             "processor. Memory is right, but times are too long; capture again when the machine "
+             "is idle.",
              share * 100))});
 }
 

@@ -6,13 +6,16 @@
 
 namespace profiler {
 
-/// How much of the time between `begin` and `end` this process ran: at least one of its threads
-/// always has something to do, so that a machine of its own gives it 1 or more. (With many threads
-/// it may be 1 on a shared machine too: what is called busy is busy, not the other way round.)
+/// Processor time of this process over wall time, between calls of `begin` and `end`.
+///
+/// A training step always has at least one thread with work, so an idle machine gives it 1 or more.
+/// With several threads the share can be 1 on a busy machine, too: the measure may report a busy
+/// machine as idle, never an idle one as busy.
 class ProcessorShare {
 public:
     void begin();
     void end();
+    /// 1 where nothing was measured.
     double share() const { return wall_.count() > 0 ? processor_s_ / wall_.count() : 1; }
 
 private:
@@ -22,7 +25,7 @@ private:
     double processor_s_ = 0;
 };
 
-/// Adds a kMachineBusy note, once, where the share is too small for times to be the workload's.
+/// Adds a kMachineBusy note, once, if the share is so small that step times do not mean much.
 void note_busy_machine(Trace& trace, double share);
 
 }  // namespace profiler

@@ -9,58 +9,58 @@
 
 namespace profiler {
 
-/// One live block of an allocator that is recorded.
-struct Block {
+/// What a recorded allocator keeps about one live block.
+struct BlockHeader {
     uint64_t magic = 0;
-    int64_t size_bytes = 0;  // as asked for
-    Block* previous = nullptr;
-    Block* next = nullptr;
+    int64_t size_bytes = 0;  // as requested
+    BlockHeader* previous = nullptr;
+    BlockHeader* next = nullptr;
     int32_t allocation = -1;  // row in the trace's allocation table; -1 while not recorded
     int32_t reserved = 0;
 };
 
-/// An allocator that knows its live blocks and tells a listener of each allocation and free.
+/// An allocator that knows its live blocks and tells a listener about each allocation and free.
 class RecordedAllocator : public c10::Allocator, public AllocationSource {
 public:
     void start(AllocationListener& listener) override {
         set_listener(&listener);
-        for_each_live([&](Block& block) { listener.on_alloc(block, address_of(block)); });
+        for_each_live([&](BlockHeader& block) { listener.on_alloc(block, address_of(block)); });
     }
     void stop() override {
         set_listener(nullptr);
-        for_each_live([](Block& block) { block.allocation = -1; });
+        for_each_live([](BlockHeader& block) { block.allocation = -1; });
     }
     Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override {
-        const Block* const block = block_of(storage);
+        const BlockHeader* const block = block_of(storage);
         if (!block || block->allocation < 0) return {};
         return Id<Allocation>(static_cast<std::size_t>(block->allocation));
     }
 
-    /// The block behind a storage; null when another allocator made it.
-    virtual Block* block_of(const c10::StorageImpl& storage) const = 0;
-    /// Where the block's data is; 0 on a device that has no memory.
-    virtual int64_t address_of(const Block& block) const = 0;
+    /// The block of a storage; null if another allocator made it.
+    virtual BlockHeader* block_of(const c10::StorageImpl& storage) const = 0;
+    /// Address of the block's data; 0 on a device without memory (Meta).
+    virtual int64_t address_of(const BlockHeader& block) const = 0;
 
     void set_listener(AllocationListener* listener) {
         const std::lock_guard lock(mutex_);
         listener_ = listener;
     }
 
-    /// Calls `visit(Block&)` for every live block in the order of allocation, under the lock.
+    /// Calls `visit(BlockHeader&)` for every live block in the order of allocation, under the lock.
     template <typename Visit>
     void for_each_live(Visit&& visit) {
         const std::lock_guard lock(mutex_);
-        for (Block* block = oldest_; block; block = block->next) visit(*block);
+        for (BlockHeader* block = oldest_; block; block = block->next) visit(*block);
     }
 
 protected:
     // Under mutex_.
-    void link(Block& block) {
+    void link(BlockHeader& block) {
         block.previous = newest_;
         (newest_ ? newest_->next : oldest_) = &block;
         newest_ = &block;
     }
-    void unlink(Block& block) {
+    void unlink(BlockHeader& block) {
         (block.previous ? block.previous->next : oldest_) = block.next;
         (block.next ? block.next->previous : newest_) = block.previous;
     }
@@ -69,8 +69,8 @@ protected:
     AllocationListener* listener_ = nullptr;
 
 private:
-    Block* oldest_ = nullptr;
-    Block* newest_ = nullptr;
+    BlockHeader* oldest_ = nullptr;
+    BlockHeader* newest_ = nullptr;
 };
 
 }  // namespace profiler

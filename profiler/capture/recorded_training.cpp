@@ -1,5 +1,7 @@
 #include "profiler/capture/recorded_training.h"
 
+#include "profiler/capture/run_description.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -24,17 +26,24 @@ void describe_storages(Recorder& recorder, const models::Training& training) {
     }
 }
 
-void warm_up(models::Training& training, int64_t steps, models::StepListener* listener,
-             const CaptureCallbacks& callbacks) {
+std::chrono::nanoseconds wait_for_turn(const CaptureCallbacks& callbacks, Trace& trace) {
+    if (!callbacks.wait_for_turn) return std::chrono::nanoseconds(0);
+    const auto start = std::chrono::steady_clock::now();
+    note_turn(callbacks.wait_for_turn(), trace);
+    return std::chrono::steady_clock::now() - start;
+}
+
+void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks,
+             Recorder* recorder) {
     constexpr int64_t kMostSearchSteps = 16;  // from 2^16 to 1
-    CancellableListener cancellable(listener, callbacks);
+    StepWatch watch(callbacks, recorder, &training);
     for (int64_t i = 0; i < steps; ++i) {
         report(callbacks, "warm-up", i, steps);
-        training.step(&cancellable);
+        training.step(&watch);
     }
     for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
         report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
-        training.step(&cancellable);
+        training.step(&watch);
     }
 }
 
@@ -42,44 +51,35 @@ void note_step(Recorder& recorder, const models::Training& training, int64_t ste
     if (!std::isfinite(loss)) {
         recorder.add_note(
             "loss_not_finite", Severity::kWarning,
-            fmt::format("The loss of step {} is {}: memory and time are still right, the "
-                        "training is not; try a smaller learning rate or fp32.",
+            fmt::format("The loss of step {} is {}. Memory and time are still right, but the "
+                        "training diverges; try a smaller learning rate or fp32.",
                         step, loss));
     }
     if (training.skipped_update()) {
         recorder.add_note(
             "update_skipped", Severity::kWarning,
             fmt::format("The optimizer did not run in step {}, because a gradient overflowed in 16 "
-                        "bits: its memory and time are missing; record later steps (--warmup).",
+                        "bits: its memory and time are missing; record later steps, after a longer "
+                        "warm-up.",
                         step));
     }
 }
 
-void CancellableListener::on_phase_begin(models::TrainingPhase phase) {
+void StepWatch::on_phase_begin(models::TrainingPhase phase) {
     if (callbacks_->cancelled && callbacks_->cancelled()) throw Cancelled();
-    if (next_) next_->on_phase_begin(phase);
-}
-
-void CancellableListener::on_phase_end(models::TrainingPhase phase) noexcept {
-    if (next_) next_->on_phase_end(phase);
-}
-
-void CancellableListener::on_gradients() {
-    if (next_) next_->on_gradients();
-}
-
-void RecordedStep::on_phase_begin(models::TrainingPhase phase) {
+    if (!recorder_) return;
     if (callbacks_->phase_begun) {
         callbacks_->phase_begun(training_->num_steps(), phase_kind(phase));
     }
     recorder_->on_phase_begin(phase);
 }
 
-void RecordedStep::on_phase_end(models::TrainingPhase phase) noexcept {
-    recorder_->on_phase_end(phase);
+void StepWatch::on_phase_end(models::TrainingPhase phase) noexcept {
+    if (recorder_) recorder_->on_phase_end(phase);
 }
 
-void RecordedStep::on_gradients() {
+void StepWatch::on_gradients() {
+    if (!recorder_) return;
     for (const models::Parameter& parameter : training_->model().parameters()) {
         recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Category::kGradient);
     }

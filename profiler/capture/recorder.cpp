@@ -22,11 +22,11 @@ struct OpFrame {
 /// The ops that run now on this thread, innermost last.
 thread_local std::vector<OpFrame> op_stack;
 
-/// The next recorder's; its address would not do, a later recorder may have the same.
+/// Of the next recorder. An address would not identify it, since a later recorder may reuse it.
 std::atomic<uint64_t> next_generation{1};
 
-/// Each thread counts its sequence numbers for itself, and a checkpoint runs forward ops on the
-/// thread of the backward pass.
+/// Each thread has its own sequence numbers, and a checkpoint runs forward ops on the thread of the
+/// backward pass.
 int64_t forward_key(uint64_t thread, int64_t sequence_number) {
     constexpr int kNumberBits = 44;  // 10^13 ops of a thread
     return static_cast<int64_t>(thread << kNumberBits) | sequence_number;
@@ -101,7 +101,7 @@ void Recorder::end_step(double loss) {
     trace_.steps.set<&Step::last_event>(step_, next_event_);
     trace_.steps.set<&Step::loss>(step_, loss);
     step_ = {};
-    // Sequence numbers do not come back, and no backward op of a later step asks for them.
+    // Sequence numbers are never reused, and later steps' backward ops do not refer to them.
     forward_ops_.clear();
 }
 
@@ -128,7 +128,7 @@ LockedMoment Recorder::next_action() {
     return {std::move(lock), moment};
 }
 
-void Recorder::on_alloc(Block& block, int64_t address) {
+void Recorder::on_alloc(BlockHeader& block, int64_t address) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
@@ -147,7 +147,7 @@ void Recorder::on_alloc(Block& block, int64_t address) {
     block.allocation = allocation.value;
 }
 
-void Recorder::on_free(const Block& block) {
+void Recorder::on_free(const BlockHeader& block) {
     if (block.allocation < 0) return;
     const std::lock_guard lock(mutex_);
     const Id<Allocation> allocation(static_cast<std::size_t>(block.allocation));
@@ -213,9 +213,9 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
             .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
 }
 
-/// A node of the backward pass carries the sequence number that its forward op drew. Inside a
-/// composite (aten::linear) several ops see the same number: the innermost, written last, is the
-/// one that made the node.
+/// A node of the backward pass has the sequence number of its forward op. Inside a composite
+/// (aten::linear) several ops see the same number. The innermost one, which is written last, made
+/// the node.
 void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id) {
     const bool backward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
     if (backward) {
@@ -223,7 +223,7 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
             forward_ops_.find(forward_key(function.forwardThreadId(), function.seqNr()));
         if (found == forward_ops_.end()) return;
         op.forward = found->second;
-        // The engine's frame around the node began before the node was known.
+        // The engine's op around the node began before the node was known.
         if (op.parent.valid()) {
             trace_.ops.set<&Op::forward>(op.parent, op.forward);
             trace_.ops.set<&Op::module_path>(op.parent,
@@ -231,7 +231,7 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
         }
     } else {
         if (op.parent.valid()) op.forward = trace_.ops.get<&Op::forward>(op.parent);
-        // Also inside backward: a checkpoint runs forward ops there, and their nodes ask for them.
+        // Also inside backward: a checkpoint runs forward ops there, which have nodes, too.
         if (function.seqNr() >= 0) {
             forward_ops_[forward_key(function.threadId(), function.seqNr())] = id;
         }
@@ -245,7 +245,7 @@ void Recorder::record_end(const at::RecordFunction& function, const RunningOp& r
     const std::lock_guard lock(mutex_);
     const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
-    // Ops end in the reverse order of their begin; an exception may have skipped some ends.
+    // Ops end in reverse order. An exception may have skipped some ends.
     while (!op_stack.empty() && op_stack.back().id != id) op_stack.pop_back();
     const bool wraps_itself = !op_stack.empty() && op_stack.back().wraps_itself;
     if (!op_stack.empty()) op_stack.pop_back();
@@ -355,7 +355,7 @@ Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
     return id;
 }
 
-/// The first name stays: a layer's output is the next layer's input and keeps one name.
+/// The first name stays: a layer's output is also the next layer's input.
 void Recorder::name_storage(Id<Storage> storage, StringId name) {
     StorageDetail& detail = detail_of(storage);
     if (detail.name.valid()) return;

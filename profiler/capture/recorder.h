@@ -23,33 +23,33 @@
 ///   allocator ──► allocation, storage          (every block, exact)
 ///   dispatcher ─► op, tensor, op_tensor        (RecordFunction, with inputs and outputs)
 ///   autograd ───► save                         (saved-tensor hooks)
-///   model code ─► scope, tensor names, notes   (models::Observer)
+///   model code ─► scope, tensor names, notes   (models::Observer; `scope` holds module paths)
 ///   training ───► step, phase                  (models::StepListener)
 ///
-/// The op on top of the thread's stack is who allocates, frees and saves. A backward op is linked
-/// to its forward op by autograd's sequence number and takes over its scope.
+/// Allocations, frees and saves belong to the innermost op of the thread. A backward op is linked
+/// to its forward op by autograd's sequence number, and takes over its module path.
 namespace profiler {
 
 PhaseKind phase_kind(models::TrainingPhase phase);
 
-/// Hears of ops and modules on the thread that runs them; each kind nests.
+/// Is told about ops and modules on the thread that runs them; ops nest, and modules nest.
 class RunObserver {
 public:
     virtual ~RunObserver() = default;
     virtual void on_op_begin(Id<Op> op) noexcept = 0;
     virtual void on_op_end() noexcept = 0;
-    /// From model code; in backward, from each node with its forward op's module.
+    /// In forward from model code, in backward from each node with the module of its forward op.
     virtual void on_module_begin(std::string_view path) noexcept = 0;
     virtual void on_module_end() noexcept = 0;
 };
 
-/// What is recorded, and how it is counted.
+/// What a recorder records, and how.
 struct RecorderOptions {
-    AllocationSource* allocations = nullptr;      // null: the CPU's
-    Id<Device> device;                            // of the allocations; none: made here
-    std::string_view device_name = "cpu";         // of the device that is made here
+    AllocationSource* allocations = nullptr;      // null: the CPU's allocator
+    Id<Device> device;                            // of the allocations; none: a new row
+    std::string_view device_name = "cpu";         // of the new row
     TimeBasis time_basis = TimeBasis::kMeasured;  // kEventOrder: times are event numbers
-    OpSet ops = OpSet::kCpu;                      // whose ops have costs
+    OpSet ops = OpSet::kCpu;                      // the device whose ops are counted
     RunObserver* observer = nullptr;              // may be null
 };
 
@@ -60,28 +60,31 @@ public:
     explicit Recorder(Trace& trace, const RecorderOptions& options = {});
     ~Recorder() override;
 
-    /// Begins recording; blocks that are live already become the first allocations, in order.
+    /// Begins recording. The blocks that are live already become the first allocations, in order.
     void start() {
         start_allocations();
         start_ops();
     }
     void stop();
 
-    /// The two parts of start(): allocations alone cost little, and a step that is not looked at
-    /// still shapes the memory of those that are.
+    /// The two parts of start(). Recording allocations alone costs little, and steps before the
+    /// recorded ones shape the memory that those find.
     void start_allocations();
     void start_ops();
 
     void begin_step();
     void end_step(double loss);
+    /// Leaves a pause between two steps out of the recorder's clock.
+    void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
 
-    /// Since the recorder was made; the number of allocator events so far where there is no time.
+    /// Time since the recorder was made, without pauses. With TimeBasis::kEventOrder, the number of
+    /// allocator events so far.
     int64_t now_ns() const;
-    /// When time 0 was.
+    /// The time that now_ns() counts from.
     std::chrono::steady_clock::time_point start_time() const { return start_; }
     /// Different for every recorder of the process.
     uint64_t generation() const { return generation_; }
@@ -95,8 +98,8 @@ public:
     void on_phase_begin(models::TrainingPhase phase) override;
     void on_phase_end(models::TrainingPhase phase) noexcept override;
     // AllocationListener
-    void on_alloc(Block& block, int64_t address) override;
-    void on_free(const Block& block) override;
+    void on_alloc(BlockHeader& block, int64_t address) override;
+    void on_free(const BlockHeader& block) override;
     LockedMoment next_action() override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 
@@ -104,7 +107,7 @@ public:
     struct RunningOp {
         Id<Op> id;
         Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
-        std::optional<OpInputs> inputs;   // of ops that have a cost
+        std::optional<OpInputs> inputs;   // of ops that are counted
     };
     RunningOp begin_op(const at::RecordFunction& function);
     void end_op(const at::RecordFunction& function, const RunningOp& op);
@@ -124,7 +127,7 @@ private:
         std::size_t operator()(const TensorKey& key) const;
     };
 
-    /// What is known of a storage besides its row.
+    /// What is known about a storage besides its row.
     struct StorageDetail {
         StringId name;  // none: not named yet
         std::vector<Id<Tensor>> tensors;

@@ -9,6 +9,13 @@
 #include <fstream>
 
 namespace profiler {
+namespace {
+
+constexpr const char* kTurnsKey = "measured_in_turn";
+
+std::chrono::nanoseconds unix_time() { return std::chrono::system_clock::now().time_since_epoch(); }
+
+}  // namespace
 
 std::string processor_name() {
     std::ifstream file("/proc/cpuinfo");
@@ -19,7 +26,8 @@ std::string processor_name() {
     return "cpu";
 }
 
-void describe_run(const models::Workload& workload, const RunEnvironment& place, Trace& trace) {
+void describe_run(const models::Workload& workload, const RunEnvironment& environment,
+                  Trace& trace) {
     StringTable& strings = trace.strings;
     const nlohmann::json software{{"torch", TORCH_VERSION},
                                   {"cpu_capability", at::get_cpu_capability()}};
@@ -28,9 +36,8 @@ void describe_run(const models::Workload& workload, const RunEnvironment& place,
         recipes.push_back(
             models::to_text(models::recipe_of_layer(models::layer_recipes_of(workload), layer)));
     }
-    const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
-    trace.runs.append({.source = place.source,
-                       .time_basis = place.time_basis,
+    trace.runs.append({.source = environment.source,
+                       .time_basis = environment.time_basis,
                        .state = RunState::kIncomplete,
                        .workload = strings.intern(models::to_json(workload).dump()),
                        .model = strings.intern(workload.model.name),
@@ -38,16 +45,39 @@ void describe_run(const models::Workload& workload, const RunEnvironment& place,
                        .recipe = strings.intern(workload.recipe_name),
                        .recipe_per_layer = strings.intern(recipes.dump()),
                        .precision = strings.intern(models::name_of(workload.precision)),
-                       .device_name = strings.intern(place.device_name),
+                       .device_name = strings.intern(environment.device_name),
                        .software = strings.intern(software.dump()),
                        .allocator_settings = strings.intern(""),
                        .num_layers = workload.model.num_layers,
                        .batch_size = workload.batch_size,
                        .seq_len = workload.seq_len,
                        .seed = workload.seed,
-                       .num_threads = place.num_threads,
-                       .memory_limit_bytes = place.memory_limit_bytes,
-                       .start_unix_ns = std::chrono::nanoseconds(unix_time).count()});
+                       .num_threads = environment.num_threads,
+                       .memory_limit_bytes = environment.memory_limit_bytes,
+                       .start_unix_ns = unix_time().count()});
+}
+
+void note_turn(const Turn& turn, Trace& trace) {
+    const Id<Run> run(0);
+    auto software = nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(run)));
+    if (software.contains(kTurnsKey)) return;
+    software[kTurnsKey] = {{"run", turn.run}, {"recipes", turn.recipes}};
+    trace.runs.set<&Run::software>(run, trace.strings.intern(software.dump()));
+    if (turn.recipes > 1) return;
+    trace.diagnostics.append(
+        {.code = trace.strings.intern("not_in_turn"),
+         .severity = Severity::kInfo,
+         .count = 1,
+         .explanation = trace.strings.intern(
+             "This recipe ran alone, because the recipes of its run may not fit into memory "
+             "together. If the speed of the machine changed meanwhile, the change looks like a "
+             "difference between recipes.")});
+}
+
+void note_wall_clock(int64_t time_ns, Trace& trace) {
+    trace.counters.append({.name = trace.strings.intern("wall_clock_s"),
+                           .time_ns = time_ns,
+                           .value = static_cast<double>(unix_time().count()) * 1e-9});
 }
 
 }  // namespace profiler

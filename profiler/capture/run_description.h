@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/workload.h"
+#include "profiler/capture/capture_callbacks.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -8,19 +9,27 @@
 
 namespace profiler {
 
-/// Where a run is measured, or for what it is predicted.
+/// The device on which a run is measured, or for which it is predicted.
 struct RunEnvironment {
     Source source = Source::kMeasuredCpu;
     TimeBasis time_basis = TimeBasis::kMeasured;
     std::string device_name;
     int64_t memory_limit_bytes = -1;  // -1: none
-    int64_t num_threads = 0;          // of the processor that is measured; 0: none is
+    int64_t num_threads = 0;          // of a measured processor; 0 on a GPU
 };
 
-/// As the system names this machine's processor.
+/// The name that the system gives this machine's processor.
 std::string processor_name();
 
 /// Appends the run's row: what is trained, where, with which versions.
-void describe_run(const models::Workload& workload, const RunEnvironment& place, Trace& trace);
+void describe_run(const models::Workload& workload, const RunEnvironment& environment,
+                  Trace& trace);
+
+/// Writes into the run's row with which other recipes this one takes turns, once. A recipe that
+/// should have taken turns and runs alone gets a note that says so.
+void note_turn(const Turn& turn, Trace& trace);
+
+/// Adds a counter at `time_ns` with the wall clock, by which steps of several files are ordered.
+void note_wall_clock(int64_t time_ns, Trace& trace);
 
 }  // namespace profiler

@@ -16,7 +16,7 @@ std::string list_text(at::IntArrayRef values);
 
 DType dtype_of(at::ScalarType type);
 
-/// The defined tensors among the values, lists of tensors included.
+/// All defined tensors among the values, also those in lists.
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> values);
 
 }  // namespace profiler

@@ -21,11 +21,11 @@ models::CallbackTarget<Recorder> active_recorder;
 struct OpContext : at::ObserverContext {
     OpContext(uint64_t recorder_generation, Recorder::RunningOp running_op)
         : generation(recorder_generation), op(std::move(running_op)) {}
-    uint64_t generation;  // of the recorder that saw it begin
+    uint64_t generation;  // of the recorder that recorded its begin
     Recorder::RunningOp op;
 };
 
-/// Factories and resizes allocate on behalf of the op around them: that op is who allocates.
+/// Factories and resizes allocate on behalf of the op around them, which gets the allocation.
 bool is_factory(const char* name) {
     return std::strncmp(name, "aten::empty", 11) == 0 ||
            std::strncmp(name, "aten::resize", 12) == 0;
@@ -52,14 +52,14 @@ void on_op_end(const at::RecordFunction& function, at::ObserverContext* context)
 
 // ---- saved tensors ---------------------------------------------------------------------------
 
-/// Holds a saved tensor in autograd's place, and so knows when autograd lets go of it. By then the
-/// recorder that saw the save may be gone, and another stand in its place.
+/// Holds a saved tensor for autograd, and so knows when autograd releases it. By then the recorder
+/// of the save may be gone, and another one may be active.
 class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
 public:
     explicit SavedTensorHooks(const Recorder& recorder) : generation_(recorder.generation()) {}
 
     void call_pack_hook(const at::Tensor& tensor) override {
-        // Without the variable's history: keeping that would keep the graph alive in a cycle.
+        // Without the tensor's autograd history, which would keep the graph alive in a cycle.
         tensor_ = tensor.tensor_data();
         with_own_recorder([&](Recorder& recorder) { save_ = recorder.save(tensor); });
     }
@@ -83,7 +83,7 @@ private:
     Id<Save> save_;
 };
 
-/// torch's engine, asked by autograd for the default hooks of each tensor that it saves.
+/// Autograd asks torch's engine for the default hooks of each tensor that it saves.
 class HookingEngine final : public torch::autograd::Engine {
 public:
     static torch::autograd::Engine& instance() {

@@ -22,18 +22,18 @@ TrackingAllocator& TrackingAllocator::instance() {
 }
 
 TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU)) {
-    static_assert(sizeof(Block) <= kHeaderBytes);
+    static_assert(sizeof(BlockHeader) <= kHeaderBytes);
     c10::SetAllocator(c10::kCPU, this, kPriority);
 }
 
-Block* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
+BlockHeader* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
     if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
         return nullptr;
-    return reinterpret_cast<Block*>(static_cast<char*>(storage.data_ptr().get_context()) -
-                                    kHeaderBytes);
+    return reinterpret_cast<BlockHeader*>(static_cast<char*>(storage.data_ptr().get_context()) -
+                                          kHeaderBytes);
 }
 
-int64_t TrackingAllocator::address_of(const Block& block) const {
+int64_t TrackingAllocator::address_of(const BlockHeader& block) const {
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(&block)) + kHeaderBytes;
 }
 
@@ -43,8 +43,9 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     const std::lock_guard lock(mutex_);  // two threads must not pass the limit together
     refuse_over_limit(size_bytes);
     c10::DataPtr memory = ask_upstream(size_bytes);
-    auto* const block = new (memory.get()) Block{.magic = kMagic, .size_bytes = size_bytes};
-    if (listener_) listener_->on_alloc(*block, address_of(*block));  // may throw: before counting
+    auto* const block = new (memory.get()) BlockHeader{.magic = kMagic, .size_bytes = size_bytes};
+    if (listener_)
+        listener_->on_alloc(*block, address_of(*block));  // may throw, so it comes before counting
     link(*block);
     allocated_bytes_ += size_bytes;
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
@@ -53,7 +54,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) {
     return {data, data, &free_block, c10::Device(c10::kCPU)};
 }
 
-/// torch's own allocator throws a plain c10::Error when the system has no memory.
+/// torch's allocator throws a plain c10::Error when the system has no memory.
 c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
     try {
         return upstream_->allocate(static_cast<size_t>(size_bytes + kHeaderBytes));
@@ -67,7 +68,7 @@ c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
 void TrackingAllocator::free_block(void* data) {
     if (!data) return;
     TrackingAllocator& self = instance();
-    auto* const block = reinterpret_cast<Block*>(static_cast<char*>(data) - kHeaderBytes);
+    auto* const block = reinterpret_cast<BlockHeader*>(static_cast<char*>(data) - kHeaderBytes);
     TORCH_INTERNAL_ASSERT(block->magic == kMagic,
                           "a block was freed twice or written before its start");
     {
@@ -80,7 +81,7 @@ void TrackingAllocator::free_block(void* data) {
     self.upstream_->raw_deleter()(block);
 }
 
-/// Fails as PyTorch's CUDA allocator does, so that whoever catches one catches both.
+/// Throws the same error as PyTorch's CUDA allocator, so that callers handle both alike.
 void TrackingAllocator::refuse_over_limit(int64_t size_bytes) {
     const int64_t limit = limit_bytes_;
     if (limit < 0) return;

@@ -10,12 +10,12 @@
 
 namespace profiler {
 
-/// torch's CPU allocator with every block known: counts exactly, tells a listener, and can refuse
-/// to go over a limit as a GPU would.
+/// A CPU allocator for torch that knows every block. It counts exactly, tells a listener, and can
+/// fail at a limit as a GPU would.
 ///
-///     | Block (64 B) | data, what torch sees ... |     data = context: oneDNN asks for that
+///     | BlockHeader (64 B) | data, as torch sees it ... |     data = context: oneDNN needs that
 ///
-/// Blocks come from the allocator that was installed before, so its own accounting goes on.
+/// Blocks come from the allocator that was installed before, so that its accounting goes on.
 class TrackingAllocator final : public RecordedAllocator {
 public:
     static constexpr int64_t kHeaderBytes = 64;  // keeps torch's alignment of the data
@@ -24,8 +24,8 @@ public:
     /// keep their deleter.
     static TrackingAllocator& instance();
 
-    Block* block_of(const c10::StorageImpl& storage) const override;
-    int64_t address_of(const Block& block) const override;
+    BlockHeader* block_of(const c10::StorageImpl& storage) const override;
+    int64_t address_of(const BlockHeader& block) const override;
 
     void set_limit(int64_t limit_bytes) {  // -1: none
         const std::lock_guard lock(mutex_);
@@ -44,7 +44,7 @@ public:
         const std::lock_guard lock(mutex_);
         return peak_bytes_;
     }
-    /// The last refusal; sizes are -1 where they are not known.
+    /// The last failed allocation. A size that is not known is -1.
     OutOfMemoryDetail last_out_of_memory() const {
         const std::lock_guard lock(mutex_);
         return last_out_of_memory_;

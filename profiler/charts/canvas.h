@@ -1,16 +1,15 @@
 #pragma once
 
-#include "profiler/charts/fonts.h"
 #include "profiler/view/axis.h"
 #include "profiler/view/theme.h"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
-typedef struct _cairo cairo_t;  // as in cairo.h
-
-/// What the charts draw with: rectangles, lines, text, hatches and markers in points, y downwards.
+/// What charts draw with: rectangles, lines, text, hatches and markers. Units are points; y grows
+/// downwards.
 namespace profiler {
 
 struct Point {
@@ -30,6 +29,8 @@ struct Rect {
     double center_y() const { return y + height / 2; }
 };
 
+enum class Weight : uint8_t { kRegular, kBold };
+
 struct TextStyle {
     double size = 12;
     Weight weight = Weight::kRegular;
@@ -42,36 +43,47 @@ struct LineStyle {
     double width = 1;
     double alpha = 1;
     bool dashed = false;
+    bool round_ends = false;
 };
 
-/// Borrows `cairo` for its lifetime.
+/// One of: CairoCanvas (PDF, PNG), SvgCanvas.
 class Canvas {
 public:
-    explicit Canvas(cairo_t* cairo);
+    virtual ~Canvas() = default;
 
-    void fill(const Rect& rect, Color color, double alpha = 1);
-    void fill_rounded(const Rect& rect, double radius, Color color, double alpha = 1);
+    void fill(const Rect& rect, Color color, double alpha = 1) {
+        fill_rounded(rect, 0, color, alpha);
+    }
+    virtual void fill_rounded(const Rect& rect, double radius, Color color, double alpha = 1) = 0;
+    virtual void polygon(std::span<const Point> points, Color color, double alpha = 1) = 0;
+    virtual void disc(Point center, double radius, Color color) = 0;
+    /// The outline of a circle.
+    virtual void ring(Point center, double radius, const LineStyle& style) = 0;
+    virtual void polyline(std::span<const Point> points, const LineStyle& style) = 0;
     void line(Point from, Point to, const LineStyle& style);
-    void polyline(std::span<const Point> points, const LineStyle& style);
-    void polygon(std::span<const Point> points, Color color, double alpha = 1);
-    /// The pattern over what lies inside `points`, in `ink`.
+    /// Draws the pattern inside the polygon `points`.
     void hatch(std::span<const Point> points, Hatch hatch, Color ink, double alpha);
     void hatch(const Rect& rect, Hatch hatch, Color ink, double alpha);
     void marker(Marker marker, Point center, double radius, Color color);
-    /// The marker's outline only, for what stands out.
-    void ring(Point center, double radius, const LineStyle& style);
 
-    /// `baseline` is where letters stand. Returns the advance.
+    /// Letters stand on `baseline`. Returns the width. The hyphen of a negative number becomes a
+    /// minus sign.
     double text(Point baseline, std::string_view text, const TextStyle& style);
     double measure(std::string_view text, const TextStyle& style);
     MeasureText measurer(const TextStyle& style);
 
-private:
-    void set_color(Color color, double alpha);
-    void set_font(const TextStyle& style);
-    void trace(std::span<const Point> points);
-
-    cairo_t* cairo_;
+protected:
+    struct Segment {
+        Point from;
+        Point to;  // equal to `from`: a dot
+    };
+    /// Lines cut off at the edge of `area`.
+    virtual void stroke_inside(std::span<const Point> area, std::span<const Segment> lines,
+                               const LineStyle& style) = 0;
+    /// Text from `start` on, which is `width` wide.
+    virtual void show_text(Point start, const std::string& text, double width,
+                           const TextStyle& style) = 0;
+    virtual double measure_text(const std::string& text, const TextStyle& style) = 0;
 };
 
 }  // namespace profiler

@@ -18,10 +18,11 @@
 ///     const ChartOptions options{.format = ChartFormat::kPdf};
 ///     write_comparison_chart(view, light_theme(), options, "comparison.pdf");
 ///
-/// Text is set in an embedded font, so the output depends neither on installed fonts nor on the
-/// locale, and the same input gives the same bytes. PDF text can be selected; in SVG it is outlines
-/// (the words are in its <title> and <desc>); HTML is one page with the SVG inline and the numbers
-/// as a table. A file is written beside its final name and renamed when complete.
+/// The layout uses fonts inside the program, so it depends neither on installed fonts nor on the
+/// locale, and the same input gives the same bytes. Text can be selected and searched in PDF, SVG
+/// and HTML. PDF embeds the font. SVG names Roboto and fallbacks, and fixes the width of each text.
+/// HTML is one page with the SVG inline and the numbers as a table. A file is written beside its
+/// final name and renamed when complete.
 namespace profiler {
 
 enum class ChartFormat : uint8_t { kSvg, kPdf, kPng, kHtml };
@@ -43,22 +44,22 @@ struct ChartOptions {
     std::string title;     // empty: a default one
 };
 
-/// Memory, maximum batch and throughput side by side: one row per recipe with its peak stacked by
-/// category (saved bytes as a thin bar below), its largest batch, and its throughput against batch.
-/// Where the files hold no sweep the panels say so.
+/// Memory, maximum batch and throughput side by side. Each recipe has a row with its peak stacked
+/// by category, the bytes saved for backward as a thin bar below, and its largest batch. Its
+/// throughput is a curve over the batch. Panels say so if the files hold no sweep.
 /// Errors: nothing to compare; sizes out of range; a path that cannot be written.
 models::Result<void> write_comparison_chart(const CompareView& view, const Theme& theme,
                                             const ChartOptions& options,
                                             const std::filesystem::path& path);
 
-/// One or two traces above each other on one time axis, and their difference; `view` gives window
-/// and level of detail (build it with about `options.width` columns).
+/// One or two traces above each other on one time axis, and their difference. `view` gives the time
+/// window and the level of detail; build it with about `options.width` columns.
 /// Errors: as above.
 models::Result<void> write_timeline_chart(const TimelineView& view, const Theme& theme,
                                           const ChartOptions& options,
                                           const std::filesystem::path& path);
 
-/// The same as bytes.
+/// The same, as the bytes of the file.
 models::Result<std::string> render_comparison_chart(const CompareView& view, const Theme& theme,
                                                     const ChartOptions& options);
 models::Result<std::string> render_timeline_chart(const TimelineView& view, const Theme& theme,

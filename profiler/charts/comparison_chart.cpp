@@ -28,19 +28,18 @@ FigureText describe(const CompareView& view, const ChartOptions& options) {
     }
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note);
     text.footer.emplace_back(
-        "Peak: the most bytes allocated at one time in the recorded steps. Kept: bytes that "
-        "autograd "
-        "holds from forward to backward. Drawn by Temposcope.");
+        "Peak: the most bytes allocated at one time in the recorded steps. Saved: bytes that "
+        "autograd holds from forward to backward. Drawn by Temposcope.");
     return text;
 }
 
-/// Draws the figure into `width` and at least `height` points; returns the height it needs.
+/// Draws the figure, at least `height` points high; returns the height it needs.
 double draw_figure(Canvas& canvas, const CompareView& view, const Theme& theme,
                    const FigureText& text, double width, double height, double fixed_height) {
     const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
     double y = draw_header(canvas, theme, text, flow) + 12;
     y = draw_category_legend(canvas, theme, view.categories, {flow.x, y, flow.width}) + 14;
-    // What stands above and below the panels takes the same room whatever their height.
+    // The parts above and below the panels have the same height in every figure.
     const double panels_height = std::max(0.0, height - fixed_height);
     const ComparisonLayout layout =
         layout_comparison(canvas, view, {flow.x, y, flow.width, panels_height});

@@ -17,7 +17,6 @@ constexpr double kNameIndent = 18;  // the marker before a name
 constexpr double kRowHeight = 50;
 constexpr double kMinPlotHeight = 200;
 constexpr double kSavedHeight = 5;
-constexpr double kValueIndent = 7;  // between a bar and its value
 
 double name_width(Canvas& canvas, const CompareView& view, double available) {
     double width = 0;
@@ -33,7 +32,7 @@ struct Bar {
     double label_width = 0;
 };
 
-/// The end of the axis at which every bar leaves room for its label inside the plot.
+/// The least end of the axis that leaves every bar room for its label inside the plot.
 double fit_axis(const std::vector<Bar>& bars, double plot_width) {
     double end = 0;
     for (const Bar& bar : bars) {
@@ -62,7 +61,7 @@ void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout)
     const auto saved = collect(view, [&](const CompareColumn& c) {
         const TextStyle style{.size = kLabelSize};
         return Bar{bytes(c.saved_bytes),
-                   canvas.measure("kept " + c.saved_text + " " + c.saved_change.text, style)};
+                   canvas.measure("saved " + c.saved_text + " " + c.saved_change.text, style)};
     });
     layout.memory_end_bytes =
         std::max(layout.memory_end_bytes, fit_axis(saved, layout.memory.width));

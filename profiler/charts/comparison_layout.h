@@ -11,13 +11,15 @@
 ///     legend of categories
 ///              Peak memory            Maximum batch      Throughput
 ///     name  |#####====//// 3.2 GiB   |##### 12        |      __--o
-///           |== kept 1.2 GiB         |                |  _--
+///           |== saved 1.2 GiB        |                |  _--
 ///     name  |...                     |...             |_/
 ///     source, notes
 ///
-/// Recipes are rows, shared by the first two panels: names of any length stay readable, and two
-/// recipes or eight fill the same figure.
+/// Recipes are rows that the first two panels share. Names of any length stay readable, and the
+/// figure looks alike with two recipes or eight.
 namespace profiler {
+
+inline constexpr double kValueIndent = 7;  // between a bar and its value
 
 struct RowLayout {
     Rect name;
@@ -25,7 +27,7 @@ struct RowLayout {
     std::vector<Rect> segments;  // of the stack, as CompareColumn::stack
     Rect saved_bar;              // below it
     Rect batch_bar;
-    Rect rate_bar;  // throughput of the captured step, where there is no sweep
+    Rect rate_bar;  // throughput of the captured step, if there is no sweep
 };
 
 struct ComparisonLayout {
@@ -40,7 +42,7 @@ struct ComparisonLayout {
     double bottom = 0;  // below the axis labels
 };
 
-/// `area.y` is where the panels start; `area.height` the least height they fill, or 0.
+/// The panels start at `area.y` and are at least `area.height` high.
 ComparisonLayout layout_comparison(Canvas& canvas, const CompareView& view, const Rect& area);
 
 }  // namespace profiler

@@ -7,12 +7,11 @@
 namespace profiler {
 namespace {
 
-constexpr double kValueIndent = 7;
 constexpr int kPixelsPerTick = 58;  // room for "1024 MiB"
 
 int tick_count(double width) { return std::max(2, static_cast<int>(width) / kPixelsPerTick); }
 
-/// Baseline at which text of the common size stands in the middle of a bar.
+/// Baseline that centres text of size kTextSize in a bar.
 double middle_of(const Rect& bar) { return bar.center_y() + kTextSize * 0.36; }
 
 void draw_base_line(Canvas& canvas, const Theme& theme, const Rect& plot) {
@@ -20,7 +19,7 @@ void draw_base_line(Canvas& canvas, const Theme& theme, const Rect& plot) {
                 {.color = theme.dim_text, .width = 1, .alpha = 0.7});
 }
 
-/// The bytes of a layer, inside it, where they fit.
+/// The bytes of a category, inside its part of the bar if they fit.
 void draw_segment_text(Canvas& canvas, Color fill, const Rect& rect, const std::string& text) {
     const TextStyle style{.size = 10.5, .color = ink_on(fill), .align = 0.5};
     const double width = canvas.measure(text, style) + 8;
@@ -34,7 +33,7 @@ void draw_stack(Canvas& canvas, const Theme& theme, const CompareColumn& column,
                 const RowLayout& row) {
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
         draw_category_rect(canvas, theme, column.stack[i].category, row.segments[i]);
-        if (i > 0) {  // a hair of paper between layers
+        if (i > 0) {  // a thin line of the background between layers
             const Rect gap{row.segments[i].x - 0.4, row.segments[i].y, 0.8, row.segments[i].height};
             canvas.fill(gap, theme.plot);
         }
@@ -51,7 +50,7 @@ void draw_saved(Canvas& canvas, const Theme& theme, const CompareColumn& column,
     canvas.fill(row.saved_bar, theme.dim_text);
     const TextStyle style{.size = kLabelSize, .color = theme.dim_text};
     const Point at{row.saved_bar.right() + 6, row.saved_bar.bottom() + 2};
-    const double width = canvas.text(at, "kept " + column.saved_text, style);
+    const double width = canvas.text(at, "saved " + column.saved_text, style);
     const TextStyle toned{.size = kLabelSize, .color = tone_color(theme, column.saved_change.tone)};
     canvas.text({at.x + width + 5, at.y}, column.saved_change.text, toned);
 }
@@ -78,10 +77,9 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
 void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                        const ComparisonLayout& layout) {
     const Rect& plot = layout.memory;
-    draw_panel_title(
-        canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
-        {"by category, each recipe at its own peak; thin: kept from forward to backward",
-         "by category; thin: kept from forward to backward", "by category; thin: kept"});
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
+                     {"by category, each recipe at its own peak; thin: saved for backward",
+                      "by category; thin: saved for backward", "by category; thin: saved"});
     if (!view.has_peak) {
         draw_empty_panel(canvas, theme, plot,
                          "No captured step in these files; run temposcope capture.");
@@ -119,7 +117,7 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].batch_bar;
-        // Pale: the sweep ended before its limit, so the maximum lies somewhere beyond.
+        // Pale: everything fitted, so the maximum is larger than what the sweep tried.
         canvas.fill(bar, recipe_color(theme, column.index), column.max_batch_size ? 1 : 0.35);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.max_batch_text, column.max_batch_change);

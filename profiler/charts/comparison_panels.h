@@ -13,7 +13,7 @@ void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& vi
                        const ComparisonLayout& layout);
 void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                       const ComparisonLayout& layout);
-/// Throughput of the captured steps as bars, where no sweep gives a curve.
+/// Throughput of the captured steps as bars, for comparisons without a sweep.
 void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                      const ComparisonLayout& layout);
 

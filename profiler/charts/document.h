@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-/// A page of fixed size onto which a chart draws, in any of the formats.
+/// A page of fixed size that a chart draws on, in any of the formats.
 namespace profiler {
 
 struct Page {
@@ -21,14 +21,15 @@ struct Page {
 
 using Draw = std::function<void(Canvas&)>;
 
-/// SVG, PDF or PNG bytes (kHtml: the SVG). The same input gives the same bytes.
-/// Errors: Cairo ran out of memory.
+/// SVG, PDF or PNG bytes. For kHtml, the <svg> element to put into the page. The same input gives
+/// the same bytes.
+/// Errors: a text is not UTF-8; Cairo ran out of memory.
 models::Result<std::string> draw_page(const Page& page, ChartFormat format, const Draw& draw);
 
-/// Runs `measure` with a canvas whose drawing is thrown away: for layouts that need text widths.
+/// Runs `measure` with a canvas that draws nothing, for layouts that need the widths of texts.
 void with_measuring_canvas(const Draw& measure);
 
-/// Refuses sizes that make no picture.
+/// Errors: sizes out of range.
 models::Result<void> check_options(const ChartOptions& options);
 
 }  // namespace profiler

@@ -28,7 +28,7 @@ cairo_font_face_t* load(FT_Library library, std::string_view file) {
 }
 
 const Fonts& fonts() {
-    // Never freed: Cairo's cache of scaled fonts has no end that we could wait for.
+    // Never freed: Cairo keeps scaled fonts in a cache that it never empties.
     static const Fonts& loaded = *[] {
         auto* fresh = new Fonts;
         if (FT_Init_FreeType(&fresh->library) != 0) {

@@ -1,6 +1,6 @@
 #include "profiler/charts/html.h"
 
-#include "profiler/charts/svg.h"
+#include "profiler/charts/svg_canvas.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ std::string make_html_page(std::string_view svg, const FigureText& text, const T
         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n"
         "<style>\n{}</style>\n</head>\n<body>\n",
         escape_xml(text.title), make_style(theme));
-    html += svg_element(svg);
+    html += svg;
     if (table) html += make_table(*table);
     return html + "</body>\n</html>\n";
 }

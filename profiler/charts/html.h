@@ -9,8 +9,8 @@
 
 namespace profiler {
 
-/// One self-contained page: the figure as inline SVG, then the numbers as a table (`table` may be
-/// null). Loads nothing from anywhere.
+/// One page that loads nothing from elsewhere: the <svg> element, then the numbers as a table
+/// unless `table` is null.
 std::string make_html_page(std::string_view svg, const FigureText& text, const TextTable* table,
                            const Theme& theme);
 

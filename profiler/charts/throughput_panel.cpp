@@ -16,8 +16,8 @@ constexpr double kInset = 10;  // keeps the first and last marker inside the plo
 constexpr double kLogRatio = 16;
 constexpr std::size_t kMaxLabelled = 3;
 
-/// Batch sizes to x. Logarithmic when they span so much that the small ones would lie on one
-/// another (sweeps double the batch).
+/// Maps batch sizes to x. The axis is logarithmic when small batches would overlap on a linear one,
+/// since sweeps double the batch.
 class BatchAxis {
 public:
     BatchAxis(const CompareView& view, const Rect& plot) : plot_(plot) {
@@ -66,7 +66,7 @@ struct Scales {
     Rect plot;
     BatchAxis batch;
     double rate_end = 1;
-    bool has_bands = true;  // of many recipes they would be mud: the bars at the points remain
+    bool has_bands = true;  // bands of many recipes hide each other, so they get bars alone
 
     double y(double rate) const { return plot.bottom() - rate / rate_end * plot.height; }
 };
@@ -81,7 +81,7 @@ void draw_spread(Canvas& canvas, const Scales& scales, const CompareColumn& colu
             {scales.batch.x(point->batch_size), scales.y(point->sequences_per_s_min)});
     }
     if (scales.has_bands) canvas.polygon(outline, color, 0.16);
-    for (const CurvePoint& point : column.curve) {  // also seen where there is one batch only
+    for (const CurvePoint& point : column.curve) {  // visible even with a single batch
         const double x = scales.batch.x(point.batch_size);
         canvas.line({x, scales.y(point.sequences_per_s_min)},
                     {x, scales.y(point.sequences_per_s_max)},
@@ -100,7 +100,7 @@ void draw_curve(Canvas& canvas, const Scales& scales, const CompareColumn& colum
     }
 }
 
-/// Crosses on the floor of the plot; recipes that failed at the same batch stand on one another.
+/// Crosses at the bottom of the plot. Recipes that failed at the same batch are stacked.
 bool draw_failures(Canvas& canvas, const Theme& theme, const CompareView& view,
                    const Scales& scales) {
     std::multiset<int64_t> drawn;
@@ -121,7 +121,7 @@ struct BestLabel {
     std::string text;
 };
 
-/// Few recipes all show their best rate; of many, the baseline and the fastest.
+/// Up to kMaxLabelled recipes all show their best rate; of more, the baseline and the fastest.
 bool is_labelled(const CompareView& view, const CompareColumn& column) {
     const auto rate = [](const CompareColumn& c) {
         return c.best_point ? c.curve[*c.best_point].sequences_per_s : 0;
@@ -131,8 +131,8 @@ bool is_labelled(const CompareView& view, const CompareColumn& column) {
                        [&](const CompareColumn& other) { return rate(other) <= rate(column); });
 }
 
-/// Labels from the top down; one that would touch another moves down to the next free line, on the
-/// side of its point that has room.
+/// Places labels from the top down. A label that would overlap another moves down to the next free
+/// line.
 void draw_best(Canvas& canvas, const Theme& theme, const CompareView& view, const Scales& scales) {
     std::vector<BestLabel> labels;
     for (const CompareColumn& column : view.columns) {

@@ -6,8 +6,8 @@
 
 namespace profiler {
 
-/// Sequences per second against batch: a line per recipe, the spread of its steps as a band, its
-/// best batch ringed and labelled, batches that did not fit crossed.
+/// Sequences per second over the batch size, a line per recipe. A band shows the spread of its
+/// steps, a ring and a label its best batch, a cross the batch that did not fit.
 void draw_throughput_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                            const ComparisonLayout& layout);
 

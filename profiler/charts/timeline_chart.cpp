@@ -31,8 +31,8 @@ struct TimeAxis {
     }
 };
 
-/// The outline of a step function over the columns, from `base(i)` up to `top(i)`; equal neighbours
-/// are joined, which makes files a fraction as large.
+/// The outline of a step function over the columns, from `base(i)` up to `top(i)`. Equal neighbours
+/// are joined, which makes files much smaller.
 template <typename Base, typename Top>
 std::vector<Point> step_outline(const TimelineTrace& trace, const TimeAxis& axis, Base base,
                                 Top top) {
@@ -183,18 +183,18 @@ FigureText describe(const TimelineView& view, const ChartOptions& options) {
     text.subtitle = view.workload;
     for (const std::string& origin : view.origin) text.footer.push_back(capitalized(origin) + ".");
     if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
-        text.footer.push_back(
-            fmt::format("Time is that of {}; {} is stretched to its phases and modules.",
-                        view.traces[0].name, view.traces[1].name));
+        text.footer.push_back(fmt::format(
+            "The time axis is the one of {}; {} is stretched to its phases and modules.",
+            view.traces[0].name, view.traces[1].name));
     }
     if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note + ".");
     const bool has_reserved =
         std::any_of(view.traces.begin(), view.traces.end(),
                     [](const TimelineTrace& trace) { return trace.has_reserved; });
-    text.footer.push_back(
-        fmt::format("Each column shows the instant of its highest total{}. Drawn by Temposcope.",
-                    has_reserved ? "; dashed: reserved by the allocator, where it differs" : ""));
+    text.footer.push_back(fmt::format(
+        "Each column shows the moment at which its total is highest.{} Drawn by Temposcope.",
+        has_reserved ? " Dashed: reserved by the allocator, where it differs." : ""));
     return text;
 }
 

@@ -20,6 +20,10 @@ bool is_empty(const AllocatorRecording& device) {
     return device.events.empty() && device.segments.empty();
 }
 
+std::string name_of(const AllocatorRecording& device) {
+    return fmt::format("cuda:{}", device.device);
+}
+
 bool is_busier(const AllocatorRecording* a, const AllocatorRecording* b) {
     return std::pair(a->events.size(), a->segments.size()) >
            std::pair(b->events.size(), b->segments.size());
@@ -71,8 +75,7 @@ public:
         : trace_(trace),
           recording_(recording),
           start_us_(start_us),
-          streams_(trace, trace.devices.append({.name = trace.strings.intern(
-                                                    fmt::format("cuda:{}", recording.device))})),
+          streams_(trace, trace.devices.append({.name = trace.strings.intern(name_of(recording))})),
           rows_(trace, streams_, Category::kUnknown) {}
 
     void add() {
@@ -163,6 +166,7 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
             .time_basis = start_us ? TimeBasis::kMeasured : TimeBasis::kEventOrder,
             .state = RunState::kComplete,
             .start_unix_ns = start_us.value_or(0) * 1000};
+    if (device != nullptr) run.device_name = trace.strings.intern(name_of(*device));
     if (device != nullptr && is_utf8(device->settings.alloc_conf)) {
         run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
     }

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-/// What fits on which GPU and how fast it is: a grid of workloads by GPUs. One impossible cell
-/// never stops the rest.
+/// What fits on which GPU and how fast it is: a row for each workload on each GPU. A row that is
+/// not possible does not stop the others.
 namespace profiler {
 
 enum class PlanStatus : uint8_t { kOk, kDoesNotFit, kNotSupported };
@@ -26,8 +26,8 @@ constexpr std::string_view name_of(PlanStatus s) {
     return kPlanStatusNames[static_cast<std::size_t>(s)];
 }
 
-/// What ends the batches: the GPU's memory, a tensor of more elements than a model may have, or
-/// the search.
+/// What limits the largest batch: the GPU's memory, the 2^31 elements that a tensor may have, or
+/// the end of the search.
 enum class MaxBatchEnd : uint8_t { kMemory, kElements, kSearch };
 inline constexpr std::array<std::string_view, 3> kMaxBatchEndNames{"memory", "elements", "search"};
 constexpr std::string_view name_of(MaxBatchEnd e) {
@@ -35,13 +35,13 @@ constexpr std::string_view name_of(MaxBatchEnd e) {
 }
 
 struct PlanRequest {
-    std::vector<models::Workload> workloads;  // their batch sizes are not looked at
+    std::vector<models::Workload> workloads;  // their batch sizes are ignored
     std::vector<const Gpu*> gpus;
-    const SoftwareEnvironment* setup = nullptr;
-    std::optional<int64_t> batch_size;    // none: the largest that fits
-    std::optional<int64_t> budget_bytes;  // of the GPU, context and all; none: all of it
+    const SoftwareEnvironment* environment = nullptr;
+    std::optional<int64_t> batch_size;    // empty: the largest that fits
+    std::optional<int64_t> budget_bytes;  // memory to use, CUDA context included; empty: all
     DataParallel parallel;
-    std::optional<double> bus_bytes_per_s;  // none: the calibration's
+    std::optional<double> bus_bytes_per_s;  // empty: the calibration's
     AllocatorSettings allocator;
 };
 
@@ -53,8 +53,8 @@ struct PlanPoint {
 };
 
 struct PlanMemory {
-    PeakContents contents;          // peaks, and what lives when most is allocated
-    std::vector<MemoryTerm> terms;  // data parallelism's
+    PeakContents contents;          // peaks, and what lives at the allocated peak
+    std::vector<MemoryTerm> terms;  // what data parallelism adds
     int64_t context_bytes = 0;
     int64_t usable_bytes = 0;  // of the GPU, or the budget
 };
@@ -62,12 +62,13 @@ struct PlanMemory {
 struct PlanRow {
     models::Workload workload;
     const Gpu* gpu = nullptr;
-    const SoftwareEnvironment* setup = nullptr;  // the one that was assumed
+    const SoftwareEnvironment* environment = nullptr;  // that was assumed
     PlanStatus status = PlanStatus::kOk;
-    std::string reason;              // one sentence when it is not ok
-    std::vector<std::string> notes;  // assumptions
+    std::string reason;                           // why it is not ok; else empty
+    std::vector<std::string_view> reason_fields;  // the fields to change, as models::Error::fields
+    std::vector<std::string> notes;               // assumptions
 
-    std::optional<int64_t> batch_size;  // that the figures are at
+    std::optional<int64_t> batch_size;  // of the figures
     std::optional<int64_t> max_batch_size;
     MaxBatchEnd max_batch_end = MaxBatchEnd::kMemory;
     std::optional<int64_t> best_batch_size;  // of the highest throughput
@@ -78,18 +79,21 @@ struct PlanRow {
     double model_tflops = 0;       // of one GPU
     double best_model_tflops = 0;  // at the best batch
     std::vector<PlanPoint> curve;
+
+    /// Makes it a row that is not supported.
+    void refuse(const models::Error& error);
 };
 
 struct Plan {
-    std::vector<PlanRow> rows;  // workloads in their order, the GPUs of each in theirs
+    std::vector<PlanRow> rows;  // by workload, then by GPU, in the order of the request
     bool has_ok_row() const;
 };
 
-/// Called before each workload that is traced: `done` of `total` have been.
+/// Called before each traced workload, `done` of `total`, by one thread at a time.
 using PlanProgress =
     std::function<void(std::size_t done, std::size_t total, const models::Workload& next)>;
 
-/// `data` and what `request` points to must outlive the plan.
+/// The plan points into `data` and to what `request` points to: both must outlive it.
 Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
                const PlanProgress& progress = {});
 

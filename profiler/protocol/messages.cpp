@@ -24,7 +24,8 @@ json fields(const Request& request) {
             {"steps", request.steps},
             {"num_threads", request.num_threads},
             {"batch_sizes", request.batch_sizes},
-            {"compute_capability", request.compute_capability}};
+            {"compute_capability", request.compute_capability},
+            {"takes_turns", request.takes_turns}};
 }
 
 json fields(const Cancel&) { return json::object(); }
@@ -50,9 +51,16 @@ json fields(const ErrorFrame& error) {
         {"message", error.message}, {"exit_code", error.exit_code}, {"cancelled", error.cancelled}};
 }
 
+json fields(const WaitsForTurn& waits) {
+    return {{"held_bytes", waits.held_bytes}, {"available_bytes", waits.available_bytes}};
+}
+
+json fields(const TakeTurn& turn) { return {{"run", turn.run}, {"recipes", turn.recipes}}; }
+
 std::string_view kind_of(const Message& message) {
     constexpr std::array<std::string_view, std::variant_size_v<Message>> kKinds{
-        "hello", "request", "cancel", "progress", "sample", "result", "error"};
+        "hello",  "request", "cancel",         "progress", "sample",
+        "result", "error",   "waits_for_turn", "take_turn"};
     return kKinds[message.index()];
 }
 
@@ -72,6 +80,7 @@ Request request_from(const json& header) {
     header.at("num_threads").get_to(request.num_threads);
     header.at("batch_sizes").get_to(request.batch_sizes);
     header.at("compute_capability").get_to(request.compute_capability);
+    header.at("takes_turns").get_to(request.takes_turns);
     return request;
 }
 
@@ -105,6 +114,13 @@ Message message_from(const json& header) {
         return ErrorFrame{header.at("message").get<std::string>(),
                           header.at("exit_code").get<int>(), header.at("cancelled").get<bool>()};
     }
+    if (kind == "waits_for_turn") {
+        return WaitsForTurn{header.at("held_bytes").get<int64_t>(),
+                            header.at("available_bytes").get<int64_t>()};
+    }
+    if (kind == "take_turn") {
+        return TakeTurn{header.at("run").get<std::string>(), header.at("recipes").get<int64_t>()};
+    }
     throw std::invalid_argument("unknown kind " + kind);
 }
 
@@ -123,7 +139,7 @@ json to_header(const Message& message, int64_t id) {
 models::Result<AddressedMessage> from_header(const json& header) {
     try {
         return AddressedMessage{header.at("id").get<int64_t>(), message_from(header)};
-    } catch (const std::exception& error) {  // json's, or of a name that is not known
+    } catch (const std::exception& error) {  // from the JSON library, or an unknown name
         return models::fail(
             "A message could not be understood ({}): the worker is of another build.",
             error.what());

@@ -13,15 +13,23 @@
 
 /// What `temposcope` and `temposcope-worker` say to each other (docs/architecture.md, the worker).
 ///
-/// The worker answers one request at a time: progress and samples while it works, then exactly one
-/// result or error.
+/// The worker answers one request at a time: it sends progress and samples while it works, then
+/// exactly one result or error.
+///
+/// Workers that take turns (Request::takes_turns) stop before each step that is measured:
+///
+///     temposcope                      worker
+///        request ──────────────────►  sets up, warms up
+///        ◄────────── waits_for_turn   sleeps; meanwhile another worker runs its step
+///        take_turn ────────────────►  runs one step
+///        ◄────────── waits_for_turn   sleeps again; after the last step it sends its result
 namespace profiler {
 
-inline constexpr int kProtocolVersion = 3;
-/// Descriptor of the worker's end of the socket pair; standard output and error stay the log.
+inline constexpr int kProtocolVersion = 4;
+/// Descriptor of the worker's end of the socket pair. Standard output and error are the log.
 inline constexpr int kWorkerDescriptor = 3;
 
-/// Version of the program that this was built into; both sides must agree.
+/// Version of the program that this code was built into. Both sides must have the same.
 std::string_view build_version();
 
 struct Hello {
@@ -42,9 +50,22 @@ struct Request {
     int64_t num_threads = 0;           // 0: torch's default
     std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
     std::string compute_capability;    // of a meta_trace: "8.0"
+    bool takes_turns = false;          // wait for a TakeTurn before each measured step (on the CPU)
+};
+
+/// What a worker is told with each permission to run a step.
+struct TakeTurn {
+    std::string run;      // identifies the captures that are measured in turn with each other
+    int64_t recipes = 1;  // how many those are; 1: this one runs alone
 };
 
 struct Cancel {};
+
+/// The worker is ready for its next step and sleeps until it gets a TakeTurn.
+struct WaitsForTurn {
+    int64_t held_bytes = 0;        // the worker's resident memory
+    int64_t available_bytes = -1;  // memory that the machine could still give; -1: not known
+};
 
 struct Progress {
     std::string stage;  // "building the model", "warm-up", "step", "batch 12"
@@ -64,8 +85,8 @@ struct Sample {
 struct ResultFrame {
     std::string path;        // of the finished file
     nlohmann::json summary;  // of a doctor request: its checks; of a calibrate request: DeviceSpeed
-    std::string payload;     // of a meta_trace request: the trace (profiler/trace/trace_bytes.h);
-                             // the frame's binary part, not in the header
+    std::string payload;     // of a meta_trace request: the trace (profiler/trace/trace_bytes.h).
+                             // It is the frame's binary part, not in the header
 };
 
 struct ErrorFrame {
@@ -77,10 +98,11 @@ struct ErrorFrame {
 /// How a request ended.
 using WorkerOutcome = tl::expected<ResultFrame, ErrorFrame>;
 
-using Message = std::variant<Hello, Request, Cancel, Progress, Sample, ResultFrame, ErrorFrame>;
+using Message = std::variant<Hello, Request, Cancel, Progress, Sample, ResultFrame, ErrorFrame,
+                             WaitsForTurn, TakeTurn>;
 
 struct AddressedMessage {
-    int64_t id = 0;  // of the request that it belongs to
+    int64_t id = 0;  // of the request to which the message belongs
     Message message;
 };
 

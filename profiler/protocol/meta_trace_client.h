@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/compute_capability.h"
 #include "models/config/result.h"
 #include "models/config/workload.h"
 #include "profiler/protocol/worker_client.h"

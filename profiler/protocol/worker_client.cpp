@@ -22,10 +22,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTermAfter{2000};
 constexpr milliseconds kKillAfter{5000};
-constexpr milliseconds kGreetingPatience{60'000};  // libtorch from a cold, slow disk takes a while
-constexpr milliseconds kExitPatience{2000};  // from the end of its channel to the end of the worker
+// Loading libtorch from a cold, slow disk takes a while.
+constexpr milliseconds kGreetingTimeout{60'000};
+// From the end of its socket to the end of the worker.
+constexpr milliseconds kExitTimeout{2000};
 
-/// JSON carries texts in UTF-8 only.
+/// JSON texts must be UTF-8.
 bool is_utf8(const std::string& text) {
     try {
         return !nlohmann::json(text).dump().empty();
@@ -34,23 +36,23 @@ bool is_utf8(const std::string& text) {
     }
 }
 
-/// Where a worker that ended leaves what it had committed; a file without any goes with it.
-std::string kept_in(const std::string& output_path) {
+/// A sentence on where the steps are that the worker had committed. Removes a file without any.
+std::string saved_in(const std::string& output_path) {
     const std::string partial = output_path + ".partial";
     std::error_code error;
     if (output_path.empty() || !std::filesystem::exists(partial, error)) return {};
     if (!holds_committed_rows(partial)) {
-        remove_partial(partial);  // unless it is another capture's, which warms up
+        remove_partial(partial);  // not if another capture, still in its warm-up, holds it open
         return {};
     }
     return fmt::format(" What was recorded before is in {}.", partial);
 }
 
 tl::unexpected<ErrorFrame> cancelled(const std::string& output_path) {
-    const std::string kept = kept_in(output_path);
-    const std::string text = kept.empty() && !output_path.empty()
+    const std::string saved = saved_in(output_path);
+    const std::string text = saved.empty() && !output_path.empty()
                                  ? "The capture was cancelled; nothing was kept."
-                                 : "The capture was cancelled." + kept;
+                                 : "The capture was cancelled." + saved;
     return tl::unexpected(ErrorFrame{text, 1, true});
 }
 
@@ -62,9 +64,13 @@ struct WorkerClient::Impl {
           socket(process.release_socket()),
           wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
     ~Impl() {
-        socket.close();  // an idle worker ends by itself
-        process.wait(milliseconds(500));
+        end();
         if (wakeup >= 0) close(wakeup);
+    }
+    /// An idle worker ends when its socket closes.
+    void end() {
+        socket.close();
+        process.wait(kExitTimeout);
     }
 
     WorkerProcess process;
@@ -76,13 +82,9 @@ struct WorkerClient::Impl {
     bool greeted = false;
     int64_t last_id = 0;
 
-    // How far a cancelled request has been pressed.
-    enum class CancelEscalation : uint8_t {
-        kNone,
-        kAsked,
-        kTerminated,
-        kKilled
-    } pressure = CancelEscalation::kNone;
+    /// What was done so far to make the worker end a cancelled request.
+    enum class CancelEscalation : uint8_t { kNone, kAsked, kTerminated, kKilled };
+    CancelEscalation escalation = CancelEscalation::kNone;
     Clock::time_point asked_at;
     Clock::time_point started_at = Clock::now();
     std::string output_path;  // of the request that runs
@@ -91,9 +93,10 @@ struct WorkerClient::Impl {
 
     void wait_for_something();
     bool is_silent() const { return timeout.count() > 0 && Clock::now() >= heard_at + timeout; }
-    void press();
-    std::optional<WorkerOutcome> handle_messages(int64_t id, const WorkerEvents& events);
-    std::optional<WorkerOutcome> handle(const Message& message, const WorkerEvents& events);
+    void escalate_cancel();
+    WorkerState wait_for_state(const WorkerEvents& events);
+    std::optional<WorkerState> handle_messages(const WorkerEvents& events);
+    std::optional<WorkerState> handle(const Message& message, const WorkerEvents& events);
     WorkerOutcome broken(std::string message);
     WorkerOutcome ended();
 };
@@ -123,45 +126,66 @@ void WorkerClient::cancel() {
 
 std::string WorkerClient::log() const { return impl_->log.text(); }
 
+void WorkerClient::end() { impl_->end(); }
+
 WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& events) {
+    WorkerState state = begin(request, events);
+    while (std::holds_alternative<WaitsForTurn>(state)) state = resume({}, events);
+    return std::get<WorkerOutcome>(state);
+}
+
+WorkerState WorkerClient::begin(const Request& request, const WorkerEvents& events) {
     Impl& impl = *impl_;
     if (impl.cancel_requested) return cancelled({});
-    const int64_t id = ++impl.last_id;
     if (!is_utf8(request.output_path)) {
         return tl::unexpected(ErrorFrame{
-            fmt::format("{} is no UTF-8 text; choose another name.", request.output_path)});
+            fmt::format("{} is not UTF-8 text; choose another name.", request.output_path)});
     }
     impl.output_path = request.output_path;
-    impl.timeout = events.timeout;
-    impl.heard_at = Clock::now();
-    impl.socket.send(to_header(request, id));  // a worker that is gone shows as the end below
+    // If the worker is gone, wait_for_state() finds the end of the socket.
+    impl.socket.send(to_header(request, ++impl.last_id));
+    return impl.wait_for_state(events);
+}
+
+WorkerState WorkerClient::resume(const TakeTurn& turn, const WorkerEvents& events) {
+    if (!impl_->cancel_requested) impl_->socket.send(to_header(turn, impl_->last_id));
+    return impl_->wait_for_state(events);
+}
+
+WorkerState WorkerClient::Impl::wait_for_state(const WorkerEvents& events) {
+    timeout = events.timeout;
+    heard_at = Clock::now();
+    if (auto state = handle_messages(events)) return *state;  // received with the last state
     for (;;) {
-        impl.wait_for_something();
-        impl.press();
-        const auto received = impl.socket.receive(impl.decoder, false);
-        if (received == FrameSocket::Received::kBytes) impl.heard_at = Clock::now();
-        if (auto outcome = impl.handle_messages(id, events)) return *outcome;
-        if (received == FrameSocket::Received::kEnd) return impl.ended();
-        if (!impl.greeted && Clock::now() >= impl.started_at + kGreetingPatience) {
-            return impl.broken(fmt::format(
+        wait_for_something();
+        escalate_cancel();
+        const auto received = socket.receive(decoder, false);
+        if (received == FrameSocket::Received::kBytes) heard_at = Clock::now();
+        if (auto state = handle_messages(events)) return *state;
+        if (received == FrameSocket::Received::kEnd) return ended();
+        if (!greeted && Clock::now() >= started_at + kGreetingTimeout) {
+            return broken(fmt::format(
                 "The worker {} does not answer; build again, or correct TEMPOSCOPE_WORKER.",
-                impl.process.program().string()));
+                process.program().string()));
         }
-        if (impl.is_silent()) {
-            return impl.broken(fmt::format(
+        if (is_silent()) {
+            return broken(fmt::format(
                 "The worker has said nothing for {} s and was ended; try again, or a smaller "
                 "model.",
-                std::chrono::duration_cast<std::chrono::seconds>(impl.timeout).count()));
+                std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
         }
     }
 }
 
-/// Sleeps until a frame, a line of the log, a wish to cancel, or a deadline of press().
+/// Sleeps until there is a frame, a line of the log, a cancel, or a deadline to act on.
 void WorkerClient::Impl::wait_for_something() {
     int timeout_ms = greeted ? -1 : 1000;
-    if (pressure == CancelEscalation::kAsked || pressure == CancelEscalation::kTerminated) {
+    if (cancel_requested && escalation == CancelEscalation::kNone) {
+        timeout_ms = 0;  // cancelled while the worker waited for its turn
+    } else if (escalation == CancelEscalation::kAsked ||
+               escalation == CancelEscalation::kTerminated) {
         const auto due =
-            asked_at + (pressure == CancelEscalation::kAsked ? kTermAfter : kKillAfter);
+            asked_at + (escalation == CancelEscalation::kAsked ? kTermAfter : kKillAfter);
         const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
         timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
     }
@@ -181,25 +205,24 @@ void WorkerClient::Impl::wait_for_something() {
     if (waiting[2].revents != 0 && !process.drain_log(log)) process.close_log();
 }
 
-/// Cancelling: first asks, then insists.
-void WorkerClient::Impl::press() {
+/// Asks the worker to cancel; if it does not answer in time, ends it by SIGTERM, then by SIGKILL.
+void WorkerClient::Impl::escalate_cancel() {
     if (!cancel_requested) return;
     const auto now = Clock::now();
-    if (pressure == CancelEscalation::kNone) {
+    if (escalation == CancelEscalation::kNone) {
         socket.send(to_header(Cancel{}, last_id));
         asked_at = now;
-        pressure = CancelEscalation::kAsked;
-    } else if (pressure == CancelEscalation::kAsked && now >= asked_at + kTermAfter) {
+        escalation = CancelEscalation::kAsked;
+    } else if (escalation == CancelEscalation::kAsked && now >= asked_at + kTermAfter) {
         process.signal(SIGTERM);
-        pressure = CancelEscalation::kTerminated;
-    } else if (pressure == CancelEscalation::kTerminated && now >= asked_at + kKillAfter) {
+        escalation = CancelEscalation::kTerminated;
+    } else if (escalation == CancelEscalation::kTerminated && now >= asked_at + kKillAfter) {
         process.signal(SIGKILL);
-        pressure = CancelEscalation::kKilled;
+        escalation = CancelEscalation::kKilled;
     }
 }
 
-std::optional<WorkerOutcome> WorkerClient::Impl::handle_messages(int64_t id,
-                                                                 const WorkerEvents& events) {
+std::optional<WorkerState> WorkerClient::Impl::handle_messages(const WorkerEvents& events) {
     for (;;) {
         auto frame = decoder.next();
         if (!frame) return broken(frame.error().message);
@@ -209,19 +232,19 @@ std::optional<WorkerOutcome> WorkerClient::Impl::handle_messages(int64_t id,
         if (auto* result = std::get_if<ResultFrame>(&message->message)) {
             result->payload = std::move((*frame)->payload);
         }
-        // What still arrives of an earlier request is not for this one.
+        // Messages of an earlier request may still arrive.
         const bool hello = std::holds_alternative<Hello>(message->message);
-        if (!hello && message->id != id) continue;
-        if (auto outcome = handle(message->message, events)) return outcome;
+        if (!hello && message->id != last_id) continue;
+        if (auto state = handle(message->message, events)) return state;
     }
 }
 
-std::optional<WorkerOutcome> WorkerClient::Impl::handle(const Message& message,
-                                                        const WorkerEvents& events) {
+std::optional<WorkerState> WorkerClient::Impl::handle(const Message& message,
+                                                      const WorkerEvents& events) {
     if (const auto* hello = std::get_if<Hello>(&message)) {
         if (hello->protocol != kProtocolVersion || hello->version != build_version()) {
             return broken(fmt::format(
-                "{} is of version {} (protocol {}) and this program of version {} (protocol {}); "
+                "{} has version {} (protocol {}) and this program has version {} (protocol {}); "
                 "build both again, or correct TEMPOSCOPE_WORKER.",
                 process.program().string(), hello->version, hello->protocol, build_version(),
                 kProtocolVersion));
@@ -238,6 +261,7 @@ std::optional<WorkerOutcome> WorkerClient::Impl::handle(const Message& message,
         if (events.sample) events.sample(*sample);
         return std::nullopt;
     }
+    if (const auto* waits = std::get_if<WaitsForTurn>(&message)) return *waits;
     if (const auto* result = std::get_if<ResultFrame>(&message)) return WorkerOutcome(*result);
     if (const auto* error = std::get_if<ErrorFrame>(&message)) {
         return WorkerOutcome(tl::unexpected(*error));
@@ -245,7 +269,7 @@ std::optional<WorkerOutcome> WorkerClient::Impl::handle(const Message& message,
     return broken("The worker sent a message that only a program sends; build both again.");
 }
 
-/// The two do not understand each other: the worker is of no more use.
+/// The two programs do not understand each other: ends the worker.
 WorkerOutcome WorkerClient::Impl::broken(std::string message) {
     process.signal(SIGKILL);
     socket.close();
@@ -253,15 +277,15 @@ WorkerOutcome WorkerClient::Impl::broken(std::string message) {
 }
 
 WorkerOutcome WorkerClient::Impl::ended() {
-    if (!process.wait(kExitPatience)) {
+    if (!process.wait(kExitTimeout)) {
         process.signal(SIGKILL);
-        process.wait(kExitPatience);
+        process.wait(kExitTimeout);
     }
     if (process.log_descriptor() >= 0) process.drain_log(log);
     socket.close();
     if (cancel_requested) return cancelled(output_path);
     const int exit_code = process.out_of_memory() ? 3 : 1;
-    return tl::unexpected(ErrorFrame{process.describe_end(log) + kept_in(output_path), exit_code});
+    return tl::unexpected(ErrorFrame{process.describe_end(log) + saved_in(output_path), exit_code});
 }
 
 }  // namespace profiler

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 
 /// The side of `temposcope`: starts a worker and asks it for work.
 ///
@@ -14,16 +15,19 @@
 ///     if (!worker) return worker.error();
 ///     auto outcome = worker->run({.kind = RequestKind::kCapture, ...}, {.progress = show});
 ///
-/// `start`, `run` and the destructor belong to one thread, and the worker dies with that thread: a
-/// window runs a capture on a thread of its own. `cancel` and `log` may be called from any thread.
+/// All members but `cancel` and `log` belong to one thread, and the worker dies with that thread: a
+/// window runs a capture on a thread of its own.
 namespace profiler {
 
-/// Called by `run` on its thread. Any member may be empty.
+/// Called by `run`, `begin` and `resume` on their thread. Any member may be empty.
 struct WorkerEvents {
     std::function<void(const Progress&)> progress;
     std::function<void(const Sample&)> sample;
-    std::chrono::milliseconds timeout{0};  // with a worker that says nothing; 0: endless
+    std::chrono::milliseconds timeout{0};  // ends a worker that is silent for longer; 0: no limit
 };
+
+/// Where a request stands: its worker waits for its turn, or it has ended.
+using WorkerState = std::variant<WaitsForTurn, WorkerOutcome>;
 
 class WorkerClient {
 public:
@@ -34,13 +38,23 @@ public:
     WorkerClient& operator=(WorkerClient&&) noexcept;
     ~WorkerClient();  // ends the worker
 
-    /// Sends the request and waits for its answer. A worker that is missing, of another build,
-    /// killed or cancelled is an ErrorFrame of one sentence; after those `run` works no more.
+    /// Sends the request and waits for its answer; a worker that takes turns gets each turn at
+    /// once. A worker that is missing, of another build, killed or cancelled gives an ErrorFrame of
+    /// one sentence. After such an error the client cannot be used again.
     WorkerOutcome run(const Request& request, const WorkerEvents& events = {});
 
-    /// Makes `run` end: a cancel frame, SIGTERM after 2 s, SIGKILL after 5 s. Any thread, before
-    /// or during `run`; also from a signal handler.
+    /// The parts of `run` for a request that takes turns: `begin` sends the request, `resume` lets
+    /// the worker run one step. Both return when the worker waits for its next turn or has
+    /// answered.
+    WorkerState begin(const Request& request, const WorkerEvents& events = {});
+    WorkerState resume(const TakeTurn& turn, const WorkerEvents& events = {});
+
+    /// Makes the call in progress end, or the next one: the worker gets a cancel frame, SIGTERM
+    /// after 2 s and SIGKILL after 5 s. Any thread, also from a signal handler.
     void cancel();
+
+    /// Ends the worker, which gives its memory back. The log stays.
+    void end();
 
     /// The last 64 KiB of what the worker wrote to standard output and error. Any thread.
     std::string log() const;

@@ -25,7 +25,7 @@ using models::Result;
 
 namespace {
 
-/// How often the kernel's out-of-memory killer struck since the machine started.
+/// How many processes the kernel's out-of-memory killer ended since the machine started.
 int64_t count_oom_kills() {
     std::ifstream counters("/proc/vmstat");
     std::string name;
@@ -44,7 +44,7 @@ struct Descriptors {
 
 /// Between fork and exec: async-signal-safe calls only, since other threads held locks.
 [[noreturn]] void become_worker(const char* program, const Descriptors& fds, pid_t parent) {
-    // The copies above 9 keep clear of the numbers that are about to be replaced.
+    // Copies with numbers above 9: the descriptors up to 3 are about to be replaced.
     const int socket = fcntl(fds.socket, F_DUPFD_CLOEXEC, 10);
     const int log = fcntl(fds.log, F_DUPFD_CLOEXEC, 10);
     const int failed = fcntl(fds.exec_failed, F_DUPFD_CLOEXEC, 10);
@@ -75,8 +75,9 @@ Result<fs::path> find_worker() {
     std::error_code error;
     if (const char* path = std::getenv("TEMPOSCOPE_WORKER"); path != nullptr && *path != '\0') {
         if (access(path, X_OK) == 0 && !fs::is_directory(path, error)) return fs::path(path);
-        return fail("TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset it.",
-                    path);
+        return fail(
+            "TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset the variable.",
+            path);
     }
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";
@@ -214,7 +215,7 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     if (out_of_memory()) {
         return fmt::format(
             "The machine ran out of memory and its kernel killed the worker; take a "
-            "smaller batch, or set --memory-limit below what is free.");
+            "smaller batch, or set a memory limit below the free memory.");
     }
     if (status_ && WIFSIGNALED(*status_)) {
         const int number = WTERMSIG(*status_);

@@ -34,8 +34,9 @@ private:
 
 class WorkerProcess {
 public:
-    /// Starts `program` with its end of a socket pair on descriptor 3. It gets a process group of
-    /// its own, so that Ctrl-C reaches only us, and is killed when the calling thread ends.
+    /// Starts `program` with its end of a socket pair on descriptor 3. The worker gets a process
+    /// group of its own, so that Ctrl-C reaches only this program, and the kernel kills it when the
+    /// calling thread ends.
     static models::Result<WorkerProcess> start(const std::filesystem::path& program);
     WorkerProcess(WorkerProcess&& other) noexcept;
     WorkerProcess& operator=(WorkerProcess&&) = delete;
@@ -51,9 +52,9 @@ public:
     void close_log();
 
     void signal(int number);
-    /// Waits for the end. False when it still runs after `patience`.
+    /// Waits for the end. False when it still runs after `timeout`.
     bool wait(std::chrono::milliseconds timeout);
-    /// One sentence on how it ended; to be called after wait() returned true.
+    /// One sentence on how it ended. Call it after wait() returned true.
     std::string describe_end(const WorkerLog& log) const;
     bool out_of_memory() const;
 

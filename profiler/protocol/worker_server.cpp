@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -25,7 +26,7 @@ int64_t now_ns() {
 
 WorkerServer::WorkerServer(int descriptor) : socket_(descriptor) {
     fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    // When memory runs out, the kernel shall take the workload and not the user's session.
+    // When memory runs out, the kernel should kill the workload, not the user's session.
     std::ofstream("/proc/self/oom_score_adj") << 500;
 }
 
@@ -37,35 +38,36 @@ bool WorkerServer::has_program(int descriptor) {
 int WorkerServer::serve(const Handler& handler) {
     socket_.send(to_header(Hello{kProtocolVersion, std::string(build_version())}, 0));
     std::thread reader([this] { read_messages(); });
-    while (const auto job = next_job()) answer(*job, handler);
+    while (const auto pending = next_request()) answer(*pending, handler);
     reader.join();
     return 0;
 }
 
-std::optional<WorkerServer::Job> WorkerServer::next_job() {
+std::optional<WorkerServer::PendingRequest> WorkerServer::next_request() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ended_ || !jobs_.empty(); });
-    if (jobs_.empty()) return std::nullopt;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    current_id_ = job.id;
-    cancelled_ = cancelled_id_ == job.id;
-    return job;
+    changed_.wait(lock, [this] { return ended_ || !pending_.empty(); });
+    if (pending_.empty()) return std::nullopt;
+    PendingRequest next = std::move(pending_.front());
+    pending_.pop_front();
+    current_id_ = next.id;
+    cancelled_ = cancelled_id_ == next.id;
+    turn_.reset();
+    return next;
 }
 
-void WorkerServer::answer(const Job& job, const Handler& handler) {
+void WorkerServer::answer(const PendingRequest& pending, const Handler& handler) {
     WorkerOutcome outcome;
     try {
-        outcome = handler(job.request);
+        outcome = handler(pending.request);
     } catch (const std::exception& error) {
         outcome = tl::unexpected(ErrorFrame{error.what()});
     }
-    // Idle before the answer is out: a program that leaves right after it must not end us by force.
+    // Idle from here on: a program that leaves right after the answer must not end us by force.
     current_id_ = 0;
     if (outcome) {
-        socket_.send(to_header(*outcome, job.id), outcome->payload);
+        socket_.send(to_header(*outcome, pending.id), outcome->payload);
     } else {
-        socket_.send(to_header(outcome.error(), job.id));
+        socket_.send(to_header(outcome.error(), pending.id));
     }
 }
 
@@ -83,23 +85,35 @@ void WorkerServer::read_messages() {
                 std::_Exit(1);
             }
             if (!*frame) break;
-            if (std::holds_alternative<Cancel>(message->message)) {
-                const std::lock_guard lock(mutex_);
-                cancelled_id_ = message->id;  // perhaps of a request that has not begun
-                if (message->id == current_id_) cancelled_ = true;
-            } else if (const auto* request = std::get_if<Request>(&message->message)) {
-                const std::lock_guard lock(mutex_);
-                jobs_.push_back({message->id, *request});
-                changed_.notify_one();
-            }
+            handle(*message);
         }
     }
-    // Nobody waits for the result; what a capture has committed stays in its .partial.
+    // Nobody waits for the result. The steps that a capture has committed stay in its .partial.
     if (current_id_ != 0) std::_Exit(1);
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    jobs_.clear();
+    pending_.clear();
     changed_.notify_one();
+}
+
+void WorkerServer::handle(const AddressedMessage& message) {
+    const std::lock_guard lock(mutex_);
+    if (std::holds_alternative<Cancel>(message.message)) {
+        cancelled_id_ = message.id;  // maybe of a request that has not begun
+        if (message.id == current_id_) cancelled_ = true;
+    } else if (const auto* turn = std::get_if<TakeTurn>(&message.message)) {
+        if (message.id == current_id_) turn_ = *turn;
+    } else if (const auto* request = std::get_if<Request>(&message.message)) {
+        pending_.push_back({message.id, *request});
+    }
+    changed_.notify_one();
+}
+
+std::optional<TakeTurn> WorkerServer::wait_for_turn(const WaitsForTurn& waits) {
+    socket_.send(to_header(waits, current_id_));
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return turn_ || cancelled_; });
+    return cancelled_ ? std::nullopt : std::exchange(turn_, std::nullopt);
 }
 
 void WorkerServer::send(const Progress& progress) {

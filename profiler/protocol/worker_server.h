@@ -24,27 +24,30 @@ public:
 
     /// Takes over the worker's end of the socket pair.
     explicit WorkerServer(int descriptor = kWorkerDescriptor);
-    /// Was this program started by `temposcope`, so that there is a socket to serve?
+    /// Whether `temposcope` started this program, so that there is a socket to serve.
     static bool has_program(int descriptor = kWorkerDescriptor);
 
-    /// Calls `handler` on the calling thread for each request until the program goes away. Then it
-    /// returns the exit status of main; if a handler is at work, it ends the process at once. An
-    /// exception that leaves the handler is answered as an error.
+    /// Calls `handler` on the calling thread for each request until the program goes away, then
+    /// returns the exit status of main. If the program goes away while a handler is at work, the
+    /// process ends at once. An exception that leaves the handler is answered as an error.
     int serve(const Handler& handler);
 
     // For the handler, any thread.
     void send(const Progress& progress);
-    void send(const Sample& sample);  // drops what is more than 30 a second
+    void send(const Sample& sample);  // drops samples beyond 30 a second
     bool cancelled() const { return cancelled_; }
+    /// Sleeps until the program gives the worker its turn. None: the request was cancelled.
+    std::optional<TakeTurn> wait_for_turn(const WaitsForTurn& waits);
 
 private:
-    struct Job {
+    struct PendingRequest {
         int64_t id = 0;
         Request request;
     };
     void read_messages();  // on a thread of its own
-    void answer(const Job& job, const Handler& handler);
-    std::optional<Job> next_job();
+    void handle(const AddressedMessage& message);
+    void answer(const PendingRequest& pending, const Handler& handler);
+    std::optional<PendingRequest> next_request();
 
     FrameSocket socket_;
     std::atomic<bool> cancelled_ = false;
@@ -52,9 +55,11 @@ private:
     std::atomic<int64_t> next_sample_ns_ = 0;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Job> jobs_;      // guarded by mutex_
-    int64_t cancelled_id_ = 0;  // guarded by mutex_
-    bool ended_ = false;        // guarded by mutex_
+    // Guarded by mutex_.
+    std::deque<PendingRequest> pending_;
+    std::optional<TakeTurn> turn_;
+    int64_t cancelled_id_ = 0;
+    bool ended_ = false;
 };
 
 }  // namespace profiler

@@ -56,8 +56,9 @@ std::span<const uint8_t> PageFile::page(uint32_t number) {
         const std::size_t there = num_pages_ - number + 1;
         first_page_ = number;
         window_pages_ = static_cast<uint32_t>(std::min(wanted, there));
-        window_.resize(window_pages_ * page_bytes_);
-        if (!read_fully(fd_, window_,
+        const std::size_t num_bytes = window_pages_ * page_bytes_;
+        window_.resize(num_bytes + kPadding);
+        if (!read_fully(fd_, std::span(window_).first(num_bytes),
                         static_cast<int64_t>(number - 1) * static_cast<int64_t>(page_bytes_))) {
             window_pages_ = 0;
             return {};

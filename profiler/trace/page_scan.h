@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -26,8 +28,10 @@ public:
     PageFile& operator=(const PageFile&) = delete;
     ~PageFile();
 
-    /// Empty when there is no such page. Valid until the next call.
+    /// Empty when there is no such page. Valid until the next call. At least kPadding more bytes
+    /// behind the page can be read.
     std::span<const uint8_t> page(uint32_t number);
+    static constexpr std::size_t kPadding = 8;
     std::size_t page_bytes() const { return page_bytes_; }
     /// Without the reserved tail of a page.
     std::size_t usable_bytes() const { return usable_bytes_; }
@@ -99,30 +103,15 @@ constexpr std::array<uint8_t, 10> kSerialBytes{0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 constexpr uint8_t kSerialNull = 0;
 constexpr uint8_t kSerialReal = 7;
 
-/// The integer of a serial type other than NULL and real; `bytes` starts at its value.
+/// The integer of a serial type other than NULL and real; `bytes` starts at its value. Always reads
+/// 8 bytes (PageFile::kPadding): big-endian, the value is in the first of them.
 inline int64_t serial_integer(uint8_t type, const uint8_t* bytes) {
-    const auto at = [&](int i) { return static_cast<uint64_t>(bytes[i]); };
-    const auto word = [&](int i) {
-        return at(i) << 24 | at(i + 1) << 16 | at(i + 2) << 8 | at(i + 3);
-    };
-    switch (type) {
-        case 1:
-            return static_cast<int8_t>(bytes[0]);
-        case 2:
-            return static_cast<int16_t>(at(0) << 8 | at(1));
-        case 3:
-            return static_cast<int32_t>((at(0) << 16 | at(1) << 8 | at(2)) << 8) >> 8;
-        case 4:
-            return static_cast<int32_t>(word(0));
-        case 5:
-            return static_cast<int64_t>((at(0) << 40 | at(1) << 32 | word(2)) << 16) >> 16;
-        case 6:
-            return static_cast<int64_t>(word(0) << 32 | word(4));
-        case 9:
-            return 1;
-        default:
-            return 0;  // 8
-    }
+    static_assert(std::endian::native == std::endian::little);
+    const int num_bits = 8 * kSerialBytes[type];
+    if (num_bits == 0) return type == 9 ? 1 : 0;  // types 8 and 9 are the constants 0 and 1
+    uint64_t word = 0;
+    std::memcpy(&word, bytes, sizeof word);
+    return static_cast<int64_t>(__builtin_bswap64(word)) >> (64 - num_bits);
 }
 
 /// Calls `visit(const Record&) -> bool` for each row of the table with this root page, in id order.

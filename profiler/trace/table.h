@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -46,13 +47,41 @@ struct Column {
     T Row::*member;
     using Value = T;
 };
+template <typename Row, typename T>
+Column(std::string_view, T Row::*) -> Column<Row, T>;  // clang before 17 deduces none itself
+
+/// Memory for a column. Large columns get huge pages, which take far fewer page faults to fill.
+void* allocate_column(std::size_t size_bytes);
+void free_column(void* memory);
+
+/// Allocator of a column's vector. `resize` leaves numbers uninitialized, for a reader to fill.
+template <typename T>
+struct ColumnAllocator {
+    using value_type = T;
+
+    ColumnAllocator() = default;
+    template <typename U>
+    ColumnAllocator(const ColumnAllocator<U>&) {}
+
+    T* allocate(std::size_t count) { return static_cast<T*>(allocate_column(count * sizeof(T))); }
+    void deallocate(T* memory, std::size_t) { free_column(memory); }
+    template <typename U>
+    void construct(U* place) {
+        ::new (static_cast<void*>(place)) U;
+    }
+    template <typename U, typename... Args>
+    void construct(U* place, Args&&... args) {
+        ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+    }
+    friend bool operator==(ColumnAllocator, ColumnAllocator) { return true; }
+};
 
 namespace detail {
 template <typename Row, typename Columns>
 struct ColumnVectors;
 template <typename Row, typename... T>
 struct ColumnVectors<Row, std::tuple<Column<Row, T>...>> {
-    using Type = std::tuple<std::vector<T>...>;
+    using Type = std::tuple<std::vector<T, ColumnAllocator<T>>...>;
 };
 template <typename M>
 struct MemberValue;

@@ -1,6 +1,23 @@
 #include "profiler/trace/trace.h"
 
+#include <sys/mman.h>
+#include <cstdlib>
+#include <new>
+
 namespace profiler {
+
+void* allocate_column(std::size_t size_bytes) {
+    constexpr std::size_t kHugePageBytes = 2 << 20;
+    const bool is_large = size_bytes >= 2 * kHugePageBytes;
+    const std::size_t rounded = (size_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    void* memory = is_large && rounded >= size_bytes ? std::aligned_alloc(kHugePageBytes, rounded)
+                                                     : std::malloc(size_bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (is_large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: a refusal costs only time
+    return memory;
+}
+
+void free_column(void* memory) { std::free(memory); }
 
 StringId StringTable::intern(std::string_view text) {
     if (const auto found = ids_.find(text); found != ids_.end()) return found->second;

@@ -41,8 +41,9 @@ void check_type() {
     static_assert(std::is_trivially_copyable_v<Value>);
 }
 
-template <typename Value>
-void take_column(Reader& reader, std::size_t num_rows, std::vector<Value>& values) {
+template <typename Values>
+void take_column(Reader& reader, std::size_t num_rows, Values& values) {
+    using Value = typename Values::value_type;
     check_type<Value>();
     if (num_rows > reader.bytes.size() / sizeof(Value)) reader.ok = false;  // no overflow below
     if (!reader.ok) return;

@@ -1,5 +1,7 @@
 #include "profiler/view/compare_table.h"
 
+#include "profiler/view/no_value.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,9 +11,7 @@
 namespace profiler {
 namespace {
 
-constexpr const char* kNothing = "–";
-
-std::string or_nothing(const std::string& text) { return text.empty() ? kNothing : text; }
+std::string or_nothing(const std::string& text) { return text.empty() ? kNoValue : text; }
 
 TextTable empty_table() {
     const auto number = [](const char* title, const char* explanation) {
@@ -43,7 +43,7 @@ TextTable empty_table() {
 }
 
 std::string loss_text(const ComparisonColumn& column) {
-    if (!column.loss) return kNothing;
+    if (!column.loss) return kNoValue;
     if (!std::isfinite(*column.loss)) return "not finite";
     return fmt::format("{:.6g}", *column.loss);
 }

@@ -111,6 +111,11 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.sequences_per_s = column.sequences_per_s;
     view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
+    if (const auto& ratio = column.step_ratio) {
+        view.step_ratio_text =
+            fmt::format("{:.3f} ({:.3f} to {:.3f}), {} {}", ratio->median, ratio->low, ratio->high,
+                        ratio->pairs, ratio->pairs == 1 ? "pair" : "pairs");
+    }
     add_curve(column, view);
     view.max_batch_size = column.max_batch.exact();
     view.largest_batch = view.max_batch_size.value_or(column.max_batch.at_least.value_or(0));
@@ -136,8 +141,12 @@ void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& o
     if (own.source != own_baseline.source || own.device != own_baseline.device) return;
     view.throughput_change =
         change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
+    view.step_time_change =
+        own.step_ratio ? change_of(own.step_ratio->median, 1, Better::kLess)
+                       : change_of(static_cast<double>(own.step_time_ns),
+                                   static_cast<double>(own_baseline.step_time_ns), Better::kLess);
     if (own.source != Source::kPredicted && speed_is_uncertain(own, own_baseline)) {
-        view.throughput_change.tone = Tone::kNeutral;
+        view.throughput_change.tone = view.step_time_change.tone = Tone::kNeutral;
     }
     view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
     if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
@@ -213,12 +222,12 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
                       : "These files hold no sweep; run `temposcope sweep`.";
     }
     if (view.has_max_batch) return;
-    view.no_max_batch_text = !view.has_throughput
-                                 ? view.no_throughput_text
-                                 : fmt::format(
-                                       "Every batch up to {} fitted. Run `temposcope sweep` with a "
-                                       "memory limit to find the maximum.",
-                                       view.max_batch_size);
+    view.no_max_batch_text =
+        !view.has_throughput
+            ? view.no_throughput_text
+            : fmt::format(
+                  "Every batch up to {} fitted. Sweep with a memory limit to find the maximum.",
+                  view.max_batch_size);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ struct CompareColumn {
     std::string throughput_text;
     Change throughput_change;
     std::string step_time_text;
+    Change step_time_change;
+    std::string step_ratio_text;  // "0.917 (0.909 to 0.930), 5 pairs"; empty: not measured in turn
 
     std::vector<CurvePoint> curve;               // batches that trained, ascending
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest

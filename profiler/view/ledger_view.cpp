@@ -3,6 +3,7 @@
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/ledger_match.h"
+#include "profiler/view/no_value.h"
 
 #include <fmt/ranges.h>
 
@@ -12,10 +13,8 @@
 namespace profiler {
 namespace {
 
-constexpr const char* kNothing = "–";
-
 std::string signed_bytes(int64_t bytes) {
-    if (bytes == 0) return kNothing;
+    if (bytes == 0) return kNoValue;
     return (bytes > 0 ? "+" : "") + format_bytes(bytes);
 }
 
@@ -34,7 +33,7 @@ LedgerViewRow build_row(const LedgerRow& row) {
     if (row.saved_ns >= 0 && row.released_ns >= row.saved_ns) {
         view.lifetime_ns = row.released_ns - row.saved_ns;
     }
-    view.lifetime_text = view.lifetime_ns >= 0 ? format_duration(view.lifetime_ns) : kNothing;
+    view.lifetime_text = view.lifetime_ns >= 0 ? format_duration(view.lifetime_ns) : kNoValue;
     return view;
 }
 
@@ -44,9 +43,9 @@ void set_sizes(LedgerViewRow& view, Presence presence, int64_t size_bytes, int64
     view.other_bytes = other_bytes;
     view.difference_bytes = other_bytes - size_bytes;
     const bool is_in_first = presence != Presence::kAdded;
-    view.size_text = is_in_first ? format_bytes(size_bytes) : kNothing;
+    view.size_text = is_in_first ? format_bytes(size_bytes) : kNoValue;
     view.exact_text = format_exact_bytes(is_in_first ? size_bytes : other_bytes);
-    view.other_text = presence == Presence::kDisappeared ? kNothing : format_bytes(other_bytes);
+    view.other_text = presence == Presence::kDisappeared ? kNoValue : format_bytes(other_bytes);
     view.difference_text = signed_bytes(view.difference_bytes);
 }
 
@@ -54,7 +53,7 @@ void set_share(LedgerViewRow& view, int64_t total_bytes) {
     if (total_bytes > 0) {
         view.share = static_cast<double>(view.size_bytes) / static_cast<double>(total_bytes);
     }
-    view.share_text = view.presence == Presence::kAdded ? kNothing : format_percent(view.share);
+    view.share_text = view.presence == Presence::kAdded ? kNoValue : format_percent(view.share);
 }
 
 void set_closed_form(LedgerViewRow& view, const ClosedFormRow& row) {

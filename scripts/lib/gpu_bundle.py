@@ -1,4 +1,4 @@
-"""The files that a machine with a GPU is handed: built elsewhere."""
+"""Packs the files that gpu-check needs on a machine with a GPU, where nothing is built."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ FILES = {
     "tests/cuda_kernels_test": "cuda_kernels_test",
     "step_bench": "step_bench",
 }
-# Beside scripts/ -> name in the bundle.
+# Path relative to scripts/ -> name in the bundle.
 SCRIPTS = {
     "gpu-check": "gpu-check",
     **{
@@ -29,11 +29,11 @@ SCRIPTS = {
     },
     "../tests/models/ops/ops_test.py": "lib/ops_test.py",
 }
-# What a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
+# The libraries that a built file may need: of glibc and g++, of torch and CUDA, and of the bundle.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13",
          "libgomp.so.1"}
-# Small libraries of the system that built, copied along: another system may lack them.
+# Small libraries that are copied from the building system, because another system may lack them.
 BUNDLED = re.compile(r"lib(tempo_ops\.so|(fmt|hwy|sqlite3)\.so\.\d+)$")
 
 
@@ -49,16 +49,16 @@ def unexpected_libraries(path) -> set:
 
 
 def find_library(name: str, user) -> pathlib.Path:
-    """Where the loader finds `name` for the program `user`."""
+    """The path at which the loader finds library `name` for the program `user`."""
     listing = subprocess.run(["ldd", str(user)], check=True, capture_output=True, text=True).stdout
     found = re.search(rf"^\s*{re.escape(name)} => (\S+)", listing, re.MULTILINE)
     if not found:
-        raise SystemExit(f"gpu-check: {user} needs {name}, which is not found")
+        raise SystemExit(f"gpu-check: {user} needs {name}, but the loader does not find it")
     return pathlib.Path(found[1])
 
 
 def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> int:
-    """Fills `target`; returns its bytes. Exits with a sentence when a file is missing."""
+    """Fills `target` and returns its size in bytes. Exits with a sentence if a file is missing."""
     (target / "lib").mkdir(parents=True, exist_ok=True)
     for source, name in FILES.items():
         path = build / "bin" / source
@@ -66,7 +66,8 @@ def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> in
             raise SystemExit(f"gpu-check: {path} is not built; run scripts/build --tests")
         if more := unexpected_libraries(path):
             raise SystemExit(
-                f"gpu-check: {path} needs {', '.join(sorted(more))}: not in the bundle"
+                f"gpu-check: {path} needs libraries that the bundle lacks: "
+                f"{', '.join(sorted(more))}"
             )
         shutil.copy2(path, target / name)
         subprocess.run(["strip", "--strip-unneeded", str(target / name)], check=True)
@@ -85,6 +86,6 @@ def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> in
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     if size > LIMIT_BYTES:
         raise SystemExit(
-            f"gpu-check: the bundle has {size >> 20} MiB, more than {LIMIT_BYTES >> 20}"
+            f"gpu-check: the bundle has {size >> 20} MiB; at most {LIMIT_BYTES >> 20} are allowed"
         )
     return size

@@ -1,4 +1,5 @@
-"""The checks of gpu-check, one function each: its detail, or Failed or Skipped with a sentence."""
+"""The checks of gpu-check. Each is a function that returns its detail for the result, or raises
+Failed or Skipped with a sentence."""
 
 import importlib.util
 import json
@@ -35,12 +36,12 @@ class Skipped(Exception):
 def torch_folder() -> pathlib.Path:
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("gpu-check: this python3 has no torch; run it with the one that has 2.11")
+        raise SystemExit("gpu-check: this python3 has no torch; use a python3 with torch 2.11")
     return pathlib.Path(spec.submodule_search_locations[0])
 
 
 def loader_environment() -> dict:
-    """The machine's torch, its CUDA libraries and the bundle, for the loader."""
+    """An environment in which the loader finds torch, its CUDA libraries and the bundle."""
     torch = torch_folder()
     nvidia = sorted(str(path) for path in (torch.parent / "nvidia").glob("*/lib"))
     folders = [str(BUNDLE), str(torch / "lib"), *nvidia, os.environ.get("LD_LIBRARY_PATH", "")]
@@ -55,8 +56,8 @@ def output_of(command: list) -> str:
 
 
 class Check:
-    """What the checks share: the worker, the device, folders for traces and recordings, the time
-    that is left, and what the checks before have found."""
+    """What the checks share: the worker, the device, folders for traces and recordings, the
+    remaining time, and the results of earlier checks."""
 
     def __init__(self, device: str, minutes: float, folder: pathlib.Path):
         self.device = device
@@ -64,8 +65,8 @@ class Check:
         self.folder = folder
         self.recordings = folder / "recordings"
         self.environment = loader_environment()
-        self.card = {"name": "", "compute_capability": "", "memory_gib": 0.0}
-        self.found = {}  # name of a check -> its detail
+        self.gpu = {"name": "", "compute_capability": "", "memory_gib": 0.0}
+        self.found = {}  # name of an earlier check -> its detail
 
     def left_s(self) -> float:
         return self.end - time.monotonic()
@@ -77,8 +78,8 @@ class Check:
         )
 
     def run(self, command: list, text: str = "", most_s: float = float("inf"), **environment):
-        """A program with the bundle's libraries, in the time that is left, ended or not as it
-        should."""
+        """Runs a program with the bundle's libraries in the time that is left. A failed program is
+        returned too, without an exception."""
         return subprocess.run(
             command,
             input=text,
@@ -90,7 +91,7 @@ class Check:
         )
 
     def output(self, command: list, text: str = "") -> str:
-        """What a program of the bundle prints; Failed with its last line when it fails."""
+        """What a program of the bundle prints. Raises Failed with the last line of its errors."""
         done = self.run(command, text)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
@@ -98,7 +99,7 @@ class Check:
         return done.stdout
 
     def trace(self, name: str, kind: str, workload: dict, **fields) -> dict:
-        """Captures or sweeps; returns the summary of the trace."""
+        """Runs a capture or a sweep and returns the summary of its trace."""
         path = str(self.folder / f"{name}.tscope")
         self.ask(request=kind, workload=workload, device=self.device, output_path=path, **fields)
         return trace_checks.summary(path)
@@ -131,8 +132,8 @@ def check_doctor(check: Check) -> dict:
 
 
 def judge_unit_tests(returncode: int, log: str) -> dict:
-    """What unittest's log says; Failed when a test did, or when none has run."""
-    lines = log.strip().splitlines() or ["it wrote nothing"]
+    """Counts from unittest's log. Raises Failed if a test failed or none has run."""
+    lines = log.strip().splitlines() or ["the tests wrote no log"]
     found = {"tests": 0, "skipped": 0, "failed": []}
     for line in lines:
         if ran := re.match(r"Ran (\d+) test", line):
@@ -144,15 +145,16 @@ def judge_unit_tests(returncode: int, log: str) -> dict:
     if returncode and not found["failed"]:
         raise Failed(lines[-1], found)
     if found["failed"]:
-        raise Failed(f"{len(found['failed'])} tests fail, the first: {found['failed'][0]}", found)
+        raise Failed(f"{len(found['failed'])} tests fail; the first: {found['failed'][0]}", found)
     if found["tests"] <= found["skipped"]:
         raise Failed("no test has run", found)
     return found
 
 
 def check_ops(check: Check) -> dict:
-    """torch.ops.tempo on the card, as a Python program uses it: values, gradients, autocast, inputs
-    that are not contiguous. Its own time, so that it cannot take the other checks'."""
+    """Tests torch.ops.tempo on the GPU as a Python program uses it: values, gradients, autocast and
+    inputs that are not contiguous. It has a time limit of its own, so that time remains for the
+    other checks."""
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     command = [sys.executable, str(BUNDLE / "lib" / "ops_test.py"), "-k", "OpsOnCuda"]
@@ -190,42 +192,46 @@ def check_capture(name: str):
 
 
 def check_losses(check: Check) -> dict:
-    """What the ops compute on the card, seen from far: recipes of one function, step by step."""
+    """Compares the losses of recipes that compute the same function, step by step. This tests the
+    ops on the GPU end to end."""
     losses = {
         gpu_workloads.CAPTURES[name]["recipe"]: check.found[name]["losses"]
         for name in ("capture original", "capture tempo", "capture checkpoint")
         if "losses" in check.found.get(name, {})
     }
     if len(losses) < 2:
-        raise Skipped("two captures are needed")
+        raise Skipped("needs the losses of at least two captures")
     if wrong := goals.differing_losses(losses):
         raise Failed("; ".join(wrong), losses)
     return losses
 
 
 def check_kernel_speed(check: Check) -> dict:
-    """Bandwidth beside a copy's where the shape is large, time beside PyTorch's ops everywhere."""
+    """Compares the kernels' time with PyTorch's ops and, for large shapes, their bandwidth with
+    that of a copy."""
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     script = BUNDLE / "lib" / "kernel_speed.py"
     found = json.loads(check.output([sys.executable, str(script), "--libraries", str(BUNDLE)]))
     if wrong := goals.slow_kernels(found):
-        raise Failed(f"{len(wrong)} goals are missed, the first: {wrong[0]}", found)
+        raise Failed(f"{len(wrong)} goals missed; the first: {wrong[0]}", found)
     return found
 
 
 def check_memory_limit(check: Check) -> dict:
-    """A capture that does not fit says so; a sweep finds where it does."""
+    """A capture that does not fit must say so. A sweep must find the largest batch that fits."""
     small = {"hidden": 256} if check.device == "cpu" else {}
     limit = 256 * MIB if small else gpu_workloads.SWEEP_LIMIT_BYTES
     workload = gpu_workloads.workload(gpu_workloads.SWEEP, **small)
     try:
         too_large = workload | {"batch_size": 256}
         check.trace("too-large", "capture", too_large, memory_limit_bytes=limit)
-        raise Failed("a batch of 256 fits the limit, which it cannot")
+        raise Failed("a batch of 256 ran within the memory limit, although it needs more")
     except worker_link.WorkerError as error:
         if error.exit_code != 3:
-            raise Failed(f"out of memory ends with {error.exit_code}: {error}") from None
+            raise Failed(
+                f"out of memory must end with exit code 3, not {error.exit_code}: {error}"
+            ) from None
         sentence = str(error)
     path = check.folder / "sweep.tscope"
     check.ask(
@@ -245,7 +251,8 @@ def check_memory_limit(check: Check) -> dict:
     fails = [point[0] for point in points if point[1] == 1]
     found = {"sentence": sentence, "points": points}
     if not fits or not fails or max(fits) + 1 != min(fails):
-        raise Failed("the sweep did not end between two neighbours", found)
+        raise Failed("the sweep did not find two neighbouring batches, one that fits and one that "
+                     "does not", found)
     return found | {"max_batch_size": max(fits)}
 
 
@@ -256,21 +263,23 @@ def check_leaks(check: Check) -> dict:
     return {key: found[key] for key in ("steps", "counters", "notes")}
 
 
-def check_outside_memory(check: Check) -> dict:
+def check_non_torch_memory(check: Check) -> dict:
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     found = trace_checks.summary(check.folder / "original.tscope")["counters"]
     if abs(found["unexplained_bytes"]) > 32 * MIB:
-        raise Failed(f"{found['unexplained_bytes'] / MIB:.0f} MiB are unexplained", found)
+        mib = found["unexplained_bytes"] / MIB
+        raise Failed(f"{mib:.0f} MiB of GPU memory belong to no known user", found)
     return found
 
 
 def check_recordings(check: Check) -> dict:
-    """Raw recordings of small steps, kept beside the result for tests/golden/cuda."""
+    """Records small steps. The recordings lie beside the result and are meant for
+    tests/golden/cuda."""
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     check.recordings.mkdir(parents=True, exist_ok=True)
-    for name in gpu_recordings.names():  # of an earlier run
+    for name in gpu_recordings.names():  # remove what an earlier run left
         (check.recordings / name).unlink(missing_ok=True)
     found = {}
     plain = check.environment
@@ -295,7 +304,7 @@ def check_recordings(check: Check) -> dict:
 
 
 def step_time_ns(check: Check, workload: dict, recording: str, steps: int) -> float:
-    """The median of `steps` steps in a process of their own; `recording` as step_bench's."""
+    """Median time of `steps` steps in a new process; for `recording` see step_bench.cpp."""
     command = [str(BUNDLE / "step_bench"), check.device, recording, str(steps)]
     return statistics.median(
         json.loads(check.output(command, json.dumps(workload)))["step_times_ns"]
@@ -303,14 +312,15 @@ def step_time_ns(check: Check, workload: dict, recording: str, steps: int) -> fl
 
 
 def check_overhead(check: Check) -> dict:
-    """A step alone, recorded by Temposcope and by PyTorch's profiler, in processes that take turns:
-    medians of the turns' ratios."""
+    """Compares the time of a step alone, recorded by Temposcope, and recorded by PyTorch's
+    profiler. The three run in turn, each in its own process. The result is the median of the ratios
+    of each turn."""
     small = check.device == "cpu"
     changes = gpu_workloads.SMALL | {"layers": 1} if small else {}
     workload = gpu_workloads.workload(gpu_workloads.OVERHEAD, **changes)
     ours, pytorch, alone_ns = [], [], []
     pairs = 1 if small else goals.RECORDING_PAIRS
-    while len(ours) < pairs and check.left_s() > 60:  # what comes after is for what is left
+    while len(ours) < pairs and check.left_s() > 60:  # keep a minute for the other checks
         alone = step_time_ns(check, workload, "alone", 5)
         alone_ns.append(alone)
         name = f"traced-{len(ours)}"
@@ -318,7 +328,7 @@ def check_overhead(check: Check) -> dict:
         ours.append(statistics.median(traced["step_times_ns"]) / alone)
         pytorch.append(step_time_ns(check, workload, "profiler", 5) / alone)
     if not ours:
-        raise Skipped("no time was left")
+        raise Skipped("no time is left")
     found = {
         "turns": len(ours),
         "ratio": statistics.median(ours),
@@ -329,7 +339,7 @@ def check_overhead(check: Check) -> dict:
         "peak_allocated_bytes": traced["peak_allocated_bytes"],
         "peak_reserved_bytes": traced["peak_reserved_bytes"],
     }
-    if small:  # a small step cannot be judged
+    if small:  # a small step is too short to judge
         return found
     try:
         wrong = goals.costly_recording(found)
@@ -341,7 +351,7 @@ def check_overhead(check: Check) -> dict:
 
 
 def measured_figures(check: Check) -> dict:
-    """What gpu_predictions.compare takes, of the checks that have run."""
+    """The measured figures that gpu_predictions.compare takes, from the checks that have run."""
     steps = {
         name: {
             "peak_allocated_bytes": check.found[name]["peak_allocated_bytes"],
@@ -359,20 +369,21 @@ def measured_figures(check: Check) -> dict:
 
 
 def check_predictions(check: Check) -> dict:
-    """What another machine predicted of this card's steps, beside what they took here."""
+    """Compares predictions that the packing machine made for this GPU with measurements here."""
     if check.device != "cuda":
         raise Skipped("needs a GPU")
     predictions = json.loads((BUNDLE / gpu_predictions.FILE).read_text())
-    card, same = gpu_predictions.find_card(predictions, **check.card)
-    if not card:
-        raise Skipped(f"no card of {check.card['compute_capability']} was predicted")
-    rows = gpu_predictions.compare(predictions[card], measured_figures(check), same)
+    gpu, same = gpu_predictions.find_gpu(predictions, **check.gpu)
+    if not gpu:
+        capability = check.gpu["compute_capability"]
+        raise Skipped(f"no GPU of compute capability {capability} was predicted")
+    rows = gpu_predictions.compare(predictions[gpu], measured_figures(check), same)
     if not rows:
-        raise Skipped("nothing was measured that was predicted")
+        raise Skipped("none of the predicted figures was measured")
     print(gpu_predictions.table(rows))
-    found = {"predicted_for": card, "same_card": same, "rows": rows}
+    found = {"predicted_for": gpu, "same_card": same, "rows": rows}
     if wrong := goals.wrong_predictions(rows):
-        raise Failed(f"{len(wrong)} goals are missed, the first: {wrong[0]}", found)
+        raise Failed(f"{len(wrong)} goals missed; the first: {wrong[0]}", found)
     return found
 
 
@@ -393,7 +404,7 @@ CHECKS = {
     "ops": check_ops,
     **{name: check_capture(name) for name in gpu_workloads.CAPTURES},
     "losses": check_losses,
-    "outside memory": check_outside_memory,
+    "non-PyTorch memory": check_non_torch_memory,
     "memory limit": check_memory_limit,
     "leaks": check_leaks,
     "recordings": check_recordings,
@@ -409,19 +420,19 @@ def run_check(name: str, check: Check) -> dict:
     row = {"name": name, "status": "ok", "sentence": "", "detail": {}}
     try:
         if check.left_s() < 5:
-            raise Skipped("no time was left")
+            raise Skipped("no time is left")
         row["detail"] = CHECKS[name](check)
     except Skipped as skipped:
         row |= {"status": "skipped", "sentence": str(skipped.args[0])}
         row["detail"] = skipped.args[1] if len(skipped.args) > 1 else {}
     except subprocess.TimeoutExpired:
-        row |= {"status": "skipped", "sentence": "the time was over before it ended"}
+        row |= {"status": "skipped", "sentence": "it did not finish in the time that was left"}
     except Failed as failed:
         row |= {"status": "failed", "sentence": str(failed.args[0])}
         row["detail"] = failed.args[1] if len(failed.args) > 1 else {}
-    except Exception as error:  # whatever it is: the other checks' results must not be lost
+    except Exception as error:  # any error, so that the other checks' results are not lost
         row |= {"status": "failed", "sentence": f"{type(error).__name__}: {error}"}
     row["seconds"] = round(time.monotonic() - start, 1)
-    # What other checks take from this one: a failed one's figures are nothing to stand on.
+    # Other checks read these details. They must not rely on the figures of a failed check.
     check.found[name] = {} if row["status"] == "failed" else row["detail"]
     return row

@@ -1,5 +1,5 @@
-"""Predicted beside measured: what the packing machine predicts of gpu-check's steps for every card
-that it may meet, and how far the card's own figures are from it."""
+"""Compares predicted with measured figures. The packing machine predicts gpu-check's steps for
+every GPU that may run them; the machine with the GPU then compares its measurements."""
 
 import json
 import pathlib
@@ -12,7 +12,8 @@ import gpu_workloads
 import trace_checks
 
 FILE = "predictions.json"
-# torch 2.11 with CUDA 13.0 has machine code for these and newer; Jetsons have another processor.
+# torch 2.11 with CUDA 13.0 has machine code for this compute capability and newer ones. Jetsons are
+# left out because their CPU needs another build.
 LEAST_CAPABILITY = 7.5
 FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "step_time_ns")
 
@@ -20,8 +21,8 @@ FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "step_time_ns")
 # ---- on the machine that packs -------------------------------------------------------------------
 
 
-def cards(catalogue: dict) -> dict:
-    """Of assets/gpus.json: id -> name, capability and memory of the cards that may be met."""
+def supported_gpus(catalogue: dict) -> dict:
+    """id -> name, compute capability and memory of the catalogue's GPUs that torch supports."""
     return {
         gpu["id"]: {
             "name": gpu["name"],
@@ -38,41 +39,40 @@ def output_of(command: list) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
-        raise SystemExit(f"gpu-check: no prediction: {lines[-1]}")
+        raise SystemExit(f"gpu-check: predicting failed: {lines[-1]}")
     return done.stdout
 
 
-def planned_rows(program, cards: dict, described: dict, *options: str) -> list:
-    """The planner's rows of all cards; a card that the step does not fit has a status that is not
-    ok."""
+def planned_rows(program, gpus: dict, described: dict, *options: str) -> list:
+    """The planner's rows for all GPUs. A row whose step does not fit has a status other than ok."""
     command = [str(program), "plan", *gpu_workloads.arguments(described)]
-    report = output_of([*command, "--gpu", ",".join(cards), *options, "--json"])
+    report = output_of([*command, "--gpu", ",".join(gpus), *options, "--json"])
     return json.loads(report)["rows"]
 
 
-def check_step(program, card: str, described: dict, planned: dict, folder: str):
-    """That the planner, a predicted trace and what the worker on the card is asked for are one
-    step, and that the trace's figures are taken as those of a measured one will be."""
+def check_step(program, gpu: str, described: dict, planned: dict, folder: str):
+    """Exits if the planner, a predicted trace and the worker's request describe different steps.
+    The figures of the predicted trace are read in the same way as those of a measured trace."""
     path = pathlib.Path(folder) / "step.tscope"
     path.unlink(missing_ok=True)
     command = [str(program), "capture", *gpu_workloads.arguments(described)]
-    output_of([*command, "--batch", "8", "--device", f"predict:{card}", "-o", str(path)])
+    output_of([*command, "--batch", "8", "--device", f"predict:{gpu}", "-o", str(path)])
     found = trace_checks.summary(path)
-    # The program spells the recipe's switches out.
+    # The program writes every switch of the recipe, not the name of the preset.
     expected = gpu_workloads.workload(described) | {"recipe": found["workload"].get("recipe")}
     if found["workload"] != expected:
-        raise SystemExit(f"gpu-check: {described} is another workload for temposcope")
+        raise SystemExit(f"gpu-check: temposcope reads {described} as another workload")
     for figure in ("peak_allocated_bytes", "peak_reserved_bytes"):
         if found[figure] != planned[figure]:
-            raise SystemExit(f"gpu-check: {figure} of {described} is not the planner's")
+            raise SystemExit(f"gpu-check: {figure} of {described} differs from the planner's")
 
 
 def predict(program, catalogue: dict) -> dict:
-    """Asks the built program. Exits with a sentence when it refuses."""
-    predictions = cards(catalogue)
+    """Predictions of the built program. Exits with a sentence if it fails."""
+    predictions = supported_gpus(catalogue)
     for row in predictions.values():
-        row["steps"] = {}  # those that fit
-    roomy = max(predictions, key=lambda card: predictions[card]["memory_gib"])
+        row["steps"] = {}  # the steps that fit
+    roomy = max(predictions, key=lambda gpu: predictions[gpu]["memory_gib"])
     for name, described in (gpu_workloads.CAPTURES | {"overhead": gpu_workloads.OVERHEAD}).items():
         for row in planned_rows(program, predictions, described, "--batch", "8"):
             if row["status"] == "ok":
@@ -83,39 +83,40 @@ def predict(program, catalogue: dict) -> dict:
     for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
         predictions[row["gpu"]] |= {
             "max_batch_size": row["max_batch_size"],
-            # The planner's note on times that rest on no measurement of the card.
+            # The planner adds this note if its times rest on no measurement of the GPU.
             "calibrated": not any("sweep --calibrate" in note for note in row["notes"]),
         }
     return predictions
 
 
-# ---- on the machine with the card ----------------------------------------------------------------
+# ---- on the machine with the GPU -----------------------------------------------------------------
 
 
 def model_words(name: str) -> list:
-    """A card's name without words that the catalogue and the driver do not agree on, as
-    app/user/user_calibration.cpp has it."""
-    kept = []
+    """A GPU's name without the words in which the catalogue and the driver differ. The rule is that
+    of app/user/user_calibration.cpp."""
+    words = []
     for word in re.findall(r"[a-z0-9]+", name.lower()):
-        if word == "gb" and kept:
-            kept.pop()  # "80 GB"
+        if word == "gb" and words:
+            words.pop()  # "80 GB"
         elif not re.fullmatch(r"nvidia|tesla|sxm.*|hbm.*|.*gb", word):
-            kept.append(word)
-    return kept
+            words.append(word)
+    return words
 
 
-def find_card(predictions: dict, name: str, compute_capability: str, memory_gib: float) -> tuple:
-    """(id, whether it is that very card): by name; else the card of its capability whose memory is
-    nearest, whose step has the same memory but not the same time. ("", False): none has it."""
+def find_gpu(predictions: dict, name: str, compute_capability: str, memory_gib: float) -> tuple:
+    """(id, True) of the GPU with this name. Otherwise (id, False) of the GPU with the same compute
+    capability and the nearest memory: its step takes the same memory but not the same time. If no
+    GPU has this capability, ("", False)."""
     def nearest(found: list) -> str:
-        return min(found, key=lambda card: abs(predictions[card]["memory_gib"] - memory_gib))
+        return min(found, key=lambda gpu: abs(predictions[gpu]["memory_gib"] - memory_gib))
 
     alike = [
-        card for card, row in predictions.items()
+        gpu for gpu, row in predictions.items()
         if row["compute_capability"] == compute_capability
     ]
     same = [
-        card for card in alike if model_words(predictions[card]["name"]) == model_words(name)
+        gpu for gpu in alike if model_words(predictions[gpu]["name"]) == model_words(name)
     ]
     if same:
         return nearest(same), True
@@ -123,7 +124,7 @@ def find_card(predictions: dict, name: str, compute_capability: str, memory_gib:
 
 
 def row_of(step: str, figure: str, predicted: float, measured: float, goal) -> dict:
-    """`goal` is the most that the two may differ: a share, whole batches as an int, or none."""
+    """`goal` is the allowed difference: a share, an int for whole batches, or None for no goal."""
     off = measured - predicted if isinstance(goal, int) else measured / predicted - 1
     return {
         "step": step,
@@ -136,11 +137,11 @@ def row_of(step: str, figure: str, predicted: float, measured: float, goal) -> d
     }
 
 
-def compare(prediction: dict, measured: dict, same_card: bool) -> list:
-    """Rows of all figures that both have. `measured` is {"steps": {name: {figure: value}},
-    "max_batch_size": n}. Times are held to a goal only where the prediction is of this very card
-    and rests on a calibration of it."""
-    calibrated = same_card and prediction["calibrated"]
+def compare(prediction: dict, measured: dict, same_gpu: bool) -> list:
+    """A row for each figure that was both predicted and measured. `measured` is {"steps": {name:
+    {figure: value}}, "max_batch_size": n}. Times have a goal only if the prediction is for this
+    very GPU and rests on a calibration of it."""
+    calibrated = same_gpu and prediction["calibrated"]
     shares = {
         "peak_allocated_bytes": goals.PREDICTED_PEAK,
         "peak_reserved_bytes": goals.PREDICTED_PEAK,
@@ -152,7 +153,7 @@ def compare(prediction: dict, measured: dict, same_card: bool) -> list:
         for figure, goal in shares.items()
         if figure in measured["steps"].get(step, {})
     ]
-    predicted = prediction["max_batch_size"]  # none where no batch fits
+    predicted = prediction["max_batch_size"]  # None if no batch fits
     if predicted is not None and "max_batch_size" in measured:
         batch = ("memory limit", "max_batch_size", predicted, measured["max_batch_size"])
         rows.append(row_of(*batch, goals.PREDICTED_BATCH))

@@ -1,5 +1,5 @@
-"""Recordings of real steps for tests/golden/cuda: CUPTI's buffers as the worker takes them, and
-what torch's caching allocator did, as torch's memory snapshots. 8 MiB at most in all."""
+"""Records real steps for tests/golden/cuda: the CUPTI buffers that the worker receives, and torch's
+memory snapshots of the caching allocator. Together they have at most 8 MiB."""
 
 import json
 import pathlib
@@ -10,10 +10,10 @@ import worker_link
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_BYTES = 8 << 20
-LEAST_BYTES = 100  # of a file with a record in it
+LEAST_BYTES = 100  # a smaller file cannot contain a record
 ALLOCATOR_TIMEOUT_S = 60
 
-# CUPTI's buffers of a step of the worker: file -> the workload, and the allocator's settings.
+# File with the CUPTI buffers of one step -> workload, allocator settings.
 SMALL = {"batch_size": 2, "seq_len": 64, "recipe": "tempo"}
 STEPS = {
     "bert_eager.cupti": (worker_link.bert(1, 256, **SMALL), ""),
@@ -22,8 +22,8 @@ STEPS = {
         worker_link.bert(1, 256, **SMALL), "expandable_segments:True",
     ),
 }
-# The allocator's actions: settings -> the scenarios of record_allocator.py in one process. Graph
-# capture comes last: its private pool stays behind.
+# Allocator settings -> the scenarios of record_allocator.py that run in one process. Graph capture
+# comes last, because its private pool is not freed.
 SCENARIOS = {
     "": ["eager", "side_streams", "out_of_memory", "graph_capture"],
     "expandable_segments:True": ["expandable_segments"],
@@ -32,14 +32,14 @@ SCENARIOS = {
 
 
 def with_settings(environment: dict, settings: str) -> dict:
-    """These settings of the allocator and no others, whatever the user has set."""
-    kept = {key: value for key, value in environment.items()
+    """The environment with these allocator settings instead of the user's."""
+    others = {key: value for key, value in environment.items()
             if key not in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")}
-    return kept | ({"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {})
+    return others | ({"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {})
 
 
 def record_allocator(folder: pathlib.Path, settings: str, environment: dict) -> dict:
-    """{file: counts}, or {"problem": sentence}: one scenario's must not hide the others'."""
+    """{file: counts}, or {"problem": sentence} so that the other scenarios still run."""
     command = [sys.executable, str(HERE / "record_allocator.py"), str(folder)]
     try:
         done = subprocess.run(
@@ -51,7 +51,7 @@ def record_allocator(folder: pathlib.Path, settings: str, environment: dict) -> 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"problem": f"'{settings}' took more than {ALLOCATOR_TIMEOUT_S} s"}
+        return {"problem": f"recording with '{settings}' took more than {ALLOCATOR_TIMEOUT_S} s"}
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
         return {"problem": lines[-1]}
@@ -65,7 +65,7 @@ def names() -> list:
 
 
 def problems(folder: pathlib.Path, found: dict) -> list:
-    """What is missing in `folder`, beside what recording said itself."""
+    """Sentences about failed, missing, empty and too large recordings."""
     wrong = [row["problem"] for row in found.values() if "problem" in row]
     missing = [name for name in names() if not (folder / name).exists()]
     if missing:
@@ -75,8 +75,8 @@ def problems(folder: pathlib.Path, found: dict) -> list:
         if name not in missing and (folder / name).stat().st_size < LEAST_BYTES
     ]
     if empty:
-        wrong.append(f"nothing is in {', '.join(empty)}")
+        wrong.append(f"without a record: {', '.join(empty)}")
     size = sum(path.stat().st_size for path in folder.iterdir())
     if size > LIMIT_BYTES:
-        wrong.append(f"the recordings take {size / (1 << 20):.1f} MiB, and 8 is the most")
+        wrong.append(f"the recordings take {size / (1 << 20):.1f} MiB; at most 8 are allowed")
     return wrong

@@ -1,13 +1,19 @@
-"""How fast torch.ops.tempo is: bandwidth beside that of a copy, and beside PyTorch's own ops.
+"""Measures how fast torch.ops.tempo is, compared with a plain copy and with PyTorch's own ops.
 
     python3 kernel_speed.py --libraries DIR [--device cuda] [--scale N] > rows.json
 
-One JSON document: `copy_bytes_per_s` of the device, and a row for each op, shape and dtype with
-`forward_share` and `backward_share`, the bytes that the pass must move (docs/ops.md) over its time,
-as a share of the copy's; `forward_bound`, the most that this share could be (1, or less where
-Philox, `philox`, takes longer than the bytes; null where the card's integer throughput is not
-known); and `ratio`, forward and backward with autograd over PyTorch's ops for the same, run in
-turns. Medians. --scale N divides the shapes, for trying it out on the CPU.
+Prints one JSON document. `copy_bytes_per_s` is the bandwidth of a copy on the device. There is a
+row for each op, shape and dtype; all times in it are medians:
+
+- `forward_share`, `backward_share`: the bandwidth of the pass as a share of the copy's. The
+  bandwidth counts the bytes that the pass must move (docs/ops.md).
+- `forward_bound`: the largest value that `forward_share` could have. It is 1, or less if drawing
+  random numbers (`philox`) takes longer than moving the bytes. It is null if the GPU's integer
+  throughput is not known.
+- `ratio`: the time of forward and backward with autograd divided by PyTorch's time for the same.
+  The two run in turn.
+
+--scale N divides the shapes by N, for a trial on the CPU.
 """
 
 import argparse
@@ -23,8 +29,8 @@ import torch.nn.functional as F
 
 KEY = [1, 0, 0, 2, 0]  # seed, rank, step, layer, site
 P = 0.1
-MASK = 1 / 8  # bytes an element, as bits
-# Hidden size, heads, batch, tokens. In the last, neither launches nor caches decide.
+MASK = 1 / 8  # bytes per element of a bit mask
+# Hidden size, heads, batch, tokens. In the last model neither launches nor caches matter.
 MODELS = {
     "bert-base": (768, 12, 8, 512),
     "bert-large": (1024, 16, 8, 512),
@@ -35,11 +41,11 @@ DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Clock:
-    """Seconds of one call of several: between two events of the device, or of the processor."""
+    """Measures the seconds of one call: on CUDA the mean of several calls between two events."""
 
     def __init__(self, device: str):
         self.cuda = device == "cuda"
-        self.repeats = 10 if self.cuda else 1  # events resolve half a microsecond
+        self.repeats = 10 if self.cuda else 1  # the resolution of events is half a microsecond
 
     def __call__(self, call) -> float:
         if not self.cuda:
@@ -56,13 +62,13 @@ class Clock:
 
 
 class Op:
-    """An op of ours beside PyTorch's: what is called, and the bytes its two passes move."""
+    """One of our ops and the PyTorch code that does the same, with the bytes that must be moved."""
 
     def __init__(self, name, inputs, ours, stock, forward, backward, forward_bytes, backward_bytes):
         self.name = name
-        self.inputs = inputs  # leaves
+        self.inputs = inputs  # leaf tensors
         self.ours, self.stock = ours, stock
-        self.forward, self.backward = forward, backward  # without autograd; backward takes dy
+        self.forward, self.backward = forward, backward  # calls without autograd; backward takes dy
         self.forward_bytes, self.backward_bytes = forward_bytes, backward_bytes
 
 
@@ -176,7 +182,7 @@ def attention_op(rows, length, heads, dtype, device) -> Op:
 
     def backward(dy):
         tempo.softmax_dropout_backward_(dy, probs, mask, 1.0, P, "bit", KEY)
-        dy.copy_(probs)  # dy was overwritten, and would fade to nothing; the copy's bytes count
+        dy.copy_(probs)  # the op overwrote dy; repeated, it would go to 0. The copy's bytes count
 
     n, e = scores.numel(), scores.element_size()
     return Op(
@@ -204,7 +210,7 @@ def ops_of(model: str, dtype, device: str, scale: int) -> list:
 
 
 def medians_in_turns(clock: Clock, calls: list, rounds: int) -> list:
-    """Median seconds of each call; they run in turns, so that what else happens meets all."""
+    """Median seconds of each call. The calls run in turn, so drift affects all of them alike."""
     for call in calls:
         call()
     times = [[] for _ in calls]
@@ -223,12 +229,12 @@ def copy_bytes_per_s(clock: Clock, device: str, scale: int, rounds: int) -> floa
 
 
 def philox_bound(device: str) -> dict:
-    """The elements a second that the device's integer throughput lets Philox draw, and of what."""
+    """goals.philox_bound of this device."""
     if device != "cuda":
-        return {"missing": "stated for CUDA cards only"}
-    card = torch.cuda.get_device_properties(0)
-    capability, clock_hz = (card.major, card.minor), 1e3 * card.clock_rate
-    return goals.philox_bound(capability, card.multi_processor_count, clock_hz)
+        return {"missing": "it is defined for CUDA GPUs only"}
+    gpu = torch.cuda.get_device_properties(0)
+    capability, clock_hz = (gpu.major, gpu.minor), 1e3 * gpu.clock_rate
+    return goals.philox_bound(capability, gpu.multi_processor_count, clock_hz)
 
 
 def row_of(op: Op, clock: Clock, copy: float, philox: dict, rounds: int) -> dict:
@@ -279,7 +285,7 @@ def main() -> int:
                 for op in ops_of(model, dtype, arguments.device, arguments.scale):
                     row = row_of(op, clock, copy, philox, arguments.rounds)
                     rows.append({"model": model, "dtype": name} | row)
-            except torch.OutOfMemoryError as error:  # a smaller card: the others may fit
+            except torch.OutOfMemoryError as error:  # the other models may fit
                 print(f"{model}, {name}: {str(error).splitlines()[0]}", file=sys.stderr)
     found = {"copy_bytes_per_s": copy, "philox": philox, "rows": rows}
     json.dump(found | {"not_judged": goals.unjudged_kernels(found)}, sys.stdout)

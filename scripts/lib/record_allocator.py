@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Records what torch's CUDA caching allocator does in training steps of a small BERT and a small
-GPT layer, as torch's own memory snapshots, which `temposcope replay` reads.
+"""Records torch's CUDA caching allocator in training steps of a small BERT and a small GPT layer.
+The recordings are torch's own memory snapshots, which `temposcope replay` reads.
 
     record_allocator.py FOLDER SCENARIO ...
 
-Scenarios of one process share its allocator settings (PYTORCH_CUDA_ALLOC_CONF, read once).
-Prints {"FILE": {"events": N, "retries": N, "refusals": N}, ...}; ends with 1 and a sentence when a
-scenario did not bring about what it is there for.
+All scenarios of one process use the same allocator settings, because torch reads
+PYTORCH_CUDA_ALLOC_CONF once. Prints {"FILE": {"events": N, "retries": N, "refusals": N}, ...}.
+Exits with 1 and a sentence if a scenario did not cause the events that it is meant to record.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ import torch
 
 MIB = 1 << 20
 SEQ, HIDDEN, HEADS, VOCAB = 64, 256, 4, 2048
-ROOM_BYTES = 80 * MIB  # beside what a small step keeps, in the scenario that runs out of memory
+ROOM_BYTES = 80 * MIB  # memory beyond that of a small step, in the scenario out_of_memory
 
 
 class Model(torch.nn.Module):
-    """Embeddings, one layer and a head: normalization after the sublayers as in BERT, or before
-    them and with a causal mask as in GPT."""
+    """Embeddings, one layer and a head. A BERT normalizes after the sublayers; a GPT normalizes
+    before them and has a causal mask."""
 
     def __init__(self, family: str):
         super().__init__()
@@ -66,14 +66,14 @@ def eager(training: Training):
 
 
 def large_blocks(training: Training):
-    """Batches whose logits (32 MiB at 64 sequences) are larger than what may be split."""
+    """Batches whose logits (32 MiB at 64 sequences) are larger than blocks that may be split."""
     for batch_size in (64, 96, 80, 8, 64):
         training.step(training.tokens(batch_size).to(training.device))
 
 
 def side_streams(training: Training):
-    """Batches come on a stream of their own, as data loaders send them, and a part of forward runs
-    there: their blocks are freed when events of the other stream have passed."""
+    """A side stream copies the batches to the GPU, as a data loader does, and runs a part of
+    forward. Its blocks are freed after events on the other stream have passed."""
     side, main = torch.cuda.Stream(), torch.cuda.current_stream()
     for _ in range(4):
         with torch.cuda.stream(side):
@@ -95,9 +95,9 @@ def side_streams(training: Training):
 
 
 def out_of_memory(training: Training):
-    """Growing batches under a limit: cached segments of smaller ones are given back and asked for
-    again (retries), until that does not help; then a small batch trains on."""
-    training.step(training.tokens(2).to(training.device))  # cuBLAS takes its workspaces
+    """Batches grow under a memory limit. The allocator frees cached segments and tries again
+    (retries) until that does not help. Then a small batch continues."""
+    training.step(training.tokens(2).to(training.device))  # cuBLAS allocates its workspaces here
     torch.cuda.empty_cache()
     total_bytes = torch.cuda.get_device_properties(training.device).total_memory
     limit_bytes = torch.cuda.memory_reserved() + ROOM_BYTES
@@ -112,7 +112,8 @@ def out_of_memory(training: Training):
 
 
 def graph_capture(training: Training):
-    """A whole step in a CUDA graph, with its private pool, replayed among eager allocations."""
+    """A whole step in a CUDA graph with its private pool. Its replays alternate with eager
+    allocations."""
     tokens = training.tokens(8).to(training.device)
     side, main = torch.cuda.Stream(), torch.cuda.current_stream()
     side.wait_stream(main)
@@ -164,9 +165,9 @@ def counts(path: pathlib.Path, before: dict) -> dict:
 
 
 def problem(scenario: str, found: dict) -> str:
-    """Why a recording is not what its name says; empty: it is."""
+    """A sentence if the recording lacks the events that its scenario should cause, else ""."""
     if not found["events"]:
-        return "it has no event"
+        return "no allocator event was recorded"
     if scenario == "out_of_memory" and not (found["retries"] and found["refusals"]):
         return f"{found['retries']} retries and {found['refusals']} refusals happened"
     return ""

@@ -1,10 +1,10 @@
-"""What a trace of a measured step must fulfil, asked in SQL (docs/trace_format.md)."""
+"""Checks a trace of measured steps with SQL queries (docs/trace_format.md)."""
 
 import json
 import pathlib
 import sqlite3
 
-# Notes that say that the capture missed nothing and assumed little.
+# Diagnostic notes that do not mean missing or assumed records.
 HARMLESS_NOTES = {"capture_memory", "layer_norm_keeps_normalized", "machine_busy"}
 
 
@@ -36,7 +36,7 @@ def peak_allocated_bytes(db: sqlite3.Connection) -> int:
 
 
 def peak_reserved_bytes(db: sqlite3.Connection) -> int:
-    """Of the segments that the allocator held; actions as trace.h's AllocatorAction."""
+    """The peak of all segments together. The actions are trace.h's AllocatorAction."""
     growth = "CASE action WHEN 0 THEN size_bytes WHEN 2 THEN size_bytes ELSE -size_bytes END"
     query = (
         f"SELECT max(held) FROM (SELECT sum({growth}) OVER (ORDER BY event) AS held"
@@ -55,7 +55,7 @@ def losses(db: sqlite3.Connection) -> list:
 
 
 def live_at_step_ends(db: sqlite3.Connection) -> list:
-    """Bytes that live when each step has ended: constant, or something leaks."""
+    """Live bytes at the end of each step. If they grow, something leaks."""
     live = []
     for (end,) in db.execute("SELECT last_event FROM step").fetchall():
         query = (
@@ -70,7 +70,7 @@ def kernel_summary(db: sqlite3.Connection) -> dict:
     kernels, with_op = db.execute("SELECT count(*), count(op) FROM kernel").fetchone()
     (copies,) = db.execute("SELECT count(*) FROM memcpy").fetchone()
     (calls,) = db.execute("SELECT count(*) FROM api").fetchone()
-    # A step ends when its loss is known, and everything before that has run.
+    # A step ends when its loss is known. All of its kernels have run by then.
     (inside,) = db.execute(
         "SELECT count(*) FROM kernel k WHERE EXISTS (SELECT 1 FROM step s"
         " WHERE k.start_ns >= s.start_ns AND k.end_ns <= s.end_ns)"
@@ -108,22 +108,22 @@ def summary(path) -> dict:
 
 
 def problems(found: dict, with_kernels: bool) -> list:
-    """Sentences on what is wrong with a summary; none: it is as it should be."""
+    """Sentences about what is wrong with a summary. An empty list means that nothing is."""
     wrong = [
-        f"health says {code} ({count} times)"
+        f"the diagnostics report {code} ({count} times)"
         for code, count in sorted(found["notes"].items())
         if code not in HARMLESS_NOTES
     ]
     if len(set(found["live_bytes_at_step_ends"][1:])) > 1:
-        wrong.append("the bytes that live at the ends of steps differ")
+        wrong.append("live bytes differ between the ends of the steps")
     if not found["allocations"]:
-        wrong.append("there is no allocation")
+        wrong.append("the trace has no allocation")
     if with_kernels:
         if not found["kernels"]:
-            wrong.append("there is no kernel")
+            wrong.append("the trace has no kernel")
         if found["kernels_inside_a_step"] < found["kernels"]:
-            wrong.append("kernels lie outside of every step")
-        # CUPTI interpolates the GPU's clock into the host's: a few may be off.
+            wrong.append("some kernels ran outside every step")
+        # CUPTI converts GPU times to CPU times by interpolation, so a few kernels may be off.
         if found["kernels_before_their_op"] > found["kernels"] / 100:
-            wrong.append("kernels begin before the op that started them")
+            wrong.append("some kernels begin before the op that launched them")
     return wrong

@@ -1,25 +1,29 @@
-"""What the largest batches rest on: other set-ups of Tempo's rows, and the bytes of DeepSpeed's."""
+"""Details of the largest batches: Tempo's rows in other software environments, and the memory of
+DeepSpeed's rows byte by byte."""
 
 import re
 
 from validation_book import magnitude, number, table
 
-# BERT-large, whose batches DeepSpeed published.
+# DeepSpeed published batches of BERT-large.
 LAYERS = 24
 HEADS = 16
 GB = 1e9
 
-BYTES_BEFORE = """At the next batch of each grid, which did not fit then, in decimal GB: what
-tensors may take, what the plan has at its peak (`plan --batch N --json`), and what it does not
-have. The last column is all of them over the first: at 100 % the published batch is explained.
+BYTES_BEFORE = """The next table takes the first batch of each grid that did not fit in 2020. In
+decimal GB it shows the memory that tensors may take, the memory in the plan at its peak
+(`plan --batch N --json`), and two terms that the plan lacks. "filled" is the plan and these two
+terms together, as a share of what tensors may take. At 100 % they would explain why the batch did
+not fit.
 """
-BYTES_AFTER = """The terms that are not planned are upper bounds, and assumed: no log of that time
-tells them. One tensor of scores a layer, and gradients of 4 bytes a parameter.
+BYTES_AFTER = """The two terms that the plan lacks are assumed upper bounds, because no log of that
+time records them. They are one tensor of attention scores per layer and gradients of 4 bytes per
+parameter.
 """
 
 
 def set_up_cells(book, row):
-    """Batches under other set-ups, in the order of set_up_names."""
+    """The largest batches in other software environments, in the order of set_up_names."""
     answers = book.predicted["rows"][row["id"]]["set_ups"]
     return [number(value) for value in answers.values()]
 
@@ -29,7 +33,7 @@ def set_up_names(book, rows):
 
 
 def moved(book, what):
-    """The most that a choice of that name moves one of the batches."""
+    """How far the environments with this word in their name move one of the batches at most."""
     most = 0
     for row in book.rows.values():
         for name, value in book.predicted["rows"].get(row["id"], {}).get("set_ups", {}).items():
@@ -39,12 +43,12 @@ def moved(book, what):
 
 
 def missing_bytes(row, at_next):
-    """Terms of 2020 that a plan does not have, at the next batch of the grid."""
+    """Bytes at the next batch of the grid that were needed in 2020 and that a plan lacks."""
     batch = row["next_batch"]
     seq = int(re.search(r"--seq (\d+)", row["command"]).group(1))
     return {
         "softmax's input": 2 * LAYERS * batch * HEADS * seq * seq,
-        # Parameters are of 2 bytes here, their accumulated gradients of 4.
+        # A parameter has 2 bytes here, its accumulated gradient 4.
         "fp32 gradients": 2 * at_next["peak_by_class"]["parameter_bytes"],
     }
 
@@ -54,13 +58,13 @@ def next_batch_rows(book):
 
 
 def share_filled(row, at_next):
-    """Of what tensors may take, at a batch that is known to have failed."""
+    """Share of the memory for tensors that a batch fills. The batch is known not to have fit."""
     used = at_next["peak_reserved_bytes"] + sum(missing_bytes(row, at_next).values())
     return used / at_next["capacity_bytes"]
 
 
 def filled(book, who):
-    """Shares of one publisher's rows, whose ids end in its letter."""
+    """Range of share_filled over the rows of one model; their ids end in its letter."""
     shares = [share_filled(row, book.predicted["rows"][row["id"]]["at_next"])
               for row in next_batch_rows(book) if row["id"].endswith("." + who)]
     return " to ".join(dict.fromkeys([magnitude(min(shares)), magnitude(max(shares))]))
@@ -71,7 +75,7 @@ def gigabytes(value):
 
 
 def bytes_section(book):
-    """DeepSpeed's batches, byte by byte, where the next one failed."""
+    """The memory of DeepSpeed's rows at the next batch of the grid, which did not fit."""
     lines = []
     for row in next_batch_rows(book):
         at_next = book.predicted["rows"][row["id"]]["at_next"]
@@ -84,6 +88,6 @@ def bytes_section(book):
                       gigabytes(static), gigabytes(rest), *map(gigabytes, missing),
                       magnitude(share_filled(row, at_next))])
     head = ["row", "batch", "tensors may take", "parameters, gradients, optimizer",
-            "activations, temporaries, cached", "softmax's input, not planned",
-            "fp32 gradients, not planned", "filled"]
+            "activations, temporaries, cached", "softmax's input, not in the plan",
+            "fp32 gradients, not in the plan", "filled"]
     return f"{BYTES_BEFORE}\n{table(head, lines)}\n{BYTES_AFTER}"

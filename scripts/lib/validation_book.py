@@ -1,15 +1,15 @@
-"""Published and predicted figures side by side: values, errors, and how they are written."""
+"""Published and predicted figures side by side: their values, their errors and their text form."""
 
 import statistics
 
 import validation_data as data
 
-# A largest batch agrees when it is off by no more than this.
+# A predicted largest batch agrees with the published one if it is off by at most this.
 BATCH_STEP = 1
 
 
 def percent(value):
-    """With its sign, unless it rounds to nothing."""
+    """A share as a percentage with its sign, or "0.0 %" without one."""
     rounded = round(value * 100, 1)
     return f"{rounded:+.1f} %" if rounded else "0.0 %"
 
@@ -19,7 +19,7 @@ def magnitude(value):
 
 
 def number(value):
-    """Four significant digits, a batch as it is."""
+    """Four significant digits; whole numbers and numbers from 1000 on without decimals."""
     if value is None:
         return "–"
     if isinstance(value, int) or abs(value) >= 1000:
@@ -50,7 +50,7 @@ class Book:
         return data.published_value(row, self.rows)
 
     def predicted_of(self, row):
-        """None where the batch does not fit."""
+        """The predicted value, or None if the batch does not fit."""
         if row["value"] != "ratio":
             return self.predicted["rows"][row["id"]]["value"]
         top, bottom = (self.predicted_of(self.rows[part]) for part in row["of"])
@@ -67,12 +67,12 @@ class Book:
         return next(one for one in self.published["groups"] if one["id"] == name)
 
     def standing(self, groups, *standings):
-        """Rows of groups, several with + between, that have one of the standings."""
+        """Rows of one group, or of several as in "a+b", that have one of the standings."""
         return [row for name in groups.split("+") for row in self.group(name)["rows"]
                 if row["standing"] in standings]
 
     def judged(self, groups):
-        """Rows of groups that count: judged ones, or of calibration groups what calibrates."""
+        """The judged or calibration rows of groups, without those that have no prediction."""
         return [row for row in self.standing(groups, "judged", "calibration")
                 if self.error(row) is not None]
 
@@ -80,14 +80,14 @@ class Book:
         return abs(self.predicted_of(row) - row["published"]) <= BATCH_STEP
 
     def ran(self):
-        """One row of every batch that ran: published with a step of that size on that card."""
+        """One row for each batch that others ran: a published step of that size on that GPU."""
         by_command = {row["command"]: row for row in self.rows.values()
                       if isinstance(row.get("command"), str) and "--batch" in row["command"]
                       and "ran_elsewhere" not in row}
         return list(by_command.values())
 
     def left_out(self, one):
-        """Errors of a source's rows as fitted, and without the constants that can be replaced."""
+        """Errors of a source's rows, as fitted and with some of its constants replaced."""
         answers = {key: value for key, value in self.predicted["left_out"][one["id"]].items()
                    if value is not None}
         fitted = self.errors([self.rows[key] for key in answers])

@@ -1,4 +1,4 @@
-"""The published figures and what has been predicted for them: reading, and the rules they keep."""
+"""Reads the published and the predicted figures, and checks the rules that they must follow."""
 
 import hashlib
 import json
@@ -16,11 +16,11 @@ KINDS = ("batch", "time", "memory", "ratio")
 
 
 class DataError(Exception):
-    """What is wrong with the data, as one sentence."""
+    """One sentence about what is wrong with the data."""
 
 
 def read(path):
-    """A JSON file, or one sentence about what is wrong with it."""
+    """The content of a JSON file. Raises DataError if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -34,7 +34,7 @@ def all_rows(published):
 
 
 def published_value(row, by_id):
-    """The figure itself; of a ratio, that of its two rows."""
+    """The published figure of a row. For a ratio it is computed from its two rows."""
     if row["value"] != "ratio":
         return row["published"]
     top, bottom = row["of"]
@@ -42,14 +42,14 @@ def published_value(row, by_id):
 
 
 def command_of(row):
-    """What predicts a row, one line a command; nothing for a ratio, whose two rows have them."""
+    """The commands that predict a row. A ratio has none: its two rows have them."""
     if row["value"] == "ratio":
         return []
     return [row["command"]] if isinstance(row["command"], str) else row["command"]
 
 
 def assets_sources():
-    """Sources of the constants: those of the calibration and of the setups."""
+    """The sources of all constants, from calibration.json and setups.json: key -> text."""
     sources = {}
     for name in ("calibration.json", "setups.json"):
         sources.update(read(ROOT / "assets" / name)["sources"])
@@ -57,13 +57,13 @@ def assets_sources():
 
 
 def set_up_choices():
-    """Choices in the setups that have no source of their own, as SETUP.FIELD."""
+    """Fields of the software environments in setups.json, as ENVIRONMENT.FIELD."""
     return {f"{setup['id']}.{field}" for setup in read(ROOT / "assets" / "setups.json")["setups"]
             for field in setup}
 
 
 def constant_name(table, row):
-    """What a row of constants is, without its value: its table, and what selects it."""
+    """Names a row of constants by its table and by the fields that select it, without its value."""
     selectors = ("tier", "gpus", "min_compute_capability", "type", "name", "m", "n", "kernel",
                  "kernel_set", "implementation", "state")
     parts = [row[key] for key in selectors if key in row]
@@ -72,7 +72,7 @@ def constant_name(table, row):
 
 
 def constants():
-    """(name, source) of every constant in the calibration, and of the setups' figures."""
+    """(name, source) of every constant in calibration.json and of every figure in setups.json."""
     found = []
     for table, entry in read(ROOT / "assets" / "calibration.json").items():
         if isinstance(entry, list):
@@ -89,7 +89,7 @@ def constants():
 
 
 def left_out_constants(published, one):
-    """Names of the constants that a source's rows fixed: the replaced ones, and those that stay."""
+    """Names of the constants that were fitted on a source: (replaced ones, ones that stay)."""
     by_id = {row["id"]: row for row in all_rows(published)}
 
     def is_from(key):
@@ -99,7 +99,7 @@ def left_out_constants(published, one):
     replaced = {constant_name(table, row) for table, rows in one["calibration"].items()
                 for row in rows}
     fixed = [name for name, source in constants() if is_from(source)]
-    # A replacement that names no card holds for all of them.
+    # A replacement that names no GPU holds for every GPU.
     gone = [name for name in fixed if name in replaced
             or any(name.endswith(" " + other.partition(" ")[2]) for other in replaced
                    if other.startswith("efficiencies "))]
@@ -108,27 +108,27 @@ def left_out_constants(published, one):
 
 
 def row_problems(row, published, by_id):
-    """What is wrong with one row."""
+    """Sentences about what is wrong with one row."""
     problems = []
 
     def report(sentence):
         problems.append(f"{row.get('id', row)}: {sentence}")
 
     if row.get("source") not in published["sources"]:
-        report(f"names the source '{row.get('source')}', which is not among the sources")
+        report(f"names the source '{row.get('source')}', which is not in 'sources'")
     if row.get("standing") not in STANDINGS:
-        report(f"has the standing '{row.get('standing')}', not one of {', '.join(STANDINGS)}")
+        report(f"has the standing '{row.get('standing')}'; allowed are {', '.join(STANDINGS)}")
     if (row.get("standing") == "reported") != bool(row.get("why")):
-        report("'why' belongs to the reported rows, and to each of them")
+        report("a reported row needs 'why', and no other row may have it")
     for field in ("what", "unit", "value"):
         if not row.get(field):
             report(f"has no '{field}'")
     if row.get("value") == "ratio":
         for part in row.get("of", []):
             if part not in by_id:
-                report(f"is a ratio of '{part}', which is no row")
+                report(f"is a ratio of '{part}', but no row has that id")
         if len(row.get("of", [])) != 2:
-            report("a ratio is of two rows")
+            report("a ratio needs exactly two rows in 'of'")
     else:
         if not row.get("command"):
             report("has no command")
@@ -138,17 +138,18 @@ def row_problems(row, published, by_id):
 
 
 def calibration_problems(published, by_id):
-    """Whether every constant's source says which rows it used, and none of them is judged."""
+    """Checks that every constant's source lists the rows it was fitted on, and that none of them is
+    judged."""
     problems = []
     used_by = published["calibrated_by"]
     texts = assets_sources()
     for key in sorted(texts.keys() - used_by.keys()):
         problems.append(
-            f"calibrated_by lacks '{key}' of assets/: list what it was fitted on"
+            f"calibrated_by lacks '{key}' of assets/; list the rows it was fitted on"
         )
     for key in sorted(used_by.keys() - texts.keys() - set_up_choices()):
         problems.append(f"calibrated_by has '{key}', which is neither the source of a constant in "
-                        "assets/ nor a choice of a setup")
+                        "assets/ nor a field of a software environment in setups.json")
     used = {name for names in used_by.values() for name in names}
     for name in sorted(used - published["sources"].keys() - by_id.keys()):
         problems.append(f"calibrated_by names '{name}', which is neither a source nor a row")
@@ -157,20 +158,20 @@ def calibration_problems(published, by_id):
             rows = [n for n in used_by.get(key, []) if by_id.get(n, {}).get("source") == source]
             speaks_of = re.search(rf"\b{re.escape(about['name'])}\b", text)
             if speaks_of and source not in used_by.get(key, []) and not rows:
-                problems.append(f"the constant source '{key}' speaks of {about['name']}, and "
+                problems.append(f"the constant source '{key}' names {about['name']}, but "
                                 f"calibrated_by does not list '{source}' for it")
     for row in by_id.values():
         parts = [by_id[part] for part in row.get("of", []) if part in by_id] + [row]
         fitted = any(part["id"] in used or part["source"] in used for part in parts)
         if row["standing"] == "judged" and fitted:
-            problems.append(f"{row['id']}: is judged, and a constant was fitted on it")
+            problems.append(f"{row['id']}: is judged, but a constant was fitted on it")
         if row["standing"] == "calibration" and not fitted:
-            problems.append(f"{row['id']}: is called calibration, and no constant used it")
+            problems.append(f"{row['id']}: is a calibration row, but no constant was fitted on it")
     return problems
 
 
 def published_problems(published):
-    """Everything that is wrong with the published figures."""
+    """Sentences about everything that is wrong with the published figures."""
     problems = []
     rows = all_rows(published)
     by_id = {row["id"]: row for row in rows}
@@ -178,9 +179,9 @@ def published_problems(published):
         problems.append("two rows have the same id")
     for group in published["groups"]:
         if group.get("kind") not in KINDS:
-            problems.append(f"{group['id']}: the kind is not one of {', '.join(KINDS)}")
+            problems.append(f"{group['id']}: its kind must be one of {', '.join(KINDS)}")
         if len({row["standing"] for row in group["rows"]} & {"judged", "calibration"}) > 1:
-            problems.append(f"{group['id']}: judged rows and calibration rows in one group")
+            problems.append(f"{group['id']}: has both judged and calibration rows; use two groups")
     for row in rows:
         problems += row_problems(row, published, by_id)
     for key, source in published["sources"].items():
@@ -190,13 +191,15 @@ def published_problems(published):
 
 
 def assets_hash(name):
-    """Of what a file of assets/ says, however it is laid out."""
-    content = json.dumps(read(ROOT / "assets" / name), sort_keys=True)
+    """Hash of the values in a file of assets/. The layout of the file and the texts of its sources
+    do not count, because they change no prediction."""
+    values = {**read(ROOT / "assets" / name), "sources": None}
+    content = json.dumps(values, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def project_version():
-    """The version that CMakeLists.txt gives the program."""
+    """The program's version, from CMakeLists.txt."""
     text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     return re.search(r"project\(temposcope VERSION (\S+)", text).group(1)
 
@@ -206,39 +209,39 @@ def made_with_now():
 
 
 def made_with_problems(predicted):
-    """What has changed since the rows were predicted."""
+    """Sentences about what has changed since the rows were predicted."""
     then = predicted.get("made_with", {})
     problems = []
     for name, now in made_with_now().items():
         if then.get(name) != now:
-            what = "version of the program" if name == "version" else f"assets/{name}"
-            problems.append(f"the rows were predicted with another {what} ({then.get(name)}, now "
-                            f"{now}); run scripts/validate")
+            what = "the version of the program" if name == "version" else f"assets/{name}"
+            problems.append(f"{what} has changed since the rows were predicted ({then.get(name)}, "
+                            f"now {now}); run scripts/validate")
     return problems
 
 
 def published_count(published):
-    """Figures that others have published: no quotients of them, and no closed forms."""
+    """How many figures others have published, without ratios of them and without closed forms."""
     return sum(row["value"] != "ratio" and row["standing"] != "closed form"
                for row in all_rows(published))
 
 
 def changelog_problems(published):
-    """Whether the changelog counts the figures as they are."""
+    """Checks that the changelog states the right number of published figures."""
     sentence = f"{published_count(published)} published figures"
     if sentence in CHANGELOG.read_text(encoding="utf-8"):
         return []
-    return [f"CHANGELOG.md does not say '{sentence}'"]
+    return [f"CHANGELOG.md must say '{sentence}'"]
 
 
 def predicted_problems(published, predicted):
-    """Rows that have not been predicted, or by another command than the one they name now."""
+    """Sentences about rows that have no prediction, or one that another command made."""
     problems = []
     rows = {row["id"]: row for row in all_rows(published) if row["value"] != "ratio"}
     for key in sorted(rows.keys() - predicted["rows"].keys()):
         problems.append(f"{key}: has no prediction; run scripts/validate")
     for key in sorted(predicted["rows"].keys() - rows.keys()):
-        problems.append(f"{key}: is predicted and not published; run scripts/validate")
+        problems.append(f"{key}: has a prediction but no published row; run scripts/validate")
     for key in rows.keys() & predicted["rows"].keys():
         if predicted["rows"][key]["fingerprint"] != fingerprint(rows[key]):
             problems.append(f"{key}: was predicted by another command; run scripts/validate")
@@ -246,7 +249,8 @@ def predicted_problems(published, predicted):
 
 
 def fingerprint(row):
-    """Of what a prediction depends on beside the program: commands, and what is read from them."""
+    """Hash of what a prediction depends on besides the program: the commands of the row, and the
+    fields that say what is read from their answers."""
     parts = [*command_of(row), row["value"]]
     for field in ("select", "accumulation", "scale", "tflop", "interval", "set_ups",
                   "next_batch"):

@@ -1,7 +1,8 @@
-"""Numbers in the findings: each is computed from the rows, so that none outlives them.
+"""Fills the numbers into the findings of docs/validation.md.
 
-A finding holds fields such as {error:ID}, {mean:GROUP} or {span:PATTERN}; FIELDS has all of them.
-Groups may be several with + between.
+The text of a finding has fields such as {error:ID}, {mean:GROUP} or {span:PATTERN}. FIELDS lists
+them all. Each number is computed from the rows, so it cannot become stale. GROUP may name several
+groups, as in "a+b".
 """
 
 import re
@@ -14,12 +15,12 @@ from validation_book import magnitude, mean_and_worst, number, percent
 
 def row_of(book, key):
     if key not in book.rows:
-        raise data.DataError(f"a finding names the row '{key}', which is none")
+        raise data.DataError(f"a finding names the row '{key}', but no row has that id")
     return book.rows[key]
 
 
 def rows_of(book, groups, bits=None):
-    """Rows that count, of one width where it is asked for."""
+    """Judged or calibration rows of groups; with `bits`, only 16-bit or only 32-bit rows."""
     rows = book.judged(groups)
     if bits is None:
         return rows
@@ -36,7 +37,7 @@ def too_high(book, groups, bits=None):
 
 
 def lean(book, groups, bits=None):
-    """The mean with signs: where rows lie on the whole."""
+    """The mean error with its sign: whether the rows are too high or too low on the whole."""
     return percent(statistics.fmean(book.errors(rows_of(book, groups, bits))))
 
 
@@ -52,16 +53,16 @@ def next_worst(book, groups, limit):
 
 
 def span(book, pattern):
-    """From the least to the largest error of rows."""
+    """The smallest and the largest error of the rows whose id matches a pattern."""
     errors = book.errors([row for key, row in book.rows.items() if re.fullmatch(pattern, key)])
     if not errors:
-        raise data.DataError(f"a finding asks for rows '{pattern}', and there are none")
+        raise data.DataError(f"a finding asks for rows '{pattern}', but no id matches")
     ends = dict.fromkeys([percent(min(errors)), percent(max(errors))])
     return " to ".join(ends)
 
 
 def by_summaries(book, groups):
-    """Mean and worst against the rates that the programs sum up, start-up included."""
+    """Mean and worst error against the published summaries, which include start-up."""
     errors = [book.predicted_of(row) / row.get("summary", book.published_of(row)) - 1
               for row in book.judged(groups)]
     return "mean {}, worst {}".format(*map(magnitude, mean_and_worst(errors)))
@@ -91,10 +92,10 @@ FIELDS = {
 
 
 def filled_in(book, text):
-    """A finding with its numbers."""
+    """The text of a finding with its numbers."""
     def value(field):
         name, *arguments = field.group(1).split(":")
         if name not in FIELDS:
-            raise data.DataError(f"a finding has the field '{name}', which is none")
+            raise data.DataError(f"a finding has the unknown field '{name}'")
         return FIELDS[name](book, *arguments)
     return re.sub(r"\{(\w+:[^{}]+)\}", value, text)

@@ -1,4 +1,4 @@
-"""docs/validation.md: published beside predicted, with the errors and what they mean."""
+"""Writes docs/validation.md: published and predicted values, errors, goals and findings."""
 
 import re
 
@@ -9,43 +9,62 @@ from validation_book import Book, magnitude, mean_and_worst, number, percent, ta
 
 INTRO = """# Validation
 
-What others have published beside what `temposcope` predicts for the same step, with the error of
-each row. `scripts/validate` makes this page:
-[tests/validation/published.json](../tests/validation/published.json) holds every figure with its
-source, its set-up and the command that predicts it; `scripts/validate --row ID` shows and runs it
-again (ids are in that file).
+This page compares the predictions of `temposcope` with figures that others have published for the
+same training steps. Each row shows the published value, the predicted value and the error, which is
+predicted / published − 1. Means and worst cases are of absolute errors. The project set its goals
+itself. In the names of rows, B is the batch size and S the sequence length. Names such as
+`tempo-published` are recipes of `temposcope`. The section "Sources" says who published the figures
+and how they were measured.
 
-Four kinds of rows are kept apart. **Judged** rows are ones that no constant in
-`assets/calibration.json` or `assets/setups.json`, and no choice in a set-up, was fitted on.
-**Calibration** rows were used for one: their error is what the fit leaves, and judges nothing.
-**Closed forms** are formulas that the program's own were written from. **Reported** rows cannot be
-judged fairly; each says why. Errors are predicted / published − 1, mean and worst of absolute
-errors. The goals are the project's own. No constant has been changed for this page.
+`scripts/validate` writes this page.
+[tests/validation/published.json](../tests/validation/published.json) holds every published figure
+with its source, the conditions of the measurement and the command that predicts it.
+`scripts/validate --row ID` shows that command, runs it again and compares the answer with this
+page. The ids are in the same file.
 
-Tests hold that this page is what the data say, that the files in `assets/` and the program's
-version are those that predicted them, that a few rows are still predicted as they stand here, and
-that no row is judged that a constant or a choice was fitted on.
+There are four kinds of rows:
+
+- **Judged** rows test the predictions. No constant in `assets/calibration.json` or
+  `assets/setups.json` was fitted on them, and no software environment was chosen to match them.
+- **Calibration** rows were used for such a fit or choice. Their error is what remains after the
+  fit. It does not tell how well the program predicts other steps.
+- **Closed forms** are formulas and lists of buffers from papers and other projects. The program's
+  own formulas were written from them, so agreement shows only that they were copied correctly.
+- **Reported** rows cannot be judged fairly. The text above each table says why.
+
+No constant was changed to improve this page. Tests check that
+
+- this page matches the data,
+- the data were predicted with the present `assets/` and version of the program,
+- the program still predicts a few rows as they stand here,
+- no constant was fitted on a judged row, and no choice was made to match one.
 """
 
-LEFT_OUT = """### Calibration rows, some constants left out
+LEFT_OUT = """### Calibration rows, predicted without some of their constants
 
-No source is left out whole. The constants that a file of the user's can replace are replaced by
-what other sources, or a guess, would have given, and the times of the source's rows predicted
-again; those in the last column, which the source fixed as well, stay. What is in place of mli's was
-read off Ivanov's layer with those, and gives its times by class within 3 %. So this shows what the
-replaced constants do, and judges no goal.
+This section asks how good a prediction is without a source's own constants. For each source, some
+of the constants that were fitted on it are replaced by values from other sources or by a guess
+(column "replaced by"). Then the times of the source's rows are predicted again. The last column
+names the constants that were fitted on the source too and were not replaced. Because of these, no
+source is left out completely, and this section judges no goal. The replacements for mli's constants
+were chosen with Ivanov's layer, with the constants of the last column in use. They give the times
+of that layer's op classes within 3 %.
 """
 
 HOW = """## What the commands assume
-- Programs on real text add an attention mask to the scores, so their rows are predicted with
-  `--padding random`; micro-benchmarks have none.
-- With accumulation k the published rate is of k forward and backward passes and one update: the
-  plan's step less (1 − 1/k) of its optimizer.
-- Times of layers, modules and classes are those of the ops in a predicted trace (`capture --device
-  predict:GPU`, `export --table ops`); an op inside another one is not counted twice. Backward of a
-  micro-benchmark leaves out the gradient of the layer's input.
-- Start-up is not modelled and is in many published figures: of Lambda's runs of 100 steps the first
-  one takes 2 to 3 s, so their rates are 3 to 6 % below what the same logs show later.
+
+- Programs that train on real text add an attention mask to the scores. Their rows are predicted
+  with `--padding random`. Micro-benchmarks have no mask.
+- With k accumulation steps, the published rate is of k forward and backward passes and one
+  optimizer update. So the predicted step is shortened by (1 − 1/k) of its optimizer's time.
+- Times of layers, modules and op classes are the times of ops in a predicted trace (`capture
+  --device predict:GPU`, `export --table ops`). When one op runs inside another one, their common
+  time counts once. Backward of a micro-benchmark leaves out the gradient of the layer's input.
+- The interval of a largest batch covers a CUDA context that is 0.2 GiB larger or smaller. Its lower
+  end also assumes 4 % more fragmentation than the simulator finds.
+- Many published figures include start-up, which the program does not model. In Lambda's runs of
+  100 steps the first step takes 2 to 3 s, so the published rates are 3 to 6 % below the rates that
+  the same logs show for later steps.
 """
 
 
@@ -86,41 +105,43 @@ def verdict(is_met):
 
 
 def goal_lines(book):
-    """(name, goal, what is, verdict) of every goal."""
+    """(name, goal, result, verdict) of every goal."""
     yield from memory_lines(book)
     for name, title in (("rate", "Throughput, judged"),
-                        ("ratio16", "16 bits / 32 bits on one host, judged")):
+                        ("ratio16", "16-bit / 32-bit throughput on the same machine, judged")):
         yield error_line(book, name, title, book.standing(name, "judged"))
     yield error_line(book, "fit_rate", "Throughput and times, calibration rows",
                      book.standing("fit_rate+fit_layer", "calibration"))
     errors = [error for one in book.published["leave_out"] for error in book.left_out(one)[1]]
     mean, worst = mean_and_worst(errors)
-    yield ("The same, their source left out", "mean 12 %", "no source can be left out whole; with "
-           f"some of its constants replaced: mean {magnitude(mean)}, worst {magnitude(worst)}",
-           NOT_JUDGED)
+    yield ("The same, without the constants of their own source", "mean 12 %", "no source can be "
+           "left out completely; with some of its constants replaced: mean "
+           f"{magnitude(mean)}, worst {magnitude(worst)}", NOT_JUDGED)
     ratios = book.standing("fit_ratio", "calibration")
     checkpointing = [row for row in ratios if row["id"].endswith(".ckpt")]
-    yield error_line(book, "fit_ratio", "Ratios between recipes, of calibration rows",
+    yield error_line(book, "fit_ratio",
+                     "Ratios between recipes except checkpointing, calibration rows",
                      [row for row in ratios if row not in checkpointing])
     for error in book.errors(checkpointing):
-        yield ("Checkpointing / not, of calibration rows", "within 13 %", percent(error),
-               verdict(abs(error) <= 0.13))
+        yield ("Throughput with checkpointing / without, calibration row", "within 13 %",
+               percent(error), verdict(abs(error) <= 0.13))
 
 
 def memory_lines(book):
     tempo = book.standing("batch", "calibration")
     near = sum(book.batch_is_near(row) for row in tempo)
     off = [book.predicted_of(row) - row["published"] for row in tempo]
-    yield ("Largest batch, Tempo's V100 rows, by a set-up chosen with them in view", "±1",
-           f"{near} of {len(tempo)}; off by "
+    yield ("Largest batch, Tempo's V100 rows; the software environment was chosen to match them",
+           "±1",
+           f"{near} of {len(tempo)} rows; off by "
            f"{', '.join(f'{one:+d}' if one else '0' for one in off)}", NOT_JUDGED)
     ran = book.ran()
     fitting = [row for row in ran if book.predicted_of(row) is not None]
-    yield ("Batches that ran, predicted to fit", "all", f"{len(fitting)} of {len(ran)}",
+    yield ("Batches that others ran, predicted to fit", "all", f"{len(fitting)} of {len(ran)}",
            verdict(len(fitting) == len(ran)))
     errors = book.errors(book.standing("peak", "reported"))
-    yield ("Peak memory", "mean 4 %, worst 5 %", "no published peak can be judged; reported ones "
-           f"{percent(min(errors))} to {percent(max(errors))}", NOT_JUDGED)
+    yield ("Peak memory", "mean 4 %, worst 5 %", "no published peak can be judged; errors of "
+           f"the reported ones: {percent(min(errors))} to {percent(max(errors))}", NOT_JUDGED)
 
 
 def error_line(book, name, title, rows):
@@ -130,28 +151,29 @@ def error_line(book, name, title, rows):
     missing = len(rows) - len(errors)
     text = f"{len(errors)} rows: mean {magnitude(mean)}, worst {magnitude(worst)}"
     if missing:
-        text += f"; {missing} more do not fit where they ran"
+        text += f"; {missing} more are predicted not to fit on the GPU that ran them"
     is_met = mean * 100 <= group["goal_mean"] and worst * 100 <= group["goal_worst"]
     goal = f"mean {group['goal_mean']} %, worst {group['goal_worst']} %"
     return title, goal, text, verdict(is_met and not missing)
 
 
 def summary(published, predicted):
-    """The headline, as README and the planner's page quote it."""
+    """The headline that README.md and docs/planner.md quote."""
     book = Book(published, predicted)
     rows = book.judged("rate")
     errors = book.errors(rows)
     mean, worst = mean_and_worst(errors)
     ratio_mean, ratio_worst = mean_and_worst(book.errors(book.judged("ratio16")))
-    cards = {gpu for row in rows for gpu in re.findall(r"--gpu (\S+)", row["command"])}
+    gpus = {gpu for row in rows for gpu in re.findall(r"--gpu (\S+)", row["command"])}
     near = sum(abs(error) <= 0.1 for error in errors)
     return (
-        "Against published figures that no constant was fitted on, predicted without changing "
-        f"any:\ntimes of {len(rows)} BERT runs on {len(cards)} kinds of cards within 10 % in "
-        f"{near} of them, {magnitude(mean)} off on average and\n{magnitude(worst)} at worst; "
-        f"16 bits over 32 bits on one host {magnitude(ratio_mean)} on average and "
-        f"{magnitude(ratio_worst)} at worst.\nNo published largest batch or peak can be judged. "
-        "[Row by row]({page}), with the goals that are met and those that are missed."
+        "Compared with published figures that no constant was fitted on:\n"
+        f"the times of {len(rows)} BERT runs on {len(gpus)} kinds of GPUs are off by "
+        f"{magnitude(mean)} on average and {magnitude(worst)} at worst, and {near} of them are "
+        "within 10 %.\nThe ratio of 16-bit to 32-bit throughput on the same machine is off by "
+        f"{magnitude(ratio_mean)} on average and {magnitude(ratio_worst)} at worst.\n"
+        "No published largest batch or peak can be judged. [All rows]({page}) shows which goals "
+        "are met and which are missed."
     )
 
 
@@ -185,8 +207,8 @@ def leave_out_section(book):
         lines.append([one["id"], str(len(without)), magnitude(mean_and_worst(fitted)[0]),
                       *map(magnitude, mean_and_worst(without)), one["why"],
                       ", ".join(stays) or "none"])
-    head = ["source", "rows", "mean as fitted", "mean without", "worst without", "in its place",
-            "of the source, and stays"]
+    head = ["source", "rows", "mean as fitted", "mean, replaced", "worst, replaced", "replaced by",
+            "fitted on the source, not replaced"]
     return f"{LEFT_OUT}\n{table(head, lines)}"
 
 
@@ -196,21 +218,23 @@ def replay_section(book):
               "equal" if one["final_state_matches"] else "**different**"]
              for one in book.predicted["replays"]]
     return ("## The allocator\n\n"
-            "`temposcope replay` on real memory snapshots: every address predicted from the "
-            "requested sizes,\nstreams and frees.\n\n"
+            "`temposcope replay` feeds the requested sizes, streams and frees of real memory "
+            "snapshots to the allocator\nsimulator. It counts how many addresses the simulator "
+            "predicts as recorded.\n\n"
             + book.published["replays"]["text"] + "\n\n"
             + table(["snapshot", "events", "addresses as recorded", "segment events",
                      "final segments and blocks"], lines)
-            + "\nNone of them has a segment event, and none may be predicted.\n\n"
-            "Rules that these recordings do not exercise rest on PyTorch's source and on tests "
-            "that the simulator\ndoes what [allocator.md](allocator.md) says. **From source, "
-            "unconfirmed:**\n\n"
+            + "\nThe recordings contain no segment event, so the simulator must not predict one "
+            "either.\n\n"
+            "These recordings do not exercise every rule of the allocator. The rules below are "
+            "**taken from\nPyTorch's source and not confirmed by a recording**. Tests check only "
+            "that the simulator does what\n[allocator.md](allocator.md) says about them:\n\n"
             + "\n".join(f"- {rule}" for rule in book.published["unconfirmed"]) + "\n")
 
 
 def sources_section(book):
-    return "## Sources and set-ups\n\n" + table(
-        ["source", "set-up"],
+    return "## Sources\n\n" + table(
+        ["source", "how it was measured"],
         [[f"{one['title']}", one["set_up"]] for one in book.published["sources"].values()])
 
 
@@ -226,7 +250,7 @@ def render(published, predicted):
     not_covered = table(["figure", "why not"],
                         [[one["what"], one["why"]] for one in published["not_covered"]])
     return "\n".join([
-        INTRO, "## Goals\n", table(["", "goal", "is", ""], goals),
+        INTRO, "## Goals\n", table(["", "goal", "result", ""], goals),
         "## What was found\n", found + "\n",
         "## Judged\n", sections(book, ("rate", "ratio16")),
         "## Calibration\n", sections(book, ("batch", "fit_rate", "fit_layer", "fit_ratio")),

@@ -1,4 +1,4 @@
-"""Runs the commands that predict published figures, and reads the figures out of their answers."""
+"""Runs the commands that predict published figures and reads the figures from their answers."""
 
 import concurrent.futures
 import copy
@@ -14,28 +14,29 @@ import validation_data as data
 
 GIB = 1 << 30
 MIB = 1 << 20
-# What the interval of a batch covers: a context that much larger or smaller, and fragmentation
-# beyond the simulator's.
+# The interval of a largest batch covers a CUDA context that is larger or smaller by this much, and
+# fragmentation beyond what the simulator finds.
 CONTEXT_BYTES = GIB // 5
 FRAGMENTATION = 0.04
-# Other choices for a set-up of 2022: contexts of a 2080 Ti and of a 3090 (pytorch#49877), and
-# torch's copies of the gradients, which apex's data parallelism does without.
+# Other choices for a software environment of 2022: the CUDA contexts of a 2080 Ti and of a 3090
+# (pytorch#49877), and copies of the gradients in buckets, which torch's DDP makes and apex's data
+# parallelism does not.
 OTHER_SET_UPS = {
     "context 880 MiB": {"context": [{"mib": 880, "source": "neutral"}]},
     "context 1490 MiB": {"context": [{"mib": 1490, "source": "neutral"}]},
     "copies of the gradients": {"ddp_buckets": "copy"},
 }
 PLAN_FILE = "plan.json"
-# Modules whose backward gives the gradient of a layer's input.
+# Modules whose backward computes the gradient of a layer's input.
 PROJECTIONS = (".query", ".key", ".value", ".c_attn")
 
 
 class RunError(Exception):
-    """A command that did not answer, as one sentence."""
+    """One sentence about a command that failed."""
 
 
 class DoesNotFit(RunError):
-    """A batch that does not fit: a result, not a failure. `reason` says by how much."""
+    """The batch does not fit, which is a result and no failure. `reason` says what is missing."""
 
     def __init__(self, reason):
         super().__init__(reason)
@@ -43,7 +44,7 @@ class DoesNotFit(RunError):
 
 
 class Runner:
-    """Runs commands with the repository's own data, once each, in folders that go with it."""
+    """Runs commands with the repository's own data, each command once, in temporary folders."""
 
     def __init__(self, program, jobs):
         self.program = program
@@ -52,7 +53,7 @@ class Runner:
         self.answers = {}
 
     def settings(self, name, **files):
-        """A settings folder with files of the user's; without any, one that hides the real ones."""
+        """A settings folder with these user files. Without files it hides the user's real ones."""
         folder = pathlib.Path(self.scratch.name) / "settings" / name
         (folder / "temposcope").mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
@@ -60,7 +61,7 @@ class Runner:
         return folder
 
     def answer(self, commands, settings):
-        """JSON of the last command, or the table it wrote; remembered."""
+        """The JSON output of the last command, or the table that it wrote. Answers are cached."""
         key = (tuple(commands), str(settings))
         if key not in self.answers:
             with tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
@@ -71,7 +72,7 @@ class Runner:
         for command in commands:
             arguments = shlex.split(command)
             if arguments[0] == "plan":
-                # Written even where no row is possible, when nothing is printed.
+                # This file is written even if no row fits; then nothing is printed.
                 arguments += ["-o", PLAN_FILE]
             done = subprocess.run(
                 [self.program, *arguments], cwd=folder, capture_output=True, text=True,
@@ -116,7 +117,7 @@ class Runner:
         return batches
 
     def _at_next(self, row, settings):
-        """Bytes of the step at the batch that did not fit any more."""
+        """Memory of the step at the first batch of the published grid that did not fit."""
         command = f"{row['command']} --batch {row['next_batch']}"
         plan = self.answer([command], settings)["rows"][0]
         return {"capacity_bytes": capacity_of(plan),
@@ -124,7 +125,7 @@ class Runner:
                 "peak_by_class": plan["peak_by_class"]}
 
     def _interval(self, row, plan):
-        """The largest batches that less and more memory for tensors would leave."""
+        """The largest batches with less and with more memory for tensors."""
         context = plan["terms"]["context_bytes"]
         capacity = capacity_of(plan)
         least = (capacity - CONTEXT_BYTES) * (1 - FRAGMENTATION)
@@ -138,23 +139,23 @@ class Runner:
 
 
 def failure(command, done, plan_file):
-    """What a failed command means: a plan whose only row does not fit is a result."""
+    """The exception for a failed command: DoesNotFit if the plan's only row does not fit."""
     if plan_file.exists():
         row = data.read(plan_file)["rows"][0]
         if row["status"] == "does_not_fit":
             return DoesNotFit(row["reason"])
-    sentence = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    sentence = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
     return RunError(f"temposcope {command}: {sentence}")
 
 
 def capacity_of(plan):
-    """What tensors may take on the card."""
+    """The memory of the GPU that tensors may take."""
     terms = plan["terms"]
     return plan["usable_bytes"] - terms["context_bytes"] - terms["nccl_bytes"]
 
 
 def setups_with(setup_id, **changes):
-    """A user's setups.json in which a setup has other fields."""
+    """A user's setups.json that changes fields of one software environment."""
     setups = data.read(data.ROOT / "assets" / "setups.json")
     setup = copy.deepcopy(next(one for one in setups["setups"] if one["id"] == setup_id))
     setup.update(changes)
@@ -162,7 +163,7 @@ def setups_with(setup_id, **changes):
 
 
 def calibration_without(leave_out):
-    """A user's calibration.json that takes the place of what a source fixed."""
+    """A user's calibration.json that replaces constants that were fitted on a source."""
     name = "left_out"
     tables = {key: [{**one, "source": name} for one in rows]
               for key, rows in leave_out["calibration"].items()}
@@ -170,7 +171,7 @@ def calibration_without(leave_out):
 
 
 def from_plan(row, answer):
-    """A figure of the plan's only row. With accumulation k the optimizer runs every k-th time."""
+    """A figure of the plan's only row. With accumulation k the optimizer runs every k-th step."""
     plan = answer["rows"][0]
     value = plan[row["value"].partition(".")[2]]
     if "accumulation" in row:
@@ -179,12 +180,13 @@ def from_plan(row, answer):
     return round(value * row.get("scale", 1), 4)
 
 
-def is_inside(op, scopes):
-    return any(op["scope"] == one or op["scope"].startswith(one + ".") for one in scopes)
+def is_inside(op, module_paths):
+    return any(op["scope"] == one or op["scope"].startswith(one + ".") for one in module_paths)
 
 
 def is_of_part(op, part):
-    """Whether an op is of a module, of the classes asked for and of no module left out."""
+    """Whether an op does work in the module of `part`, has one of its classes, and lies in none of
+    the modules that `part` leaves out."""
     has_cost = any(int(op[key]) > 0 for key in ("flop", "read_words", "written_words"))
     return (has_cost and is_inside(op, [part["scope"]])
             and op["class"] in part.get("class", [op["class"]])
@@ -192,13 +194,14 @@ def is_of_part(op, part):
 
 
 def selected_ops(row, table):
-    """Ops of the phases, modules and classes that a row asks for."""
+    """The ops in the phases, modules and classes that a row selects."""
     select = row["select"]
     input_elements = select.get("without_input_gradient", 0)
     for op in table:
         if op["phase"] not in select["phases"]:
             continue
-        # The gradient of the layer's input, and its sums: as many elements as the input has.
+        # These ops compute the gradient of the layer's input and its partial sums. They write as
+        # many elements as the input has.
         if (op["phase"] == "backward" and op["scope"].endswith(PROJECTIONS) and
                 int(op["written_words"]) == input_elements > 0):
             continue
@@ -207,7 +210,7 @@ def selected_ops(row, table):
 
 
 def covered_ns(ops):
-    """Time in which at least one of the ops runs: an op inside another one is not counted twice."""
+    """The time in which at least one of the ops runs. Ops may run inside each other."""
     total, reached = 0, 0
     for start, end in sorted((int(op["start_ns"]), int(op["end_ns"])) for op in ops):
         total += max(0, end - max(start, reached))
@@ -218,7 +221,7 @@ def covered_ns(ops):
 def from_ops(row, table):
     ops = list(selected_ops(row, table))
     if not ops:
-        raise RunError(f"{row['id']}: no op of the trace is what it asks for")
+        raise RunError(f"{row['id']}: its 'select' matches no op of the trace")
     what = row["value"].partition(".")[2]
     if what == "gflop":
         return round(sum(int(op["flop"]) for op in ops) / 1e9, 4)
@@ -227,7 +230,7 @@ def from_ops(row, table):
 
 
 def from_ledger(_, answer):
-    """Bytes that the layer keeps, in decimal MB."""
+    """Bytes that the layer saves for backward, in decimal MB."""
     return round(answer["closed_form"]["ledger_bytes"] / 1e6, 2)
 
 
@@ -235,7 +238,7 @@ READERS = {"plan": from_plan, "ops": from_ops, "ledger": from_ledger}
 
 
 def replays(program, samples):
-    """What `replay` says about each snapshot in a folder."""
+    """The results of `temposcope replay` for each snapshot in a folder."""
     keys = ("events", "address_matches", "segment_events", "segment_event_matches",
             "final_state_matches", "peak_reserved_bytes")
     found = []
@@ -251,8 +254,8 @@ def replays(program, samples):
 
 
 def version(program):
-    """The program's own, as in: temposcope 0.1.0."""
+    """The version that the program prints, as in "temposcope 0.1.0"."""
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RunError(f"{program} does not say its version")
+        raise RunError(f"{program} --version failed; run scripts/build")
     return done.stdout.split()[-1]

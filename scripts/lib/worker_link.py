@@ -1,4 +1,5 @@
-"""Talks to temposcope-worker as the program does (profiler/protocol), where its window is not."""
+"""A client of temposcope-worker in Python, for machines that do not have the window's program. It
+speaks the protocol of profiler/protocol."""
 
 import json
 import os
@@ -8,12 +9,12 @@ import subprocess
 import tempfile
 import time
 
-PROTOCOL = 3
+PROTOCOL = 4
 WORKER_DESCRIPTOR = 3
 
 
 class WorkerError(Exception):
-    """The worker's own sentence, with the exit code that it asks for."""
+    """The worker's error sentence and the exit code that it asks for."""
 
     def __init__(self, sentence: str, exit_code: int = 1):
         super().__init__(sentence)
@@ -45,15 +46,15 @@ def read_frame(connection: socket.socket) -> dict:
 def last_line(log) -> str:
     log.seek(0)
     lines = log.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it wrote nothing"
+    return lines[-1] if lines else "it wrote no log"
 
 
 def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> dict:
-    """Starts a worker, asks for one thing and returns its result frame. Raises WorkerError."""
+    """Starts a worker, sends one request and returns the result frame. Raises WorkerError."""
     ours, theirs = socket.socketpair()
     ours.settimeout(timeout_s)
 
-    def keep_socket():  # in the child, after fork: its end on descriptor 3
+    def keep_socket():  # runs in the child after fork: moves its end to descriptor 3
         os.dup2(theirs.fileno(), WORKER_DESCRIPTOR)
 
     with tempfile.TemporaryFile() as log:
@@ -74,9 +75,12 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
         try:
             hello = read_frame(ours)
             if hello.get("protocol") != PROTOCOL:
-                raise WorkerError(f"the worker speaks protocol {hello.get('protocol')}")
+                raise WorkerError(
+                    f"the worker speaks protocol {hello.get('protocol')}, not {PROTOCOL}; "
+                    "take both from the same build"
+                )
             ours.sendall(encode_frame(complete(fields)))
-            # Not a time for each frame: a worker that is stuck goes on sending live samples.
+            # The timeout covers the whole request, because a stuck worker still sends live samples.
             end = time.monotonic() + timeout_s
             while True:
                 ours.settimeout(max(0.01, end - time.monotonic()))
@@ -86,7 +90,7 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
                 if frame["kind"] == "error":
                     raise WorkerError(frame["message"], frame["exit_code"])
         except TimeoutError:
-            raise WorkerError(f"no answer within {timeout_s:.0f} s") from None
+            raise WorkerError(f"the worker did not answer within {timeout_s:.0f} s") from None
         except (EOFError, ConnectionError):
             process.wait()
             raise WorkerError(
@@ -99,7 +103,7 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
 
 
 def complete(fields: dict) -> dict:
-    """A request frame with every field that the worker reads."""
+    """Makes a request frame with every field that the worker reads."""
     return {
         "protocol": PROTOCOL,
         "id": 1,
@@ -113,11 +117,12 @@ def complete(fields: dict) -> dict:
         "num_threads": 0,
         "batch_sizes": [],
         "compute_capability": "",
+        "takes_turns": False,
     } | fields
 
 
 def gpt(layers: int, hidden: int = 768, **changes) -> dict:
-    """The workload of a GPT-2 of that size, as models/config writes it."""
+    """The JSON workload of a GPT-2 of this size, as models/config writes it."""
     described = bert(layers, hidden, **changes)
     described["model"] |= {
         "name": "gpt2",
@@ -131,7 +136,7 @@ def gpt(layers: int, hidden: int = 768, **changes) -> dict:
 
 
 def bert(layers: int, hidden: int = 1024, **changes) -> dict:
-    """The workload of a BERT of that size, as models/config writes it."""
+    """The JSON workload of a BERT of this size, as models/config writes it."""
     model = {
         "name": "bert-large",
         "family": "bert",

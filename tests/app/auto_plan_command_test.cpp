@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-/// `plan --auto` over toy steps, which a worker without torch traces for every recipe.
+/// Tests `plan --auto` on small steps. A fake worker without torch traces them for every recipe.
 namespace {
 
 using namespace tests;
@@ -38,8 +38,8 @@ protected:
 TEST_F(AutoPlanCommand, SaysWhatItChoseAndWhy) {
     const Ran ran = search({"--gpu", "t4", "--batch", "8", "--budget", "800MiB"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, AllOf(HasSubstr("batch 8"), HasSubstr("more than there is"),
-                               HasSubstr("recipes that no other one beats"), HasSubstr("chosen"),
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("batch 8"), HasSubstr("more than the GPU has"),
+                               HasSubstr("recipes that no other recipe beats"), HasSubstr("chosen"),
                                HasSubstr("checkpoint=per_layer"), HasSubstr("Assumptions")));
 }
 
@@ -91,8 +91,9 @@ TEST_F(AutoPlanCommand, RefusesWrongUsageInOneSentence) {
 }
 
 TEST_F(AutoPlanCommand, FailsWithTheReasonWhereNothingFits) {
-    expect_failure({"--gpu", "t4", "--budget", "510MiB"}, 1, "the recipe that takes least");
-    expect_failure({"--gpu", "mi300x"}, 1, "weighs memory against time");
+    expect_failure({"--gpu", "t4", "--budget", "510MiB"}, 1,
+                   "the recipe that needs the least memory");
+    expect_failure({"--gpu", "mi300x"}, 1, "compares times");
     expect_failure({"--gpu", "t4", "--recipe", "flash"}, 1, "no fp32 kernel");
 }
 

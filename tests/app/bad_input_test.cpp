@@ -7,8 +7,8 @@
 
 #include <fstream>
 
-/// Files that cannot be read and places that cannot be written: one sentence, exit code 1, nothing
-/// on standard output, nothing half-written.
+/// A file that cannot be read or written is reported in one sentence with exit code 1. Nothing is
+/// printed on standard output and no partial file remains.
 namespace {
 
 using namespace tests;
@@ -81,7 +81,7 @@ TEST(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {
         << "only the sample";
 }
 
-TEST(BadInput, AnExportNeverTakesThePlaceOfATrace) {
+TEST(BadInput, AnExportNeverOverwritesATrace) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "sample.tscope");
     std::filesystem::create_symlink(sample, folder / "link");
@@ -115,9 +115,9 @@ TEST(BadInput, ACaptureIntoAFileNamedLikeItsFolderIsRefused) {
     expect_failure(run({"capture", "--model", "bert-base", "-o", folder / "taken"}), "taken");
 }
 
-/// A workload that cannot be, in an otherwise sound file: the file opens without what would follow
-/// from it.
-TEST(BadInput, AWorkloadThatCannotBeIsNoCrash) {
+/// If only the workload of a file is impossible, the file opens without the results that need the
+/// workload.
+TEST(BadInput, AnImpossibleWorkloadDoesNotCrash) {
     const TemporaryFolder folder;
     const std::string file = folder / "damaged.tscope";
     for (const char* size : {"0", "-64", "9223372036854775807", "1e300"}) {

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <thread>
 
-/// `capture` and `sweep` around the worker, with one that has no torch: files and their names,
-/// results, exit codes, Ctrl-C.
+/// Tests `capture` and `sweep` with a fake worker that has no torch: files and their names,
+/// results, exit codes and Ctrl-C.
 namespace {
 
 using namespace tests;
@@ -28,7 +28,7 @@ std::vector<std::string> small(const std::string& command, const std::string& ou
     return {command, "--model", "bert-base", "--layers", "1", "--recipe", recipes, "-o", output};
 }
 
-TEST(Capture, WritesOneFileARecipeIntoAFolderThatItMakes) {
+TEST(Capture, WritesOneFilePerRecipeIntoANewFolder) {
     const TemporaryFolder folder;
     const Ran ran =
         run(small("capture", folder / "new/out", "original,tempo-packed,gelu=in_place,masks=bit"),
@@ -80,7 +80,7 @@ TEST(Capture, PassesTheWholeWorkloadOn) {
     EXPECT_EQ(workload["seed"], 7);
 }
 
-TEST(Capture, JsonHasARowARecipe) {
+TEST(Capture, JsonHasARowPerRecipe) {
     const TemporaryFolder folder;
     auto arguments = small("capture", folder / "out", "original,tempo");
     arguments.emplace_back("--json");
@@ -92,6 +92,28 @@ TEST(Capture, JsonHasARowARecipe) {
     EXPECT_EQ(rows[1]["loss"], 0.5);
 }
 
+TEST(Capture, RecipesTakeTurnsSoThatTheirStepsAreComparedInPairs) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("turns"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("in 3 pairs of steps)"));
+    EXPECT_THAT(ran.out, HasSubstr("ratio of step times"));
+    const auto row = run({"compare", folder / "out", "--json"}).json()["rows"][1];
+    EXPECT_NEAR(row["step_time_ratio"]["median"].get<double>(), 1.08, 0.005);
+    EXPECT_EQ(row["step_time_ratio"]["pairs"], 3);
+    const auto other = run({"compare", folder / "out", "--baseline", "tempo", "--json"}).json();
+    EXPECT_EQ(other["baseline"], "tempo");
+    EXPECT_NEAR(other["rows"][1]["step_time_ratio"]["median"].get<double>(), 1 / 1.08, 0.005);
+}
+
+TEST(Capture, ARecipeThatDoesNotFitBesideTheOthersIsMeasuredAfterThem) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("large"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: The recipes do not fit into memory together"));
+    EXPECT_THAT(ran.out, HasSubstr("(not measured in turn)"));
+}
+
 TEST(Capture, OutOfMemoryHasItsOwnExitCode) {
     const TemporaryFolder folder;
     const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("out-of-memory"));
@@ -101,7 +123,7 @@ TEST(Capture, OutOfMemoryHasItsOwnExitCode) {
     EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
 }
 
-TEST(Capture, AWorkerThatDiesIsOneSentence) {
+TEST(Capture, ReportsADeadWorkerInOneSentence) {
     const TemporaryFolder folder;
     const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("dies"));
     EXPECT_EQ(ran.exit_code, 1);
@@ -109,7 +131,7 @@ TEST(Capture, AWorkerThatDiesIsOneSentence) {
     EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
 }
 
-TEST(Capture, AMissingWorkerIsOneSentence) {
+TEST(Capture, ReportsAMissingWorkerInOneSentence) {
     const TemporaryFolder folder;
     const Ran ran = run(small("capture", folder / "one.tscope"),
                         {.environment = {"TEMPOSCOPE_WORKER=/nonexistent/worker"}});

@@ -97,7 +97,7 @@ TEST(CompareCommand, FailsToCheckPeaksOfDifferentSteps) {
     EXPECT_EQ(run({"compare", before, after}).exit_code, 0) << "without the check a note says so";
 }
 
-/// The capture takes the place of the step that a sweep of the same recipe brought along.
+/// A capture replaces the traced step of a sweep of the same recipe.
 TEST(CompareCommand, FailsToCheckAgainstAStepThatAnotherFileReplaced) {
     const TemporaryFolder folder;
     const std::string sweep =
@@ -120,7 +120,7 @@ TEST(CompareCommand, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
     }
 }
 
-/// The check is against the file given first, also where `original` is shown first.
+/// The check compares with the first file, even if `original` is shown first.
 TEST(CompareCommand, ChecksGrowthAgainstTheFirstFile) {
     const TemporaryFolder folder;
     const std::string tempo = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});

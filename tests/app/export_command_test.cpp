@@ -74,7 +74,7 @@ TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
     }
 }
 
-TEST(ExportCommand, RefusesATableThatIsNotToBeWritten) {
+TEST(ExportCommand, RefusesATableForAFormatThatIsNotCsv) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "a.tscope");
     const std::string chart = folder / "a.svg";
@@ -83,7 +83,7 @@ TEST(ExportCommand, RefusesATableThatIsNotToBeWritten) {
     EXPECT_FALSE(std::filesystem::exists(chart));
 }
 
-TEST(ExportCommand, RefusesANameThatPromisesAnotherFormat) {
+TEST(ExportCommand, RefusesAFileNameWithTheExtensionOfAnotherFormat) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "a.tscope");
     const Ran ran = run({"export", sample, "--to", "svg", "-o", folder / "a.png"});

@@ -1,4 +1,4 @@
-/// A worker without torch: TEMPOSCOPE_FAKE says what becomes of each capture.
+/// A worker without torch. TEMPOSCOPE_FAKE chooses what happens to each capture.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"
@@ -19,15 +19,26 @@ tl::unexpected<ErrorFrame> error(std::string message, int exit_code = 1) {
     return tl::unexpected(ErrorFrame{.message = std::move(message), .exit_code = exit_code});
 }
 
-WorkerOutcome write_steps(const Request& request, double loss) {
+/// Steps of the recipe `tempo` take 8 % longer than those of the others.
+WorkerOutcome write_steps(const Request& request, const std::string& act, WorkerServer& server) {
     const auto workload = models::workload_from_json(request.workload);
     if (!workload) return error(workload.error().message);
     TraceBuilder b(*workload);
     for (int64_t step = 0; step < request.steps; ++step) {
+        if (request.takes_turns) {
+            const auto turn = server.wait_for_turn(
+                {.held_bytes = 1 << 20, .available_bytes = act == "large" ? 0 : int64_t{1} << 40});
+            if (!turn) return tl::unexpected(ErrorFrame{.message = "Gone.", .cancelled = true});
+            const nlohmann::json turns{{"run", turn->run}, {"recipes", turn->recipes}};
+            b.trace().runs.set<&Run::software>(
+                Id<Run>(0),
+                b.trace().strings.intern(nlohmann::json{{"measured_in_turn", turns}}.dump()));
+        }
+        server.send(profiler::Progress{"step", step, request.steps});
         b.begin_step();
         b.free(b.allocate({.bytes = 1000 * workload->batch_size, .op = b.op("aten::addmm")}));
-        b.wait(1'000'000);
-        b.end_step(loss);
+        b.wait((step + 1) * (workload->recipe_name == "tempo" ? 1'080'000 : 1'000'000));
+        b.end_step(act == "nan" ? std::nan("") : 0.5);
     }
     if (request.kind == RequestKind::kSweep) {
         const auto point = b.trace().sweep_points.append({.batch_size = 1});
@@ -69,7 +80,7 @@ WorkerOutcome answer(const Request& request, WorkerServer& server) {
                                          .cancelled = true});
     }
     if (act == "dies") std::abort();
-    return write_steps(request, act == "nan" ? std::nan("") : 0.5);
+    return write_steps(request, act, server);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using namespace tests;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Info, OverviewSaysWhatAPersonLooksFor) {
+TEST(Info, OverviewShowsTheMainFigures) {
     const TemporaryFolder folder;
     const Ran ran = run({"info", write_sample(folder, "sample.tscope")});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -152,7 +152,7 @@ TEST(Info, WarnsWhenALayerDiffersFromItsClosedForm) {
     EXPECT_THAT(ran.out, HasSubstr("closed_form_differs"));
 }
 
-/// Numbers look the same whatever the language of the machine.
+/// Numbers are printed in the same way in every locale.
 TEST(Info, DoesNotDependOnTheLocale) {
     const TemporaryFolder folder;
     const std::string path =
@@ -164,8 +164,8 @@ TEST(Info, DoesNotDependOnTheLocale) {
     EXPECT_THAT(plain.out, HasSubstr("666.67")) << "sequences/s with a point";
 }
 
-/// The batch that a sweep was to trace did not fit: there are points and no step.
-TEST(Info, OfASweepWithoutAStepShowsItsBatches) {
+/// If the batch that a sweep should trace does not fit, the file has batches but no step.
+TEST(Info, ASweepWithoutAStepShowsItsBatches) {
     const TemporaryFolder folder;
     const std::string path =
         write_sample(folder, "s.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}, .steps = 0});

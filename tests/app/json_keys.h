@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-/// What docs/commands.md says of the commands' JSON.
+/// Reads the JSON keys that docs/commands.md lists for each command.
 namespace tests {
 
 using Keys = std::set<std::string>;
@@ -16,7 +16,7 @@ std::map<std::string, Keys> documented_keys();
 
 Keys keys_of(const nlohmann::json& object);
 
-/// The keys that the document lists under a name; a failure, and none, where it lists none.
+/// The keys that the document lists under a name. If it lists none, the test fails.
 Keys documented(const std::string& name);
 
 }  // namespace tests

@@ -6,7 +6,8 @@
 
 #include <regex>
 
-/// The JSON keys of every command are those that docs/commands.md lists: others rely on them.
+/// Every command prints exactly the JSON keys that docs/commands.md lists, because users rely on
+/// them.
 namespace {
 
 using namespace tests;

@@ -1,4 +1,4 @@
-/// MetaTraces from the real worker: one process, several answers.
+/// Gets several MetaTraces from one process of the real worker.
 #include "profiler/protocol/meta_trace_client.h"
 #include "tests/support/trace_equality.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The only value that differs from run to run.
+/// Clears the only value that differs from run to run.
 void forget_the_clock(Trace& trace) { trace.runs.set<&Run::start_unix_ns>(Id<Run>(0), 0); }
 
 class MetaTraceWorker : public testing::Test {

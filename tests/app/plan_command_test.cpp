@@ -22,7 +22,7 @@ protected:
         write_plan_traces(folder_ / "traces", "tempo");
     }
 
-    /// The command over the small model's traces.
+    /// Runs `plan` on traces of the small model.
     Ran plan(std::vector<std::string> more) const {
         std::vector<std::string> arguments = plan_arguments(folder_ / "traces");
         if (std::find(more.begin(), more.end(), "--seq") != more.end()) {  // takes its place
@@ -55,7 +55,7 @@ TEST_F(PlanCommand, MakesARowForEveryCell) {
     EXPECT_EQ(json["rows"][1]["setup"], "tempo-2022");
 }
 
-TEST_F(PlanCommand, MakesOneRowOfACellThatIsNamedTwice) {
+TEST_F(PlanCommand, MakesOneRowForACellThatIsGivenTwice) {
     const auto json = plan({"--recipe", "original,original", "--gpu", "t4,t4", "--json"}).json();
     EXPECT_EQ(json["rows"].size(), 1U);
 }
@@ -64,7 +64,7 @@ TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
-                               HasSubstr("Assumptions"), HasSubstr("context of 500")));
+                               HasSubstr("Assumptions"), HasSubstr("CUDA context of 500")));
     const Ran one = plan({"--gpu", "t4"});
     EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction"),
                                HasSubstr("= allocated"), HasSubstr("its TFLOPS")));
@@ -86,7 +86,7 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
     expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
     expect_failure({"--budget", "520MiB", "--gpu", "t4"}, 1, "more than the budget has");
     expect_failure({"--budget", "300MiB", "--gpu", "t4"}, 1,
-                   "less than what CUDA takes before the first tensor: a context of 500 MiB");
+                   "Nothing is left for tensors: the CUDA context takes 500 MiB");
     // Another length was not traced.
     expect_failure({"--seq", "16", "--gpu", "t4"}, 1, "capture one into it");
 }
@@ -104,7 +104,7 @@ TEST_F(PlanCommand, WritesItsRowsWhereNoneIsPossible) {
     EXPECT_THAT(csv.str(), HasSubstr("not_supported"));
 }
 
-TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
+TEST_F(PlanCommand, NamesTheRowsOfAnAssumptionAndWhyOthersAreImpossible) {
     const Ran ran =
         plan({"--recipe", "original,flash", "--gpu", "t4,v100-16gb,mi300x", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -114,7 +114,7 @@ TEST_F(PlanCommand, SaysOfWhichRowsAnAssumptionIsAndWhyOthersAreNot) {
                       HasSubstr("  v100-16gb: PyTorch 2.11.0 does not run on v100-16gb")));
     std::istringstream lines(ran.out);
     for (std::string line; std::getline(lines, line) && line != "Why not";) {
-        EXPECT_LT(line.size(), 180U) << line;  // reasons are no column
+        EXPECT_LT(line.size(), 180U) << line;  // reasons stand below the table, not in a column
     }
 }
 
@@ -135,14 +135,14 @@ TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--alloc-conf", "no_such:1"}, 2, "no_such");
     expect_failure({"-o", "plan.txt"}, 2, ".csv");
     expect_failure({"--seq", "32,x"}, 2, "'x'");
-    expect_failure({"--head", "lm"}, 2, "does not belong to");
+    expect_failure({"--head", "lm"}, 2, "has no head 'lm'");
     expect_failure({"--link", "44GB"}, 2, "--gpus");
     for (const char* option : {"--budget", "--link", "--alloc-conf", "-o"}) {
         expect_failure({option, ""}, 2, "empty");
     }
 }
 
-TEST_F(PlanCommand, ReadsTheUsersCards) {
+TEST_F(PlanCommand, ReadsTheUsersGpus) {
     const std::string config = folder_ / "config";
     std::filesystem::create_directories(config + "/temposcope");
     const std::string file = config + "/temposcope/gpus.json";

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-/// Small steps to plan from, as `temposcope plan --traces` reads them.
+/// Traces of small steps, which `temposcope plan --traces` reads.
 namespace tests {
 
 /// One recipe of a small BERT at the batches that a plan asks for.

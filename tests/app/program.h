@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Runs the built `temposcope` and keeps what it said.
+/// Runs the built `temposcope` and holds its output.
 namespace tests {
 
 struct Ran {
@@ -19,23 +19,24 @@ struct Ran {
     std::string out;
     std::string err;
 
-    nlohmann::json json() const;  // of standard output; null and a test failure when it is none
+    nlohmann::json json()
+        const;  // parses standard output; if it is no JSON, fails the test and returns null
 };
 
 struct Surroundings {
-    std::vector<std::string> environment;  // "LC_ALL=de_DE.UTF-8", beside the test's own
-    std::string out_file;                  // standard output goes here, "/dev/full"
+    std::vector<std::string> environment;  // such as "LC_ALL=de_DE.UTF-8", added to the test's own
+    std::string out_file;                  // receives standard output, such as "/dev/full"
 };
 
 /// `started` is called with the process while it runs.
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
-/// The command failed as every failure must: with this exit code, nothing on standard output and
-/// one sentence on standard error that has `part` in it.
+/// Expects a failure with this exit code, an empty standard output and one sentence on standard
+/// error that contains `part`.
 void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part = {});
 
-/// A folder that is gone after the test.
+/// A folder that is deleted after the test.
 class TemporaryFolder {
 public:
     TemporaryFolder();
@@ -50,11 +51,12 @@ private:
     std::filesystem::path path_;
 };
 
-/// A small BERT step of three layers, written as a file; `scale` multiplies what is kept.
+/// A small BERT step of three layers, written as a file; `scale` multiplies the saved bytes.
 struct SampleSpec {
     std::string recipe = "original";
     int64_t scale = 1;
-    std::vector<std::pair<int64_t, std::vector<int64_t>>> sweep;  // batch, step times; none: OOM
+    std::vector<std::pair<int64_t, std::vector<int64_t>>>
+        sweep;  // batch, step times (empty: out of memory)
     bool complete = true;
     int steps = 2;
     int64_t batch_size = 2;

@@ -1,9 +1,13 @@
+#include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// The whole way once: commands, worker, libtorch, file, reports. Small shapes: seconds in all.
+#include <algorithm>
+
+/// Runs the whole pipeline with the real worker: commands, worker, libtorch, file and reports. The
+/// shapes are small, so all tests take seconds.
 namespace {
 
 using namespace tests;
@@ -53,6 +57,52 @@ TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     EXPECT_EQ(comparison["notes"].size(), 0u) << comparison["notes"];
     EXPECT_LT(comparison["rows"][2]["kept_bytes"], comparison["rows"][1]["kept_bytes"]);
     EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
+}
+
+/// When each recorded step began, in seconds since 1970.
+std::vector<double> step_starts_s(const profiler::Trace& trace) {
+    std::vector<double> starts_s;
+    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
+        const auto counter = trace.counters[profiler::Id<profiler::Counter>(i)];
+        if (trace.text(counter.name) == "wall_clock_s") starts_s.push_back(counter.value);
+    }
+    return starts_s;
+}
+
+TEST_F(RealWorker, RecipesOfOneCaptureRunTheirStepsInTurn) {
+    const std::string out = folder_ / "out";
+    const Ran ran = run(small("capture", out, {"--recipe", "original,tempo", "--batch", "2"}));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto original = profiler::read_trace(out + "/original.tscope").value();
+    const auto tempo = profiler::read_trace(out + "/tempo.tscope").value();
+    const std::vector<double> a = step_starts_s(original), b = step_starts_s(tempo);
+    ASSERT_EQ(a.size(), 2u);
+    ASSERT_EQ(b.size(), 2u);
+    const std::vector<double> order{a[0], b[0], b[1], a[1]};
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "a b, then b a";
+    // Both steps of tempo fall into the wait of original, which is not part of its trace.
+    const auto start_ns = original.steps.column<&profiler::Step::start_ns>();
+    const double waited_s = a[1] - a[0] - static_cast<double>(start_ns[1] - start_ns[0]) * 1e-9;
+    double tempo_s = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto step = tempo.steps[profiler::Id<profiler::Step>(i)];
+        tempo_s += static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
+    }
+    EXPECT_GE(waited_s, tempo_s);
+    EXPECT_EQ(run({"compare", out, "--json"}).json()["rows"][1]["step_time_ratio"]["pairs"], 2);
+}
+
+TEST_F(RealWorker, RecipesOfOneSweepTakeTurns) {
+    const std::string out = folder_ / "sweep";
+    const Ran ran = run(small(
+        "sweep", out, {"--recipe", "original,tempo", "--batch", "1", "--memory-limit", "24MiB"}));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto turns = [&](const std::string& recipe) {
+        const auto trace = profiler::read_trace(out + "/" + recipe + ".tscope").value();
+        return nlohmann::json::parse(trace.text(trace.run().software))["measured_in_turn"];
+    };
+    EXPECT_EQ(turns("original")["recipes"], 2);
+    EXPECT_EQ(turns("original"), turns("tempo"));
 }
 
 TEST_F(RealWorker, CudaWithoutAGpuSaysWhatIsMissingAndHowToGoOn) {

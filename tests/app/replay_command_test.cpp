@@ -27,7 +27,7 @@ void expect_usage_error(const std::vector<std::string>& arguments, const std::st
     expect_one_sentence(run(arguments), 2, part);
 }
 
-TEST(Replay, OfASnapshotSaysThatEveryBlockLiesWhereTorchPutIt) {
+TEST(Replay, OfASnapshotFindsEveryRecordedAddress) {
     const TemporaryFolder folder;
     const std::string file = write_snapshot(folder);
     const Ran ran = run({"replay", file});
@@ -44,7 +44,7 @@ TEST(Replay, OfASnapshotSaysThatEveryBlockLiesWhereTorchPutIt) {
     EXPECT_GT(json["peak_allocated_bytes"], 0);
 }
 
-TEST(Replay, OfASnapshotWithoutHistoryPraisesNothing) {
+TEST(Replay, OfASnapshotWithoutHistoryReportsNoMatchRate) {
     const TemporaryFolder folder;
     const Ran ran = run({"replay", write_snapshot(folder, 1'000'000)});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -79,7 +79,7 @@ TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
     EXPECT_TRUE(json["rows"][1]["out_of_memory"].is_null());
 }
 
-/// A step measured on the CPU, as a CUDA GPU would have placed it.
+/// Replays a step measured on the CPU as if a CUDA GPU had allocated it.
 TEST(Replay, OfATracePlacesItsAllocations) {
     const TemporaryFolder folder;
     const std::string file = write_sample(folder, "cpu.tscope");

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// The command line itself: help, version, and what is wrong with it, in one sentence and with
-/// exit code 2.
+/// Tests the command line itself: help, version, and wrong usage, which is reported in one sentence
+/// with exit code 2.
 namespace {
 
 using namespace tests;
@@ -55,14 +55,15 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
         arguments.insert(arguments.end(), option.begin(), option.end());
         expect_usage_error(arguments, sentence);
     };
-    expect_wrong({"--batch", "1e3"}, "--batch: '1e3' is not a whole number");
-    expect_wrong({"--batch", "0x10"}, "--batch: '0x10' is not a whole number");
-    expect_wrong({"--seed", "99999999999999999999"}, "is not a whole number of 64 bits");
-    expect_wrong({"--dropout", "much"}, "--dropout: 'much' is not a number");
+    expect_wrong({"--batch", "1e3"}, "--batch takes a whole number of 64 bits, not '1e3'");
+    expect_wrong({"--batch", "0x10"}, "--batch takes a whole number of 64 bits, not '0x10'");
+    expect_wrong({"--seed", "99999999999999999999"},
+                 "--seed takes a whole number of 64 bits, not '99999999999999999999'");
+    expect_wrong({"--dropout", "much"}, "--dropout takes a number, not 'much'");
     expect_wrong({"--batch"}, "--batch needs a value; see");
     expect_wrong({"--seed", "1", "--seed", "2"}, "--seed is given more than once; see");
     expect_usage_error({"export", "a", "--to", "bmp", "-o", "x"},
-                       "--to: bmp is none of svg, png, pdf, html, csv; see");
+                       "--to takes one of svg, png, pdf, html, csv, not 'bmp'; see");
     expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
     expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
     expect_usage_error({"inof", "x.tscope"}, "did you mean info");
@@ -70,7 +71,7 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
 }
 
-TEST(Usage, UnknownNamesSayWhatThereIs) {
+TEST(Usage, UnknownNamesListTheKnownOnes) {
     expect_usage_error({"capture", "--model", "bert-huge", "-o", "x"}, "bert-large");
     expect_usage_error(capture({"--recipe", "temop"}), "tempo");
     expect_usage_error(capture({"--recipe", "gelu=in_plaice"}), "in_place");

@@ -2,9 +2,9 @@
 ///
 ///     allocator_bench [events = 10000000] [snapshot...]
 ///
-/// Three streams of requests: layers of training steps; frees at random among few and among many
-/// live blocks (long free lists). An event is an allocation or a free; times are processor time.
-/// Prints, judges not.
+/// Streams of requests: layers of training steps, and random allocations and frees with few and
+/// with many live blocks. An event is an allocation or a free. Times are processor time, the best
+/// of three runs. The numbers are printed, not judged.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
@@ -21,7 +21,7 @@
 namespace {
 using namespace profiler;
 
-/// Of this process on a processor: what others do on the machine does not count.
+/// Processor time of this process, so that other processes count less.
 class Stopwatch {
 public:
     double seconds() const { return static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC; }
@@ -75,7 +75,7 @@ RequestStream training_stream(std::size_t events) {
         .value();
 }
 
-/// Replays one recording until `events` are done.
+/// Replays one recording again and again until `events` events are simulated.
 int measure_snapshot(const char* path, std::size_t events) {
     const Stopwatch reading_watch;
     const auto snapshot = read_pytorch_snapshot(path);

@@ -1,5 +1,5 @@
-/// What opening a large trace costs in analysis: milliseconds for a million allocations.
-///     build/bin/analysis_bench [allocations]
+/// Times the analyses that run when a large trace is opened: milliseconds per analysis.
+///     build/bin/analysis_bench [allocations = 1000000]
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"

@@ -1,8 +1,8 @@
-// What recording costs: step time of a BERT-base layer traced over untraced, in one run.
+// Measures what recording costs: the step time of a BERT-base layer with and without recording.
 //
-// Rounds alternate, so that a machine whose speed drifts does not decide; untraced steps run on
-// torch's own allocator and without any callback. Prints medians and the median of the pairwise
-// ratios; goal: at most 1.05.
+// Traced and untraced steps alternate, so drift of the machine's speed affects both alike. Untraced
+// steps run on torch's own allocator and without callbacks. Prints the medians, and the median of
+// the ratios of each pair. The goal is a ratio of at most 1.05.
 
 #include "models/training/training.h"
 #include "profiler/capture/cpu_capture.h"

@@ -1,8 +1,9 @@
-// CPU kernels beside a plain copy, one thread, shapes of BERT-base (B 8, S 128) and GPT-2.
+// Compares CPU kernels with a plain copy on one thread, at shapes of BERT-base (B 8, S 128) and
+// GPT-2.
 //
-// Counters: bytes_per_second counts the bytes that the op must move (the headers state them),
-// copy_ratio is the time of a memcpy that moves as many bytes over the time of the op: 1 is as fast
-// as memory allows.
+// The counter bytes_per_second counts the bytes that the op must move, as stated in the headers.
+// copy_ratio is the time of a memcpy of as many bytes, divided by the time of the op. 1 means as
+// fast as memory allows.
 
 #include "kernels/convert.h"
 #include "kernels/dropout.h"
@@ -34,7 +35,7 @@ std::vector<T> random_values(int64_t count) {
     return values;
 }
 
-/// Seconds of a memcpy that reads and writes `bytes` together; the best of ten.
+/// Seconds of a memcpy that reads and writes `bytes` in total, best of ten runs.
 double copy_seconds(int64_t bytes) {
     const auto half = static_cast<size_t>(bytes / 2);
     std::vector<char> from(half, 1), to(half);

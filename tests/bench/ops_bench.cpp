@@ -1,12 +1,12 @@
-// torch.ops.tempo beside PyTorch's own ops on the CPU, forward and backward, shapes of BERT-base,
-// BERT-large and GPT-2.
+// Compares torch.ops.tempo with PyTorch's own ops on the CPU, forward and backward, at shapes of
+// BERT-base, BERT-large and GPT-2.
 //
-// Both run in turns in each iteration, so that what else the machine does meets both. Time is that
-// of ours; counters: ratio is the median of ours over PyTorch's, below 1 is faster, cpu_ratio the
-// same of processor time (of all threads), which other programs disturb less, stock_ms PyTorch's
-// median. Threads: OMP_NUM_THREADS.
-// Dropout's baseline in softmax and in the fused form is tempo::dropout, since PyTorch draws its
-// numbers on one thread.
+// Both run in turn in each iteration, so other load on the machine affects both. The time shown is
+// ours. Counters: `ratio` is the median of our time divided by PyTorch's, so below 1 means faster.
+// `cpu_ratio` is the same for CPU time of all threads, which other programs disturb less.
+// `stock_ms` is PyTorch's median. OMP_NUM_THREADS sets the number of threads. In softmax and in the
+// fused op, the baseline uses tempo::dropout instead of PyTorch's dropout, which draws its numbers
+// on one thread only.
 
 #include "models/ops/arguments.h"
 #include "models/ops/attention_core_kernels.h"
@@ -81,8 +81,8 @@ Tensor leaf(at::IntArrayRef shape, at::ScalarType type) {
     return at::randn(shape, at::dtype(type)).set_requires_grad(true);
 }
 
-/// Forward and backward of `op`, which takes no argument but what it holds; gradients of `leaves`
-/// are dropped, since adding them to others is no work of the op.
+/// Runs forward and backward of `op`. The gradients of `leaves` are dropped and not accumulated,
+/// because accumulating them is not work of the op.
 Run both_ways(const std::function<Tensor()>& op, const std::vector<Tensor>& leaves,
               const Tensor& dy) {
     return [=] { torch::autograd::grad({op()}, leaves, {dy}); };
@@ -120,7 +120,7 @@ void dropout_alone(benchmark::State& state) {
             both_ways([=] { return at::dropout(x, 0.1, true); }, {x}, dy));
 }
 
-/// range(0) heads of range(1) queries and keys; range(3): with dropout.
+/// range(0) heads with range(1) queries and keys each. range(3) switches dropout on.
 void softmax(benchmark::State& state) {
     const int64_t size = state.range(1);
     const Tensor scores = at::randn({state.range(0), size, size}, type_of(state));
@@ -130,7 +130,7 @@ void softmax(benchmark::State& state) {
     const Run ours = [=] {
         const auto [probs, dropped, mask] =
             softmax_dropout_forward<Cpu>(scores, std::nullopt, 1, false, 1, p, "bit", key);
-        // The op overwrites its gradient; run again and again on one, that would fade to nothing.
+        // The op overwrites its gradient. Repeated on the same tensor, the gradient would go to 0.
         const Tensor gradient = at::empty_like(dy);
         with_kernel_type(dy, [&]<typename T>(T) {
             Cpu::run(kernels::SoftmaxDropoutBackwardArgs<T>{.ddropped = const_pointer<T>(dy),
@@ -179,7 +179,8 @@ void residual_layer_norm(benchmark::State& state) {
     compare(state, both_ways(ours, leaves, dy), both_ways(stock, leaves, dy));
 }
 
-// Arguments: rows, columns, type (fp32 0, bf16 1), and a switch (tanh GELU, softmax with dropout).
+// Arguments: rows, columns, type (0 fp32, 1 bf16), and for some ops a switch (gelu: tanh; softmax:
+// with dropout).
 #define OPS_BENCHMARK(op, ...) \
     BENCHMARK(op)->ArgsProduct(__VA_ARGS__)->UseManualTime()->Unit(benchmark::kMillisecond)
 OPS_BENCHMARK(gelu, {{1024}, {3072, 4096, 6400}, {0, 1}, {0, 1}});
@@ -193,8 +194,8 @@ OPS_BENCHMARK(residual_layer_norm, {{1024, 4096}, {768, 1024, 1600}, {0, 1}});
 }  // namespace models::ops
 
 int main(int argc, char** argv) {
-    // Freed memory stays with the process: else page faults of fresh results, which neither side
-    // can help, would be most of the time from a few MiB on.
+    // Keep freed memory in the process. Otherwise page faults of new outputs would take most of the
+    // time from a few MiB on, for our ops and for PyTorch's alike.
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
     benchmark::Initialize(&argc, argv);

@@ -1,6 +1,7 @@
-// What a prediction costs: from nothing to the MetaTrace of BERT-large, and each further one.
+// Measures the time of a prediction: the first MetaTrace of BERT-large, which includes starting the
+// worker, and each further one.
 //
-// Goal: under 1.5 s from nothing, the simulator's run included (allocator_bench).
+// The goal for the first prediction, with the simulator's run (allocator_bench), is under 1.5 s.
 
 #include "profiler/protocol/meta_trace_client.h"
 

@@ -1,11 +1,11 @@
-// Times of training steps that nobody records, or that PyTorch's own profiler records: what
-// scripts/gpu-check holds a capture's step times against, each in a process of its own.
+// Times training steps without a recorder (alone) or under PyTorch's own profiler (profiler).
+// scripts/gpu-check compares a capture's step times with these.
 //
 //     step_bench cpu|cuda alone|profiler STEPS < workload.json
 //
-// The workload is as models/config writes it. Prints {"step_times_ns": [...]}, without those of two
-// steps before them. The profiler is as torch.profiler with profile_memory=True runs it; what it
-// costs to make its results readable after the last step is not counted.
+// The workload is JSON as models/config writes it. Prints {"step_times_ns": [...]}; the two warm-up
+// steps are not included. The profiler runs like torch.profiler with profile_memory=True. Its work
+// after the last step, which makes the results readable, is not counted.
 
 #include "models/config/workload.h"
 #include "models/training/training.h"
@@ -43,14 +43,15 @@ public:
         kineto::prepareProfiler(config, activities);
         kineto::enableProfiler(config, activities);
     }
-    /// Ends it. Throws when it has not seen what it should: it would be cheap for no reason.
+    /// Stops the profiler. Throws if it recorded no work of the device, since its cost would then
+    /// mean nothing.
     void end() {
         const auto result = kineto::disableProfiler();
         const auto& events = result->events();
         const bool saw_device = std::any_of(events.begin(), events.end(), [&](const auto& event) {
             return (event.deviceType() != c10::DeviceType::CPU) == cuda_;
         });
-        if (!saw_device) throw std::runtime_error("PyTorch's profiler has seen none of the work");
+        if (!saw_device) throw std::runtime_error("PyTorch's profiler recorded no device work");
     }
 
 private:

@@ -1,9 +1,10 @@
-/// How long a large trace takes to write and to open, and how much memory it needs.
+/// Measures how long it takes to write and to open a large trace, and how much memory opening
+/// needs.
 ///
-///     trace_bench [allocations = 1000000] [folder = the system's folder for temporary files]
+///     trace_bench [allocations = 1000000] [folder = the system's temporary folder]
 ///
-/// Opening runs in a child process of its own, so that its peak memory is that of a program that
-/// does nothing else. The limits stand in docs/trace_format.md; this program prints, it judges not.
+/// A child process opens the trace, so its peak memory includes nothing else. This program only
+/// prints the numbers; docs/trace_format.md states the limits.
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 #include "tests/support/synthetic_trace.h"
@@ -33,7 +34,8 @@ int64_t peak_memory_bytes() {
     return int64_t{usage.ru_maxrss} * 1024;  // ru_maxrss is in KiB
 }
 
-/// ru_maxrss survives exec and fork; "5" resets the peak (proc(5), clear_refs).
+/// Resets the peak, because exec and fork keep it. "5" is the command for that (proc(5),
+/// clear_refs).
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 int64_t peak_resident_bytes() {
@@ -65,7 +67,7 @@ int open_in_this_process(const std::filesystem::path& path) {
         }
         fmt::print("open      {:>10}\n", format_duration(elapsed_ns(start)));
     }
-    fmt::print("memory    {:>10} of peak growth while opening\n",
+    fmt::print("memory    {:>10} more peak memory while opening\n",
                format_bytes(peak_resident_bytes() - before_bytes));
     return 0;
 }

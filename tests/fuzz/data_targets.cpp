@@ -22,7 +22,7 @@ std::string asset(const char* name) {
 
 void read_planner_data(const std::string& bytes) {
     (void)parse_gpus(bytes, "gpus.json");
-    (void)parse_setups(bytes, "setups.json");
+    (void)parse_environments(bytes, "setups.json");
     (void)parse_calibration(bytes, "calibration.json");
 }
 

@@ -38,8 +38,14 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
     const Hold hold;
     c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 8; });
+    // Held halfway, one recipe is in its second step and the other waits for its turn.
+    wait_until(c, [] {
+        return status().curves.size() == 2 && status().curves[0].time_ns.size() > 8 &&
+               status().curves[1].time_ns.size() > 8;
+    });
     IM_CHECK(status().running);
+    IM_CHECK(!status().curves[0].finished);
+    IM_CHECK(!status().curves[1].finished);
     IM_CHECK_GT(status().share, 0.0);
     // The output of the worker appears while it works.
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);

@@ -39,6 +39,10 @@ WorkerOutcome capture(WorkerServer& server, const Request& request) {
     for (int tick = 0; tick < kTicks; ++tick) {
         if (server.cancelled())
             return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
+        const bool begins_step = tick % (kTicks / 3) == 0;
+        if (begins_step && request.takes_turns && !server.wait_for_turn({0, int64_t{1} << 40})) {
+            continue;  // cancelled
+        }
         const double x = static_cast<double>(tick) / kTicks;
         const double wave = std::abs(std::sin(x * 3.14159 * 3));
         server.send(Progress{"step", tick * 3 / kTicks + 1, 3});

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-// What the tests of CUDA kernels share.
+// Shared parts of the tests of CUDA kernels.
 
 namespace kernels::test {
 
-/// A tensor on the device, `shift` elements behind an aligned address.
+/// A tensor on the device that starts `shift` elements after an aligned address.
 template <typename T>
 class DeviceTensor {
 public:
@@ -68,7 +68,8 @@ protected:
 };
 using CudaTypes = testing::Types<float, double, Half, BFloat16>;
 
-/// Each element within `relative` and two roundings of T of its own size, and `absolute`.
+/// Expects each element to agree within `relative` and two roundings of T of its size, plus
+/// `absolute`.
 template <typename T>
 void expect_near(const std::vector<T>& got, const std::vector<T>& expected, double relative,
                  double absolute, const std::string& what) {

@@ -1,6 +1,6 @@
-// Goal: each CUDA kernel gives what its CPU twin gives. Masks and Philox dropout bit for bit, the
-// rest within the roundings of the compute type. Built twice: cuda_kernels_test needs a GPU
-// (without one every test says so and is skipped), cuda_on_cpu_test runs the same kernels as
+// Goal: each CUDA kernel gives the results of its CPU twin: masks and Philox dropout with the same
+// bits, the rest within the roundings of the compute type. Built twice: cuda_kernels_test needs a
+// GPU (without one, each test is skipped and says so); cuda_on_cpu_test runs the same kernels as
 // fibers.
 
 #include "tests/kernels/cuda_kernels.h"
@@ -156,8 +156,8 @@ TYPED_TEST(CudaKernels, GeluWithBiasEqualsTheCpu) {
     }
 }
 
-/// Rows in registers, of several warps, several to a block, more than there are partials; rows of
-/// any length.
+/// Rows in registers: several warps to a row, several rows to a block, and more rows than partials.
+/// Also rows of any length.
 const std::vector<std::pair<int64_t, int64_t>> kRowShapes = {
     {1, 3}, {5, 8}, {7, 65}, {70, 512}, {9, 1024}, {230, 1600}, {3, 4096}, {5, 4100}, {5, 5001}};
 
@@ -246,7 +246,7 @@ class CudaFusedKernels : public CudaKernels<T> {};
 using FusedTypes = testing::Types<float, Half, BFloat16>;
 TYPED_TEST_SUITE(CudaFusedKernels, FusedTypes);
 
-/// The mask bit for bit; the sum too, since both round after each step.
+/// The mask has the same bits, and so has the sum, since both round after each step.
 TYPED_TEST(CudaFusedKernels, ResidualLayerNormEqualsTheCpu) {
     using T = TypeParam;
     using S = StatOf<T>;

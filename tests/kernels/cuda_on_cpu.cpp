@@ -16,21 +16,21 @@ constexpr size_t kWarp = 32;
 
 enum class State { kReady, kAtBarrier, kInShuffle, kDone };
 
-/// One thread of the block. It starts on a context of its own; from then on it is entered and left
-/// by jumps, which, unlike swapcontext, ask nothing of the kernel.
+/// One thread of the block. It starts on a context of its own. After that, jumps enter and leave
+/// it, which, unlike swapcontext, make no system call.
 struct Fiber {
     ucontext_t context;
     jmp_buf resume;
     std::unique_ptr<char[]> stack;  // none: not started yet
     State state = State::kReady;
     uint3 index = {};
-    uint64_t given[2] = {};  // of this and of the shuffle before: others may still read that one
+    uint64_t given[2] = {};  // in this shuffle and in the last, which others may still read
     unsigned shuffles = 0;
 };
 
 /// One block of threads, in groups of 32 along x, then y (a row of threads is whole warps here).
 struct Block {
-    std::vector<Fiber> fibers;  // those of the largest block so far; each block reuses them
+    std::vector<Fiber> fibers;  // as many as the largest block so far needed; blocks reuse them
     size_t threads = 0;
     dim3 grid, size;
     uint3 index = {};
@@ -78,7 +78,7 @@ void release(size_t first, size_t last) {
     for (size_t t = first; t < last; ++t) block.fibers[t].state = State::kReady;
 }
 
-/// Until the warp's threads are done or wait for other warps. False: nothing could run.
+/// Runs the warp's threads until all are done or wait for other warps. False if none could run.
 bool run_warp(size_t first) {
     bool progress = false;
     do {
@@ -106,7 +106,7 @@ void run_block(const char* kernel, const uint3& index) {
         }
         if (all_in(State::kAtBarrier, 0, block.threads)) release(0, block.threads);
         if (progress) continue;
-        block.fibers.clear();  // they stand in the middle of the kernel
+        block.fibers.clear();  // they stopped in the middle of the kernel
         throw std::runtime_error(std::string(kernel) + ": block " + std::to_string(index.x) +
                                  " waits for threads that never come");
     }

@@ -1,11 +1,10 @@
 #pragma once
 
-// The CUDA kernels on a machine without a GPU: this header is put before kernels/*.cu (-include),
-// which the C++ compiler then compiles as they are. A CUDA thread is a fiber; a barrier or a warp
-// shuffle is a switch to the next one, so that the values that move between threads are those that
-// would move on a GPU. What the emulation refuses would hang or be undefined there: a barrier or a
-// shuffle that not all threads of the block or warp reach.
-// Not the same: rounding of expf, __logf and __fdividef, and anything to do with speed.
+// Runs the CUDA kernels on a machine without a GPU. The C++ compiler compiles kernels/*.cu
+// unchanged, with this header in front (-include). A CUDA thread is a fiber. A barrier or a warp
+// shuffle switches to the next fiber, so the same values move between threads as on a GPU. Not all
+// threads reach a barrier or a shuffle of their block or warp: undefined on a GPU, an error here.
+// Not the same: rounding of expf, __logf and __fdividef, and speed.
 
 #include <cuda_runtime.h>
 #include <cmath>
@@ -20,18 +19,18 @@ namespace cuda_on_cpu {
 /// Errors   std::runtime_error that names the kernel when threads wait for each other for ever.
 void run(const char* kernel, dim3 grid, dim3 block, const std::function<void()>& thread);
 
-/// From now on only the last `blocks` blocks of a grid run (0: all), for tensors that are too large
-/// to exist: their end is where index arithmetic overflows.
+/// After this call only the last `blocks` blocks of a grid run (0: all). For tensors that are too
+/// large to exist: index arithmetic overflows at their end.
 void run_last_blocks_only(unsigned blocks);
 
-/// The thread that runs.
+/// The current thread.
 uint3 thread_index();
 uint3 block_index();
 dim3 block_size();
 dim3 grid_size();
 
 void wait_for_block();
-/// Every lane gives `bits` and gets those of lane `source`.
+/// Every lane gives `bits` and gets the bits of lane `source`.
 uint64_t exchange_in_warp(uint64_t bits, int source);
 
 template <typename T>

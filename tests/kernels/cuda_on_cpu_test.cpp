@@ -1,7 +1,8 @@
-// Goal: tensors of more than 2^31 elements are indexed right, and the emulation that runs the CUDA
-// kernels here refuses what would hang on a GPU. Such tensors need not exist: only the last blocks
-// of the grid run, on pointers shifted so that their elements are a small window, or, where a block
-// walks over the whole tensor, in address space of which only what is touched becomes memory.
+// Goal: kernels index tensors of more than 2^31 elements correctly, and the emulation that runs the
+// CUDA kernels here refuses what would hang on a GPU. Such tensors need not exist. Either only the
+// last blocks of the grid run, on pointers shifted so that their elements are a small window; or,
+// if a block walks over the whole tensor, it walks over address space in which only the touched
+// pages become memory.
 
 #include "tests/kernels/cuda_on_cpu.h"
 
@@ -35,7 +36,7 @@ private:
     std::vector<T> values_;
 };
 
-/// While it lives, only the last block of a grid runs.
+/// Only the last block of a grid runs during its lifetime.
 struct LastBlockOnly {
     LastBlockOnly() { cuda_on_cpu::run_last_blocks_only(1); }
     ~LastBlockOnly() { cuda_on_cpu::run_last_blocks_only(0); }
@@ -198,7 +199,8 @@ private:
 };
 
 /// A backward of more than 2^31 elements. Its last block walks over every P-th row up to the last
-/// one; two of those, the first and the last, hold numbers, the others zeros, which add nothing.
+/// one. The first and the last of these rows hold numbers; the others hold zeros, which add
+/// nothing.
 struct LargeBackward {
     explicit LargeBackward(int64_t row_size)
         : size(row_size),
@@ -240,7 +242,7 @@ struct LargeBackward {
     float rstd_rows[2] = {0.7f, 1.3f};
 };
 
-/// The last block's dgamma and dbeta from those of the two rows, as the CPU leaves them.
+/// The last block's dgamma and dbeta, computed on the CPU from the two rows.
 std::vector<float> reduced(const std::vector<float>& partials, int64_t size) {
     std::vector<float> sums(static_cast<size_t>(2 * size));
     layer_norm_reduce_partials<float>(partials.data(), layer_norm_num_partials(2), size,
@@ -328,7 +330,7 @@ TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
     expect_near(large.sums_of_last_block(), reduced(partials, size));
 }
 
-/// A row is counted in 32 bits, so more of them are refused rather than left out.
+/// Rows are counted in 32 bits, so a call with more rows is an error.
 TEST(LayerNormBeyondTwoToThe31, BackwardRefusesSoManyRows) {
     const int64_t num_rows = int64_t{1} << 31;
     EXPECT_THROW(launch_layer_norm_backward<float>({.hidden_size = 8}, num_rows, nullptr),

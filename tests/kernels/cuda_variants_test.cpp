@@ -1,6 +1,6 @@
-// Goal: CUDA kernels give what their CPU twins give with arguments left out (no gamma, beta, dx or
-// partial sums), without dropout and with p = 1, and GELU's backward at any length and address.
-// Built twice, as cuda_kernels_test.cpp.
+// Goal: CUDA kernels give the results of their CPU twins also with arguments left out (no gamma,
+// beta, dx or partial sums), without dropout and with p = 1, and for GELU's backward at any length
+// and address. Built twice, as cuda_kernels_test.cpp.
 
 #include "kernels/dropout.h"
 #include "kernels/inplace_gelu.h"
@@ -95,7 +95,8 @@ TYPED_TEST(CudaVariants, DropoutOfProbability0KeepsAllAnd1Nothing) {
     }
 }
 
-/// Rows in registers and rows of any length; each of gamma and beta left out, and once each result.
+/// Rows in registers and rows of any length, without gamma, without beta, and without each result
+/// once.
 TYPED_TEST(CudaVariants, LayerNormWithoutAffineOrUnwantedResultsEqualsTheCpu) {
     using T = TypeParam;
     using S = StatOf<T>;

@@ -164,8 +164,8 @@ TEST(Dropout, KeepsWithTheQuantizedProbabilityAndScalesByItsInverse) {
     EXPECT_EQ(keep_scale(0), 0.0);
 }
 
-/// The number kept of n is binomial; 5 standard deviations, one chance in 1.7 million per check.
-/// Pairs at small distances must be independent: kept together q^2 of the time.
+/// The number of kept elements is binomial. 5 standard deviations: one false alarm in 1.7 million
+/// checks. Pairs at small distances must be independent: both kept with probability q^2.
 TEST(Dropout, KeptFractionAndNeighboursFollowTheProbability) {
     const int64_t count = 1 << 20;
     const std::vector<float> x(static_cast<size_t>(count), 1.0f);

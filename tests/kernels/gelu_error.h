@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-// How wrong a GELU backward is that sees the stored output only, and how wrong it must be.
+// The error of a GELU backward that has the stored output only, and the smallest error it can have.
 //
 // Storing o = gelu(x) in T loses information, most near x*, where gelu' moves like sqrt(o - o_min).
 // The floor is what a perfect inversion would still get wrong: max over x of
@@ -33,9 +33,9 @@ double half_ulp(double value) {
     return std::max(std::ldexp(kRoundoff<T>, std::ilogb(value)), kTiny<T> / 2);
 }
 
-/// Every x that decides: all finite values of a 16-bit type up to 30, else a grid on [-8, 8],
-/// numbers approaching x* and the ends of pieces from both sides down to neighbours, and random
-/// ones.
+/// The x to test: all finite values of a 16-bit type up to 30; for other types a grid on [-8, 8],
+/// numbers that approach x* and the ends of pieces from both sides down to the neighbours, and
+/// random numbers.
 template <typename T>
 std::vector<T> gelu_points(GeluKind kind) {
     std::vector<T> points;
@@ -52,7 +52,7 @@ std::vector<T> gelu_points(GeluKind kind) {
             points.push_back(from_double<T>(x_min + distance));
             points.push_back(from_double<T>(x_min - distance));
         }
-        // Ends of the fits' pieces, down to their neighbours, and what a grid does not hit.
+        // The ends of the fits' pieces down to their neighbours, and numbers off the grid.
         for (int i = 0; i < 20 * 50; ++i) {
             const double end = i / 50 / 2.0, distance = std::exp2(-i % 50);
             for (const double x : {end - distance, end + distance}) {
@@ -66,7 +66,7 @@ std::vector<T> gelu_points(GeluKind kind) {
     return points;
 }
 
-/// derivative(x) for each of `points`, as the backward under test gives it.
+/// derivative(x) for each of `points`, from the backward under test.
 template <typename T>
 GeluError measure_gelu_error(GeluKind kind, const std::vector<T>& points,
                              const std::vector<T>& derivative) {

@@ -57,7 +57,7 @@ std::vector<T> derivative_of_kernels(GeluKind kind, const std::vector<T>& x) {
     return backward(ones, forward(x, kind, MaskKind::kBit), kind, MaskKind::kBit);
 }
 
-/// What the CUDA kernels compute, one value at a time.
+/// The arithmetic of the CUDA kernels, one value at a time.
 template <class Fit, typename T>
 T derivative_of_cuda_arithmetic(T x) {
     if constexpr (std::is_same_v<T, double>) {
@@ -137,7 +137,7 @@ TYPED_TEST(InplaceGeluOfType, OutputEqualsReferenceAndBranchIsExact) {
     }
 }
 
-/// In the left tail the output itself is tiny; it must be right relative to its size there too.
+/// In the left tail the output itself is tiny. It must be right relative to its size there too.
 TEST(InplaceGelu, LeftTailHasSmallRelativeError) {
     std::vector<float> x;
     for (int i = 0; i < 900; ++i) x.push_back(-4.0f - 0.01f * static_cast<float>(i));
@@ -212,8 +212,8 @@ TYPED_TEST(InplaceGeluOfType, NanAndInfinityPassAsDocumented) {
     }
 }
 
-/// float and double add before GELU as the kernel does, so their bits are equal; 16-bit types round
-/// the sum once more, in storage, which the fused form spares.
+/// float and double add the bias before GELU as the kernel does, so their bits are equal. Separate
+/// ops in 16-bit types round the sum once more, when they store it.
 TYPED_TEST(InplaceGeluOfType, BiasIsAddedInTheSamePass) {
     using T = TypeParam;
     for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
@@ -246,7 +246,7 @@ TYPED_TEST(InplaceGeluOfType, BiasIsAddedInTheSamePass) {
     }
 }
 
-/// Outputs below o_min, as rounding leaves them, are the minimum: derivative 0.
+/// Rounding leaves outputs below o_min. They count as the minimum: derivative 0.
 TEST(InplaceGelu, StoredOutputsBelowTheMinimumHaveDerivativeZero) {
     const std::vector<float> ones(64, 1.0f);
     for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
@@ -257,10 +257,10 @@ TEST(InplaceGelu, StoredOutputsBelowTheMinimumHaveDerivativeZero) {
     }
 }
 
-/// The derivative as the 2022 release has it: polynomials in o of its degrees, between its knots,
-/// one for the whole left branch, 1 from o = 3 on; with the sign of the knot that it has in
-/// (0.977, 3.0), o + knot, or with the other. Coefficients are our own (Chebyshev nodes, in
-/// double), so that what is left is the choice of pieces and the sign. An audit of the published
+/// The derivative of the 2022 release: polynomials in o with its degrees, between its knots, one
+/// for the whole left branch, 1 from o = 3 on. In (0.977, 3.0) the sign of the knot is either the
+/// release's, o + knot, or the other. The coefficients are our own (Chebyshev nodes, in double), so
+/// the error comes from the choice of pieces and the sign alone. An audit of the published
 /// coefficients in fp32 found -0.12 at x = 1.45, +2.69 at x = 3.0 and an N(0, 1)-weighted RMS of
 /// 0.082.
 class PublishedPieces {

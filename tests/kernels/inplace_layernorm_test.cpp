@@ -210,8 +210,7 @@ TEST(LayerNorm, LargeMeanDoesNotCancel) {
     expect_close(f.y, truth.y, 2e-4, "y");  // 1000 * 2^-24 per element of x, over a deviation of 1
 }
 
-/// gamma at its bound and beta / gamma at its bound: the promise of kGammaMin and
-/// kBetaOverGammaMax.
+/// gamma and beta / gamma at their bounds: what kGammaMin and kBetaOverGammaMax promise.
 TEST(LayerNorm, BackwardHoldsAtTheBoundsOfGammaAndBeta) {
     auto p = make_problem<float>(40, 256);
     for (float& g : p.gamma) g = static_cast<float>(kGammaMin);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// What the kernel tests share: tensors of any type made from doubles, and the size of an ulp.
+// Shared parts of the kernel tests: tensors of any type made from doubles, and the size of an ulp.
 
 namespace kernels::test {
 
@@ -24,7 +24,7 @@ inline constexpr double kRoundoff<Half> = 0x1p-11;
 template <>
 inline constexpr double kRoundoff<BFloat16> = 0x1p-8;
 
-/// Smallest positive number: what rounding can cost near zero.
+/// Smallest positive number: the largest error of rounding near zero.
 template <typename T>
 inline constexpr double kTiny = 0x1p-149;
 template <>
@@ -34,7 +34,7 @@ inline constexpr double kTiny<Half> = 0x1p-24;
 template <>
 inline constexpr double kTiny<BFloat16> = 0x1p-133;
 
-/// Unit roundoff of the type that T is computed in.
+/// Unit roundoff of the type that computes T.
 template <typename T>
 inline constexpr double kComputeRoundoff = kRoundoff<StatOf<T>>;
 
@@ -62,7 +62,7 @@ std::vector<T> normal(int64_t count, uint32_t seed, double mean = 0, double devi
     return values;
 }
 
-/// Whether two tensors hold the same bytes.
+/// True if two tensors hold the same bytes.
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;

@@ -1,5 +1,5 @@
-// Goal: the fused op gives, bit for bit, what dropout, an addition and LayerNorm give one after
-// another; those are tested against double precision in files of their own.
+// Goal: the fused op gives the same bits as dropout, an addition and LayerNorm one after another.
+// Other files test those against double precision.
 
 #include "kernels/residual_layernorm.h"
 
@@ -185,8 +185,8 @@ TYPED_TEST(ResidualLayerNormOfType, ProbabilityZeroAddsXAndOneAddsNothing) {
     }
 }
 
-/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask is the one
-/// that dropout draws there.
+/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask must equal
+/// the mask that dropout draws there.
 TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
     const int64_t size = 64, first = int64_t{1} << 27, begin = first * size;
     Problem<float> p(3, size, MaskKind::kNone);

@@ -40,7 +40,7 @@ Forward<T> forward(SoftmaxDropoutForwardArgs<T> args, int64_t num_rows) {
     return f;
 }
 
-/// Logits as the reference sees them: scaled, with additive and causal mask.
+/// The logits of the reference: scaled, with additive and causal mask.
 template <typename T>
 std::vector<double> logits(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
     std::vector<double> values(static_cast<size_t>(num_rows * args.num_keys));
@@ -160,7 +160,7 @@ TYPED_TEST(SoftmaxDropoutOfType, BackwardEqualsReferenceForEveryMaskKind) {
                                            .scale = 0.25,
                                            .num_keys = shape.num_keys},
                                           shape.num_rows());
-                // From the stored P: what its rounding costs is the forward's business.
+                // From the stored P: its rounding is an error of the forward.
                 auto truth = reference::softmax_dropout_backward(
                     test::load(ddropped), test::load(f.probs), factor, shape.num_keys);
                 auto dscores = ddropped;  // in place
@@ -284,7 +284,7 @@ TEST(SoftmaxDropout, NanAndFullyMaskedRowsGiveNanAndLeaveOtherRowsAlone) {
     EXPECT_EQ(f.probs[8], 0.0f);
 }
 
-// Padding on the left hides all that a causal query sees: torch adds both masks, the row is NaN.
+// With padding on the left, a causal query sees no key: torch adds both masks and the row is NaN.
 TYPED_TEST(SoftmaxDropoutOfType, ARowWhoseVisibleKeysAreMaskedIsNanInItsInvisiblePartToo) {
     using T = TypeParam;
     constexpr int64_t kKeys = 67;
@@ -338,8 +338,8 @@ TYPED_TEST(SoftmaxDropoutOfType, ProbabilityOneDropsEverythingAndKeepsTheProbabi
     }
 }
 
-/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask is the one
-/// that dropout draws there.
+/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask must equal
+/// the mask that dropout draws there.
 TEST(SoftmaxDropout, IndexesBeyondTwoToThe31Elements) {
     const int64_t num_keys = 96, first = int64_t{1} << 28, begin = first * num_keys;
     const auto scores = test::normal<float>(2 * num_keys, 1);

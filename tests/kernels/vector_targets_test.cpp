@@ -1,5 +1,5 @@
-// Goal: what the kernels compute does not depend on the vector width that Highway picks: the scalar
-// baseline, which old processors run, agrees with the widest target of this machine.
+// Goal: results do not depend on the vector width that Highway picks. The scalar baseline, which
+// old processors run, agrees with the widest target of this machine.
 
 #include "kernels/dropout.h"
 #include "kernels/inplace_gelu.h"
@@ -15,7 +15,7 @@ namespace {
 
 const DropoutKey kKey = {.seed = 17, .rank = 2, .step = 1, .layer = 5, .site = 0};
 
-/// Everything that one round of calls writes.
+/// All outputs of one round of calls.
 template <typename T>
 struct Results {
     std::vector<T> dropped, gelu, dgelu, normalized, dx, probs, dscores;
@@ -80,8 +80,7 @@ Results<T> run_all() {
     return r;
 }
 
-/// Fused multiply-adds round once where the baseline rounds twice; a stored value may round the
-/// other way.
+/// Fused multiply-adds round once, the baseline twice, so a stored value may round the other way.
 template <typename T>
 void expect_near(const std::vector<T>& got, const std::vector<T>& expected, const char* what,
                  double absolute = 0) {
@@ -114,7 +113,7 @@ protected:
         expect_near(baseline.normalized, widest.normalized, "normalized");
         expect_near(baseline.probs, widest.probs, "probs");
         expect_near(baseline.dscores, widest.dscores, "dscores");
-        // Saved values an ulp apart: gradients differ by a few, near x* by the square root.
+        // Saved values differ by an ulp, so gradients differ by a few; near x* by its square root.
         expect_near(baseline.dx, widest.dx, "dx", 8 * test::kRoundoff<T>);
         expect_near(baseline.dgelu, widest.dgelu, "dgelu", 4 * std::sqrt(test::kRoundoff<T>));
     }

@@ -1,10 +1,10 @@
 // Every recipe computes the same function as `original` on the same parameters.
 //
-// Method: one step's loss and all gradients in fp64, recipe against original. Dropout masks are
-// functions of (seed, step, layer, site), so dropout stays on. What differs is rounding: sums in
-// another order, about 1e-15 relative per op; and the GELU derivative from the stored output,
-// whose error next to the minimum of GELU is sqrt(eps) sized: at most 2.1e-9 in fp64. Gradients
-// are compared with 1e-8 of their largest value.
+// Method: compare one step's loss and all gradients in fp64, recipe against original. Dropout masks
+// are functions of (seed, step, layer, site), so dropout stays on. Only rounding differs: sums in
+// another order, about 1e-15 relative per op, and the GELU derivative from the stored output. Near
+// the minimum of GELU its error is of the size sqrt(eps), at most 2.1e-9 in fp64. Gradients must
+// agree within 1e-8 of their largest value.
 
 #include "models/training/training.h"
 
@@ -85,7 +85,8 @@ TEST_P(RecipeEquivalence, LossAndAllGradientsAreThoseOfOriginal) {
         const double scale = expected.gradients[i].abs().max().item<double>();
         const double error =
             (actual.gradients[i] - expected.gradients[i]).abs().max().item<double>();
-        // The key's bias has no gradient but rounding: softmax does not see a shift of a row.
+        // The true gradient of the key's bias is 0, because softmax ignores a shift of a row. What
+        // is left is rounding.
         EXPECT_LE(error, 1e-8 * scale + 1e-12) << "gradient " << i;
     }
 }
@@ -94,6 +95,7 @@ std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const char* recipe :
          {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
+          "tempo-fused", "tempo-fused,masks=philox", "tempo-fused,checkpoint=per_layer",
           "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt",
           "gelu=python", "tempo@0", "tempo-packed+checkpoint@1", "checkpoint@0+tempo-gelu@1"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
@@ -103,6 +105,8 @@ std::vector<Case> all_cases() {
     cases.push_back({"bert-base", Head::kSquad, "tempo", Padding::kRandom});
     cases.push_back({"roberta-base", Head::kMlm, "tempo"});
     cases.push_back({"gpt2", Head::kLm, "tempo-packed"});
+    cases.push_back({"bert-base", Head::kMlm, "tempo-fused,masks=bit", Padding::kRandom});
+    cases.push_back({"gpt2", Head::kLm, "tempo-fused"});
     cases.push_back({"bert-base", Head::kLayers, "flash", Padding::kNone, 0.0});
     cases.push_back({"gpt2", Head::kLayers, "flash-tempo", Padding::kNone, 0.0});
     cases.push_back({"bert-base", Head::kLayers, "tempo", Padding::kRandom, 0.0});
@@ -111,8 +115,8 @@ std::vector<Case> all_cases() {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, RecipeEquivalence, testing::ValuesIn(all_cases()), case_name);
 
-/// In fp32 the stored output of GELU is rounded: next to the minimum its derivative is off by up to
-/// 4.8e-5 (docs of kernels/inplace_gelu.h), which reaches other gradients through sums.
+/// In fp32 the stored output of GELU is rounded. Near the minimum its derivative is off by up to
+/// 4.8e-5 (kernels/inplace_gelu.h), which reaches other gradients through sums.
 TEST(RecipeEquivalence, HoldsInFp32WithinTheRoundingOfTheStoredOutput) {
     for (const char* model : {"bert-base", "gpt2"}) {
         Workload tempo = small_workload(model, Head::kLayers, "tempo-packed");

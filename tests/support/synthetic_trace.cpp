@@ -12,16 +12,16 @@ using namespace profiler;
 
 namespace {
 
-/// One op of a layer's forward pass and what backward keeps of it.
+/// One op of a layer's forward pass and what it saves for backward.
 struct OpShape {
     std::string_view module_path;
     std::string_view name;
     std::string_view output;  // name of the tensor it returns
     bool square;              // [B, A, S, S] instead of [B, S, width]
-    int width;                // of the output, in hidden sizes
-    bool kept;                // the output stays until backward
-    bool has_mask;            // one more byte per element stays until backward
-    int num_parameters;       // weight and bias
+    int width;                // width of the output as a multiple of the hidden size
+    bool saved;               // the output is saved for backward
+    bool has_mask;            // a mask of one byte per element is saved for backward
+    int num_parameters;       // 2: weight and bias; 0: none
     OpClass op_class;
 };
 
@@ -52,7 +52,7 @@ constexpr std::array<OpShape, 13> kOriginalLayer{{
      OpClass::kNormalization},
 }};
 
-/// Thrown when the wanted number of allocations is reached.
+/// Thrown when the requested number of allocations is reached.
 struct Enough {};
 
 class Builder {
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    struct Kept {
+    struct Saved {
         Id<Storage> storage;
         Id<Save> save;
     };
@@ -84,7 +84,7 @@ private:
         const OpShape* shape;
         Id<Op> op;
         Id<ModulePath> module_path;
-        std::vector<Kept> kept;
+        std::vector<Saved> saved;
     };
 
     StringId text(std::string_view value) { return trace_.strings.intern(value); }
@@ -143,7 +143,7 @@ private:
     }
 
     Id<Op> begin_op(std::string_view name, Id<ModulePath> module_path, Id<Op> forward,
-                    OpClass op_class, int64_t words) {
+                    OpClass op_class, int64_t elements) {
         clock_ns_ += 1'000;
         const Id<Op> op =
             trace_.ops.append({.name = text(name),
@@ -154,12 +154,12 @@ private:
                                .forward = forward,
                                .start_ns = clock_ns_,
                                .end_ns = clock_ns_,
-                               .flop = words * 2,
-                               .elements_read = words,
-                               .elements_written = words,
+                               .flop = elements * 2,
+                               .elements_read = elements,
+                               .elements_written = elements,
                                .op_class = op_class});
         op_ = op;
-        clock_ns_ += 200 + words / 8;
+        clock_ns_ += 200 + elements / 8;
         return op;
     }
 
@@ -169,7 +169,7 @@ private:
         op_ = {};
     }
 
-    /// Freed blocks of the same size are reused first, so that live blocks never overlap.
+    /// Reuses a freed block of the same size if there is one. So live blocks never overlap.
     int64_t take_address(int64_t bytes) {
         auto& free_list = free_addresses_[bytes];
         if (!free_list.empty()) {
@@ -305,13 +305,13 @@ private:
         close_step();
     }
 
-    bool keeps_output(const OpShape& shape) const {
+    bool saves_output(const OpShape& shape) const {
         const bool dropped =
             options_.in_place && (shape.output == "gelu_input" || shape.output == "probs_dropped");
-        return shape.kept && !dropped;
+        return shape.saved && !dropped;
     }
 
-    Kept keep(Id<Tensor> tensor) {
+    Saved save(Id<Tensor> tensor) {
         const Id<Storage> storage = storage_of(tensor);
         trace_.storages.set<&Storage::category>(storage, Category::kActivation);
         const Id<Save> save = trace_.saves.append(
@@ -331,16 +331,16 @@ private:
         }
         const std::string dims = shape_text(shape);
         const Id<Tensor> output = allocate(4 * count, Category::kTemporary, shape.output, dims);
-        if (keeps_output(shape)) forward.kept.push_back(keep(output));
+        if (saves_output(shape)) forward.saved.push_back(save(output));
         if (shape.has_mask) {
             const std::string mask = fmt::format("{}_mask", shape.output);
-            forward.kept.push_back(
-                keep(allocate(count, Category::kTemporary, mask, dims, DType::kBool)));
+            forward.saved.push_back(
+                save(allocate(count, Category::kTemporary, mask, dims, DType::kBool)));
         }
         end_op();
-        // A temporary lives until the next op has read it.
+        // A temporary is freed after the next op has read it.
         if (pending_.valid()) release(pending_);
-        pending_ = keeps_output(shape) ? Id<Storage>() : storage_of(output);
+        pending_ = saves_output(shape) ? Id<Storage>() : storage_of(output);
         last_output_ = output;
         forward_.push_back(std::move(forward));
     }
@@ -359,9 +359,9 @@ private:
         }
         if (pending_.valid()) release(pending_);
         pending_ = storage_of(gradient);
-        for (const Kept& kept : forward.kept) {
-            trace_.saves.set<&Save::released_event>(kept.save, event_);
-            release(kept.storage);
+        for (const Saved& saved : forward.saved) {
+            trace_.saves.set<&Save::released_event>(saved.save, event_);
+            release(saved.storage);
         }
         end_op();
     }

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-/// Traces for tests, written like the step they stand for:
+/// Builds traces for tests. The calls read like the training step that they describe:
 ///
 ///     TraceBuilder b;
-///     const auto layer = b.scope("encoder.layer.0", 0);
+///     const auto layer = b.module_path("encoder.layer.0", 0);
 ///     b.begin_step();
 ///     b.begin_phase(PhaseKind::kForward);
 ///     const auto op = b.op("aten::bmm", layer);
@@ -19,7 +19,7 @@
 ///     ...
 ///     Trace trace = b.finish();
 ///
-/// Each allocation and free takes one event number and kTickNs.
+/// Each allocation and each free uses one event number and kTickNs of time.
 namespace tests {
 
 using namespace profiler;

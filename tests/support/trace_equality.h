@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-/// Comparing whole traces, column by column.
+/// Compares whole traces, column by column.
 namespace tests {
 
 template <typename T>
@@ -18,7 +18,8 @@ bool same_value(const T& a, const T& b) {
     }
 }
 
-/// Where the two differ first: "op.start_ns, row 3"; empty when they are equal.
+/// The first place where the two traces differ, as in "op.start_ns, row 3". Empty if they are
+/// equal.
 inline std::string first_difference(const profiler::Trace& a, const profiler::Trace& b) {
     using namespace profiler;
     if (a.strings.size() != b.strings.size()) return "string";
@@ -30,7 +31,7 @@ inline std::string first_difference(const profiler::Trace& a, const profiler::Tr
                                            const Table<Row>& right) {
         if (!difference.empty()) return;
         if (left.size() != right.size()) {
-            difference = std::string(name) + " has another number of rows";
+            difference = std::string(name) + " differs in its number of rows";
             return;
         }
         for (std::size_t row = 0; row < left.size() && difference.empty(); ++row) {

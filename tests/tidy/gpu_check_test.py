@@ -1,4 +1,4 @@
-"""scripts/gpu-check: libraries of its files, its judgements, its client of the worker."""
+"""Tests of scripts/gpu-check: the libraries of its files, its judgements, its worker client."""
 
 import contextlib
 import copy
@@ -21,7 +21,7 @@ sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
 
 
 def load_gpu_check():
-    """The command, which is a script without a name that can be imported."""
+    """Imports the command, whose file name is no module name."""
     path = str(repository.ROOT / "scripts" / "gpu-check")
     loader = importlib.machinery.SourceFileLoader("gpu_check", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
@@ -40,10 +40,10 @@ import worker_link  # noqa: E402
 
 
 class Bundle(unittest.TestCase):
-    def test_files_need_only_what_the_lists_say(self):
+    def test_files_need_only_the_listed_libraries(self):
         built = [name for name in gpu_bundle.FILES if (BUILD / "bin" / name).exists()]
         if not built:
-            self.skipTest("nothing of it is built")
+            self.skipTest("none of its files is built")
         for name in built:
             with self.subTest(name):
                 self.assertEqual(gpu_bundle.unexpected_libraries(BUILD / "bin" / name), set())
@@ -90,41 +90,41 @@ class Goals(unittest.TestCase):
     FAST = {"op": "gelu", "model": goals.LARGE, "dtype": "fp16", "ratio": 0.9,
             "forward_share": 0.95, "forward_bound": 1.0, "backward_share": 0.93}
 
-    def test_only_large_shapes_are_held_to_the_bandwidth(self):
+    def test_only_large_shapes_have_a_bandwidth_goal(self):
         self.assertEqual(goals.slow_kernels({"rows": [self.FAST]}), [])
         slow = self.FAST | {"backward_share": 0.5}
         self.assertEqual(len(goals.slow_kernels({"rows": [slow]})), 1)
         self.assertEqual(goals.slow_kernels({"rows": [slow | {"model": "bert-base"}]}), [])
         self.assertEqual(len(goals.slow_kernels({"rows": [slow | {"op": "dropout"}]})), 1)
 
-    def test_what_draws_is_held_to_the_lower_of_bytes_and_philox(self):
-        card = goals.philox_bound((9, 0), 132, 1.98e9)  # 6.7e12 elements a second
-        self.assertAlmostEqual(card["elements_per_s"], 132 * 1.98e9 * 64 * 8 / 20)
+    def test_ops_that_draw_have_the_lower_bound_of_bytes_and_philox(self):
+        gpu = goals.philox_bound((9, 0), 132, 1.98e9)  # 6.7e12 elements a second
+        self.assertAlmostEqual(gpu["elements_per_s"], 132 * 1.98e9 * 64 * 8 / 20)
         for copy, bound, slowest in ((4e12, 1.0, "bytes"), (56e12, 0.5, "Philox's integer")):
-            found = goals.forward_bound("dropout", 4.185, copy, card)
+            found = goals.forward_bound("dropout", 4.185, copy, gpu)
             self.assertAlmostEqual(found, bound, places=2)
             drawing = self.FAST | {"op": "dropout", "forward_bound": found}
             fast = drawing | {"forward_share": 0.91 * found}
             self.assertEqual(goals.slow_kernels({"rows": [fast]}), [])
             (wrong,) = goals.slow_kernels({"rows": [drawing | {"forward_share": 0.8 * found}]})
             self.assertIn(f"0.80 of its bound, {slowest}", wrong)
-        self.assertEqual(goals.forward_bound("gelu", 4.1, 56e12, card), 1.0)
+        self.assertEqual(goals.forward_bound("gelu", 4.1, 56e12, gpu), 1.0)
 
-    def test_a_card_without_figures_is_named(self):
-        for card in (goals.philox_bound((3, 5), 13, 7e8), goals.philox_bound((9, 0), 132, 0)):
-            bound = goals.forward_bound("dropout", 4.1, 4e12, card)
+    def test_a_gpu_without_known_throughput_is_reported(self):
+        for gpu in (goals.philox_bound((3, 5), 13, 7e8), goals.philox_bound((9, 0), 132, 0)):
+            bound = goals.forward_bound("dropout", 4.1, 4e12, gpu)
             row = self.FAST | {"op": "dropout", "forward_share": 0.1, "forward_bound": bound}
-            found = {"philox": card, "rows": [row, self.FAST]}
+            found = {"philox": gpu, "rows": [row, self.FAST]}
             self.assertEqual(goals.slow_kernels(found), [])
             (sentence,) = goals.unjudged_kernels(found)
-            self.assertEqual(sentence, f"forward of dropout is not judged: {card['missing']}")
+            self.assertEqual(sentence, f"forward of dropout is not judged: {gpu['missing']}")
         self.assertEqual(goals.unjudged_kernels({"rows": [self.FAST]}), [])
 
     def test_no_shape_may_be_slower_than_pytorch(self):
         slow = self.FAST | {"model": "bert-base", "ratio": 1.1}
-        self.assertIn("1.10 of PyTorch's time", goals.slow_kernels({"rows": [slow]})[0])
+        self.assertIn("1.10 times as long as PyTorch", goals.slow_kernels({"rows": [slow]})[0])
 
-    def test_recording_is_held_to_two_percent_and_to_pytorchs_profiler(self):
+    def test_recording_may_cost_two_percent_and_less_than_pytorchs_profiler(self):
         cheap = {"turns": 10, "ratio": 1.01, "pytorch_profiler_ratio": 1.2}
         self.assertEqual(goals.costly_recording(cheap), [])
         costly = {"turns": 10, "ratio": 1.05, "pytorch_profiler_ratio": 1.04}
@@ -133,7 +133,7 @@ class Goals(unittest.TestCase):
     def test_fewer_than_ten_pairs_are_not_judged(self):
         for ratio in (1.01, 1.5):
             found = {"turns": 9, "ratio": ratio, "pytorch_profiler_ratio": 1.2}
-            with self.assertRaisesRegex(goals.NotJudged, "not judged: 9 pairs"):
+            with self.assertRaisesRegex(goals.NotJudged, "the time was enough for 9 pairs"):
                 goals.costly_recording(found)
 
     def test_losses_of_recipes_are_compared_step_by_step(self):
@@ -161,7 +161,7 @@ PREDICTED = {
 
 
 class Predictions(unittest.TestCase):
-    """Predicted beside measured, on figures made by hand."""
+    """Compares predicted with measured figures that are made by hand."""
 
     def measured(self, peak=1.0, time=1.0, batch=0):
         predicted = PREDICTED["h200"]
@@ -171,27 +171,27 @@ class Predictions(unittest.TestCase):
         steps = {"capture original": step, "overhead": step}
         return {"steps": steps, "max_batch_size": predicted["max_batch_size"] + batch}
 
-    def misses(self, same_card=True, calibrated=False, **changes):
+    def misses(self, same_gpu=True, calibrated=False, **changes):
         prediction = copy.deepcopy(PREDICTED["h200"]) | {"calibrated": calibrated}
-        rows = gpu_predictions.compare(prediction, self.measured(**changes), same_card)
+        rows = gpu_predictions.compare(prediction, self.measured(**changes), same_gpu)
         return goals.wrong_predictions(rows)
 
-    def test_peaks_are_held_to_one_percent_and_batches_to_one(self):
+    def test_peaks_may_differ_by_one_percent_and_batches_by_one(self):
         self.assertEqual(self.misses(), [])
         self.assertEqual(self.misses(peak=1.009, batch=1), [])
-        self.assertRegex(self.misses(peak=1.02)[0], r"peak_allocated_bytes .* \+2\.0 % off")
+        self.assertRegex(self.misses(peak=1.02)[0], r"peak_allocated_bytes .* by \+2\.0 %")
         self.assertEqual(len(self.misses(peak=0.98)), 1)
-        self.assertRegex(self.misses(batch=-2)[0], "max_batch_size .* -2 off")
+        self.assertRegex(self.misses(batch=-2)[0], "max_batch_size .* by -2")
 
-    def test_times_are_judged_only_of_a_calibrated_card(self):
+    def test_times_are_judged_only_for_a_calibrated_gpu(self):
         self.assertEqual(self.misses(time=1.3), [])
-        self.assertEqual(self.misses(time=1.3, calibrated=True, same_card=False), [])
+        self.assertEqual(self.misses(time=1.3, calibrated=True, same_gpu=False), [])
         self.assertEqual(self.misses(time=1.08, calibrated=True), [])
         self.assertRegex(self.misses(time=1.3, calibrated=True)[0], "step_time_ns")
 
     def test_the_table_has_a_line_for_each_figure_that_both_have(self):
         rows = gpu_predictions.compare(PREDICTED["h200"], self.measured(time=1.3), True)
-        self.assertEqual(len(rows), 4)  # "overhead" does not fit the card: nothing is predicted
+        self.assertEqual(len(rows), 4)  # "overhead" has no prediction, because it does not fit
         lines = gpu_predictions.table(rows).splitlines()
         self.assertEqual(len(lines), 5)
         self.assertRegex(lines[3], r"step_time_ns .*27\.00 ms .*35\.10 ms .*\+30\.00 %  not judged")
@@ -199,8 +199,8 @@ class Predictions(unittest.TestCase):
         only_steps = {"steps": self.measured()["steps"]}
         self.assertEqual(len(gpu_predictions.compare(PREDICTED["h200"], only_steps, True)), 3)
 
-    def test_cards_are_found_as_their_drivers_call_them(self):
-        for name, capability, memory_gib, card in (
+    def test_gpus_are_found_by_the_names_of_their_drivers(self):
+        for name, capability, memory_gib, expected in (
             ("NVIDIA H200", "9.0", 139.8, "h200"),
             ("NVIDIA H100 80GB HBM3", "9.0", 79.2, "h100-sxm"),
             ("NVIDIA H100 PCIe", "9.0", 79.2, "h100-pcie"),
@@ -208,19 +208,19 @@ class Predictions(unittest.TestCase):
             ("NVIDIA A100-SXM4-80GB", "8.0", 79.2, "a100-80gb"),
             ("Tesla T4", "7.5", 14.6, "t4"),
         ):
-            found = gpu_predictions.find_card(PREDICTED, name, capability, memory_gib)
-            self.assertEqual(found, (card, True), name)
-        alike = gpu_predictions.find_card(PREDICTED, "NVIDIA GH200 480GB", "9.0", 95.6)
+            found = gpu_predictions.find_gpu(PREDICTED, name, capability, memory_gib)
+            self.assertEqual(found, (expected, True), name)
+        alike = gpu_predictions.find_gpu(PREDICTED, "NVIDIA GH200 480GB", "9.0", 95.6)
         self.assertEqual(alike, ("h100-sxm", False))
-        self.assertEqual(gpu_predictions.find_card(PREDICTED, "NVIDIA L4", "8.9", 22), ("", False))
+        self.assertEqual(gpu_predictions.find_gpu(PREDICTED, "NVIDIA L4", "8.9", 22), ("", False))
 
-    def test_the_catalogue_gives_every_card_that_torch_has_code_for(self):
+    def test_every_gpu_that_torch_supports_is_predicted(self):
         catalogue = json.loads((repository.ROOT / "assets" / "gpus.json").read_text())
-        cards = gpu_predictions.cards(catalogue)
-        self.assertLessEqual({"t4", "a100-80gb", "h100-sxm", "h200", "b200", "rtx4090"}, set(cards))
-        self.assertFalse({"gtx1080ti", "v100-16gb", "mi300x", "jetson-orin"} & set(cards))
+        gpus = gpu_predictions.supported_gpus(catalogue)
+        self.assertLessEqual({"t4", "a100-80gb", "h100-sxm", "h200", "b200", "rtx4090"}, set(gpus))
+        self.assertFalse({"gtx1080ti", "v100-16gb", "mi300x", "jetson-orin"} & set(gpus))
 
-    def test_the_program_predicts_the_steps_that_the_worker_is_asked_for(self):
+    def test_the_program_predicts_the_steps_that_the_worker_captures(self):
         program = BUILD / "bin" / "temposcope"
         if not program.exists():
             self.skipTest(f"{program} is not built")
@@ -233,17 +233,17 @@ class Predictions(unittest.TestCase):
         for figures in predicted["h200"]["steps"].values():
             self.assertGreater(figures["peak_reserved_bytes"], figures["peak_allocated_bytes"])
             self.assertGreater(figures["step_time_ns"], 0)
-        # 24 layers do not fit 16 GB, and that card has no bf16.
+        # 24 layers do not fit in 16 GB, and the T4 has no bf16.
         self.assertEqual(
             set(predicted["t4"]["steps"]),
             {"capture original", "capture tempo", "capture checkpoint"},
         )
         self.assertIn(predicted["t4"]["max_batch_size"], range(8, 20))
-        self.assertFalse(predicted["h200"]["calibrated"])  # read from a note of the planner's
+        self.assertFalse(predicted["h200"]["calibrated"])  # read from a note of the planner
 
 
 class Check(unittest.TestCase):
-    """The checks' own logic, without a worker."""
+    """The logic of the checks, without a worker."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -254,13 +254,13 @@ class Check(unittest.TestCase):
         self.check.folder = self.folder
         self.check.recordings = self.folder / "recordings"
         self.check.found = {}
-        self.check.card = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 139.8}
+        self.check.gpu = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 139.8}
 
-    def test_results_bear_the_cards_name(self):
+    def test_the_result_is_named_after_the_gpu(self):
         gpu_check = load_gpu_check()
         detail = "NVIDIA GeForce RTX 4090, 23.6 GiB, compute capability 8.9"
-        self.check.card = gpu_check.card_of(detail)
-        self.assertEqual(self.check.card, {
+        self.check.gpu = gpu_check.gpu_of(detail)
+        self.assertEqual(self.check.gpu, {
             "name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9", "memory_gib": 23.6,
         })
         self.assertEqual(gpu_check.file_name(self.check), "nvidia-geforce-rtx-4090.json")
@@ -275,7 +275,7 @@ class Check(unittest.TestCase):
             (5, "Ran 0 tests in 0.0s\n\nNO TESTS RAN", "NO TESTS RAN"),
             (0, "ss\nRan 2 tests in 0.0s\n\nOK (skipped=2)", "no test has run"),
             (1, "FAIL: test_gelu (x.OpsOnCuda)\nRan 2 tests\n\nFAILED (failures=1)",
-             "1 tests fail, the first: FAIL: test_gelu"),
+             "1 tests fail; the first: FAIL: test_gelu"),
             (1, "ModuleNotFoundError: No module named 'torch'", "No module named 'torch'"),
         ):
             with self.assertRaisesRegex(gpu_checks.Failed, sentence):
@@ -294,7 +294,7 @@ class Check(unittest.TestCase):
         with self.assertRaisesRegex(gpu_checks.Failed, "the losses of tempo and original differ"):
             gpu_checks.check_losses(self.check)
 
-    def test_what_was_measured_is_what_is_compared(self):
+    def test_measured_figures_come_from_the_checks_that_ran(self):
         step = {"peak_allocated_bytes": 5, "peak_reserved_bytes": 6, "step_times_ns": [7, 9, 8]}
         self.check.found = {
             "capture original": step, "capture tempo": {},
@@ -306,7 +306,7 @@ class Check(unittest.TestCase):
         self.assertEqual(figures["steps"]["capture original"]["step_time_ns"], 8)
         self.assertEqual(figures["max_batch_size"], 12)
 
-    def test_predictions_of_the_bundle_are_compared_with_the_card(self):
+    def test_predictions_of_the_bundle_are_compared_with_measurements(self):
         (self.folder / gpu_predictions.FILE).write_text(json.dumps(PREDICTED))
         step = PREDICTED["h200"]["steps"]["capture original"]
         measured = {key: value for key, value in step.items() if key != "step_time_ns"}
@@ -317,13 +317,13 @@ class Check(unittest.TestCase):
             self.assertEqual((found["predicted_for"], found["same_card"]), ("h200", True))
             self.assertEqual([row["met"] for row in found["rows"]], [True, True, None])
             self.check.found["memory limit"] = {"max_batch_size": 9}
-            with self.assertRaisesRegex(gpu_checks.Failed, "1 goals are missed.*-4 off"):
+            with self.assertRaisesRegex(gpu_checks.Failed, "1 goals missed.*by -4"):
                 gpu_checks.check_predictions(self.check)
-            self.check.card = {"name": "X", "compute_capability": "8.7", "memory_gib": 30}
-            with self.assertRaisesRegex(gpu_checks.Skipped, "no card of 8.7 was predicted"):
+            self.check.gpu = {"name": "X", "compute_capability": "8.7", "memory_gib": 30}
+            with self.assertRaisesRegex(gpu_checks.Skipped, "no GPU of compute capability 8.7"):
                 gpu_checks.check_predictions(self.check)
 
-    def test_recordings_are_made_with_the_settings_of_each_and_checked(self):
+    def test_each_recording_is_made_with_its_settings_and_checked(self):
         self.check.environment = {"HOME": "/"}
         settings_of_steps = []
 
@@ -352,12 +352,12 @@ class Check(unittest.TestCase):
         def refuse(*_):
             return {"problem": "no device"}
 
-        # What the first run left is no recording of this one.
+        # Files of the first run do not count as recordings of the second.
         with mock.patch.object(gpu_recordings, "record_allocator", refuse):
             with self.assertRaisesRegex(gpu_checks.Failed, "no device.*not recorded: eager_bert"):
                 gpu_checks.check_recordings(self.check)
 
-    def test_a_check_without_enough_measurements_keeps_what_it_has(self):
+    def test_a_check_with_too_few_measurements_keeps_them(self):
         def few(_):
             raise gpu_checks.Skipped("not judged: 3 pairs", {"turns": 3})
 
@@ -368,7 +368,7 @@ class Check(unittest.TestCase):
         self.assertEqual((row["status"], row["detail"]), ("skipped", {"turns": 3}))
         self.assertEqual(self.check.found["few"], {"turns": 3})
 
-    def test_other_checks_take_nothing_from_a_failed_one(self):
+    def test_other_checks_do_not_use_figures_of_a_failed_one(self):
         def fail(_):
             raise gpu_checks.Failed("a goal is missed", {"losses": [1.0]})
 
@@ -376,7 +376,7 @@ class Check(unittest.TestCase):
         gpu_checks.CHECKS["wrong"] = fail
         self.addCleanup(gpu_checks.CHECKS.pop, "wrong")
         row = gpu_checks.run_check("wrong", self.check)
-        self.assertEqual(row["detail"], {"losses": [1.0]}, "the result shows them all the same")
+        self.assertEqual(row["detail"], {"losses": [1.0]}, "the result still shows the figures")
         self.assertEqual(self.check.found["wrong"], {})
 
 
@@ -395,12 +395,16 @@ class Recordings(unittest.TestCase):
         (self.folder / "bert_eager.cupti").write_bytes(b"")
         self.assertEqual(
             gpu_recordings.problems(self.folder, {"eager": {"problem": "no room"}}),
-            ["no room", "not recorded: graph_capture_gpt.pickle", "nothing is in bert_eager.cupti"],
+            [
+                "no room",
+                "not recorded: graph_capture_gpt.pickle",
+                "without a record: bert_eager.cupti",
+            ],
         )
 
     def test_more_than_eight_mebibytes_are_too_many(self):
         (self.folder / "bert_eager.cupti").write_bytes(bytes(8 << 20))
-        self.assertRegex(gpu_recordings.problems(self.folder, {})[0], "8 is the most")
+        self.assertRegex(gpu_recordings.problems(self.folder, {})[0], "at most 8 are allowed")
 
     def test_the_recorder_has_every_scenario(self):
         text = (repository.ROOT / "scripts" / "lib" / "record_allocator.py").read_text()
@@ -408,7 +412,7 @@ class Recordings(unittest.TestCase):
             for name in scenarios:
                 self.assertIn(f'    "{name}": ', text)
 
-    def test_settings_are_the_allocators(self):
+    def test_settings_are_passed_to_torchs_allocator(self):
         self.assertEqual(gpu_recordings.with_settings({"A": "1"}, ""), {"A": "1"})
         self.assertEqual(
             gpu_recordings.with_settings({}, "max_split_size_mb:32"),
@@ -417,7 +421,7 @@ class Recordings(unittest.TestCase):
 
 
 class Worker(unittest.TestCase):
-    """The client in Python and the worker understand each other: a capture on the CPU."""
+    """The Python client and the worker understand each other in a capture on the CPU."""
 
     def setUp(self):
         self.worker = BUILD / "bin" / "temposcope-worker"
@@ -439,9 +443,9 @@ class Worker(unittest.TestCase):
         self.assertEqual(found["workload"]["seq_len"], 16)
         self.assertGreater(found["peak_allocated_bytes"], 0)
         self.assertEqual(trace_checks.problems(found, with_kernels=False), [])
-        self.assertIn("there is no kernel", trace_checks.problems(found, with_kernels=True))
+        self.assertIn("the trace has no kernel", trace_checks.problems(found, with_kernels=True))
 
-    def test_a_gpt_can_be_asked_for(self):
+    def test_a_gpt_can_be_captured(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "gpt.tscope"
             workload = worker_link.gpt(1, 64, batch_size=2, seq_len=16)
@@ -450,7 +454,7 @@ class Worker(unittest.TestCase):
         self.assertEqual(found["workload"]["model"]["family"], "gpt2")
         self.assertGreater(found["allocations"], 0)
 
-    def test_a_refusal_is_the_workers_sentence(self):
+    def test_a_refused_request_raises_the_workers_sentence(self):
         with self.assertRaisesRegex(worker_link.WorkerError, "no device of this worker"):
             self.ask(request="capture", workload=worker_link.bert(1, 64), device="tpu")
 

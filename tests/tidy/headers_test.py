@@ -1,8 +1,8 @@
 """Each header compiles by itself.
 
-A source whose first include is its own header proves that with every build. Headers without such a
-source are given to the compiler alone, with the flags of a source near them (compile_commands.json
-of the build folder).
+A source whose first include is its own header proves that with every build, unless it comes after
+another source in a batch (TEMPOSCOPE_UNITY). The compiler gets every other header alone here, with
+the flags of the source nearest to it (compile_commands.json of the build folder).
 """
 
 import concurrent.futures
@@ -25,40 +25,63 @@ def first_include(text: str) -> str | None:
     return match[1] if match else None
 
 
-def proved_by_a_source(header: str) -> bool:
-    """Whether some source of the same name includes the header before anything else."""
-    stem = pathlib.PurePath(header).with_suffix("")
-    for suffix in (".cpp", ".cu"):
-        source = repository.ROOT / stem.with_suffix(suffix)
-        if source.is_file() and first_include(source.read_text()) == header:
-            return True
-    return False
+def sources_of(file: pathlib.Path) -> list[str]:
+    """The sources of ours that this compiler run reads: the file itself, or those of a batch."""
+    files = [file]
+    if file.parent.name == "Unity":
+        files = [pathlib.Path(name) for name in re.findall(r'#include "([^"]+)"', file.read_text())]
+    return [
+        str(source.relative_to(repository.ROOT))
+        for source in files
+        if source.suffix in (".cpp", ".cu") and source.is_relative_to(repository.ROOT)
+    ]
 
 
-def compile_commands() -> dict[str, list[str]]:
-    """Source path from the root -> its compiler and flags, without launcher, input and output."""
-    commands = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        source = pathlib.Path(entry["file"])
-        if source.suffix != ".cpp" or not source.is_relative_to(repository.ROOT):
-            continue
-        words = shlex.split(entry["command"])
-        if pathlib.PurePath(words[0]).name == "ccache":
-            words = words[1:]
-        flags, skip = [], False
-        for word in words:
-            if skip or word in ("-c", str(source)):
-                skip = False
-            elif word in ("-o", "-MF", "-MT"):
-                skip = True
-            elif word != "-MD":
-                flags.append(word)
-        commands[str(source.relative_to(repository.ROOT))] = flags
-    return commands
+def flags_of(command: str, file: str) -> list[str]:
+    """The compiler and its flags, without launcher, input and output."""
+    words = shlex.split(command)
+    if pathlib.PurePath(words[0]).name == "ccache":
+        words = words[1:]
+    flags, skip = [], False
+    for word in words:
+        if skip or word in ("-c", file):
+            skip = False
+        elif word in ("-o", "-MF", "-MT"):
+            skip = True
+        elif word != "-MD":
+            flags.append(word)
+    return flags
+
+
+class Build:
+    """What compile_commands.json says."""
+
+    def __init__(self):
+        self.flags = {}  # of each .cpp, by its path from the root
+        self.first = set()  # the sources that a compiler run reads before any other
+        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+            sources = sources_of(pathlib.Path(entry["file"]))
+            self.first.update(sources[:1])
+            flags = flags_of(entry["command"], entry["file"])
+            self.flags.update({source: flags for source in sources if source.endswith(".cpp")})
+
+    def proves(self, header: str) -> bool:
+        """Whether a compiler run begins with the source of the same name, and that source begins
+        with the header."""
+        stem = pathlib.PurePath(header).with_suffix("")
+        sources = (str(stem.with_suffix(suffix)) for suffix in (".cpp", ".cu"))
+        return any(
+            first_include((repository.ROOT / source).read_text()) == header
+            for source in sources
+            if source in self.first
+        )
 
 
 def nearest(header: str, commands: dict[str, list[str]]) -> list[str] | None:
-    """The flags of the source that shares most folders with the header."""
+    """The flags of the source that shares most folders with the header, or better its name."""
+    own = str(pathlib.PurePath(header).with_suffix(".cpp"))
+    if own in commands:
+        return commands[own]
     folders = pathlib.PurePath(header).parent.parts
 
     def shared(source: str) -> int:
@@ -82,11 +105,11 @@ def compile_alone(header: str, flags: list[str]) -> str | None:
 
 class Headers(unittest.TestCase):
     def test_each_compiles_by_itself(self):
-        commands = compile_commands()
+        build = Build()
         work = {}
         for header in repository.cpp_files():
-            if header.endswith(".h") and not proved_by_a_source(header):
-                flags = nearest(header, commands)
+            if header.endswith(".h") and not build.proves(header):
+                flags = nearest(header, build.flags)
                 self.assertIsNotNone(flags, f"{header}: no source is built near it")
                 work[header] = flags
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -97,8 +120,7 @@ class Headers(unittest.TestCase):
             self.fail("\n" + "\n".join(problems))
 
     def test_a_header_that_lacks_an_include_is_reported(self):
-        commands = compile_commands()
-        flags = next(iter(commands.values()))
+        flags = next(iter(Build().flags.values()))
         self.assertIsNotNone(compile_alone("no/such/header.h", flags))
 
 

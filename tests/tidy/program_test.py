@@ -1,4 +1,4 @@
-"""The program starts without libtorch: none of the libraries that it needs is torch's or CUDA's."""
+"""The program starts without libtorch: it needs no library of torch or CUDA."""
 
 import os
 import pathlib
@@ -27,7 +27,7 @@ class Program(unittest.TestCase):
         self.assertIn("libc.so.6", libraries)
         self.assertEqual([name for name in libraries if TORCH_OR_CUDA.search(name)], [])
 
-    def test_the_worker_does(self):
+    def test_the_worker_needs_torch(self):
         self.assertTrue(
             any(
                 TORCH_OR_CUDA.search(name)
@@ -38,6 +38,6 @@ class Program(unittest.TestCase):
 
 if __name__ == "__main__":
     if not PROGRAM.exists():
-        print(f"{PROGRAM} is not built")
+        print(f"skipped: {PROGRAM} is not built; run scripts/build")
         sys.exit(77)
     unittest.main()

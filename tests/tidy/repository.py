@@ -1,4 +1,4 @@
-"""The files of the repository, for the tidy tests."""
+"""Lists and reads the files of the repository, for the tidy tests."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ OURS = ("app", "kernels", "models", "profiler", "tests")
 
 
 def files() -> list[str]:
-    """Paths from the root of all tracked files, and of new ones that git does not ignore."""
+    """Paths of all tracked files and of new files that git does not ignore, from the root."""
     command = [
         "git",
         "-C",

@@ -1,4 +1,4 @@
-"""The shell scripts parse, and shellcheck, where there is one, has nothing to say."""
+"""The shell scripts parse, and shellcheck, if it is installed, reports nothing."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ def shell_scripts() -> list[str]:
 
 
 class Scripts(unittest.TestCase):
-    def test_there_are_some(self):
+    def test_the_scripts_are_found(self):
         for path in ("scripts/setup", "scripts/build", "scripts/test", "scripts/demo", ".ci/run"):
             self.assertIn(path, shell_scripts())
 

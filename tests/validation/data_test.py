@@ -1,6 +1,6 @@
-"""Published figures are well-formed, no row is judged that calibrates, the page is what they make.
+"""Published figures follow their rules, no judged row calibrates, and the page matches the data.
 
-Each rule is also broken on purpose, so that a rule that holds nothing is noticed.
+Each rule is also broken on purpose: a rule that catches nothing fails its test.
 """
 
 import copy
@@ -43,62 +43,62 @@ class Rules(unittest.TestCase):
     def test_a_row_needs_a_source_a_standing_and_a_command(self):
         row = self.row("judged")
         row.update(source="hearsay", standing="good", command="")
-        self.assert_reported("which is not among the sources")
+        self.assert_reported("which is not in 'sources'")
         self.assert_reported("has the standing 'good'")
         self.assert_reported("has no command")
 
     def test_a_row_that_is_not_judged_says_why(self):
         del self.row("reported")["why"]
-        self.assert_reported("'why' belongs to the reported rows")
+        self.assert_reported("a reported row needs 'why'")
 
     def test_no_row_is_judged_that_a_constant_was_fitted_on(self):
         row = self.row("judged")
         self.published["calibrated_by"]["mli_matmul"].append(row["id"])
-        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+        self.assert_reported(f"{row['id']}: is judged, but a constant was fitted on it")
 
-    def test_neither_is_a_row_of_a_source_that_one_was_fitted_on(self):
+    def test_no_row_is_judged_if_a_constant_was_fitted_on_its_source(self):
         row = self.row("judged")
         row["source"] = "mli"
-        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+        self.assert_reported(f"{row['id']}: is judged, but a constant was fitted on it")
 
     def test_a_ratio_is_judged_only_if_both_rows_may_be(self):
         ratio = next(row for row in data.all_rows(self.published) if row["value"] == "ratio")
         ratio.update(standing="judged", of=["mli.bert128.bf16.rate", "mli.bert128.tf32.rate"])
-        self.assert_reported(f"{ratio['id']}: is judged, and a constant was fitted on it")
+        self.assert_reported(f"{ratio['id']}: is judged, but a constant was fitted on it")
 
     def test_every_source_of_a_constant_says_which_rows_it_used(self):
         del self.published["calibrated_by"]["ff1"]
         self.assert_reported("calibrated_by lacks 'ff1' of assets/")
 
-    def test_a_constant_cannot_hide_the_source_that_it_speaks_of(self):
+    def test_a_constant_cannot_hide_a_source_that_its_text_names(self):
         self.published["calibrated_by"]["ff1"] = []
-        self.assert_reported("the constant source 'ff1' speaks of mli")
+        self.assert_reported("the constant source 'ff1' names mli")
 
     def test_no_flag_makes_a_fitted_row_judged(self):
         row = self.row("judged")
         row.update(source="ivanov", exact="counted, not fitted")
-        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+        self.assert_reported(f"{row['id']}: is judged, but a constant was fitted on it")
 
-    def test_a_choice_of_a_setup_calibrates_as_a_constant_does(self):
+    def test_a_row_that_an_environment_was_chosen_to_match_is_not_judged(self):
         row = self.row("judged")
         self.published["calibrated_by"]["tempo-2022.ddp_buckets"].append(row["id"])
-        self.assert_reported(f"{row['id']}: is judged, and a constant was fitted on it")
+        self.assert_reported(f"{row['id']}: is judged, but a constant was fitted on it")
 
-    def test_a_choice_is_of_a_setup_that_there_is(self):
+    def test_a_choice_must_be_a_field_of_an_existing_environment(self):
         self.published["calibrated_by"]["tempo-2022.colour"] = []
         self.assert_reported("calibrated_by has 'tempo-2022.colour'")
 
     def test_judged_and_calibration_rows_are_in_groups_of_their_own(self):
         group = next(one for one in self.published["groups"] if one["id"] == "rate")
         group["rows"].append(self.row("calibration"))
-        self.assert_reported("rate: judged rows and calibration rows in one group")
+        self.assert_reported("rate: has both judged and calibration rows")
 
-    def test_another_command_needs_another_prediction(self):
+    def test_a_changed_command_needs_a_new_prediction(self):
         self.row("judged")["command"] += " --budget 8GiB"
         problems = data.predicted_problems(self.published, self.predicted)
         self.assertIn("was predicted by another command", "\n".join(problems))
 
-    def test_other_assets_or_another_program_need_other_predictions(self):
+    def test_changed_assets_or_another_version_need_new_predictions(self):
         self.assertEqual(data.made_with_problems(self.predicted), [])
         for name in ("version", *data.ASSETS):
             changed = copy.deepcopy(self.predicted)
@@ -106,16 +106,16 @@ class Rules(unittest.TestCase):
             self.assertIn(name if name != "version" else "version of the program",
                           "\n".join(data.made_with_problems(changed)))
 
-    def test_quotients_and_closed_forms_are_no_published_figures(self):
+    def test_ratios_and_closed_forms_do_not_count_as_published_figures(self):
         rows = data.all_rows(self.published)
         count = data.published_count(self.published)
         self.assertLess(count, len(rows))
         self.row("closed form")["standing"] = "reported"
         self.assertEqual(data.published_count(self.published), count + 1)
-        self.assertIn("CHANGELOG.md does not say",
+        self.assertIn("CHANGELOG.md must say",
                       "\n".join(data.changelog_problems(self.published)))
 
-    def test_what_a_source_fixed_is_replaced_or_named_as_staying(self):
+    def test_every_constant_of_a_source_is_replaced_or_listed_as_not_replaced(self):
         mli = next(one for one in self.published["leave_out"] if one["id"] == "mli")
         gone, stays = data.left_out_constants(self.published, mli)
         self.assertIn("bandwidth rtx3090ti", gone)
@@ -123,7 +123,7 @@ class Rules(unittest.TestCase):
         del mli["calibration"]["bandwidth"]
         self.assertIn("bandwidth rtx3090ti", data.left_out_constants(self.published, mli)[1])
 
-    def test_a_batch_that_ran_and_does_not_fit_misses_its_goal(self):
+    def test_the_goal_is_missed_if_a_batch_that_ran_is_predicted_not_to_fit(self):
         book = Book(self.published, self.predicted)
         self.assertIn("tempo.fp32.tempo.rate", [row["id"] for row in book.ran()])
         for row in book.ran():
@@ -137,15 +137,15 @@ class Rules(unittest.TestCase):
     def fit_line(self):
         return list(page.memory_lines(Book(self.published, self.predicted)))[1]
 
-    def test_no_goal_is_judged_with_what_only_calibrates_or_copies(self):
+    def test_goals_without_judged_rows_are_not_judged(self):
         verdicts = {line[0]: line[3] for line in page.goal_lines(Book(self.published,
                                                                       self.predicted))}
-        for begin in ("Largest batch", "Peak memory", "The same, their source left out"):
+        for begin in ("Largest batch", "Peak memory", "The same, without the constants of"):
             name = next(one for one in verdicts if one.startswith(begin))
             self.assertEqual(verdicts[name], "not judged")
 
-    def test_times_are_as_readme_and_the_planners_page_say(self):
-        """Typically within 10 %, at worst 30 %: of the judged rows."""
+    def test_errors_of_times_are_as_readme_and_planner_md_say(self):
+        """They say "typically within 10 %, at worst 30 %" of the judged rows."""
         book = Book(self.published, self.predicted)
         sizes = sorted(abs(error) for error in book.errors(book.judged("rate")))
         self.assertLess(sizes[len(sizes) // 2], 0.10)
@@ -156,7 +156,7 @@ class Rules(unittest.TestCase):
 
     def test_numbers_in_findings_follow_the_predictions(self):
         text = "{too_high:rate:16} {worst:x}"
-        with self.assertRaisesRegex(data.DataError, "the field 'worst'"):
+        with self.assertRaisesRegex(data.DataError, "the unknown field 'worst'"):
             findings.filled_in(Book(self.published, self.predicted), text)
         with self.assertRaisesRegex(data.DataError, "the row 'x'"):
             findings.filled_in(Book(self.published, self.predicted), "{error:x}")
@@ -182,7 +182,7 @@ def op(name, start, end, **fields):
 
 
 class Reading(unittest.TestCase):
-    def test_an_op_inside_another_one_is_not_counted_twice(self):
+    def test_time_of_an_op_inside_another_one_counts_once(self):
         self.assertEqual(run.covered_ns([op("a", 0, 10), op("b", 2, 8), op("c", 20, 25)]), 15)
 
     def test_the_gradient_of_the_input_can_be_left_out(self):
@@ -193,11 +193,11 @@ class Reading(unittest.TestCase):
         self.assertAlmostEqual(run.from_ops(row, table), 20e-6, places=4)
         self.assertEqual([one["name"] for one in run.selected_ops(row, table)], ["dw"])
 
-    def test_a_module_is_not_one_whose_name_begins_the_same(self):
+    def test_a_module_does_not_include_one_whose_name_begins_the_same(self):
         row = {"select": {"phases": ["backward"], "parts": [{"scope": "h.0.attn.c"}]}}
         self.assertEqual(list(run.selected_ops(row, [op("a", 0, 1)])), [])
 
-    def test_no_op_at_all_is_an_error(self):
+    def test_selecting_no_op_is_an_error(self):
         row = {"id": "x", "value": "ops.ms", "select": {"phases": ["loss"], "parts": []}}
         with self.assertRaises(run.RunError):
             run.from_ops(row, [op("a", 0, 1)])
@@ -209,10 +209,10 @@ class Reading(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
-    """Against a program that only fails."""
+    """Runs a program that always fails."""
 
     def predict(self, status):
-        """The answer about a plan whose file says that status."""
+        """The prediction when the program fails and its plan file has this status."""
         plan = '{"rows": [{"status": "%s", "reason": "Batch 28 needs 2 GiB; batch 27 fits."}]}'
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "program"
@@ -227,7 +227,7 @@ class Running(unittest.TestCase):
         self.assertIsNone(answer["value"])
         self.assertEqual(answer["note"], "Batch 28 needs 2 GiB; batch 27 fits.")
 
-    def test_any_other_failure_is_none_whatever_its_words(self):
+    def test_any_other_failure_is_an_error_whatever_its_text(self):
         for status in ("not_supported", None):
             with self.assertRaisesRegex(run.RunError, "it needs more than fits"):
                 self.predict(status)

@@ -1,4 +1,4 @@
-"""Rows of docs/validation.md, one of each way of predicting, predicted again with this build."""
+"""Predicts a few rows of docs/validation.md again with this build, one row per kind of command."""
 
 import os
 import pathlib

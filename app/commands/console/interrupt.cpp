@@ -9,11 +9,13 @@ namespace app {
 namespace {
 
 // A signal handler reaches nothing but globals.
-std::atomic<profiler::WorkerClient*> g_worker = nullptr;
-static_assert(std::atomic<profiler::WorkerClient*>::is_always_lock_free);
+std::atomic<void*> g_work = nullptr;  // null: nothing to cancel
+std::atomic<void (*)(void*)> g_cancel = nullptr;
+static_assert(std::atomic<void*>::is_always_lock_free);
+static_assert(std::atomic<void (*)(void*)>::is_always_lock_free);
 
 std::atomic<int64_t> g_first_signal_ms = 0;  // 0: none yet
-constexpr int64_t kImpatient_ms = 1000;
+constexpr int64_t kSecondSignalAfter_ms = 1000;
 
 int64_t now_ms() {
     timespec now{};
@@ -21,32 +23,33 @@ int64_t now_ms() {
     return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// The first cancels. One that follows at once is the same wish (timeout(1) signals the child and
-/// its group); a later one does what the signal always does.
-void cancel_worker(int number) {
-    const int error_before = errno;  // of whatever call the signal came into
+/// The first signal cancels. A signal right after it has the same cause (timeout(1) signals the
+/// child and its group) and does nothing more. A later signal has its usual effect.
+void cancel_work(int number) {
+    const int error_before = errno;  // of the call that the signal interrupted
     if (g_first_signal_ms == 0) g_first_signal_ms = now_ms();
-    if (now_ms() - g_first_signal_ms > kImpatient_ms) {
+    if (now_ms() - g_first_signal_ms > kSecondSignalAfter_ms) {
         std::signal(number, SIG_DFL);
         std::raise(number);
     }
-    if (profiler::WorkerClient* worker = g_worker) worker->cancel();
+    if (void* const work = g_work) g_cancel.load()(work);
     errno = error_before;
 }
 
 }  // namespace
 
-CancelOnInterrupt::CancelOnInterrupt(profiler::WorkerClient& worker) {
-    g_worker = &worker;
+CancelOnInterrupt::CancelOnInterrupt(void* work, void (*cancel)(void*)) {
+    g_cancel = cancel;
+    g_work = work;
     struct sigaction action {};
-    action.sa_handler = cancel_worker;
+    action.sa_handler = cancel_work;
     g_first_signal_ms = 0;
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &old_[i]);
 }
 
 CancelOnInterrupt::~CancelOnInterrupt() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_[i], nullptr);
-    g_worker = nullptr;
+    g_work = nullptr;
 }
 
 }  // namespace app

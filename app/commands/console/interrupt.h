@@ -1,22 +1,27 @@
 #pragma once
 
-#include "profiler/protocol/worker_client.h"
-
 #include <array>
 #include <csignal>
 
 namespace app {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `worker` instead of ending the
-/// program; one that comes a second later ends it (and the worker with it). One at a time.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `work` instead of ending the
+/// program. A signal that comes a second later ends the program, and the workers with it. Only one
+/// CancelOnInterrupt may live at a time.
 class CancelOnInterrupt {
 public:
-    explicit CancelOnInterrupt(profiler::WorkerClient& worker);
+    /// `work.cancel()` must be safe to call from a signal handler.
+    template <typename Work>
+    explicit CancelOnInterrupt(Work& work)
+        : CancelOnInterrupt(&work,
+                            [](void* cancelled) { static_cast<Work*>(cancelled)->cancel(); }) {}
     ~CancelOnInterrupt();
     CancelOnInterrupt(const CancelOnInterrupt&) = delete;
     CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
 
 private:
+    CancelOnInterrupt(void* work, void (*cancel)(void*));
+
     static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
     std::array<struct sigaction, kSignals.size()> old_{};
 };

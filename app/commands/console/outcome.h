@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/commands/console/option_names.h"
 #include "models/config/result.h"
 #include "profiler/protocol/exit_code.h"
 
@@ -20,10 +21,12 @@ struct Failure {
 using Outcome = tl::expected<ExitCode, Failure>;
 
 inline tl::unexpected<Failure> failed(models::Error error) {
-    return tl::unexpected(Failure{ExitCode::kFailed, std::move(error.message)});
+    return tl::unexpected(
+        Failure{ExitCode::kFailed, with_options(std::move(error.message), error.fields)});
 }
 inline tl::unexpected<Failure> wrong_usage(models::Error error) {
-    return tl::unexpected(Failure{ExitCode::kUsage, std::move(error.message)});
+    return tl::unexpected(
+        Failure{ExitCode::kUsage, with_options(std::move(error.message), error.fields)});
 }
 template <typename... Args>
 tl::unexpected<Failure> fail_with(ExitCode code, fmt::format_string<Args...> text, Args&&... args) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-/// Options that take several items with commas between.
+/// Lists with commas between their items.
 namespace app {
 
 inline void append_once(std::vector<std::string>& items, std::string item) {
@@ -17,8 +17,8 @@ inline void append_once(std::vector<std::string>& items, std::string item) {
     }
 }
 
-/// The items, each once, in the order in which they are named first. Errors: an empty item;
-/// `option` is what the sentence calls the list: "--gpu".
+/// The items, each once, in the order of their first occurrence. Errors: an empty item. The message
+/// calls the list `option`: "--gpu".
 models::Result<std::vector<std::string>> split_list(std::string_view option, std::string_view list);
 
 }  // namespace app

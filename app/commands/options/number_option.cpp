@@ -1,14 +1,11 @@
 #include "app/commands/options/number_option.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 
 namespace app {
 namespace {
 
-/// All of `text` as a number, whatever the locale.
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
     Number number{};
@@ -22,32 +19,9 @@ std::optional<Number> parse(std::string_view text) {
 
 std::optional<int64_t> parse_whole_number(std::string_view text) { return parse<int64_t>(text); }
 
-CLI::Validator whole_number() {
-    return {[](std::string& text) {
-                const auto number = parse_whole_number(text);
-                if (!number) return fmt::format("'{}' is not a whole number of 64 bits", text);
-                text = fmt::to_string(*number);
-                return std::string();
-            },
-            ""};
-}
-
-CLI::Validator decimal_number() {
-    return {[](std::string& text) {
-                const auto number = parse<double>(text);
-                if (!number || !std::isfinite(*number)) {
-                    return fmt::format("'{}' is not a number", text);
-                }
-                return std::string();
-            },
-            ""};
-}
-
-CLI::Validator not_empty() {
-    return {[](std::string& text) {
-                return text.empty() ? std::string("is empty: leave it out or give a value") : "";
-            },
-            ""};
+std::optional<double> parse_decimal_number(std::string_view text) {
+    const auto number = parse<double>(text);
+    return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 }  // namespace app

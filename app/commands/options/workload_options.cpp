@@ -1,12 +1,18 @@
 #include "app/commands/options/workload_options.h"
 
-#include "app/commands/options/number_option.h"
+#include "models/config/model_config.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
+
+#include <vector>
 
 namespace app {
 namespace {
+
+constexpr const char* kModel = "Model";
+constexpr const char* kStep = "Training step";
+constexpr const char* kRun = "Run";
 
 std::string model_names() {
     std::vector<std::string_view> names;
@@ -14,167 +20,102 @@ std::string model_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void add_model_options(CLI::App& command, WorkloadOptions& options) {
-    command.add_option("--model", options.model, "one of " + model_names())
-        ->type_name("NAME")
-        ->required()
-        ->group("Model");
-    command
-        .add_option("--head", options.head,
-                    "layers: only the stack, loss of a fixed projection; mlm or squad: BERT and "
-                    "RoBERTa; lm: "
-                    "GPT-2")
-        ->type_name("NAME")
-        ->group("Model")
-        ->capture_default_str();
+void add_workload_options(Command& command, WorkloadOptions& options) {
+    command.add({"--head",
+                 "layers: only the layers, with a loss that is a fixed projection; mlm or squad: "
+                 "BERT and RoBERTa; lm: GPT-2",
+                 "NAME", kModel},
+                &options.head);
     add_model_size_options(command, options);
+    command.add({"--recipe", "recipes to measure, with commas between; see below", "LIST", kStep},
+                &options.recipes);
+    command.add({"--batch", "sequences per step", "N", kStep}, &options.batch_size);
+    command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len);
+    command.add({"--precision", "fp32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16 or pure-bf16",
+                 "NAME", kStep},
+                &options.precision);
+    command.add({"--padding", "none, or random lengths with a mask", "NAME", kStep},
+                &options.padding);
+    command.add({"--seed", "of weights, data and dropout", "N", kStep}, &options.seed);
+    command.add({"--warmup", "steps before the recorded ones", "N", kRun}, &options.warmup_steps);
+    command.add({"--steps", "steps to record", "N", kRun}, &options.steps);
+    command.add({"--memory-limit", "fail as a GPU with this much memory would, such as 16GiB",
+                 "SIZE", kRun},
+                &options.memory_limit);
 }
 
-void add_step_options(CLI::App& command, WorkloadOptions& options) {
-    const std::string step = "Training step";
-    command
-        .add_option("--recipe", options.recipes,
-                    "recipes to run one after the other, with commas between; see below")
-        ->type_name("LIST")
-        ->group(step)
-        ->capture_default_str();
-    command.add_option("--batch", options.batch_size, "sequences a step")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(step)
-        ->capture_default_str();
-    command.add_option("--seq", options.seq_len, "tokens a sequence")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(step)
-        ->capture_default_str();
-    command
-        .add_option("--precision", options.precision,
-                    "fp32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16 or pure-bf16")
-        ->type_name("NAME")
-        ->group(step)
-        ->capture_default_str();
-    command.add_option("--padding", options.padding, "none, or random lengths with a mask")
-        ->type_name("NAME")
-        ->group(step)
-        ->capture_default_str();
-    command.add_option("--seed", options.seed, "of weights, data and dropout")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(step)
-        ->capture_default_str();
-}
-
-void add_run_options(CLI::App& command, WorkloadOptions& options) {
-    const std::string run = "Run";
-    command
-        .add_option("--device", options.device, "cpu, cuda, or auto: cuda where a GPU can be used")
-        ->type_name("NAME")
-        ->group(run)
-        ->capture_default_str();
-    command.add_option("--warmup", options.warmup_steps, "steps before the recorded ones")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(run)
-        ->capture_default_str();
-    command.add_option("--steps", options.steps, "steps to record")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(run)
-        ->capture_default_str();
-    command
-        .add_option("--memory-limit", options.memory_limit,
-                    "fail as a GPU of this size would, such as 16GiB")
-        ->type_name("SIZE")
-        ->check(not_empty())
-        ->group(run);
-    command
-        .add_option("-o,--output", options.output,
-                    "a file that ends in .tscope, or a folder with one file a recipe")
-        ->type_name("PATH")
-        ->required()
-        ->group(run);
+void add_required_options(Command& command, WorkloadOptions& options, bool is_required) {
+    command.add({.names = "--model",
+                 .help = "one of " + model_names(),
+                 .value_name = "NAME",
+                 .group = kModel,
+                 .is_required = is_required},
+                &options.model);
+    command.add({.names = "-o,--output",
+                 .help = "a file that ends in .tscope, or a folder with one file per recipe",
+                 .value_name = "PATH",
+                 .group = kRun,
+                 .is_required = is_required},
+                &options.output);
 }
 
 }  // namespace
 
-void add_model_size_options(CLI::App& command, WorkloadOptions& options) {
-    const std::string model = "Model";
-    command.add_option("--layers", options.layers, "Transformer layers (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command.add_option("--hidden", options.hidden, "hidden size (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command
-        .add_option("--heads", options.heads,
-                    "attention heads (the model's own; they must divide the hidden size)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command
-        .add_option("--intermediate", options.intermediate,
-                    "width of the MLP (the model's own; 4 x hidden with --hidden)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command.add_option("--vocab", options.vocab, "vocabulary (the model's own)")
-        ->type_name("N")
-        ->transform(whole_number())
-        ->group(model);
-    command
-        .add_option(
-            "--dropout", options.dropout_p,
-            "of hidden states, and of attention unless --attention-dropout is given (the model's "
-            "own, 0.1)")
-        ->type_name("P")
-        ->check(decimal_number())
-        ->group(model);
-    command
-        .add_option("--attention-dropout", options.attention_dropout_p,
-                    "of attention (the model's own, 0.1)")
-        ->type_name("P")
-        ->check(decimal_number())
-        ->group(model);
+void add_model_size_options(Command& command, WorkloadOptions& options) {
+    const auto add = [&](const char* name, const char* help, OptionValue value) {
+        command.add({name, help, "N", kModel}, value);
+    };
+    add("--layers", "Transformer layers (default: the model's)", &options.layers);
+    add("--hidden", "hidden size (default: the model's)", &options.hidden);
+    add("--heads", "attention heads, a divisor of the hidden size (default: the model's)",
+        &options.heads);
+    add("--intermediate", "width of the MLP (default: the model's, or 4 x hidden with --hidden)",
+        &options.intermediate);
+    add("--vocab", "size of the vocabulary (default: the model's)", &options.vocab);
+    command.add({"--dropout",
+                 "dropout of hidden states, and of attention unless --attention-dropout is given "
+                 "(default: the model's, 0.1)",
+                 "P", kModel},
+                &options.dropout_p);
+    command.add(
+        {"--attention-dropout", "dropout of attention (default: the model's, 0.1)", "P", kModel},
+        &options.attention_dropout_p);
 }
 
-void add_prediction_options(CLI::App& command, WorkloadOptions& options) {
-    command.get_option("--device")
-        ->description(
-            "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU: what a GPU "
-            "of temposcope plan "
-            "would do");
-    command.add_option("--setup", options.setup, "with predict:GPU: the software that is assumed")
-        ->type_name("NAME")
-        ->group("Run")
-        ->capture_default_str();
+void add_capture_options(Command& command, WorkloadOptions& options) {
+    add_required_options(command, options, /*is_required=*/true);
+    add_workload_options(command, options);
+    command.add({"--device",
+                 "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU with a GPU of "
+                 "temposcope plan",
+                 "NAME", kRun},
+                &options.device);
+    command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
+                &options.setup);
 }
 
-models::Result<void> check_prediction_options(const CLI::App& command,
+void add_sweep_options(Command& command, WorkloadOptions& options) {
+    add_required_options(command, options, /*is_required=*/false);
+    add_workload_options(command, options);
+    command.add({"--device", "cpu, cuda, or auto: cuda where a GPU can be used", "NAME", kRun},
+                &options.device);
+}
+
+models::Result<void> check_prediction_options(const Command& command,
                                               const WorkloadOptions& options) {
-    const auto is_given = [&](const char* name) { return command.get_option(name)->count() > 0; };
     if (!options.device.starts_with("predict:")) {
-        if (!is_given("--setup")) return {};
+        if (!command.is_given("--setup")) return {};
         return models::fail(
-            "--setup is what a prediction assumes: a measurement has the software that is here, so "
-            "leave it out or add --device predict:GPU.");
+            "--setup is for predictions, and this is a measurement with the software that is here: "
+            "leave --setup out, or add --device predict:GPU.");
     }
     for (const char* name : {"--steps", "--warmup"}) {
-        if (!is_given(name)) continue;
+        if (!command.is_given(name)) continue;
         return models::fail(
-            "{} is for measurements: a prediction is of one step after a warm-up, and the next "
-            "ones equal it.",
-            name);
+            "{} is for measurements: a prediction has one step after a warm-up step. Leave {} out.",
+            name, name);
     }
     return {};
-}
-
-void add_workload_options(CLI::App& command, WorkloadOptions& options) {
-    add_model_options(command, options);
-    add_step_options(command, options);
-    add_run_options(command, options);
 }
 
 }  // namespace app

@@ -1,23 +1,22 @@
 #pragma once
 
-#include "app/commands/console/outcome.h"
+#include "app/commands/options/command_line.h"
 #include "app/user/workload_jobs.h"
 
-namespace CLI {
-class App;
-}
-
-/// The options that `capture` and `sweep` share: which step to train, how, and where to write.
+/// The options that say which step to train, how, and where to write. `options` must live until
+/// the command has run.
 namespace app {
 
 /// --layers, --hidden, --heads, --intermediate, --vocab, --dropout, --attention-dropout.
-void add_model_size_options(CLI::App& command, WorkloadOptions& options);
+void add_model_size_options(Command& command, WorkloadOptions& options);
 
-void add_workload_options(CLI::App& command, WorkloadOptions& options);
-/// Of a command that can also predict: the GPUs, and what is assumed around them.
-void add_prediction_options(CLI::App& command, WorkloadOptions& options);
-/// Errors: an option was given that a prediction, or a measurement, does not look at.
-models::Result<void> check_prediction_options(const CLI::App& command,
+/// All options of `capture`, which can also predict.
+void add_capture_options(Command& command, WorkloadOptions& options);
+/// All options of `sweep`, which needs neither model nor output to calibrate.
+void add_sweep_options(Command& command, WorkloadOptions& options);
+
+/// Errors: an option that only measurements use was given for a prediction, or the other way round.
+models::Result<void> check_prediction_options(const Command& command,
                                               const WorkloadOptions& options);
 
 }  // namespace app

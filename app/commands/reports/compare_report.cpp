@@ -15,7 +15,7 @@ using namespace profiler;
 
 constexpr std::size_t kMaxGroups = 40;
 
-/// A metric of the table: its text in each column, with the change against the first beside it.
+/// A row per metric: its text for each recipe, and beside it the change against the baseline.
 class MetricTable {
 public:
     explicit MetricTable(const CompareView& view) : view_(view) {
@@ -60,7 +60,10 @@ TextTable metric_table(const CompareView& view) {
     metrics.add(
         "saved for backward", [](auto& c) { return c.saved_text; },
         [](auto& c) { return c.saved_change; });
-    metrics.add("step time", [](auto& c) { return c.step_time_text; }, no_change);
+    metrics.add(
+        "step time", [](auto& c) { return c.step_time_text; },
+        [](auto& c) { return c.step_time_change; });
+    metrics.add("ratio of step times", [](auto& c) { return c.step_ratio_text; }, no_change);
     metrics.add(
         "sequences/s", [](auto& c) { return c.throughput_text; },
         [](auto& c) { return c.throughput_change; });
@@ -73,7 +76,7 @@ TextTable metric_table(const CompareView& view) {
     return std::move(metrics.table);
 }
 
-/// Peaks broken down, groups in the order in which the first column that has them lists them.
+/// The peaks of all columns by group. A group stands where the first column that has it lists it.
 struct GroupedPeaks {
     std::vector<std::string> names;
     std::vector<std::map<std::string, BreakdownRow>> columns;
@@ -140,6 +143,14 @@ nlohmann::json curve_json(const std::vector<ThroughputPoint>& curve) {
     return points;
 }
 
+nlohmann::json ratio_json(const std::optional<PairedRatio>& ratio) {
+    if (!ratio) return nullptr;
+    return {{"median", ratio->median},
+            {"low", ratio->low},
+            {"high", ratio->high},
+            {"pairs", ratio->pairs}};
+}
+
 nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn& column) {
     nlohmann::json json{
         {"recipe", column.recipe},
@@ -155,6 +166,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"peak_by_class", by_class_json(column.peak_by_category)},
         {"kept_bytes", column.saved_bytes},
         {"step_time_ns", column.step_time_ns},
+        {"step_time_ratio", ratio_json(column.step_ratio)},
         {"throughput_sequences_per_s", column.sequences_per_s},
         {"loss", or_null(column.loss)},
         {"best_batch_size", or_null(column.best_batch_size)},

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/planner/plan.h"
+#include "profiler/view/plan_view.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -10,11 +10,15 @@
 /// A plan as a table for people, as JSON and as CSV; docs/commands.md lists the keys.
 namespace app {
 
-void print_plan(Output& output, const profiler::Plan& plan);
-nlohmann::json plan_json(const profiler::Plan& plan, const profiler::PlanRequest& request);
+void print_plan(Output& output, const profiler::PlanView& view);
+nlohmann::json plan_json(const profiler::PlanView& view);
 
-/// Of plan_json: one line a row, its numbers, those of its groups and of the request too, without
-/// the curve; notes in one cell with "; " between.
-std::string plan_csv(const nlohmann::json& document);
+/// One line per row: every cell, then the notes in one cell with "; " between. The throughput curve
+/// is left out.
+std::string plan_csv(const profiler::PlanView& view);
+
+/// A cell as JSON and as CSV text.
+nlohmann::json json_of(const profiler::PlanCell& cell);
+std::string csv_of(const profiler::PlanCell& cell);
 
 }  // namespace app

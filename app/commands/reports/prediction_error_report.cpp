@@ -25,7 +25,7 @@ std::vector<Pair> pairs_of(const Comparison& comparison) {
         if (!predicted.step_trace || predicted.source != Source::kPredicted) continue;
         for (const ComparisonColumn& measured : comparison.columns) {
             if (!measured.step_trace || measured.source == Source::kPredicted) continue;
-            // Of another step or recipe: they are compared, not reconciled.
+            // Traces of different steps or recipes have no prediction error.
             auto result = explain_prediction_error(*predicted.step_trace, *measured.step_trace);
             if (result) pairs.push_back({&predicted, &measured, std::move(*result)});
         }

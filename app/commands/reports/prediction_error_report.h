@@ -5,10 +5,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// Predicted steps of a comparison beside the measured ones of the same workload and recipe.
+/// What makes up the error of a predicted step, for each predicted step of a comparison that has a
+/// measured step of the same workload and recipe.
 namespace app {
 
-/// Nothing where no such pair is.
+/// Prints nothing if there is no such pair.
 void print_prediction_errors(Output& output, const profiler::Comparison& comparison);
 nlohmann::json prediction_errors_json(const profiler::Comparison& comparison);
 

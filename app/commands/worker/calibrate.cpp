@@ -57,15 +57,15 @@ models::Result<void> put(const fs::path& path, const std::string& before, const 
     return profiler::write_file(path, text);
 }
 
-/// Writes what has changed, and reads what plans make of it. Errors: a file that cannot be written,
-/// or that breaks the rules together with the others; then both are as before.
+/// Writes the changed files and reads them back as planner data. On an error (a file that cannot be
+/// written, or data that is not valid together) both files are restored.
 models::Result<PlannerData> write(const fs::path& folder, const UserFiles& before,
                                   const UserFiles& files) {
     const fs::path gpus = folder / "gpus.json";
     const fs::path calibration = folder / "calibration.json";
     std::error_code error;
     fs::create_directories(folder, error);
-    // The GPU first: rows may only name GPUs that are known.
+    // The GPU first: rows may name only known GPUs.
     if (auto ok = put(gpus, before.gpus, files.gpus); !ok) return tl::unexpected(ok.error());
     auto ok = put(calibration, before.calibration, files.calibration);
     auto data = ok ? profiler::load_planner_data(folder)
@@ -76,19 +76,19 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
         if (text.empty()) {
             fs::remove(path, error);
         } else if (auto restored = profiler::write_file(path, text); !restored) {
-            return models::fail("{} And {} could not be put back: {}", data.error().message,
+            return models::fail("{} And {} could not be restored: {}", data.error().message,
                                 path.string(), restored.error().message);
         }
     }
     return data;
 }
 
-/// What the time model makes of a measured product, from the rows that were just written.
+/// What the time model predicts for a measured GEMM, with the rows that were just written.
 std::string modelled(const DeviceSpeed::Product& product, const profiler::Gpu& gpu,
                      const profiler::KernelModel& model) {
     const auto type =
         models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, product.type);
-    if (!type || !gpu.peak(*type)) return "too slow to be planned with";
+    if (!type || !gpu.peak(*type)) return "too slow for a plan";
     const int64_t flop = 2 * product.size * product.size * product.size;
     const double time_ns =
         model.time_ns({.kernel = profiler::KernelKind::kGemm,
@@ -103,10 +103,10 @@ std::string modelled(const DeviceSpeed::Product& product, const profiler::Gpu& g
 void print_speed(Output& output, const DeviceSpeed& speed, const profiler::Gpu& gpu,
                  const profiler::KernelModel& model) {
     using profiler::Align;
-    profiler::TextTable products{.columns = {{"product of", Align::kRight},
+    profiler::TextTable products{.columns = {{"GEMM of", Align::kRight},
                                              {"in", Align::kLeft},
                                              {"TFLOPS", Align::kRight},
-                                             {"the planner says", Align::kRight}}};
+                                             {"predicted", Align::kRight}}};
     for (const DeviceSpeed::Product& product : speed.products) {
         products.rows.push_back({fmt::format("{0} x {0}", product.size), product.type,
                                  fmt::format("{:.4g}", product.flop_per_s / profiler::kTera),
@@ -133,7 +133,7 @@ std::string today() {
     return fmt::format("{:%Y-%m-%d}", day);
 }
 
-/// What could not be written after a minute, and can be known before.
+/// Finds out before the measurement, which takes a minute, whether the result can be written.
 models::Result<void> check_before(const fs::path& folder) {
     if (const auto sound = profiler::load_planner_data(folder); !sound) {
         return tl::unexpected(sound.error());
@@ -142,7 +142,7 @@ models::Result<void> check_before(const fs::path& folder) {
     fs::create_directories(folder, error);
     if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
         return models::fail(
-            "Your planner data cannot be written into {}: make it a folder of yours, or name "
+            "Your planner data cannot be written into {}: make the folder writable, or choose "
             "another "
             "one with XDG_CONFIG_HOME.",
             folder.string());
@@ -156,8 +156,7 @@ Outcome run_calibration(const std::string& device, Output& output) {
     if (device != "auto" && device != "cpu" && device != "cuda") {
         return fail_with(
             ExitCode::kUsage,
-            "--calibrate measures a device that is here, not '{}': choose auto, cpu or "
-            "cuda.",
+            "--calibrate measures a device of this machine, not '{}': choose auto, cpu or cuda.",
             device);
     }
     const fs::path folder = settings_folder();
@@ -165,11 +164,10 @@ Outcome run_calibration(const std::string& device, Output& output) {
         return fail_with(ExitCode::kFailed,
                          "There is no folder for your calibration: set HOME or XDG_CONFIG_HOME.");
     }
-    // What is wrong with the files that are there shows before a minute is spent.
     if (const auto ok = check_before(folder); !ok) return failed(ok.error());
     const auto speed = measure(measured_device(device));
     if (!speed) return tl::unexpected(speed.error());
-    // Read now: somebody may have edited them meanwhile.
+    // Read again after the measurement: the files may have been edited meanwhile.
     const auto known = profiler::load_planner_data(folder);
     if (!known) return failed(known.error());
     const UserFiles before{.gpus = text_of(folder / "gpus.json"),
@@ -186,10 +184,10 @@ Outcome run_calibration(const std::string& device, Output& output) {
     const auto gpu = profiler::find_gpu(data->gpus, calibration->gpu);
     if (!gpu) return failed(gpu.error());
     print_speed(output, *speed, **gpu,
-                profiler::KernelModel(**gpu, data->setups.front(), data->calibration));
+                profiler::KernelModel(**gpu, data->environments.front(), data->calibration));
     output.line();
     if (calibration->is_new_gpu) output.line("wrote " + (folder / "gpus.json").string());
-    output.line(fmt::format("wrote {}: plans for --gpu {} use it from now on",
+    output.line(fmt::format("wrote {}: plans for --gpu {} now use it",
                             (folder / "calibration.json").string(), calibration->gpu));
     return ExitCode::kOk;
 }

@@ -7,8 +7,8 @@
 
 namespace app {
 
-/// `sweep --calibrate`: the worker measures `device` ("auto", "cpu" or "cuda"), and the user's
-/// planner files get rows of it.
+/// `sweep --calibrate`: the worker measures `device` ("auto", "cpu" or "cuda"), and the result is
+/// added to the user's planner files.
 Outcome run_calibration(const std::string& device, Output& output);
 
 }  // namespace app

@@ -21,7 +21,7 @@ models::Result<void> make_folder(const std::string& folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!error && std::filesystem::is_directory(folder, error)) return {};
-    return models::fail("The folder {} cannot be made ({}): choose another place with -o.", folder,
+    return models::fail("Cannot create the folder {} ({}): choose another place with -o.", folder,
                         error ? error.message() : "a file has that name");
 }
 
@@ -30,10 +30,10 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
         const auto losses = named.trace->steps.column<&profiler::Step::loss>();
         for (std::size_t i = 0; i < losses.size(); ++i) {
             if (std::isfinite(losses[i])) continue;
-            print_error(
-                fmt::format("The loss in {} is not a finite number from step {} on: memory is as "
-                            "measured, but the training diverges; try another precision or seed.",
-                            named.file, i + 1));
+            print_error(fmt::format(
+                "The loss in {} is not a finite number from step {} on. Memory is right, "
+                "but the training diverges; try another precision or seed.",
+                named.file, i + 1));
             break;
         }
     }
@@ -60,42 +60,31 @@ nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
     return {{"rows", std::move(rows)}};
 }
 
-/// Each job in a worker of its own.
-tl::expected<void, Failure> measure(const JobList& list, const WorkloadOptions& workload,
-                                    JobKind kind) {
-    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
-        const Job& job = list.jobs[i];
-        const std::string position =
-            list.jobs.size() > 1 ? fmt::format(" ({} of {})", i + 1, list.jobs.size()) : "";
-        const auto done = run_in_worker(job, {.kind = kind,
-                                              .device = list.device,
-                                              .warmup_steps = workload.warmup_steps,
-                                              .steps = workload.steps,
-                                              .memory_limit_bytes = list.memory_limit_bytes,
-                                              .label = job.workload.recipe_name + position});
-        if (!done) return tl::unexpected(done.error());
-    }
-    return {};
-}
-
 }  // namespace
 
-Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output) {
+Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output& output) {
     const auto list = make_jobs(workload);
     if (!list) return wrong_usage(list.error());
-    if (kind == JobKind::kSweep && !list->gpu.empty()) {
-        return fail_with(ExitCode::kUsage, "A sweep measures: ask temposcope plan what fits on {}.",
+    if (kind == MeasureKind::kSweep && !list->gpu.empty()) {
+        return fail_with(ExitCode::kUsage,
+                         "A sweep measures. To predict what fits on {}, run temposcope plan.",
                          list->gpu);
     }
     if (const auto made = make_folder(list->folder); !made) return failed(made.error());
-    if (kind == JobKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
+    if (kind == MeasureKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
         print_error(
-            "Without --memory-limit the sweep goes on until this machine's memory is full, which "
-            "takes long; --memory-limit 4GiB stands for a GPU of that size.");
+            "Without --memory-limit the sweep goes on until this machine's memory is full. That "
+            "takes long, and recipes cannot be measured in turn. --memory-limit 4GiB stands for a "
+            "GPU of that size.");
     }
 
-    const auto done = list->gpu.empty() ? measure(*list, workload, kind)
-                                        : capture_predicted(list->jobs, list->gpu, workload.setup);
+    const auto done = list->gpu.empty()
+                          ? measure(list->jobs, {.kind = kind,
+                                                 .device = list->device,
+                                                 .warmup_steps = workload.warmup_steps,
+                                                 .steps = workload.steps,
+                                                 .memory_limit_bytes = list->memory_limit_bytes})
+                          : capture_predicted(list->jobs, list->gpu, workload.setup);
     if (!done) return tl::unexpected(done.error());
     std::vector<NamedTrace> traces;
     for (const Job& job : list->jobs) {

@@ -4,11 +4,11 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/worker/worker_run.h"
 
-/// What `capture` and `sweep` have in common: the jobs one after the other, then their results.
+/// The common part of `capture` and `sweep`: run all recipes, then show their results.
 namespace app {
 
-/// Runs the jobs of all recipes and writes a table, or a JSON row for each, with their figures.
-/// The first failure ends it; files of the recipes before stay.
-Outcome run_jobs(const WorkloadOptions& workload, JobKind kind, Output& output);
+/// Measures or predicts all recipes and writes a table with their figures, or a JSON row for each.
+/// After a failure no other recipe starts; the files of finished recipes stay.
+Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output& output);
 
 }  // namespace app

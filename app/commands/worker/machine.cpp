@@ -61,7 +61,8 @@ MachineCheck check_display() {
             .remedy = "Commands and exported charts need none; ssh -X or xvfb-run give one."};
 }
 
-/// The worker knows what needs libtorch, under "checks": torch itself, CUDA, the driver, CUPTI.
+/// The checks that need libtorch (PyTorch, CUDA, driver, CUPTI) come from the worker, under
+/// "checks".
 void check_worker(MachineReport& report) {
     const auto missing = [&](std::string remedy) {
         report.checks.push_back({.name = "worker",

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// What `temposcope doctor` looks at: this program, its worker and what that finds, the machine.
+/// What `temposcope doctor` checks: the machine, the worker, and what the worker needs.
 namespace app {
 
 enum class CheckStatus : uint8_t { kOk, kWarning, kMissing };
@@ -19,12 +19,12 @@ struct MachineCheck {
     std::string name;  // "worker", "torch", "driver", "display"
     CheckStatus status = CheckStatus::kOk;
     std::string detail;  // "2.11.0"
-    std::string remedy;  // one sentence when something can be done about it
+    std::string remedy;  // one sentence on what to do; empty if nothing
 };
 
 struct MachineReport {
     std::vector<MachineCheck> checks;
-    bool can_capture = false;  // steps on the CPU, at least
+    bool can_capture = false;  // at least on the CPU
 };
 
 MachineReport examine_machine();

@@ -1,13 +1,11 @@
 #include "app/commands/worker/meta_traces.h"
 
-#include "app/commands/console/interrupt.h"
 #include "app/commands/console/trace_files.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/protocol/meta_trace_client.h"
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +16,12 @@ namespace {
 using namespace profiler;
 using TracePointer = std::shared_ptr<const Trace>;
 
-/// A trace takes a second, that of a model of a thousand layers a minute.
-constexpr std::chrono::minutes kWorkerPatience{5};
+/// A trace takes a second; for a model with a thousand layers it takes a minute.
+constexpr std::chrono::minutes kTimeout{5};
 
-/// What decides which trace stands for a step: not the recipe's name, nor seed and learning rate.
-/// `a` has the optimizer that a set-up asks for, which no capture of the folder need have run.
+/// Whether a trace of `b` can be used for `a`. The name of the recipe, the seed and the learning
+/// rate do not matter. The optimizer of `a` may come from the software environment, so it may
+/// differ.
 bool is_same_step(models::Workload a, const models::Workload& b, bool with_optimizer) {
     if (!with_optimizer) a.recipe.optimizer = b.recipe.optimizer;
     a.recipe_name = b.recipe_name;
@@ -33,26 +32,44 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
 
 }  // namespace
 
-MetaTraceSource meta_trace_source(bool& cancelled) {
-    // Started when it is first needed; all further traces come from the same one.
-    auto worker = std::make_shared<std::optional<WorkerClient>>();
-    return [worker, &cancelled](const models::Workload& workload,
-                                ComputeCapability capability) -> models::Result<TracePointer> {
-        if (cancelled) return models::fail("The plan was cancelled.");
-        if (!*worker) {
-            auto started = WorkerClient::start();
-            if (!started) return tl::unexpected(started.error());
-            *worker = std::move(*started);
-        }
-        const CancelOnInterrupt cancel(**worker);
-        auto trace =
-            request_meta_trace(**worker, workload, capability, {.timeout = kWorkerPatience});
-        if (!trace) {
-            cancelled |= trace.error().cancelled;
-            return models::fail("{}", trace.error().message);
-        }
-        return std::make_shared<const Trace>(std::move(*trace));
+void TraceWorkers::cancel() {
+    cancelled_ = true;
+    for (std::atomic<WorkerClient*>& worker : running_) {
+        if (WorkerClient* const one = worker) one->cancel();
+    }
+}
+
+MetaTraceSource TraceWorkers::source() {
+    return [this](const models::Workload& workload, ComputeCapability capability) {
+        return trace(workload, capability);
     };
+}
+
+models::Result<WorkerClient*> TraceWorkers::worker_of_this_thread() {
+    const auto thread = std::this_thread::get_id();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = workers_.find(thread);
+        if (known != workers_.end()) return &known->second;
+    }
+    auto started = WorkerClient::start();
+    if (!started) return tl::unexpected(started.error());
+    const std::lock_guard lock(mutex_);
+    if (workers_.size() == running_.size()) return models::fail("Too many threads trace at once.");
+    WorkerClient& worker = workers_.emplace(thread, std::move(*started)).first->second;
+    running_[workers_.size() - 1] = &worker;
+    return &worker;
+}
+
+models::Result<TracePointer> TraceWorkers::trace(const models::Workload& workload,
+                                                 ComputeCapability capability) {
+    if (cancelled_) return models::fail("The plan was cancelled.");
+    const auto worker = worker_of_this_thread();
+    if (!worker) return tl::unexpected(worker.error());
+    auto trace = request_meta_trace(**worker, workload, capability, {.timeout = kTimeout});
+    if (trace) return std::make_shared<const Trace>(std::move(*trace));
+    if (trace.error().cancelled) cancelled_ = true;
+    return models::fail("{}", trace.error().message);
 }
 
 models::Result<MetaTraceSource> trace_folder_source(const std::string& folder) {

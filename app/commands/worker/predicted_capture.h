@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-/// `capture --device predict:GPU`: the step as a GPU would run it that is not here.
+/// `capture --device predict:GPU`: traces of steps as a GPU would run them, without the GPU.
 namespace app {
 
-/// Writes the trace of each job as `gpu` would have given it under `setup`.
-/// Errors: an unknown GPU or setup, a workload that the GPU cannot run, what the worker says.
+/// Writes the predicted trace of each job on `gpu` under `environment`, a software environment.
+/// Errors: an unknown GPU or environment, a workload that the GPU cannot run, errors of the worker.
 tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, const std::string& gpu,
-                                              const std::string& setup);
+                                              const std::string& environment);
 
 }  // namespace app

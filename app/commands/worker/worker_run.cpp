@@ -2,58 +2,79 @@
 
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
-#include "profiler/protocol/worker_client.h"
+#include "app/commands/console/terminal.h"
+#include "profiler/protocol/turn_taking.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <numeric>
 
 namespace app {
 namespace {
 
-profiler::Request make_request(const Job& job, const JobOptions& options) {
-    const bool sweeps = options.kind == JobKind::kSweep;
+profiler::Request make_request(const Job& job, const MeasureOptions& options) {
+    const bool sweeps = options.kind == MeasureKind::kSweep;
     return {.kind = sweeps ? profiler::RequestKind::kSweep : profiler::RequestKind::kCapture,
             .workload = models::to_json(job.workload),
             .device = options.device,
-            // The worker has its own idea of the current folder.
+            // The worker may run in another folder.
             .output_path = std::filesystem::absolute(job.path).string(),
             .memory_limit_bytes = options.memory_limit_bytes,
             .warmup_steps = options.warmup_steps,
             .steps = options.steps};
 }
 
-/// "tempo (2 of 3): step 1 of 3, 1.20 GiB now, 1.44 GiB at most".
-class JobProgress {
-public:
-    explicit JobProgress(std::string label) : label_(std::move(label)) {}
+double fraction_of(const profiler::Progress& progress) {
+    return static_cast<double>(progress.done) / static_cast<double>(progress.total);
+}
 
-    void show(const profiler::Progress& progress) {
+/// "tempo (2 of 3): step 1 of 3, 1.20 GiB now, 1.44 GiB at most". The bar shows all recipes.
+class MeasureProgress {
+public:
+    explicit MeasureProgress(const std::vector<Job>& jobs)
+        : jobs_(jobs), step_fractions_(jobs.size(), 0) {}
+
+    void show(std::size_t index, const profiler::Progress& progress) {
+        index_ = index;
         progress_ = progress;
+        if (progress.stage == "step" && progress.total > 0) {
+            step_fractions_[index] = fraction_of(progress);
+        }
         draw();
     }
-    void show(const profiler::Sample& sample) {
+    void show(std::size_t index, const profiler::Sample& sample) {
+        index_ = index;
         memory_ =
             fmt::format(", {} now, {} at most", profiler::format_bytes(sample.allocated_bytes),
                         profiler::format_bytes(sample.peak_bytes));
-        if (bar_.is_terminal()) draw();  // lines of a log say which stage, not each sample
+        if (bar_.is_terminal()) draw();  // the lines of a log show stages, not each sample
     }
 
 private:
     void draw() {
         const bool counted = progress_.total > 0;
-        const double fraction =
-            counted ? static_cast<double>(progress_.done) / static_cast<double>(progress_.total)
-                    : -1;
+        const std::string position =
+            jobs_.size() > 1 ? fmt::format(" ({} of {})", index_ + 1, jobs_.size()) : "";
         const std::string count =
             counted ? fmt::format(" {} of {}", progress_.done, progress_.total) : std::string();
-        bar_.update(fraction, fmt::format("{}: {}{}{}", label_, progress_.stage, count,
-                                          bar_.is_terminal() ? memory_ : std::string()));
+        bar_.update(
+            counted ? fraction() : -1,
+            fmt::format("{}{}: {}{}{}", jobs_[index_].workload.recipe_name, position,
+                        progress_.stage, count, bar_.is_terminal() ? memory_ : std::string()));
+    }
+    /// Of all recipes; of one recipe alone also its warm-up.
+    double fraction() const {
+        if (jobs_.size() == 1) return fraction_of(progress_);
+        return std::accumulate(step_fractions_.begin(), step_fractions_.end(), 0.0) /
+               static_cast<double>(step_fractions_.size());
     }
 
+    const std::vector<Job>& jobs_;
+    std::vector<double> step_fractions_;  // of the recorded steps, by job
     Progress bar_;
-    std::string label_;
+    std::size_t index_ = 0;  // of the job that runs now
     std::string memory_;
     profiler::Progress progress_{.stage = "starting"};
 };
@@ -65,16 +86,19 @@ Failure make_failure(const profiler::ErrorFrame& error) {
 
 }  // namespace
 
-tl::expected<void, Failure> run_in_worker(const Job& job, const JobOptions& options) {
-    auto worker = profiler::WorkerClient::start();
-    if (!worker) return failed(worker.error());
-    const CancelOnInterrupt cancel(*worker);
-    JobProgress progress(options.label);
-    const auto outcome =
-        worker->run(make_request(job, options),
-                    {.progress = [&](const profiler::Progress& stage) { progress.show(stage); },
-                     .sample = [&](const profiler::Sample& sample) { progress.show(sample); }});
-    if (!outcome) return tl::unexpected(make_failure(outcome.error()));
+tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureOptions& options) {
+    std::vector<profiler::Request> requests;
+    for (const Job& job : jobs) requests.push_back(make_request(job, options));
+    profiler::TurnTaking workers(std::move(requests));
+    const CancelOnInterrupt cancel(workers);
+    MeasureProgress progress(jobs);
+    const auto done = workers.run(
+        {.started = {},
+         .progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
+         .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
+         .ended = {},
+         .split = &print_error});
+    if (!done) return tl::unexpected(make_failure(done.error()));
     return {};
 }
 

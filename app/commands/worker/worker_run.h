@@ -5,23 +5,24 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-/// Jobs in `temposcope-worker`: all that needs libtorch.
+/// Captures and sweeps in `temposcope-worker`, the program that links libtorch.
 namespace app {
 
-enum class JobKind : uint8_t { kCapture, kSweep };
+enum class MeasureKind : uint8_t { kCapture, kSweep };
 
-struct JobOptions {
-    JobKind kind = JobKind::kCapture;
-    std::string device = "cpu";  // or "cuda"
+struct MeasureOptions {
+    MeasureKind kind = MeasureKind::kCapture;
+    std::string device = "cpu";  // or "cuda", or "auto"
     int64_t warmup_steps = 1;
     int64_t steps = 3;
     int64_t memory_limit_bytes = -1;
-    std::string label;  // in front of the progress: "tempo (2 of 3)"
 };
 
-/// Runs one job in a fresh worker, which writes the trace, and shows its progress. Ctrl-C cancels
-/// the job, a second one ends the program at once; the worker ends with it.
-tl::expected<void, Failure> run_in_worker(const Job& job, const JobOptions& options);
+/// Runs each job in a fresh worker, which writes its trace, and shows the progress. On the CPU the
+/// workers take turns, step by step. Ctrl-C cancels all of them; a second Ctrl-C ends the program
+/// at once, and the workers with it.
+tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureOptions& options);
 
 }  // namespace app

@@ -9,7 +9,7 @@ namespace models::ops {
 /// Launches on torch's current stream of the current device; asynchronous.
 struct Cuda {
     static constexpr bool kComputes = true;
-    static constexpr uintptr_t kAlignment = 16;  // of what is read and written in packs
+    static constexpr uintptr_t kAlignment = 16;  // of data that is read and written in packs
 
     template <typename T>
     static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {

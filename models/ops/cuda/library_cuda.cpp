@@ -1,5 +1,5 @@
-// The CUDA kernels of torch.ops.tempo, in a library of its own (tempo_ops_cuda) that is opened
-// after libtorch_cuda, where CUDA is there. Not run on a GPU yet.
+// The CUDA kernels of torch.ops.tempo, in a library of their own (tempo_ops_cuda). It is opened
+// after libtorch_cuda, if CUDA is there. It has not run on a GPU yet.
 
 #include "models/ops/attention_core_kernels.h"
 #include "models/ops/cuda/devices.h"
@@ -14,7 +14,8 @@
 namespace models::ops {
 namespace {
 
-/// `function`, with the device of its first tensor as the current one: kernels are launched there.
+/// Calls `function` with the device of its first tensor as the current device, which is where
+/// kernels are launched.
 template <auto function>
 struct OnDevice;
 template <typename Result, typename First, typename... Rest, Result (*function)(First, Rest...)>

@@ -12,20 +12,20 @@
 #include <thread>
 #include <vector>
 
-/// Where CUPTI's buffers come from, and where they are read.
+/// Gives buffers to CUPTI and reads the filled ones.
 ///
 ///     workload's thread        CUPTI's thread           our thread
-///     request() ─► empty ─► ... filled ─► complete() ─► parse, back to the empty ones
+///     request() ─► empty ─► ... filled ─► complete() ─► parse, then empty again
 ///
-/// request() and complete() move a pointer under a lock that is held for nothing else, so that the
-/// workload waits for no parsing. When our thread falls behind, new buffers are made, up to a
-/// limit; beyond it CUPTI drops records, and says how many.
+/// request() and complete() only move a pointer under their lock, so that the workload never waits
+/// for parsing. If our thread falls behind, new buffers are allocated, up to a limit. Beyond it
+/// CUPTI drops records and counts them.
 namespace profiler {
 
 struct CollectorOptions {
-    std::size_t buffer_bytes = 4 << 20;  // what Kineto takes as well
+    std::size_t buffer_bytes = 4 << 20;  // as in Kineto
     std::size_t max_buffers = 128;       // 512 MiB
-    /// Sees each filled buffer before it is read, on the reading thread; may be empty.
+    /// Called with each filled buffer before it is read, on the reading thread; may be empty.
     std::function<void(std::span<uint8_t>)> observe = {};
 };
 
@@ -37,12 +37,12 @@ public:
     ActivityCollector& operator=(const ActivityCollector&) = delete;
 
     // For CUPTI, any thread.
-    /// An empty buffer; an empty span when there are too many.
+    /// An empty buffer, or an empty span if the limit is reached.
     std::span<uint8_t> request() noexcept;
-    /// Takes a buffer of request() back, with `valid_bytes` of records in it.
+    /// Takes back a buffer of request(), with `valid_bytes` of records in it.
     void complete(uint8_t* buffer, std::size_t valid_bytes) noexcept;
 
-    /// Waits until all completed buffers are read; returns what was in them since the last call.
+    /// Waits until all completed buffers are read. Returns their records since the last call.
     ActivityRecords take();
 
     /// The most host memory that buffers and waiting records have taken so far.
@@ -63,7 +63,7 @@ private:
     std::condition_variable changed_;
     std::vector<std::unique_ptr<uint64_t[]>> buffers_;  // guarded by mutex_, as all up to records_
     std::vector<uint8_t*> empty_;
-    std::vector<Filled> filled_;  // oldest first; a few
+    std::vector<Filled> filled_;  // oldest first
     int64_t most_host_bytes_ = 0;
     bool reading_ = false;
     bool ended_ = false;

@@ -12,7 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-/// From activity records to rows of `kernel`, `memcpy`, `api` and `annotation`, each with its op.
+/// Turns activity records into rows of `kernel`, `memcpy`, `api` and `annotation`, each with its
+/// op.
 ///
 ///     kernel ──correlation──► API call ──external id──► op     the id was pushed when the op began
 ///                                      ──thread, time─► op     else: the innermost op that ran on
@@ -23,13 +24,13 @@ namespace profiler {
 
 struct JoinOptions {
     int64_t clock_offset_ns = 0;  // time in the trace = CUPTI's time + this
-    /// CUDA's handle of the stream that CUPTI numbers so in a context.
+    /// The CUDA handle of a stream, from CUPTI's numbers of the context and the stream.
     std::function<int64_t(uint32_t context, uint32_t stream)> stream_handle;
-    /// "cudaLaunchKernel", of CUPTI's callback id.
+    /// "cudaLaunchKernel", from CUPTI's callback id.
     std::function<std::string(ApiDomain domain, uint32_t function)> api_name;
 };
 
-/// What could not be joined, of all records so far.
+/// How many records so far could not be joined.
 struct JoinCounts {
     int64_t without_op = 0;    // kernels and copies
     int64_t without_time = 0;  // kernels and copies: their times are -1
@@ -40,17 +41,18 @@ inline uint64_t external_id_of(Id<Op> op) { return static_cast<uint64_t>(op.valu
 
 class ActivityJoin {
 public:
-    /// `streams` is shared with the allocator's rows.
+    /// The allocator's rows use the same `streams`.
     ActivityJoin(Trace& trace, StreamRows& streams, JoinOptions options);
 
-    /// Adds the rows of `records`, by start time. To be called between steps: the ops that the
-    /// records name have ended. Records of a call may come in any order, and later than its own.
+    /// Adds the rows of `records`, by start time. Call it between steps, when the ops of the
+    /// records have ended. The records of a call may come in any order, also in later calls of
+    /// add().
     void add(ActivityRecords records);
 
     const JoinCounts& counts() const { return counts_; }
 
 private:
-    /// The op that made a call of the API, and so all work with the call's correlation.
+    /// The op of a call of the API, and of all work with the call's correlation id.
     struct Origin {
         uint32_t correlation = 0;
         Id<Op> op;

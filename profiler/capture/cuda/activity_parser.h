@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <span>
 
-/// From a buffer that CUPTI filled to plain records.
+/// Reads a buffer that CUPTI filled into plain records.
 namespace profiler {
 
-/// cuptiActivityGetNextRecord, of the CUPTI that filled the buffer. It only reads the buffer, and
+/// cuptiActivityGetNextRecord of the CUPTI that filled the buffer. It only reads the buffer, so it
 /// works without a driver.
 using NextActivityRecord = CUptiResult (*)(uint8_t* buffer, size_t valid_bytes,
                                            CUpti_Activity** record);
@@ -20,13 +20,13 @@ using NextActivityRecord = CUptiResult (*)(uint8_t* buffer, size_t valid_bytes,
 inline constexpr CUpti_ExternalCorrelationKind kOpCorrelationKind =
     CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-/// Adds the records of `buffer` to `records`. What cannot be read is counted there: records of
-/// kinds that are not enabled, and buffers that end in the middle (whatever stands before the end
-/// is kept).
+/// Adds the records of `buffer` to `records`, which also counts what cannot be read: records of
+/// kinds that are not enabled, and buffers that end inside a record (the records before it are
+/// added).
 void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
                            ActivityRecords& records);
 
-/// Adds one record. Returns how many bytes of the buffer it takes; 0 for a kind that is not known.
+/// Adds one record. Returns its size in the buffer in bytes; 0 for an unknown kind.
 std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& records);
 
 }  // namespace profiler

@@ -12,14 +12,15 @@
 #include <unordered_set>
 #include <vector>
 
-/// CUPTI's activity buffers in a file, as they came: input for tests on machines without a GPU.
+/// A file of unchanged CUPTI activity buffers: input for tests on machines without a GPU.
 ///
 ///     "tscupti1"  version (8 bytes)  chunk  chunk ...
 ///     chunk:  size (8)  address (8)  bytes        a text that records point to
 ///             size (8)  0 (8)        bytes        a buffer
 ///
-/// Records hold pointers to names, which mean nothing in another process: their texts are written
-/// before the buffer, and the reader puts pointers to its own copies there. Little-endian.
+/// Records hold pointers to names, which are invalid in another process. The texts are therefore
+/// written before the buffer, and the reader replaces the pointers by those of its own copies.
+/// Little-endian.
 namespace profiler {
 
 class ActivityRecordingWriter {
@@ -27,7 +28,7 @@ public:
     ActivityRecordingWriter(const std::filesystem::path& path, NextActivityRecord next);
 
     void add(std::span<uint8_t> buffer);
-    /// Whether all that was added is in the file.
+    /// Whether everything that was added is in the file.
     bool good() const { return file_.good(); }
 
 private:
@@ -47,7 +48,7 @@ struct ActivityRecording {
     }
 };
 
-/// Errors: not there, not a recording, of another CUPTI, cut off.
+/// Errors: there is no such file; it is not a recording, of another CUPTI version, or truncated.
 models::Result<ActivityRecording> read_activity_recording(const std::filesystem::path& path,
                                                           NextActivityRecord next);
 

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
-/// What CUPTI's activity buffers say, as plain records: no type of CUPTI's, so that the join to
-/// ops and the tests need none.
+/// The contents of CUPTI's activity buffers as plain records, without CUPTI's types: neither the
+/// join to ops nor the tests need CUPTI.
 ///
-/// Times are nanoseconds on CUPTI's clock, 0 where CUPTI could not take one. `correlation` is the
-/// number that CUPTI gives to a call of CUDA's API and to all work that the call started.
+/// Times are nanoseconds on CUPTI's clock; 0 if CUPTI has no time. CUPTI gives the same
+/// `correlation` to a call of CUDA's API and to all work that the call started.
 namespace profiler {
 
 struct GridSize {
@@ -61,24 +61,24 @@ struct ApiRecord {
     uint64_t end_ns = 0;
 };
 
-/// A call of the API was made while the id of an op stood on the thread's stack.
+/// Ties a call of the API to the op whose id was on top of the thread's stack.
 struct OpCorrelation {
     uint32_t correlation = 0;
     uint64_t external_id = 0;
 };
 
-/// Memory that the process took from the driver, or gave back: whole segments of the caching
-/// allocator, and what libraries take for themselves.
+/// Memory that the process took from the driver or gave back: segments of the caching allocator,
+/// and memory of libraries.
 struct MemoryRecord {
     bool is_release = false;
-    bool is_device_memory = false;  // managed, pinned and pageable memory is not
+    bool is_device_memory = false;  // false: managed, pinned or pageable memory
     int64_t address = 0;
     int64_t size_bytes = 0;
     uint64_t time_ns = 0;
     std::string_view library;  // the file that made the call; empty where CUPTI does not say
 };
 
-/// Time that profiling, or the driver's lazy loading, took from the workload.
+/// Time that the workload lost to profiling or to the driver's lazy loading.
 struct OverheadRecord {
     std::string_view name;  // "CUPTI buffer flush"
     uint64_t start_ns = 0;
@@ -92,7 +92,7 @@ struct ActivityRecords {
     std::vector<OpCorrelation> op_correlations;
     std::vector<MemoryRecord> memory;
     std::vector<OverheadRecord> overheads;
-    int64_t unknown_records = 0;  // of kinds that nobody asked for
+    int64_t unknown_records = 0;  // of kinds that were not enabled
     int64_t broken_buffers = 0;   // whose rest could not be read
     int64_t dropped_records = 0;  // CUPTI had no buffer for them
 

@@ -17,7 +17,7 @@ using c10::CachingDeviceAllocator::DeviceStats;
 using c10::CachingDeviceAllocator::TraceEntry;
 constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-/// Whom the tracker tells: torch can attach one and never detach it.
+/// The tracker's target. torch can attach a tracker but never detach it.
 models::CallbackTarget<CudaAllocations> active;
 /// Of the allocator's reserved bytes; -1: none.
 std::atomic<int64_t> reserved_limit_bytes{-1};
@@ -69,7 +69,7 @@ std::vector<RecordedBlock> blocks_of(const c10::CachingDeviceAllocator::SegmentI
     return blocks;
 }
 
-/// Private pools in the order in which they are met, from 1; the default one is 0.
+/// Numbers private pools from 1, in the order in which they occur. The default pool is 0.
 int64_t number_of(std::map<c10::MempoolId_t, int64_t>& pools, const c10::MempoolId_t& id) {
     if (id == c10::MempoolId_t{0, 0}) return 0;
     return pools.try_emplace(id, static_cast<int64_t>(pools.size()) + 1).first->second;
@@ -110,8 +110,8 @@ allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, fal
 
 }  // namespace
 
-/// torch tells a thread's memory profiler of each block, with its size after rounding. It follows
-/// into the threads of the backward pass, as autograd hands thread-local state on.
+/// torch tells a thread's memory profiler about each block, with its size after rounding. Autograd
+/// passes thread-local state on, so that the backward pass's threads report too.
 class CudaAllocations::BlockSizeReporter final : public c10::MemoryReportingInfoBase {
 public:
     explicit BlockSizeReporter(c10::DeviceIndex device) : device_(device) {}
@@ -163,7 +163,7 @@ void CudaAllocations::stop() {
 }
 
 void CudaAllocations::on_any_entry(const TraceEntry& entry) {
-    // A snapshot that is taken tells of itself, with all live bytes as its size: our own readings.
+    // Our own readings take snapshots, and each one is reported as an action.
     if (entry.action_ == TraceEntry::SNAPSHOT) return;
     active.with([&](CudaAllocations& allocations) {
         if (entry.device_ == allocations.device_) allocations.on_entry(entry);

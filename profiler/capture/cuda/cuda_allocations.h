@@ -18,12 +18,12 @@
 
 /// torch's CUDA caching allocator as a source of allocations: the only file that calls it.
 ///
-///     trace tracker        every action, with the bytes asked for: rows
-///     memory reporter      after it, on the same thread: the block's size, torch's own totals
-///     snapshot             what there is when recording starts
+///     trace tracker        every action, with the requested bytes: the rows
+///     memory reporter      right after it, on the same thread: the block's size, torch's totals
+///     snapshot             the segments and blocks when recording starts
 ///
-/// The tracker runs under the allocator's lock, on the thread that allocates: it takes the
-/// recorder's lock, and nothing that the recorder does under that lock allocates.
+/// The tracker runs under the allocator's lock, on the thread that allocates, and takes the
+/// recorder's lock. Nothing under the recorder's lock allocates, so the two cannot deadlock.
 namespace profiler {
 
 struct CudaMemory {
@@ -35,7 +35,7 @@ struct CudaMemory {
 
 class CudaAllocations final : public AllocationSource {
 public:
-    /// For `device` of an initialized CUDA, after require_native().
+    /// Needs an initialized CUDA with `device`, and require_native() before.
     CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device);
     ~CudaAllocations() override;
 
@@ -44,23 +44,24 @@ public:
     Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override;
 
     const AllocatorRowCounts& counts() const { return rows_.counts(); }
-    /// How often torch's own allocated or reserved bytes were others than those of the rows.
+    /// How often torch's allocated or reserved bytes differed from those of the rows.
     int64_t differing_totals() const { return differing_totals_; }
 
-    /// To be called before anything else here: other allocators throw their own words at the first
-    /// snapshot. Needs no driver. Throws c10::Error when the allocator is not torch's native
-    /// caching one, whose actions alone are known.
+    /// Throws c10::Error if the allocator is not torch's native caching allocator, since only its
+    /// actions can be recorded. Call it before anything else here: at the first snapshot, another
+    /// allocator throws an error of its own that names no remedy. Needs no driver.
     static void require_native();
 
-    // Of the allocator itself, recorded or not.
+    // The allocator itself, whether it is recorded or not.
     static CudaMemory memory(c10::DeviceIndex device);
     static void reset_peak(c10::DeviceIndex device);
     static std::vector<RecordedSegment> segments(c10::DeviceIndex device);
     static std::string settings_text();
     static void release_cache();
-    /// Reserved bytes may not go over `bytes` of the device's `total_bytes`; -1: no limit.
+    /// Limits the reserved bytes to `bytes` of the device's `total_bytes`; -1: no limit.
     static void set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes);
-    /// The last refusal since watch_out_of_memory(); what is free under a limit is the limit's.
+    /// The last failed allocation since watch_out_of_memory(). Under a limit, the free bytes are
+    /// those below the limit.
     static OutOfMemoryDetail last_out_of_memory();
     static void watch_out_of_memory();
 

@@ -1,9 +1,11 @@
 #include "profiler/capture/cuda/cuda_capture.h"
 
+#include "models/config/validity.h"
 #include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/cuda/cuda_device.h"
 #include "profiler/capture/cuda/gpu_recorder.h"
+#include "profiler/capture/measure_device.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/trace/units.h"
@@ -25,14 +27,14 @@ namespace {
 
 const at::Device kDevice(at::kCUDA, kCudaDevice);
 
-/// A GPU of `limit_bytes`: the context and what else lies outside the allocator is in it, too.
+/// Emulates a GPU with `limit_bytes` of memory. CUDA's own memory, such as the context, counts too.
 class MemoryLimit {
 public:
     MemoryLimit(int64_t limit_bytes, int64_t outside_bytes, int64_t total_bytes) {
         if (limit_bytes < 0) return;
         if (limit_bytes > total_bytes) {
             throw std::invalid_argument(fmt::format(
-                "a limit of {} is more than the {} of this GPU; leave --memory-limit out",
+                "a memory limit of {} is more than the {} of this GPU; leave the limit out",
                 format_bytes(limit_bytes), format_bytes(total_bytes)));
         }
         TORCH_CHECK_WITH(OutOfMemoryError, limit_bytes > outside_bytes, "the limit of ",
@@ -43,14 +45,14 @@ public:
     ~MemoryLimit() {
         try {
             CudaAllocations::set_limit(kCudaDevice, -1, 1);
-        } catch (const c10::Error&) {  // the device is gone: nothing is left to limit
+        } catch (const c10::Error&) {  // the device is gone, so there is nothing to limit
         }
     }
     MemoryLimit(const MemoryLimit&) = delete;
     MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
 
-/// What torch decides by process-wide switches, and draws from process-wide generators.
+/// Sets torch's process-wide switches and seeds its process-wide generator.
 void set_up_torch(const models::Workload& workload) {
     at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);
     at::Generator generator = at::globalContext().defaultGenerator(kDevice);
@@ -81,10 +83,10 @@ void describe_cuda_run(const models::Workload& workload, const CaptureOptions& o
         run, trace.strings.intern(CudaAllocations::settings_text()));
 }
 
-/// cuBLAS and cuBLASLt work in memory that torch takes for them, per handle and stream; handles
-/// belong to threads: this one runs forward, autograd's runs backward.
+/// torch allocates workspaces for cuBLAS and cuBLASLt, one per handle and stream. Each thread has
+/// its own handle: this thread runs forward, autograd's thread runs backward.
 void describe_workspaces(Recorder& recorder) {
-    // Asking for a handle makes one, with its workspace.
+    // Asking for a handle would create one, with its workspace.
     if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return;
     void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
     const auto describe = [&](at::cuda::WorkspaceMapWithMutex& workspaces, std::string_view name,
@@ -119,28 +121,27 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     gpu.start(recorder);
     recorder.start();
     describe_all(recorder, training);
-    RecordedStep recorded(recorder, training, callbacks);
-    CancellableListener listener(&recorded, callbacks);
+    StepWatch watch(callbacks, &recorder, &training);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
-        const double loss = training.step(&listener);
+        const double loss = training.step(&watch);
         recorder.end_step(loss);
         describe_all(recorder, training);
         note_step(recorder, training, i, loss);
         gpu.add_reading();
-        if (callbacks.step_done) callbacks.step_done(trace);
+        if (callbacks.step_done) callbacks.step_done();
     }
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
     gpu.stop();
-    gpu.add_notes(allocations);
+    add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
 }
 
 SweptMemory swept_memory() {
     return {.begin_batch =
                 [] {
-                    (void)cudaGetLastError();  // a library's, that the next launch would find
+                    (void)cudaGetLastError();  // clears a library's error before the next launch
                     CudaAllocations::release_cache();  // of another batch's sizes
                     CudaAllocations::reset_peak(kCudaDevice);
                     CudaAllocations::watch_out_of_memory();
@@ -164,6 +165,30 @@ CudaDevice require_device() {
 
 models::Result<CudaDevice> CudaCapture::device() { return find_cuda_device(); }
 
+models::Result<void> CudaCapture::validate(const models::Workload& workload) {
+    const auto found = find_cuda_device();
+    if (!found) return tl::unexpected(found.error());
+    return models::validate_for_cuda(workload, found->capability);
+}
+
+DeviceSpeed CudaCapture::measure_speed(const CaptureCallbacks& callbacks) {
+    constexpr models::ComputeCapability kTf32{8, 0};
+    const CudaDevice device = require_device();
+    const SpeedSizes sizes = speed_sizes(kDevice, !(device.capability < kTf32));
+    DeviceSpeed speed = measure_device(kDevice, sizes, callbacks);
+    speed.device_name = device.name;
+    speed.compute_capability = models::to_text(device.capability);
+    speed.memory_bytes = device.total_bytes;
+    speed.sm_count = device.sm_count;
+    speed.l2_bytes = device.l2_bytes;
+    return speed;
+}
+
+std::string CudaCapture::memory_name() const {
+    const auto found = find_cuda_device();
+    return "the memory of the " + (found ? found->name : std::string("GPU"));
+}
+
 std::vector<CudaCheck> CudaCapture::checks() {
     std::vector<CudaCheck> checks = check_cuda_device();
     checks.push_back(check_cupti());
@@ -184,8 +209,8 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     set_up_torch(workload);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, kDevice);
-    gpu.add_reading();  // what each part of a run takes is held against what that part loads
-    warm_up(training, options.warmup_steps, nullptr, callbacks);
+    gpu.add_reading();  // separates what the model loads from what the warm-up loads
+    warm_up(training, options.warmup_steps, callbacks);
     record_steps(training, options, callbacks, trace, gpu);
 }
 
@@ -195,7 +220,7 @@ void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& 
     CudaAllocations::require_native();
     const CudaDevice device = require_device();
     if (!cuda_bytes_) {
-        Trace unused;  // steps of a sweep are not recorded
+        Trace unused;  // a sweep does not record its steps
         cuda_bytes_ = GpuRecorder(unused).outside_bytes();
         has_allocator_ = true;
     }
@@ -221,7 +246,7 @@ OutOfMemoryDetail CudaCapture::last_out_of_memory() const {
 
 }  // namespace profiler
 
-/// What the worker looks up when it has opened the module.
+/// The worker looks this function up after it has opened the module.
 extern "C" __attribute__((visibility("default"))) profiler::CudaSource*
 temposcope_make_cuda_source() {
     static profiler::CudaCapture source;

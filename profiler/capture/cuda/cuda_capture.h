@@ -8,7 +8,7 @@
 
 namespace profiler {
 
-/// The CUDA source: real training steps on a GPU, recorded. docs/cuda_capture.md says how.
+/// Trains on a GPU and records the steps. docs/cuda_capture.md says how.
 class CudaCapture final : public CudaSource {
 public:
     models::Result<CudaDevice> device() override;
@@ -17,13 +17,19 @@ public:
                  const CaptureCallbacks& callbacks, Trace& trace) override;
     void sweep(const models::Workload& workload, const CaptureOptions& options,
                const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace) override;
+    models::Result<void> validate(const models::Workload& workload) override;
+    DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override;
+    std::string memory_name() const override;
+    /// A worker that waits would hold memory of the GPU that the others' measurements need.
+    bool can_take_turns() const override { return false; }
     LiveMemory live_memory() const override;
     OutOfMemoryDetail last_out_of_memory() const override;
 
 private:
-    /// What CUDA took for itself before the first tensor of this process; none: not measured yet.
+    /// Memory that CUDA took for itself before the first tensor of this process; none: not yet
+    /// known.
     std::optional<int64_t> cuda_bytes_;
-    /// Set once CUDA is initialized: before that another thread must not ask its allocator.
+    /// Set once CUDA is initialized. Before that, other threads must not ask its allocator.
     std::atomic<bool> has_allocator_ = false;
 };
 

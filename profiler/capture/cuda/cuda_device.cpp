@@ -17,7 +17,7 @@ std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-/// In the Windows Subsystem for Linux the driver has no such file.
+/// The Windows Subsystem for Linux has a driver without this file.
 bool driver_is_loaded() {
     int version = 0;
     return std::filesystem::exists(kDriverVersion) ||
@@ -47,7 +47,7 @@ CudaCheck check_driver() {
 int count_devices(cudaError_t& error) {
     int count = 0;
     error = cudaGetDeviceCount(&count);
-    (void)cudaGetLastError();  // the error would stay for the next call to find
+    (void)cudaGetLastError();  // clears the error, which a later call would report
     return error == cudaSuccess ? count : 0;
 }
 

@@ -17,18 +17,18 @@ inline constexpr int kCudaDevice = 0;
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<CudaDevice> find_cuda_device();
 
-/// Whether torch's allocator can be recorded: the native one, with its cache. `backend` is what
-/// torch calls the one it has chosen; `uncached`: PYTORCH_NO_CUDA_MEMORY_CACHING is set.
+/// Whether torch's allocator can be recorded: only the native one can, with its cache. `backend` is
+/// torch's name of the allocator in use; `uncached`: PYTORCH_NO_CUDA_MEMORY_CACHING is set.
 /// Errors: one sentence with the variables to unset.
 models::Result<void> check_allocator(std::string_view backend, bool uncached);
 
-/// Driver and device as doctor shows them; no context is made.
+/// Driver and device for doctor. Creates no context.
 std::vector<CudaCheck> check_cuda_device();
-/// The CUPTI that libtorch brought, and whether it would serve us.
+/// The CUPTI that libtorch brings, and whether it can record.
 CudaCheck check_cupti();
 
-/// What CUDA's answer to "how many devices?" means for the user. `driver_loaded`: whether the
-/// kernel's part of a driver is there.
+/// What the result of cudaGetDeviceCount means for the user. `driver_loaded`: whether the kernel
+/// module of the driver is loaded.
 CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded);
 
 }  // namespace profiler

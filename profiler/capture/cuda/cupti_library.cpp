@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kLibrary = "libcupti.so.13";
 /// How a capture goes on without CUPTI.
-constexpr std::string_view kAllocationsOnly =
+constexpr std::string_view kWithoutCupti =
     "allocations are recorded, kernels and copies are missing";
 
 std::string path_of(void* symbol) {
@@ -28,7 +28,7 @@ models::Result<void> check_cupti_version(uint32_t version) {
     return models::fail(
         "libtorch's CUPTI is version {}, and this program was built for {}: {}; use the torch that "
         "it was built with, or build it again.",
-        version, CUPTI_API_VERSION, kAllocationsOnly);
+        version, CUPTI_API_VERSION, kWithoutCupti);
 }
 
 std::string describe_cupti_refusal(CUptiResult result, const std::string& result_name,
@@ -38,20 +38,20 @@ std::string describe_cupti_refusal(CUptiResult result, const std::string& result
             return fmt::format(
                 "CUPTI serves {} already, and only one client at a time: {}; run without Nsight, "
                 "cuda-gdb or another profiler.",
-                other_client.empty() ? "another profiler" : other_client, kAllocationsOnly);
+                other_client.empty() ? "another profiler" : other_client, kWithoutCupti);
         case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
             return fmt::format(
                 "The driver lets only administrators profile: {}; set its option "
                 "NVreg_RestrictProfilingToAdminUsers=0, or run as root.",
-                kAllocationsOnly);
+                kWithoutCupti);
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
             return fmt::format(
                 "CUPTI cannot profile this virtual GPU ({}): {}; ask for profiling to be allowed "
                 "in the hypervisor.",
-                result_name, kAllocationsOnly);
+                result_name, kWithoutCupti);
         default:
-            return fmt::format("CUPTI refuses to record ({}): {}.", result_name, kAllocationsOnly);
+            return fmt::format("CUPTI refuses to record ({}): {}.", result_name, kWithoutCupti);
     }
 }
 
@@ -60,7 +60,7 @@ models::Result<CuptiApi> open_cupti() {
     void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) {
         return models::fail("libtorch brought no {} into the process: {}; run scripts/setup again.",
-                            kLibrary, kAllocationsOnly);
+                            kLibrary, kWithoutCupti);
     }
     CuptiApi api;
     const char* missing = nullptr;
@@ -98,7 +98,7 @@ models::Result<CuptiApi> open_cupti() {
     // An older library lacks functions; its version is the better reason.
     if (auto ok = check_cupti_version(api.version); !ok) return tl::unexpected(ok.error());
     if (missing != nullptr) {
-        return models::fail("{} has no function {}: {}.", api.path, missing, kAllocationsOnly);
+        return models::fail("{} has no function {}: {}.", api.path, missing, kWithoutCupti);
     }
     return api;
 }

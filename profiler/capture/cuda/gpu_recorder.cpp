@@ -7,8 +7,6 @@
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAException.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -16,7 +14,7 @@
 namespace profiler {
 namespace {
 
-/// The runtime makes the context when it is first needed.
+/// The CUDA runtime creates the context when it is first needed.
 void make_context() {
     at::globalContext().lazyInitDevice(c10::kCUDA);
     C10_CUDA_CHECK(cudaSetDevice(kCudaDevice));
@@ -83,12 +81,12 @@ void GpuRecorder::start(Recorder& recorder) {
     read_device(ReadingCause::kCupti);
 }
 
-/// CUPTI's numbers of the streams that have been made, before records of their work are joined.
+/// Learns CUPTI's numbers of new streams, before records of their work are joined.
 void GpuRecorder::number_streams() {
     for (const NumberedStream& made : cupti_->new_streams()) {
         stream_handles_[made.number] = made.handle;
     }
-    // Those of the allocator's too: the default stream, and what was made before we listened.
+    // Also the allocator's streams: the default stream, and those from before CUPTI's callbacks.
     const auto known = trace_.streams.column<&Stream::handle>();
     for (; numbered_streams_ < known.size(); ++numbered_streams_) {
         const int64_t handle = known[numbered_streams_];
@@ -97,7 +95,7 @@ void GpuRecorder::number_streams() {
     }
 }
 
-/// A stream that was made unseen has no handle that we could know: minus its number.
+/// Minus the number for a stream whose creation was not seen, since its handle is not known.
 int64_t GpuRecorder::handle_of_stream(uint32_t number) {
     const auto found = stream_handles_.find(number);
     return found != stream_handles_.end() ? found->second : -static_cast<int64_t>(number);
@@ -138,7 +136,7 @@ void GpuRecorder::read_device(ReadingCause cause) {
                           .library_bytes = elsewhere.library_bytes,
                           .nccl_bytes = elsewhere.nccl_bytes,
                           .module_image_bytes = cupti_ ? cupti_->module_image_bytes() : 0};
-    // In a container another process may bear our number.
+    // In a container another process may have our process id.
     if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
     outside_.add(reading);
     append_memory_counters(trace_, streams_.device(), reading, outside_.parts());
@@ -150,42 +148,14 @@ void GpuRecorder::read_device(ReadingCause cause) {
     }
 }
 
-// ---- notes -----------------------------------------------------------------------------------
-
-void GpuRecorder::add_notes(const CudaAllocations& allocations) {
-    const auto note = [&](std::string_view code, Severity severity, int64_t count,
-                          std::string_view sentence) {
-        if (count == 0) return;
-        trace_.diagnostics.append({.code = trace_.strings.intern(code),
-                                   .severity = severity,
-                                   .count = count,
-                                   .explanation = trace_.strings.intern(sentence)});
-    };
-    note("kernels_missing", Severity::kWarning, cupti_problem_.empty() ? 0 : 1, cupti_problem_);
-    note("cupti_records_dropped", Severity::kError, dropped_records_,
-         "CUPTI dropped records for want of buffers: kernels or calls are missing; record fewer "
-         "--layers or a smaller --batch.");
-    note("cupti_buffers_broken", Severity::kError, broken_buffers_,
-         "Buffers of CUPTI's ended within a record: kernels or calls may be missing.");
-    note("cupti_records_unknown", Severity::kInfo, unknown_records_,
-         "CUPTI gave records of kinds that are not kept.");
-    if (join_) {
-        note("work_without_op", Severity::kWarning, join_->counts().without_op,
-             "Kernels and copies were started outside of every recorded op.");
-        note("work_without_time", Severity::kWarning, join_->counts().without_time,
-             "CUPTI could not time these kernels and copies.");
-    }
-    add_diagnostics(allocations.counts(), trace_);
-    note("allocator_totals_differ", Severity::kError, allocations.differing_totals(),
-         "After an allocation or a free torch's own totals were others than the trace's.");
-    const int64_t most_host_bytes = cupti_ ? cupti_->most_host_bytes() : 0;
-    note("capture_memory", Severity::kInfo, most_host_bytes > 0 ? 1 : 0,
-         fmt::format("Recording took {} of host memory for CUPTI's records at most; none of it is "
-                     "the model's.",
-                     format_bytes(most_host_bytes)));
-    note("nvml_missing", Severity::kInfo, monitor_.has_nvml() ? 0 : 1,
-         "NVML is not there to say what the device had in use before this process: the context's "
-         "part includes it.");
+GpuFaults GpuRecorder::faults() const {
+    return {.cupti_problem = cupti_problem_,
+            .dropped_records = dropped_records_,
+            .unknown_records = unknown_records_,
+            .broken_buffers = broken_buffers_,
+            .join = join_ ? join_->counts() : JoinCounts(),
+            .most_host_bytes = cupti_ ? cupti_->most_host_bytes() : 0,
+            .has_nvml = monitor_.has_nvml()};
 }
 
 // ---- RunObserver -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "profiler/capture/cuda/cuda_allocations.h"
 #include "profiler/capture/cuda/cupti_session.h"
 #include "profiler/capture/cuda/device_monitor.h"
+#include "profiler/capture/cuda/gpu_notes.h"
 #include "profiler/capture/cuda/non_torch_memory.h"
 #include "profiler/capture/recorder.h"
 
@@ -12,30 +13,30 @@
 #include <string>
 #include <unordered_map>
 
-/// What is recorded of a GPU beside the allocator: its work, through CUPTI, and its memory outside
-/// the allocator, through CUPTI and the driver. Each part may be missing; the trace then says so.
+/// Records all of a GPU but the allocator: its work, through CUPTI, and its memory outside the
+/// allocator, through CUPTI and the driver. If a part is missing, the trace says so.
 namespace profiler {
 
 class GpuRecorder final : public RunObserver {
 public:
-    /// Makes the CUDA context of kCudaDevice, CUPTI's settings and readings before and after it.
-    /// Throws c10::Error when there is no context to be had.
+    /// Creates the CUDA context of kCudaDevice, sets CUPTI up, and reads the device's memory before
+    /// and after it. Throws c10::Error if CUDA gives no context.
     explicit GpuRecorder(Trace& trace);
 
     Id<Device> device_row() const { return streams_.device(); }
     StreamRows& streams() { return streams_; }
-    /// Device memory of this process that is not the allocator's, so far.
+    /// Device memory that this process has taken outside the allocator so far.
     int64_t outside_bytes() const { return outside_.parts().total_bytes(); }
 
-    /// Records GPU work from here on, on `recorder`'s clock.
+    /// Records GPU work from here on, with times on `recorder`'s clock.
     void start(Recorder& recorder);
-    /// Between parts of the run, as after a step: waits for the device, adds the rows of its work
-    /// since the last time, and one value of each counter.
+    /// Waits for the device, then adds the rows of its work since the last call and one value of
+    /// each counter. Call it between parts of the run, such as after each step.
     void add_reading();
-    /// After the last step: no more work is recorded, and what CUPTI still holds is added.
+    /// After the last step: ends the recording and adds the records that CUPTI still holds.
     void stop();
-    /// After stop(): what was imperfect, as notes.
-    void add_notes(const CudaAllocations& allocations);
+    /// What was missed or assumed so far; complete after stop().
+    GpuFaults faults() const;
 
     /// {"cupti": "130001", ...} for the run's software.
     std::string cupti_text() const;
@@ -64,7 +65,7 @@ private:
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
     std::size_t numbered_streams_ = 0;                      // of the trace's rows
-    const Recorder* recorder_ = nullptr;  // whose clock times are on; null before start()
+    const Recorder* recorder_ = nullptr;                    // gives the clock; null before start()
     int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
 };
 

@@ -18,16 +18,17 @@ MetaAllocator& MetaAllocator::instance() {
 
 MetaAllocator::MetaAllocator() { c10::SetAllocator(c10::kMeta, this, kPriority); }
 
-Block* MetaAllocator::block_of(const c10::StorageImpl& storage) const {
+BlockHeader* MetaAllocator::block_of(const c10::StorageImpl& storage) const {
     if (storage.data_ptr().get_deleter() != &free_block) return nullptr;
-    return static_cast<Block*>(storage.data_ptr().get_context());
+    return static_cast<BlockHeader*>(storage.data_ptr().get_context());
 }
 
 /// The data pointer stays null; the context is what makes torch call the deleter.
 c10::DataPtr MetaAllocator::allocate(size_t size) {
     const c10::Device meta(c10::kMeta);
     if (size == 0) return {nullptr, nullptr, &free_block, meta};
-    auto block = std::make_unique<Block>(Block{.size_bytes = static_cast<int64_t>(size)});
+    auto block =
+        std::make_unique<BlockHeader>(BlockHeader{.size_bytes = static_cast<int64_t>(size)});
     const std::lock_guard lock(mutex_);
     if (listener_) listener_->on_alloc(*block, address_of(*block));
     link(*block);
@@ -37,7 +38,7 @@ c10::DataPtr MetaAllocator::allocate(size_t size) {
 
 void MetaAllocator::free_block(void* context) {
     if (!context) return;
-    const std::unique_ptr<Block> block(static_cast<Block*>(context));
+    const std::unique_ptr<BlockHeader> block(static_cast<BlockHeader*>(context));
     MetaAllocator& self = instance();
     const std::lock_guard lock(self.mutex_);
     if (self.listener_) self.listener_->on_free(*block);

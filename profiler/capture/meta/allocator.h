@@ -14,8 +14,8 @@ public:
     /// their deleter.
     static MetaAllocator& instance();
 
-    Block* block_of(const c10::StorageImpl& storage) const override;
-    int64_t address_of(const Block&) const override { return 0; }
+    BlockHeader* block_of(const c10::StorageImpl& storage) const override;
+    int64_t address_of(const BlockHeader&) const override { return 0; }
 
     int64_t allocated_bytes() const {
         const std::lock_guard lock(mutex_);

@@ -32,7 +32,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     MetaAllocator& allocator = MetaAllocator::instance();
     MetaKernels kernels(target.capability);
     std::optional<PublishedTempo> published;
-    if (workload.recipe.kernels == models::Kernels::kPublished) published.emplace();
+    if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
     Recorder recorder(trace, {.allocations = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,
@@ -42,19 +42,18 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, at::kMeta);
-    RecordedStep recorded(recorder, training, callbacks);
-    warm_up(training, target.warmup_steps, &recorded, callbacks);
-    CancellableListener listener(&recorded, callbacks);
+    warm_up(training, target.warmup_steps, callbacks, &recorder);
+    StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();
     describe_storages(recorder, training);
     describe_workspaces(recorder, kernels);
     for (int64_t i = 0; i < target.steps; ++i) {
         report(callbacks, "step", i, target.steps);
         recorder.begin_step();
-        recorder.end_step(training.step(&listener));
+        recorder.end_step(training.step(&watch));
         describe_storages(recorder, training);
         describe_workspaces(recorder, kernels);
-        if (callbacks.step_done) callbacks.step_done(trace);
+        if (callbacks.step_done) callbacks.step_done();
     }
     report(callbacks, "step", target.steps, target.steps);
     recorder.add_note("temporaries_from_sources", Severity::kInfo,

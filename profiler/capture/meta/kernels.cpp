@@ -1,5 +1,6 @@
 #include "profiler/capture/meta/kernels.h"
 
+#include "models/config/cuda_memory.h"
 #include "profiler/capture/meta/attention.h"
 
 #include <ATen/core/Tensor.h>

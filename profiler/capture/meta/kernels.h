@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/compute_capability.h"
 #include "profiler/capture/meta/engine.h"
 #include "profiler/capture/meta/workspaces.h"
 

@@ -19,10 +19,9 @@ Tensor gradient_of(const MaybeTensor& parameter, const Tensor& like) {
                                              : at::empty({0}, like.options());
 }
 
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& dy, const Tensor& saved,
-                                                       const MaybeTensor& gamma,
-                                                       const MaybeTensor& beta, const Tensor& rstd,
-                                                       std::string_view) {
+std::tuple<Tensor, Tensor, Tensor> published_layer_norm_backward(
+    const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma, const MaybeTensor& beta,
+    const Tensor& rstd, std::string_view) {
     const Tensor dx = at::empty_like(dy);
     const Tensor dgamma = gradient_of(gamma, saved);
     const Tensor dbeta = gradient_of(beta, saved);
@@ -45,7 +44,7 @@ void softmax_dropout_backward(Tensor& ddropped, const Tensor&, const Tensor&, do
 
 PublishedTempo::PublishedTempo()
     : tempo_(torch::Library::IMPL, "tempo", c10::DispatchKey::Meta, __FILE__, __LINE__) {
-    tempo_.impl("layer_norm_backward", layer_norm_backward);
+    tempo_.impl("layer_norm_backward", published_layer_norm_backward);
     tempo_.impl("softmax_dropout_backward_", softmax_dropout_backward);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/cuda_memory.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +15,7 @@ namespace profiler {
 ///
 /// One per (handle, stream), and handles belong to threads: the thread that runs forward and the
 /// autograd engine's thread take one each at their first matrix product, and keep it.
-/// Their sizes stand in models/config/cuda_support.h; cuBLASLt's is a block of its own unless
+/// Their sizes stand in models/config/cuda_memory.h; cuBLASLt's is a block of its own unless
 /// TORCH_CUBLASLT_UNIFIED_WORKSPACE is set.
 class BlasWorkspaces {
 public:

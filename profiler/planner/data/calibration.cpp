@@ -1,5 +1,6 @@
 #include "profiler/planner/data/calibration.h"
 
+#include "models/config/switches.h"
 #include "profiler/trace/units.h"
 
 namespace profiler {
@@ -52,9 +53,9 @@ EfficiencyRow read_efficiency(FieldReader& reader) {
 OptimizerRow read_optimizer(FieldReader& reader) {
     OptimizerRow row{.implementation = reader.text("implementation"),
                      .state = reader.name<OptimizerState>("state", kOptimizerStateNames)};
-    // One of ours is itself.
+    // An optimizer of ours allocates as itself.
     const char* const ours = reader.has("allocates_as") ? "allocates_as" : "implementation";
-    row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerNames);
+    row.allocates_as = reader.name<models::Optimizer>(ours, models::kOptimizerSwitch.names());
     row.bytes_per_parameter = reader.number("bytes_per_parameter", kCountLimits);
     row.launches_per_tensor = reader.number("launches_per_tensor", {.most = kCountLimits.most});
     row.source = reader.source();

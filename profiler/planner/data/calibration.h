@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-/// Every constant of the time model, with its source: assets/calibration.json, and rows of the
-/// user's own after it. Where several rows match, the last one holds: files go from the general
-/// to the special, and what was measured here comes after what was published.
-/// docs/planner.md explains the equations.
+/// Every constant of the time model, with its source: assets/calibration.json, followed by the rows
+/// of the user's own file. If several rows match, the last one counts: special rows follow general
+/// rows, and rows measured on this machine follow published rows. docs/planner.md explains the
+/// equations.
 namespace profiler {
 
 /// Kernels that the model tells apart.
@@ -30,7 +30,7 @@ enum class KernelKind : uint8_t {
     kTransposingCopy,
     kFusedNorm,              // hand-fused normalization kernels
     kGeluBackward,           // of Tempo's in-place GELU: a long polynomial
-    kPublishedGeluBackward,  // that of its 2022 release
+    kPublishedGeluBackward,  // of Tempo's 2022 release
     kGather,                 // embedding lookups and their gradients
     kFlashAttention,
     kEfficientAttention
@@ -51,19 +51,19 @@ inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
 constexpr std::string_view name_of(KernelKind k) {
     return kKernelKindNames[static_cast<std::size_t>(k)];
 }
-constexpr bool is_product(KernelKind k) {
+constexpr bool is_gemm(KernelKind k) {
     return k == KernelKind::kGemm || k == KernelKind::kBatchedGemm;
 }
 constexpr bool is_attention(KernelKind k) {
     return k == KernelKind::kFlashAttention || k == KernelKind::kEfficientAttention;
 }
 
-struct MatmulRow {  // rate of a large product, measured
+struct MatmulRow {  // measured rate of a large GEMM
     GpuIds gpus;
     MatmulType type = MatmulType::kFp32;
     Figure flop_per_s;
 };
-struct MatmulRule {  // share of the specification, where nothing was measured
+struct MatmulRule {  // share of the specification, for GPUs without a measured rate
     Tier tier = Tier::kServer;
     std::optional<ComputeCapability> min_compute_capability;
     Figure ratio;
@@ -85,12 +85,12 @@ struct TileRow {
     int64_t n = 0;
     Figure efficiency;
 };
-/// Constants of the efficiency of matrix products.
+/// Constants of the efficiency of GEMMs.
 struct GemmModel {
     Figure scale;            // g
     Figure half_k;           // k0: contracted length at which half the rate is reached
     Figure wave_exponent;    // q
-    Figure batched;          // factor of batched products
+    Figure batched;          // factor of batched GEMMs
     Figure bandwidth_share;  // of the streaming bandwidth
     Figure split_k;          // factor when the contracted length is split
     Figure min_split_k;      // shortest part of a split
@@ -106,7 +106,7 @@ struct EfficiencyRow {
     Figure efficiency;
 };
 
-/// What the weights and moments of an optimizer are stored in.
+/// How an optimizer stores weights and moments.
 enum class OptimizerState : uint8_t { kFp32, kMaster, kHalf };
 inline constexpr std::array<std::string_view, 3> kOptimizerStateNames{"fp32", "master", "half"};
 OptimizerState optimizer_state_of(models::Precision precision);
@@ -129,7 +129,7 @@ struct Calibration {
     std::vector<MatmulRow> matmul;
     std::vector<MatmulRule> matmul_rules;
     std::vector<BandwidthRow> bandwidth;
-    Figure bandwidth_ratio;  // of the specification, where nothing was measured
+    Figure bandwidth_ratio;  // of the specification, for GPUs without a measured bandwidth
     GemmModel gemm;
     std::vector<GemmScaleRow> gemm_scale;
     std::vector<EfficiencyRow> efficiencies;
@@ -137,13 +137,13 @@ struct Calibration {
     std::vector<OptimizerRow> optimizers;
     Figure clipping_bytes_per_parameter;
     std::vector<LinkRow> links;
-    Figure all_reduce_overlap;        // share of backward that hides it
-    Figure all_reduce_exposed_share;  // share of it that stays exposed in any case
+    Figure all_reduce_overlap;        // share of backward that can hide it
+    Figure all_reduce_exposed_share;  // share that is always exposed
 };
 
 models::Result<Calibration> parse_calibration(std::string_view text, const std::string& file);
 
-/// Rows of a user's file after those of `base`; only lists may be given there.
+/// `base` with the rows of a user's file appended. The file may contain only lists of rows.
 models::Result<Calibration> extend_calibration(Calibration base, std::string_view text,
                                                const std::string& file);
 

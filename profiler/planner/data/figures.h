@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/config/cuda_support.h"
+#include "models/config/compute_capability.h"
 #include "models/config/names.h"
 #include "models/config/result.h"
 
@@ -19,18 +19,19 @@
 #include <utility>
 #include <vector>
 
-/// Strict reading of the planner's own data files (gpus.json, setups.json, calibration.json): each
-/// figure has a source, unknown and missing fields are errors that name the file, the row and the
-/// field.
+/// Strict reading of the planner's data files (gpus.json, setups.json, calibration.json). Each
+/// figure must have a source. Unknown and missing fields are errors that name the file, the row and
+/// the field.
 namespace profiler {
 
-/// A number and where it is from, in words that a reader can follow.
+/// A number, and a description of where it comes from.
 struct Figure {
     double value = 0;
     std::string source;
 };
 
-/// What a figure may be, in its field's unit: times that follow lie between nanoseconds and years.
+/// The range of a figure in the unit of its field. It keeps modelled times between nanoseconds and
+/// years.
 struct Limits {
     double least = 0;
     double most = 1e15;
@@ -39,15 +40,17 @@ inline constexpr Limits kGpuLimits{0.01, 1e6};   // GiB, GB/s, TFLOPS
 inline constexpr Limits kCountLimits{1, 1e6};    // of parts, bytes or launches
 inline constexpr Limits kRatioLimits{0.01, 10};  // efficiencies and shares of a specification
 
-/// Ends a reading; the message names the place. Never leaves the `parse_…` functions.
+/// Ends the reading of a file; the message names the place. The `parse_…` functions catch it.
 struct FieldError {
     std::string message;
 };
 
-/// One JSON object of a data file. Every field is taken once; `finish` refuses those left.
+/// One JSON object of a data file. Each field is read once; `finish` refuses fields that were not
+/// read.
 class FieldReader {
 public:
-    /// `place` says where the object stands: "gpus.json, rtx3090". `sources` are the file's.
+    /// `place` names the object in errors: "gpus.json, rtx3090". `sources` is the table of the
+    /// file.
     FieldReader(const nlohmann::json& object, std::string place,
                 const std::map<std::string, std::string>& sources);
 
@@ -71,10 +74,10 @@ public:
                                           const Limits& limits = {});
     /// The same in a row that has one figure and one source: "mib": 500, "source": "datasheet".
     Figure row_figure(const char* key, double unit = 1, const Limits& limits = kGpuLimits);
-    /// The words that the object's own "source" stands for.
+    /// The description of the object's own "source".
     std::string source();
     const nlohmann::json& array(const char* key);
-    /// Each object of the list by `read(FieldReader&)`; none where the list is missing.
+    /// Reads each object of a list with `read(FieldReader&)`. A missing list is empty.
     template <typename Row>
     void add_rows(const char* key, std::vector<Row>& rows, Row (*read)(FieldReader&)) {
         if (!has(key)) return;
@@ -114,8 +117,8 @@ struct DataFile {
 };
 DataFile parse_data_file(std::string_view text, const std::string& file);
 
-/// Reads the objects of the document's only list, `key`, by `read(FieldReader&)`; each has an `id`
-/// of its own. `what` is the noun of an error: "GPU".
+/// Reads the objects of the document's only list, `key`, with `read(FieldReader&)`. Each has a
+/// unique `id`. `what` is the noun in errors: "GPU".
 template <typename Row>
 models::Result<std::vector<Row>> parse_rows(std::string_view text, const std::string& file,
                                             const char* key, std::string_view what,
@@ -142,14 +145,14 @@ models::Result<std::vector<Row>> parse_rows(std::string_view text, const std::st
     }
 }
 
-/// GPUs that a row is about; empty: any.
+/// The GPUs that a row is about; empty: all.
 using GpuIds = std::vector<std::string>;
 inline bool is_about(const GpuIds& ids, std::string_view gpu) {
     return ids.empty() || std::find(ids.begin(), ids.end(), gpu) != ids.end();
 }
 
-/// The last row about a GPU for which `holds(row)`, too: files go from the general to the special.
-/// Null: none.
+/// The last row about a GPU for which `holds(row)` is true; null if there is none. The last row
+/// counts because special rows follow general rows.
 template <typename Row, typename Holds>
 const Row* last_row_about(const std::vector<Row>& rows, std::string_view gpu, const Holds& holds) {
     const auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const Row& one) {

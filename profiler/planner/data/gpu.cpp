@@ -17,11 +17,11 @@ bool is_id(std::string_view id) {
     });
 }
 
-/// Values that contradict one another.
+/// Refuses values that contradict each other.
 void check(const Gpu& gpu, const FieldReader& reader) {
     if (!is_id(gpu.id)) reader.fail("'id' must be lower case letters, digits and dashes");
     if (gpu.usable_memory_bytes.value > gpu.memory_bytes.value) {
-        reader.fail("'usable_memory_gib' is over 'memory_gib'");
+        reader.fail("'usable_memory_gib' is larger than 'memory_gib'");
     }
     if (gpu.no_kernel_model.empty() && !gpu.peak(MatmulType::kFp32)) {
         reader.fail("'fp32_tflops' is missing; a GPU without it says why in 'no_kernel_model'");

@@ -22,13 +22,14 @@ T value_of(models::Result<T> result) {
     return std::move(*result);
 }
 
-/// The text of a file; none when there is no such file. A link that leads nowhere, a folder or a
-/// pipe is a mistake.
+/// The text of a file; empty if there is no such file. A dangling link, a folder or a pipe is an
+/// error.
 models::Result<std::optional<std::string>> read_if_there(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) return std::nullopt;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return models::fail("{} is no file: put one there, or remove it.", path.string());
+        return models::fail("{} is not a regular file: replace it by one, or remove it.",
+                            path.string());
     }
     std::ifstream stream(path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -36,7 +37,7 @@ models::Result<std::optional<std::string>> read_if_there(const std::filesystem::
     return text;
 }
 
-/// Adds `more` to `rows`; one of a known id takes the place of the old one.
+/// Adds `more` to `rows`. A row with a known id replaces the old row.
 template <typename Row>
 void merge(std::vector<Row>& rows, std::vector<Row> more) {
     for (Row& row : more) {
@@ -50,8 +51,7 @@ void merge(std::vector<Row>& rows, std::vector<Row> more) {
     }
 }
 
-/// Reads NAME.json of the folder by `parse(text, file)`, when it is there, and gives what it holds
-/// to `add`.
+/// If the file exists, reads it with `parse(text, file)` and passes the result to `add`.
 template <typename Parse, typename Add>
 models::Result<void> add_file(const std::filesystem::path& path, const Parse& parse,
                               const Add& add) {
@@ -64,12 +64,13 @@ models::Result<void> add_file(const std::filesystem::path& path, const Parse& pa
     return {};
 }
 
-/// Names that stand in one place and are explained in another.
+/// Checks that names in one data file are defined in another.
 class NameCheck {
 public:
     explicit NameCheck(const PlannerData& data) : data_(data) {
         for (const Gpu& gpu : data.gpus) gpus_.push_back(gpu.id);
-        for (const SoftwareEnvironment& setup : data.setups) setups_.push_back(setup.id);
+        for (const SoftwareEnvironment& environment : data.environments)
+            environments_.push_back(environment.id);
         optimizers_.push_back("recipe");
         for (const OptimizerRow& row : data.calibration.optimizers) {
             optimizers_.push_back(row.implementation);
@@ -80,17 +81,17 @@ public:
         }
     }
 
-    /// None: all are known.
+    /// The first unknown name as a sentence; empty if all are known.
     std::optional<std::string> problem() {
-        for (const SoftwareEnvironment& setup : data_.setups) {
-            const std::string place = "setups.json, " + setup.id;
-            for (const std::string& name :
-                 {setup.optimizer, setup.optimizer_master, setup.optimizer_half}) {
+        for (const SoftwareEnvironment& environment : data_.environments) {
+            const std::string place = "setups.json, " + environment.id;
+            for (const std::string& name : {environment.optimizer, environment.optimizer_master,
+                                            environment.optimizer_half}) {
                 check(place, "an optimizer of the calibration", name, optimizers_);
             }
-            check(place, "a kernel set of the calibration", setup.kernel_set, kernel_sets_);
-            check(place, "a setup", setup.older_gpus, setups_);
-            check_gpus(place, setup.context);
+            check(place, "a kernel set of the calibration", environment.kernel_set, kernel_sets_);
+            check(place, "a software environment", environment.older_gpus, environments_);
+            check_gpus(place, environment.context);
         }
         const Calibration& calibration = data_.calibration;
         check_gpus("calibration.json, matmul", calibration.matmul);
@@ -119,7 +120,7 @@ private:
     }
 
     const PlannerData& data_;
-    std::vector<std::string_view> gpus_, setups_, optimizers_, kernel_sets_;
+    std::vector<std::string_view> gpus_, environments_, optimizers_, kernel_sets_;
     std::optional<std::string> problem_;
 };
 
@@ -128,7 +129,7 @@ private:
 const PlannerData& built_in_planner_data() {
     static const PlannerData data{
         value_of(parse_gpus(embedded::gpus(), "gpus.json")),
-        value_of(parse_setups(embedded::setups(), "setups.json")),
+        value_of(parse_environments(embedded::setups(), "setups.json")),
         value_of(parse_calibration(embedded::calibration(), "calibration.json"))};
     return data;
 }
@@ -139,9 +140,10 @@ models::Result<PlannerData> load_planner_data(const std::filesystem::path& folde
     auto ok = add_file(folder / "gpus.json", parse_gpus,
                        [&](std::vector<Gpu> gpus) { merge(data.gpus, std::move(gpus)); });
     if (!ok) return tl::unexpected(ok.error());
-    ok = add_file(
-        folder / "setups.json", parse_setups,
-        [&](std::vector<SoftwareEnvironment> setups) { merge(data.setups, std::move(setups)); });
+    ok = add_file(folder / "setups.json", parse_environments,
+                  [&](std::vector<SoftwareEnvironment> environments) {
+                      merge(data.environments, std::move(environments));
+                  });
     if (!ok) return tl::unexpected(ok.error());
     ok = add_file(
         folder / "calibration.json",
@@ -151,7 +153,7 @@ models::Result<PlannerData> load_planner_data(const std::filesystem::path& folde
         [&](Calibration calibration) { data.calibration = std::move(calibration); });
     if (!ok) return tl::unexpected(ok.error());
     if (const auto problem = NameCheck(data).problem()) {
-        return models::fail("{} Mend or remove that row in {}.", *problem, folder.string());
+        return models::fail("{} Correct or remove that row in {}.", *problem, folder.string());
     }
     return data;
 }

@@ -13,7 +13,7 @@ namespace profiler {
 
 struct PlannerData {
     std::vector<Gpu> gpus;
-    std::vector<SoftwareEnvironment> setups;
+    std::vector<SoftwareEnvironment> environments;
     Calibration calibration;
 };
 
@@ -21,9 +21,10 @@ struct PlannerData {
 const PlannerData& built_in_planner_data();
 
 /// With the user's additions: `gpus.json`, `setups.json` and `calibration.json` in `folder`, each
-/// only when it is there. A GPU or a setup of a known id replaces it; calibration rows come last.
+/// only when it is there. A GPU or a software environment of a known id replaces it; calibration
+/// rows come last.
 /// Errors: a file that cannot be read or breaks the rules, by file, row and field; names of GPUs,
-/// setups, optimizers and kernel sets that nothing explains.
+/// software environments, optimizers and kernel sets that nothing explains.
 models::Result<PlannerData> load_planner_data(const std::filesystem::path& folder);
 
 }  // namespace profiler

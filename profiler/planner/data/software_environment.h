@@ -32,8 +32,8 @@ struct SoftwareEnvironment {
     std::string torch;
     std::string cuda;
     ComputeCapability min_compute_capability;
-    std::string older_gpus;           // the setup to take for GPUs below it; may be empty
-    std::vector<ContextRow> context;  // the last row that matches holds
+    std::string older_gpus;  // the environment for GPUs below that capability; may be empty
+    std::vector<ContextRow> context;  // the last matching row counts
     std::string kernel_set;           // which efficiencies of the calibration
     Gradients gradients = Gradients::kNone;
     std::string optimizer;         // an implementation of the calibration, or "recipe"
@@ -42,25 +42,25 @@ struct SoftwareEnvironment {
     bool clips_gradients = false;
     DdpBuckets ddp_buckets = DdpBuckets::kCopy;
     int64_t num_gpus = 1;
-    Figure nccl_bytes;       // a communicator's, outside the allocator
-    Figure host_forward_ns;  // of the host, per op
+    Figure nccl_bytes;       // of a communicator, outside the allocator
+    Figure host_forward_ns;  // host time per op
     Figure host_backward_ns;
-    Figure matmul_scale;  // on the rate of 16-bit products
+    Figure matmul_scale;  // factor on the rate of 16-bit GEMMs
 
     const Figure& context_bytes(std::string_view gpu) const;
 };
 
-models::Result<std::vector<SoftwareEnvironment>> parse_setups(std::string_view text,
-                                                              const std::string& file);
+models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_view text,
+                                                                    const std::string& file);
 
 /// Errors: an unknown id; all are listed.
-models::Result<const SoftwareEnvironment*> find_setup(
-    const std::vector<SoftwareEnvironment>& setups, std::string_view id);
+models::Result<const SoftwareEnvironment*> find_environment(
+    const std::vector<SoftwareEnvironment>& environments, std::string_view id);
 
-/// The setup under which `gpu` runs: `setup`, or the one it names for older GPUs.
-/// Errors: a GPU that no setup covers.
-models::Result<const SoftwareEnvironment*> setup_for(const std::vector<SoftwareEnvironment>& setups,
-                                                     const SoftwareEnvironment& setup,
-                                                     const Gpu& gpu);
+/// The environment in which `gpu` runs: `environment`, or the one that it names for older GPUs.
+/// Errors: a GPU that no software environment covers.
+models::Result<const SoftwareEnvironment*> environment_for(
+    const std::vector<SoftwareEnvironment>& environments, const SoftwareEnvironment& environment,
+    const Gpu& gpu);
 
 }  // namespace profiler

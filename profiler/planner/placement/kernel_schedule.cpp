@@ -6,7 +6,8 @@
 #include <string>
 
 namespace profiler {
-Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream)
+KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeModel& model,
+                               Id<Stream> stream)
     : trace_(trace),
       work_(work),
       model_(model),
@@ -22,8 +23,8 @@ Timeline::Timeline(Trace& trace, const StepWork& work, const TimeModel& model, I
     }
 }
 
-void Timeline::add_times() {
-    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // those of the warm-up keep this
+void KernelSchedule::add_times() {
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // phases of the warm-up stay at 0
         trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
         trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
     }
@@ -32,7 +33,7 @@ void Timeline::add_times() {
     time_events();
 }
 
-void Timeline::add_step(Id<Step> step) {
+void KernelSchedule::add_step(Id<Step> step) {
     trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
     const StepOps ops = ops_of_step(trace_, step, defaults_);
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
@@ -53,13 +54,13 @@ void Timeline::add_step(Id<Step> step) {
     trace_.steps.set<&Step::end_ns>(step, whole_ns(now_ns_));
 }
 
-void Timeline::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works) {
+void KernelSchedule::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works) {
     const bool is_backward = trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kBackward;
     const double stretch = (is_backward ? time_.backward : time_.forward).stretch();
     auto next = works.begin();
     for (const Id<Op> op : ops_[phase.index()]) {
         const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
-        // Inside an op that is counted as a whole: begins with it.
+        // An op inside a counted op begins with that op.
         const bool is_inside = parent.valid() && end_ns_[parent.index()] >= 0;
         start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
         if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
@@ -70,7 +71,7 @@ void Timeline::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& work
     }
 }
 
-void Timeline::add_kernel(const OpWork& work, double stretch) {
+void KernelSchedule::add_kernel(const OpWork& work, double stretch) {
     const double kernel_ns = model_.kernels.time_ns(work.work);
     const int64_t start_ns = whole_ns(now_ns_);
     now_ns_ += kernel_ns * stretch;
@@ -81,8 +82,8 @@ void Timeline::add_kernel(const OpWork& work, double stretch) {
                            .end_ns = std::min(start_ns + whole_ns(kernel_ns), whole_ns(now_ns_))});
 }
 
-/// The parameter update is modelled as a whole; its outermost ops share the time evenly.
-void Timeline::add_update(Id<Phase> phase) {
+/// The time of the parameter update is modelled as a whole. Its outermost ops get equal shares.
+void KernelSchedule::add_update(Id<Phase> phase) {
     std::size_t count = 0;
     const auto is_outermost = [&](Id<Op> op) {
         const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
@@ -109,8 +110,9 @@ void Timeline::add_update(Id<Phase> phase) {
     now_ns_ = start_ns + time_.optimizer_ns;
 }
 
-/// Ops without work of their own last as long as what they call; ops outside phases take no time.
-void Timeline::close_ops() {
+/// An op without work of its own lasts as long as the ops inside it. Ops outside phases take no
+/// time.
+void KernelSchedule::close_ops() {
     int64_t last_ns = 0;
     for (std::size_t i = 0; i < start_ns_.size(); ++i) {
         if (start_ns_[i] < 0) start_ns_[i] = last_ns;
@@ -131,7 +133,7 @@ void Timeline::close_ops() {
 
 namespace {
 
-/// One allocator action and who did it.
+/// One allocator action, and the row that it belongs to.
 struct Action {
     int64_t event = 0;
     std::size_t row = 0;
@@ -159,9 +161,9 @@ std::vector<Action> actions_of(const Trace& trace) {
 
 }  // namespace
 
-/// The start of the phase that an event falls into; 0 outside phases. `phase` is where to look
-/// from: events come in rising order.
-int64_t Timeline::phase_start_of(int64_t event, std::size_t& phase) const {
+/// The start time of the phase that contains the event; 0 outside phases. Events come in rising
+/// order: the search starts at `phase`.
+int64_t KernelSchedule::phase_start_of(int64_t event, std::size_t& phase) const {
     while (phase < trace_.phases.size() &&
            trace_.phases.get<&Phase::last_event>(Id<Phase>(phase)) <= event) {
         ++phase;
@@ -171,8 +173,8 @@ int64_t Timeline::phase_start_of(int64_t event, std::size_t& phase) const {
     return event >= row.first_event ? row.start_ns : 0;
 }
 
-/// When the op began that made them; never before the event in front.
-void Timeline::time_events() {
+/// An allocator event happens when its op begins, but not before the previous event.
+void KernelSchedule::time_events() {
     int64_t now_ns = 0;
     std::size_t phase = 0;
     for (const Action& action : actions_of(trace_)) {

@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-/// Modelled times of a whole trace: kernels one after the other on one stream, ops around them,
-/// allocator events at the time of their op.
+/// Modelled times for a whole trace: kernels one after the other on one stream, ops around their
+/// kernels, allocator events at the time of their op.
 namespace profiler {
 
-class Timeline {
+class KernelSchedule {
 public:
-    /// `work` is the trace's last step, which sets how far its phases wait for the host. The trace
-    /// says which workload ran.
-    Timeline(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
+    /// `work` is the last step of the trace. It decides how long phases wait for the host.
+    KernelSchedule(Trace& trace, const StepWork& work, const TimeModel& model, Id<Stream> stream);
 
     void add_times();
 
@@ -37,7 +36,7 @@ private:
     std::vector<std::vector<Id<Op>>> ops_;  // by phase
     std::vector<int64_t> start_ns_;         // by op; -1: not yet known
     std::vector<int64_t> end_ns_;
-    double now_ns_ = 1;  // what came before the first step is at 0
+    double now_ns_ = 1;  // events before the first step are at 0
 };
 
 }  // namespace profiler

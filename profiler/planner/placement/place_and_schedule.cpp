@@ -1,5 +1,6 @@
 #include "profiler/planner/placement/place_and_schedule.h"
 
+#include "models/config/cuda_memory.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/run_text.h"
@@ -17,12 +18,12 @@
 namespace profiler {
 namespace {
 
-/// Where in the trace a request is from.
+/// The allocation and event of the trace that a request comes from.
 struct RequestOrigin {
     Id<Allocation> allocation;
     AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
-    int64_t event = 0;  // its number in the meta trace; of one that was moved, of that before it
-    bool is_moved = false;  // the free of a gradient that is added to another one
+    int64_t event = 0;      // in the meta trace; for a moved free, of the request before it
+    bool is_moved = false;  // a free that `zero_gradients` moved
 };
 
 int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind kind) {
@@ -36,8 +37,8 @@ int64_t event_of(const Trace& trace, Id<Allocation> row, AllocatorRequestKind ki
     }
 }
 
-/// New numbers of the events: requests in their order, segment events before the request that
-/// needs them.
+/// Renumbers the events: requests in their order, each segment event before the request that needs
+/// it.
 class EventNumbers {
 public:
     EventNumbers(const std::vector<SegmentEvent>& segments,
@@ -53,7 +54,7 @@ public:
     int64_t of_segment(std::size_t index) const {
         return static_cast<int64_t>(requests_[index] + index);
     }
-    /// Of a limit between events of the meta trace: "those before this number".
+    /// For a boundary between events of the meta trace ("all events before this number").
     int64_t of_limit(int64_t event) const {
         if (event < 0) return event;
         const auto request = std::lower_bound(
@@ -66,22 +67,23 @@ public:
 
 private:
     const std::vector<RequestOrigin>* origins_;
-    std::vector<std::size_t> requests_;  // that each segment event is put before, rising
+    std::vector<std::size_t> requests_;  // before which each segment event stands, rising
 };
 
-class Lowering {
+class Placer {
 public:
-    Lowering(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-             const SoftwareEnvironment& setup)
-        : trace_(meta), gpu_(gpu), settings_(settings), setup_(setup) {}
+    Placer(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
+           const SoftwareEnvironment& environment)
+        : trace_(meta), gpu_(gpu), settings_(settings), environment_(environment) {}
 
-    /// Blocks, segments and new event numbers. `rows` are those of the work's allocations.
+    /// Sets blocks, segments and new event numbers. `rows`: the trace rows of the allocations of
+    /// `work`.
     void place(StepWork work, const std::vector<Id<Allocation>>& rows) {
         resize_workspaces();
-        if (setup_.gradients == Gradients::kZeroed) zero_gradients(work);
+        if (environment_.gradients == Gradients::kZeroed) zero_gradients(work);
         const RequestStream stream = order_requests(work, rows);
         SimulationOptions options{.settings = settings_,
-                                  .memory_limit_bytes = tensor_capacity_bytes(gpu_, setup_),
+                                  .memory_limit_bytes = tensor_capacity_bytes(gpu_, environment_),
                                   .keep_placements = true};
         Simulation simulation = simulate(stream, options);
         if (simulation.out_of_memory) {
@@ -100,7 +102,7 @@ public:
     }
 
     void add_times(const StepWork& work, const TimeModel& model) {
-        Timeline(trace_, work, model, kernel_stream()).add_times();
+        KernelSchedule(trace_, work, model, kernel_stream()).add_times();
     }
 
     void describe() {
@@ -110,9 +112,9 @@ public:
         runs.set<&Run::time_basis>(
             run, gpu_.no_kernel_model.empty() ? TimeBasis::kModelled : TimeBasis::kEventOrder);
         runs.set<&Run::device_name>(
-            run, trace_.strings.intern(fmt::format("{}, setup {}", gpu_.name, setup_.id)));
+            run, trace_.strings.intern(fmt::format("{} with {}", gpu_.name, environment_.id)));
         runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
-        runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, setup_));
+        runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, environment_));
         const Id<Device> device = profiled_device(trace_);
         if (!device.valid()) return;
         trace_.devices.set<&Device::name>(device, trace_.strings.intern("cuda:0"));
@@ -123,8 +125,8 @@ public:
     Trace take() { return std::move(trace_); }
 
 private:
-    /// The step's requests with the sizes that the trace has now; allocations are numbered as its
-    /// `rows`. Gradients of a step before the trace are not in it.
+    /// The requests of the step with the current sizes of the trace; allocations are numbered as in
+    /// `rows`. Leaves out gradients of a step before the trace.
     RequestStream order_requests(const StepWork& work, const std::vector<Id<Allocation>>& rows) {
         RequestStream stream;
         for (const StepRequest& request : work.requests) {
@@ -139,7 +141,7 @@ private:
             }
             const int64_t event = event_of(trace_, row, request.kind);
             const int64_t last = origins_.empty() ? event : origins_.back().event;
-            const bool is_moved = setup_.gradients == Gradients::kZeroed &&
+            const bool is_moved = environment_.gradients == Gradients::kZeroed &&
                                   allocation.category == Category::kGradient &&
                                   request.kind == AllocatorRequestKind::kFree;
             origins_.push_back({row, request.kind, is_moved ? last : event, is_moved});
@@ -166,15 +168,15 @@ private:
     void note_out_of_memory(const OutOfMemoryPoint& point) {
         const OutOfMemory& detail = point.detail;
         trace_.diagnostics.append(
-            {.code = trace_.strings.intern(kDoesNotFit),
+            {.code = trace_.strings.intern(kDoesNotFitCode),
              .severity = Severity::kError,
              .count = 1,
              .explanation = trace_.strings.intern(fmt::format(
-                 "The step does not fit on {}: {} were asked for where {} were free.", gpu_.name,
+                 "The step does not fit on {}: it requested {} when {} were free.", gpu_.name,
                  format_bytes(detail.requested_bytes), format_bytes(detail.free_bytes)))});
     }
 
-    /// Rows of the segment events; each allocation learns in which segment it lies.
+    /// Adds rows for the segment events, and sets the segment of each allocation.
     void add_segments(const std::vector<SegmentEvent>& segments, const EventNumbers& numbers) {
         std::map<int64_t, std::pair<int64_t, Id<AllocatorEvent>>> live;  // address -> end, row
         std::size_t next = 0;
@@ -230,7 +232,7 @@ private:
             table.set<&Allocation::free_requested_ns>(row, table.get<&Allocation::alloc_ns>(row));
             table.set<&Allocation::free_completed_ns>(row, table.get<&Allocation::alloc_ns>(row));
         }
-        for (const Id<Allocation> row : rows) {  // zeroed gradients are not freed any more
+        for (const Id<Allocation> row : rows) {  // zeroed gradients are no longer freed
             if (table.get<&Allocation::free_requested_event>(row) >= 0) continue;
             table.set<&Allocation::free_requested_ns>(row, -1);
             table.set<&Allocation::free_completed_ns>(row, -1);
@@ -260,31 +262,34 @@ private:
     Trace trace_;
     const Gpu& gpu_;
     const AllocatorSettings& settings_;
-    const SoftwareEnvironment& setup_;
+    const SoftwareEnvironment& environment_;
     std::vector<RequestOrigin> origins_;
 };
 
 }  // namespace
 
-models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-                            const Calibration& calibration, const SoftwareEnvironment& setup) {
+models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+                                         const AllocatorSettings& settings,
+                                         const Calibration& calibration,
+                                         const SoftwareEnvironment& environment) {
     std::vector<Id<Allocation>> rows;
     const auto work = step_work_of(meta, &rows);
     if (!work) return tl::unexpected(work.error());
     const auto workload = workload_of(meta);
-    Lowering lowering(meta, gpu, settings, setup);
-    lowering.place(*work, rows);
+    Placer placer(meta, gpu, settings, environment);
+    placer.place(*work, rows);
     if (gpu.no_kernel_model.empty()) {
-        const auto model = make_time_model(gpu, setup, calibration, *workload);
+        const auto model = make_time_model(gpu, environment, calibration, *workload);
         if (!model) return tl::unexpected(model.error());
-        lowering.add_times(*work, *model);
+        placer.add_times(*work, *model);
     }
-    lowering.describe();
-    return lowering.take();
+    placer.describe();
+    return placer.take();
 }
 
-int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup) {
-    return static_cast<int64_t>(gpu.usable_memory_bytes.value - setup.context_bytes(gpu.id).value);
+int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment) {
+    return static_cast<int64_t>(gpu.usable_memory_bytes.value -
+                                environment.context_bytes(gpu.id).value);
 }
 
 }  // namespace profiler

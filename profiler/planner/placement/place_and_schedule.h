@@ -9,9 +9,9 @@
 
 #include <string_view>
 
-/// From a step that was traced without a GPU to the trace that a GPU would have given: blocks,
-/// addresses and segments from the exact allocator, times from the kernel model. The same kind of
-/// trace as a measured one, so that every analysis and picture works on it.
+/// Turns a step that was traced without a GPU into the trace that a GPU would give: blocks,
+/// addresses and segments from the simulated allocator, times from the kernel model. The result is
+/// a trace like a measured one, so every analysis and picture works on it.
 ///
 ///     meta trace   events in order, requested bytes, ops with their work; no addresses, no times
 ///         │ profiler/allocator        │ kernel_model.h, step_time.h
@@ -20,18 +20,20 @@
 ///     segment events              allocations and frees at the time of their op
 namespace profiler {
 
-/// Events are numbered anew: segment events come right before the allocation that needs them.
-/// Kernels do not overlap; when the host is slower than the GPU, its waiting is spread over the
-/// kernels of the phase. A GPU without a kernel model keeps the order of events as its time.
-/// A step that does not fit is placed on a larger GPU, and `health` says so.
+/// Events get new numbers, since segment events come in between. Kernels do not overlap. If the
+/// host is slower than the GPU, the waiting time is spread over the kernels of the phase. For a GPU
+/// without a kernel model the order of events stands in for time. A step that does not fit is
+/// placed as on a larger GPU, with a diagnostic that says so.
 /// Errors: a trace without a recorded step or workload, an optimizer without calibration.
-models::Result<Trace> lower(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
-                            const Calibration& calibration, const SoftwareEnvironment& setup);
+models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+                                         const AllocatorSettings& settings,
+                                         const Calibration& calibration,
+                                         const SoftwareEnvironment& environment);
 
-/// The code of the health note of a step that does not fit.
-inline constexpr std::string_view kDoesNotFit = "does_not_fit";
+/// The code of the diagnostic of a step that does not fit.
+inline constexpr std::string_view kDoesNotFitCode = "does_not_fit";
 
-/// What tensors may take on a GPU: its usable memory without the context.
-int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& setup);
+/// The memory for tensors on a GPU: its usable memory minus the CUDA context.
+int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment);
 
 }  // namespace profiler

@@ -11,40 +11,40 @@
 namespace profiler {
 
 struct AutoRequest {
-    PlanRequest plan;  // its workloads' own recipe is the one that others are compared with
-    /// What a layer may have; empty: every choice of its ops, and checkpointing.
+    PlanRequest plan;  // the result is compared with the recipe of its workloads
+    /// The recipes that a layer may have; empty: every choice of its ops, and checkpointing.
     std::vector<models::Recipe> candidates;
 };
 
-/// A recipe that no other one beats in both.
-///     with a batch       peak and time
-///     without one        largest batch and throughput
+/// A recipe that no other recipe beats in both of two figures:
+///     with a batch in the request     peak and time
+///     without                         batch and throughput
 struct FrontierPoint {
     std::string recipe;  // canonical text
     int64_t batch_size = 0;
     int64_t step_time_ns = 0;
     double sequences_per_s = 0;        // of all GPUs together
-    int64_t peak_allocated_bytes = 0;  // simulated, or the search's own estimate
-    bool is_simulated = false;         // traced itself, through the allocator
-    std::optional<bool> fits;          // of the simulated ones
+    int64_t peak_allocated_bytes = 0;  // from the simulator, or an estimate of the search
+    bool is_simulated = false;         // this recipe was traced and its allocations simulated
+    std::optional<bool> fits;          // known for simulated points
     bool is_chosen = false;
 };
 
 struct AutoRow {
-    PlanRow row;           // of the recipe that was chosen, or of the one that takes least
-    std::string sentence;  // what it does beside the workload's own recipe
-    std::string why;       // what the next faster one lacks
-    std::vector<FrontierPoint> frontier;  // from little memory, or small batches, upwards
-    int64_t num_candidates = 0;           // recipes of a layer
+    PlanRow row;           // of the chosen recipe; if none fits, of the recipe with the lowest peak
+    std::string sentence;  // what the chosen recipe gains and costs against the workload's own
+    std::string why;       // why no faster recipe was chosen
+    std::vector<FrontierPoint> frontier;  // by rising memory, or by rising batch
+    int64_t num_candidates = 0;           // recipes that a layer could have
 };
 
 struct AutoPlan {
-    std::vector<AutoRow> rows;  // workloads in their order, the GPUs of each in theirs
+    std::vector<AutoRow> rows;  // by workload, then by GPU, in the order of the request
     bool has_ok_row() const;
 };
 
-/// Without a batch the recipe of the highest throughput at its best batch is chosen. What requests
-/// point to and `data` must outlive the plan.
+/// Without a batch in the request, chooses the recipe with the highest throughput at its best
+/// batch. The plan points into `data` and to what `request` points to: both must outlive it.
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
                         const MetaTraceSource& source, const PlanProgress& progress = {});
 

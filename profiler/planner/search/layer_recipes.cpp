@@ -12,8 +12,8 @@ struct Label {
     int64_t saved_bytes = 0;
     int64_t peak_bytes = 0;  // without the base
     int64_t time_ns = 0;
-    uint32_t before = 0;  // the label of one layer less
-    uint16_t option = 0;  // of the last of them
+    uint32_t before = 0;  // index of the label without the last layer
+    uint16_t option = 0;  // of the last layer
 };
 
 Label extend(const LayerProblem& problem, const Label& label, int64_t layer, uint16_t index) {
@@ -33,10 +33,10 @@ int64_t final_peak(const LayerProblem& problem, const Label& label) {
     return std::max(problem.base_bytes + peak, problem.least_peak_bytes);
 }
 
-/// Whether some other one is at most as large in all three numbers; O(log n) an entry.
+/// Finds labels that another label equals or beats in all three numbers, in O(log n) each.
 class Staircase {
 public:
-    /// To be called by rising time. False: dominated.
+    /// Call it by rising time. False: the label is beaten.
     bool add(const Label& label) {
         auto step = lowest_peak_.upper_bound(label.saved_bytes);
         if (step != lowest_peak_.begin() && std::prev(step)->second <= label.peak_bytes) {
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    std::map<int64_t, int64_t> lowest_peak_;  // of those that keep at most so much; peaks fall
+    std::map<int64_t, int64_t> lowest_peak_;  // by saved bytes; peaks fall as saved bytes rise
 };
 
 void drop_dominated(std::vector<Label>& labels) {
@@ -62,8 +62,8 @@ void drop_dominated(std::vector<Label>& labels) {
     std::erase_if(labels, [&](const Label& label) { return !staircase.add(label); });
 }
 
-/// Small ones first, and of equal ones those with the larger temporaries: the same sums, and layers
-/// of one option side by side.
+/// The same choice in another order: options that save less first, then those with larger
+/// temporaries. Sums stay the same, and layers with one option are side by side.
 LayerChoice in_order(const LayerProblem& problem, LayerChoice choice) {
     std::vector<uint16_t> sorted = choice.options;
     std::stable_sort(sorted.begin(), sorted.end(), [&](uint16_t a, uint16_t b) {

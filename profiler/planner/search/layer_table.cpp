@@ -1,6 +1,7 @@
 #include "profiler/planner/search/layer_table.h"
 
-#include "profiler/planner/data/support.h"
+#include "models/config/switches.h"
+#include "profiler/planner/data/gpu_support.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,17 +11,19 @@ namespace {
 
 using models::Recipe;
 
-template <typename Enum, std::size_t N>
-void vary(std::vector<Recipe>& recipes, Enum Recipe::*member,
-          const std::array<std::string_view, N>& names) {
+/// Each recipe with each value of the switch that the search may choose, and with the workload's.
+template <typename Table>
+std::vector<Recipe> with_each_value(const std::vector<Recipe>& recipes, const Table& table,
+                                    const Recipe& own) {
     std::vector<Recipe> all;
     for (const Recipe& recipe : recipes) {
-        for (std::size_t value = 0; value < names.size(); ++value) {
+        for (const auto& [value, is] : table.rows) {
+            if (!is.in_search && value != own.*table.member) continue;
             all.push_back(recipe);
-            all.back().*member = static_cast<Enum>(value);
+            all.back().*table.member = value;
         }
     }
-    recipes = std::move(all);
+    return all;
 }
 
 models::Workload with_layers(models::Workload workload, const std::vector<Recipe>& recipes) {
@@ -28,7 +31,9 @@ models::Workload with_layers(models::Workload workload, const std::vector<Recipe
     layers.insert(layers.end(), recipes.begin(), recipes.end());
     layers.push_back(workload.recipe);
     for (const Recipe& recipe : recipes) {
-        if (recipe.kernels == models::Kernels::kPublished) workload.recipe.kernels = recipe.kernels;
+        if (recipe.implementation == models::Implementation::kPublished) {
+            workload.recipe.implementation = recipe.implementation;
+        }
     }
     workload.model.num_layers = static_cast<int64_t>(layers.size());
     return models::with_recipe(std::move(workload),
@@ -48,13 +53,10 @@ models::Result<LayerProfile> trace_profile(models::Workload workload, int64_t ba
 std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
                                        const Calibration& calibration) {
     std::vector<Recipe> recipes{workload.recipe};
-    vary(recipes, &Recipe::attention, models::kAttentionNames);
-    vary(recipes, &Recipe::layer_norm, models::kLayerNormNames);
-    vary(recipes, &Recipe::gelu, models::kGeluNames);
-    vary(recipes, &Recipe::masks, models::kMasksNames);
-    // What another library does: there to be compared with, in memory and in time the worst.
-    std::erase_if(recipes, [&](const Recipe& recipe) {
-        return recipe.gelu == models::Gelu::kPython && recipe.gelu != workload.recipe.gelu;
+    models::for_each_switch([&](const auto& table) {
+        // RecipeSearch adds checkpointing on top of the best of these recipes.
+        if (table.name == models::kCheckpointSwitch.name || table.is_for_step) return;
+        recipes = with_each_value(recipes, table, workload.recipe);
     });
     std::erase_if(recipes, [&](const Recipe& recipe) {
         return recipe.attention != workload.recipe.attention &&

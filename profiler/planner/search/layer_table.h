@@ -10,18 +10,18 @@
 #include <cstdint>
 #include <vector>
 
-/// What a layer of a model costs with each of several recipes, at any batch.
+/// The cost of one layer with each of several recipes, at any batch size.
 namespace profiler {
 
-/// Every choice of gelu, layer_norm, attention and masks that the GPU runs and that leaves the
-/// function of the model as it is, the other switches being the workload's. The simplest first.
-/// Flash and efficient attention are among them: where attention has dropout they draw other masks
-/// from the same distribution. An attention other than the workload's whose times do not compare
-/// (`why_not_comparable`) is not.
+/// Every recipe that a layer may have on this GPU: each switch has the values that the search may
+/// choose (models/config/switches.h) and the workload's own, except checkpoint, which RecipeSearch
+/// adds later. All recipes compute the same function. Fused attention draws other dropout masks
+/// from the same distribution. Leaves out an attention whose times cannot be compared with those of
+/// the workload's (`why_not_comparable`).
 std::vector<models::Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
                                                const Calibration& calibration);
 
-/// Which phases wait for the host, so that launches take their time and not kernels.
+/// The phases in which the GPU waits for the host: their time is the time of the launches.
 struct HostBound {
     bool forward = false;
     bool backward = false;
@@ -29,12 +29,12 @@ struct HostBound {
 
 class LayerTable {
 public:
-    /// Two traces, at `batch_size` and twice that, of a step with one layer for each recipe and one
-    /// of the workload's own at each end:
+    /// Traces a step at `batch_size` and at twice that. The step has one layer for each recipe, and
+    /// one with the workload's own recipe at each end:
     ///
     ///     own | recipes[0] | recipes[1] | ... | own
     ///
-    /// Errors: what the source says; batches that ask for different work.
+    /// Errors: as the source; or the two batch sizes run different ops.
     static models::Result<LayerTable> trace(models::Workload workload,
                                             const std::vector<models::Recipe>& recipes,
                                             int64_t batch_size, const MetaTraceSource& source);
@@ -42,10 +42,10 @@ public:
     const std::vector<models::Recipe>& recipes() const { return recipes_; }
     void append(const LayerTable& other);
 
-    /// Bytes and times at a batch; base, least peak and number of layers are the caller's to set.
+    /// Bytes and times at a batch size. The caller sets base, least peak and number of layers.
     LayerProblem problem_at(int64_t batch_size, const TimeModel& model,
                             const HostBound& waits) const;
-    /// The places of recipes that no other one beats at this batch.
+    /// Indices of the recipes that no other recipe beats at this batch size.
     std::vector<std::size_t> best_at(int64_t batch_size, const TimeModel& model,
                                      const HostBound& waits) const;
 
@@ -54,7 +54,7 @@ private:
     int64_t line(int64_t small, int64_t large, int64_t batch_size) const;
 
     std::vector<models::Recipe> recipes_;
-    int64_t small_batch_ = 0;  // the larger is twice this
+    int64_t small_batch_ = 0;  // the larger batch is twice this
     std::vector<LayerBytes> small_, large_;
     std::vector<AffineStep> work_;
     int64_t small_head_bytes_ = 0;

@@ -1,6 +1,8 @@
 #include "profiler/planner/search/recipe_search.h"
 
-#include "profiler/planner/data/support.h"
+#include "models/config/cuda_memory.h"
+#include "profiler/planner/data/gpu_support.h"
+#include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -11,13 +13,13 @@ namespace {
 
 using models::Recipe;
 
-/// Batches at which recipes are compared before their checkpointed forms are traced.
+/// Up to this batch recipes are compared to find those worth tracing with checkpointing.
 constexpr int64_t kLargestComparedBatch = 4096;
 
-/// Traces of mixes that one search for a fitting one may cost.
+/// How many choices one search for a fitting choice may trace and simulate.
 constexpr int kMostSimulations = 10;
 
-/// The last mix whose estimate is at most so large; 0 where none is.
+/// The index of the last choice whose estimated peak is within `bytes`; 0 if there is none.
 std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) {
     const auto above = std::upper_bound(
         choices.begin(), choices.end(), bytes,
@@ -25,7 +27,7 @@ std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) 
     return above == choices.begin() ? 0 : static_cast<std::size_t>(above - choices.begin()) - 1;
 }
 
-/// The recipe of most layers; the first of those that are equally many.
+/// The recipe that most layers have; the first one on a tie.
 Recipe most_frequent(const std::vector<Recipe>& recipes) {
     const auto count = [&](const Recipe& recipe) {
         return std::count(recipes.begin(), recipes.end(), recipe);
@@ -38,11 +40,12 @@ Recipe most_frequent(const std::vector<Recipe>& recipes) {
 
 models::Result<void> RecipeSearch::prepare() {
     if (!row_.gpu->no_kernel_model.empty()) {
-        return models::fail("The search weighs memory against time, and {} has no times: {}.",
-                            row_.gpu->id, row_.gpu->no_kernel_model);
+        return models::fail_fields(
+            {"gpu"}, "The recipe search compares times, and {} has no modelled times: {}.",
+            row_.gpu->id, row_.gpu->no_kernel_model);
     }
     const auto model =
-        make_time_model(*row_.gpu, *row_.setup, data_.calibration, row_.workload,
+        make_time_model(*row_.gpu, *row_.environment, data_.calibration, row_.workload,
                         request_.plan.parallel, bus_bytes_per_s(request_.plan, data_, *row_.gpu));
     if (!model) return tl::unexpected(model.error());
     model_ = *model;
@@ -55,7 +58,8 @@ models::Result<void> RecipeSearch::prepare() {
             ? recipes_of_a_layer(row_.workload, *row_.gpu, data_.calibration)
             : supported_recipes(request_.candidates, row_.workload, *row_.gpu);
     if (recipes.empty()) {
-        return models::fail("{} runs none of the recipes that --recipe names.", row_.gpu->id);
+        return models::fail_fields(
+            {"recipe"}, "{} can run none of the given recipes: choose others.", row_.gpu->id);
     }
     auto table = trace_table(recipes);
     if (!table) return tl::unexpected(table.error());
@@ -65,11 +69,12 @@ models::Result<void> RecipeSearch::prepare() {
 }
 
 models::Result<LayerTable> RecipeSearch::trace_table(const std::vector<Recipe>& recipes) {
-    models::Workload traced = traced_workload(row_.workload, *row_.setup, data_.calibration);
-    // Of any two batches of one range; that where LayerNorm's backward has parts for many rows.
+    models::Workload traced = traced_workload(row_.workload, *row_.environment, data_.calibration);
+    // Any two batches of one range will do: those above the threshold where LayerNorm's backward
+    // splits its rows into parts.
     const int64_t rows_begin = models::kLayerNormPartialRows / traced.seq_len + 1;
     return LayerTable::trace(std::move(traced), recipes,
-                             std::max(interpolation_.home_begin(), rows_begin), source_);
+                             std::max(interpolation_.main_begin(), rows_begin), source_);
 }
 
 models::Result<void> RecipeSearch::add_checkpointed() {
@@ -102,34 +107,35 @@ models::Result<HostBound> RecipeSearch::host_bound_at(int64_t batch_size) {
                      .backward = time.backward.host_ns > time.backward.kernels_ns};
 }
 
-models::Result<BatchScene> RecipeSearch::look_at(int64_t batch_size) {
-    if (const auto known = scenes_.find(batch_size); known != scenes_.end()) return known->second;
+models::Result<SearchBatch> RecipeSearch::at_batch(int64_t batch_size) {
+    if (const auto known = batches_.find(batch_size); known != batches_.end()) return known->second;
     const auto step = interpolation_.at(batch_size);
     if (!step) return tl::unexpected(step.error());
     const auto peaks = interpolation_.unlimited_memory(batch_size, limits_.options);
     if (!peaks) return tl::unexpected(peaks.error());
     const auto waits = host_bound_at(batch_size);
     if (!waits) return tl::unexpected(waits.error());
-    BatchScene scene{.batch_size = batch_size,
-                     .problem = table_.problem_at(batch_size, *model_, *waits)};
+    SearchBatch batch{.batch_size = batch_size,
+                      .problem = table_.problem_at(batch_size, *model_, *waits)};
     const StepLevels levels = levels_of(*step, limits_.options);
-    LayerProblem& problem = scene.problem;
+    LayerProblem& problem = batch.problem;
     problem.num_layers = row_.workload.model.num_layers;
     problem.base_bytes = levels.begin_bytes;
     problem.least_peak_bytes = levels.update_bytes;
-    // Gradients that are kept between steps are in the base; sharded ones leave a part.
+    // Gradients kept between steps are part of the base; sharded gradients leave a part of them.
     if (limits_.options.gradients == Gradients::kZeroed) problem.gradient_bytes = 0;
     if (request_.plan.parallel.zero_stage >= 2) {
         problem.gradient_bytes /= request_.plan.parallel.num_gpus;
     }
-    // Estimates agree with the simulator on the workload's own recipe, whatever rounding and
-    // casts the sum leaves out.
+    // Correct the estimates so that they are exact for the workload's own recipe: the sum leaves
+    // out rounding and casts.
     const auto own =
         std::find(table_.recipes().begin(), table_.recipes().end(), row_.workload.recipe);
     const auto option = static_cast<uint16_t>(own - table_.recipes().begin());
     if (own == table_.recipes().end()) {
-        return models::fail("The recipe {} is none of those to choose from.",
-                            row_.workload.recipe_name);
+        return models::fail_fields({"recipe"},
+                                   "The recipe {} is not among the recipes to choose from.",
+                                   row_.workload.recipe_name);
     }
     const LayerChoice reference = evaluate_choice(
         problem, std::vector<uint16_t>(static_cast<std::size_t>(problem.num_layers), option));
@@ -137,9 +143,9 @@ models::Result<BatchScene> RecipeSearch::look_at(int64_t batch_size) {
     problem.base_bytes += missing;
     problem.least_peak_bytes += missing;
     const StepTime time = time_of(*step, *model_);
-    scene.own_step_ns = time.total_ns();
-    scene.rest_ns = time.total_ns() - static_cast<double>(reference.time_ns);
-    return scenes_.emplace(batch_size, std::move(scene)).first->second;
+    batch.own_step_ns = time.total_ns();
+    batch.rest_ns = time.total_ns() - static_cast<double>(reference.time_ns);
+    return batches_.emplace(batch_size, std::move(batch)).first->second;
 }
 
 models::Workload RecipeSearch::workload_of(const LayerChoice& choice) const {
@@ -147,20 +153,22 @@ models::Workload RecipeSearch::workload_of(const LayerChoice& choice) const {
     for (const uint16_t option : choice.options) layers.push_back(table_.recipes()[option]);
     Recipe base = most_frequent(layers);
     for (const Recipe& recipe : layers) {
-        if (recipe.kernels == models::Kernels::kPublished) base.kernels = recipe.kernels;
+        if (recipe.implementation == models::Implementation::kPublished) {
+            base.implementation = recipe.implementation;
+        }
     }
     return models::with_recipe(row_.workload, models::layer_recipes_of(base, layers));
 }
 
-models::Result<const SimulatedChoice*> RecipeSearch::simulate(const BatchScene& scene,
+models::Result<const SimulatedChoice*> RecipeSearch::simulate(const SearchBatch& batch,
                                                               const LayerChoice& choice) {
     models::Workload workload = workload_of(choice);
-    workload.batch_size = scene.batch_size;
+    workload.batch_size = batch.batch_size;
     for (const auto& [known, result] : simulated_) {
         if (known == workload) return &result;
     }
     const auto trace =
-        source_(traced_workload(workload, *row_.setup, data_.calibration), kTracedCapability);
+        source_(traced_workload(workload, *row_.environment, data_.calibration), kTracedCapability);
     if (!trace) return tl::unexpected(trace.error());
     const auto step = step_work_of(**trace);
     if (!step) return tl::unexpected(step.error());
@@ -184,13 +192,13 @@ models::Result<int64_t> RecipeSearch::needed_bytes(const SimulatedChoice& choice
 }
 
 models::Result<std::optional<std::size_t>> RecipeSearch::fastest_fitting(
-    const BatchScene& scene, const std::vector<LayerChoice>& choices) {
+    const SearchBatch& batch, const std::vector<LayerChoice>& choices) {
     std::optional<std::size_t> fitting;
     std::size_t failing = choices.size();
     std::size_t guess = last_within(choices, limits_.capacity_bytes);
     std::size_t stride = 1;
     for (int i = 0; i < kMostSimulations && guess < choices.size(); ++i) {
-        const auto result = simulate(scene, choices[guess]);
+        const auto result = simulate(batch, choices[guess]);
         if (!result) return tl::unexpected(result.error());
         if ((*result)->fits) {
             fitting = guess;
@@ -205,7 +213,8 @@ models::Result<std::optional<std::size_t>> RecipeSearch::fastest_fitting(
             guess = std::min(*fitting + stride, choices.size() - 1);
             stride *= 2;
         } else {
-            // What it allocates too much, or where fragmentation alone is too much, half of that.
+            // Go down by the excess of allocated bytes, or by half the excess of reserved bytes if
+            // only fragmentation is too large.
             const StepMemory& peaks = (*result)->peaks;
             const int64_t over = std::max(peaks.peak_allocated_bytes - limits_.capacity_bytes,
                                           (peaks.peak_reserved_bytes - limits_.capacity_bytes) / 2);
@@ -218,16 +227,16 @@ models::Result<std::optional<std::size_t>> RecipeSearch::fastest_fitting(
 }
 
 models::Result<int64_t> RecipeSearch::find_largest_batch(int64_t limit_bytes) {
-    const auto has_layer_recipes = [&](int64_t batch_size) -> models::Result<bool> {
+    const auto some_choice_fits = [&](int64_t batch_size) -> models::Result<bool> {
         if (batch_size > interpolation_.largest_valid_batch()) return false;
-        auto scene = look_at(batch_size);
-        if (!scene) return tl::unexpected(scene.error());
-        return smallest_choice(scene->problem).peak_bytes <= limit_bytes;
+        auto batch = at_batch(batch_size);
+        if (!batch) return tl::unexpected(batch.error());
+        return smallest_choice(batch->problem).peak_bytes <= limit_bytes;
     };
     int64_t good = 0;
     int64_t bad = 1;
     while (bad <= interpolation_.largest_valid_batch()) {
-        const auto ok = has_layer_recipes(bad);
+        const auto ok = some_choice_fits(bad);
         if (!ok) return tl::unexpected(ok.error());
         if (!*ok) break;
         good = bad;
@@ -235,7 +244,7 @@ models::Result<int64_t> RecipeSearch::find_largest_batch(int64_t limit_bytes) {
     }
     while (bad - good > 1) {
         const int64_t middle = good + (bad - good) / 2;
-        const auto ok = has_layer_recipes(middle);
+        const auto ok = some_choice_fits(middle);
         if (!ok) return tl::unexpected(ok.error());
         (*ok ? good : bad) = middle;
     }

@@ -12,19 +12,19 @@
 #include <utility>
 #include <vector>
 
-/// The search for one workload on one GPU: mixes of recipes from the dynamic program, each checked
-/// by tracing and simulating the step itself before it is believed.
+/// The search for one workload on one GPU. The dynamic program proposes per-layer recipes from
+/// estimates; before one is chosen, its step is traced and its allocations are simulated.
 namespace profiler {
 
-/// One batch: the program to solve, with what lies outside the layers.
-struct BatchScene {
+/// What the dynamic program needs to know at one batch.
+struct SearchBatch {
     int64_t batch_size = 0;
-    LayerProblem problem;    // its peaks are estimates of what the simulator will say
-    double rest_ns = 0;      // of a step beside its layers
-    double own_step_ns = 0;  // of the workload's own recipe, whether it fits or not
+    LayerProblem problem;    // with estimates of the simulator's peaks
+    double rest_ns = 0;      // time of a step outside its layers
+    double own_step_ns = 0;  // step time with the workload's own recipe, even if it does not fit
 };
 
-/// A mix as the step that it is.
+/// A per-layer recipe after its step was traced and simulated.
 struct SimulatedChoice {
     models::Workload workload;
     StepMemory peaks;
@@ -35,8 +35,8 @@ struct SimulatedChoice {
 
 class RecipeSearch {
 public:
-    /// `row`: of the workload's own recipe on the GPU, left ok by start_row. `family`: that
-    /// workload's. All must outlive the search.
+    /// `row` and `interpolation` are of the workload with its own recipe; start_row has not refused
+    /// the row. All arguments must outlive the search.
     RecipeSearch(const PlanRow& row, const AutoRequest& request, const PlannerData& data,
                  const MetaTraceSource& source, BatchInterpolation& interpolation)
         : row_(row),
@@ -45,30 +45,32 @@ public:
           source_(source),
           interpolation_(interpolation) {}
 
-    /// Traces what a layer costs with each recipe. Errors: no kernel model of the GPU, no recipe
-    /// that it runs, what the source says.
+    /// Traces what a layer costs with each recipe. Errors: the GPU has no kernel model, it runs
+    /// none of the recipes, or the source fails.
     models::Result<void> prepare();
     std::size_t num_candidates() const { return table_.recipes().size(); }
 
-    /// Kept, since searches come back to a batch.
-    models::Result<BatchScene> look_at(int64_t batch_size);
-    /// Traced and simulated once, then kept.
-    models::Result<const SimulatedChoice*> simulate(const BatchScene& scene,
+    /// Cached, because searches come back to the same batch.
+    models::Result<SearchBatch> at_batch(int64_t batch_size);
+    /// Traces and simulates a per-layer recipe once, then returns the cached result.
+    models::Result<const SimulatedChoice*> simulate(const SearchBatch& batch,
                                                     const LayerChoice& choice);
 
-    /// The place of the fastest of a frontier's mixes that fits, by the simulator; none: none does.
+    /// The index of the fastest choice of a frontier that fits according to the simulator; empty if
+    /// none fits.
     models::Result<std::optional<std::size_t>> fastest_fitting(
-        const BatchScene& scene, const std::vector<LayerChoice>& choices);
+        const SearchBatch& batch, const std::vector<LayerChoice>& choices);
 
-    /// The largest batch at which a mix with an estimate of at most `limit_bytes` exists; 0: none.
+    /// The largest batch at which some choice has an estimated peak within `limit_bytes`; 0 if
+    /// there is no such batch.
     models::Result<int64_t> find_largest_batch(int64_t limit_bytes);
 
-    /// The least capacity that a mix which does not fit runs in: simulations, so only where it is
-    /// said.
+    /// The least capacity in which a choice that does not fit would run. This takes several
+    /// simulations: call it only for choices that are shown.
     models::Result<int64_t> needed_bytes(const SimulatedChoice& choice) const;
     models::Workload workload_of(const LayerChoice& choice) const;
-    double step_ns(const BatchScene& scene, const LayerChoice& choice) const {
-        return scene.rest_ns + static_cast<double>(choice.time_ns);
+    double step_ns(const SearchBatch& batch, const LayerChoice& choice) const {
+        return batch.rest_ns + static_cast<double>(choice.time_ns);
     }
     double sequences_per_s(int64_t batch_size, double step_ns) const;
     int64_t capacity_bytes() const { return limits_.capacity_bytes; }
@@ -77,7 +79,7 @@ public:
 
 private:
     models::Result<LayerTable> trace_table(const std::vector<models::Recipe>& recipes);
-    /// Per-layer checkpointing around each recipe that is worth it at some batch.
+    /// Adds each recipe that is useful at some batch once more with per-layer checkpointing.
     models::Result<void> add_checkpointed();
     models::Result<HostBound> host_bound_at(int64_t batch_size);
 
@@ -89,7 +91,7 @@ private:
     GpuLimits limits_;
     std::optional<TimeModel> model_;
     LayerTable table_;
-    std::map<int64_t, BatchScene> scenes_;  // by batch
+    std::map<int64_t, SearchBatch> batches_;  // by batch
     std::deque<std::pair<models::Workload, SimulatedChoice>> simulated_;
 };
 

@@ -1,8 +1,9 @@
 #include "profiler/planner/search/recipe_words.h"
 
+#include "models/config/switches.h"
+
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,50 +13,27 @@ namespace {
 
 using models::Recipe;
 
-struct Word {
-    std::string_view text;
-    bool is_plural = false;
-};
-
-constexpr std::array<Word, 3> kGeluWords{
-    {{"GELU as in the original"}, {"in-place GELU"}, {"recomputed GELU"}}};
-constexpr std::array<Word, 2> kLayerNormWords{
-    {{"LayerNorm as in the original"}, {"in-place LayerNorm"}}};
-constexpr std::array<Word, 5> kAttentionWords{{{"materialized attention"},
-                                               {"dropout recomputation"},
-                                               {"flash attention"},
-                                               {"memory-efficient attention"},
-                                               {"cuDNN's attention"}}};
-constexpr std::array<Word, 3> kMasksWords{
-    {{"masks of one byte", true}, {"masks of one bit", true}, {"regenerated masks", true}}};
-constexpr std::array<Word, 4> kCheckpointWords{{{"no checkpointing"},
-                                                {"checkpointing"},
-                                                {"checkpointing of several layers at once"},
-                                                {"checkpointing of attention"}}};
-
-static_assert(kLayerNormWords.size() == models::kLayerNormNames.size());
-static_assert(kAttentionWords.size() == models::kAttentionNames.size());
-static_assert(kMasksWords.size() == models::kMasksNames.size());
-static_assert(kCheckpointWords.size() == models::kCheckpointNames.size());
-
-using Words = std::vector<Word>;
-
-template <std::size_t N, typename Enum>
-void add_word(Words& words, const std::array<Word, N>& names, Enum own, Enum reference) {
-    if (own != reference) words.push_back(names[static_cast<std::size_t>(own)]);
-}
-
-Words words_of(const Recipe& recipe, const Recipe& reference) {
-    Words words;
-    add_word(words, kAttentionWords, recipe.attention, reference.attention);
-    add_word(words, kMasksWords, recipe.masks, reference.masks);
-    add_word(words, kGeluWords, recipe.gelu, reference.gelu);
-    add_word(words, kLayerNormWords, recipe.layer_norm, reference.layer_norm);
-    add_word(words, kCheckpointWords, recipe.checkpoint, reference.checkpoint);
-    return words;
+/// The values in which a layer's recipe differs from the reference.
+std::vector<models::Phrase> phrases_of(const Recipe& recipe, const Recipe& reference) {
+    std::vector<models::Phrase> phrases;
+    models::for_each_switch([&](const auto& table) {
+        const models::SwitchValue& value = table.chosen(recipe);
+        const bool differs = &value != &table.chosen(reference);
+        if (differs && !table.is_for_step) phrases.push_back(value.phrase);
+    });
+    return phrases;
 }
 
 using Layers = std::vector<int64_t>;
+
+/// "a", "a and b", "a, b and c".
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+    }
+    return text;
+}
 
 /// "all layers", "layer 3", "layers 0-11 and 20-23".
 std::string text_of(const Layers& layers, int64_t num_layers) {
@@ -68,19 +46,7 @@ std::string text_of(const Layers& layers, int64_t num_layers) {
                                    : fmt::format("{}-{}", layers[i], layers[last]));
         i = last + 1;
     }
-    std::string text = layers.size() == 1 ? "layer " : "layers ";
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        text += (i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ") + ranges[i];
-    }
-    return text;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-    }
-    return text;
+    return (layers.size() == 1 ? "layer " : "layers ") + joined(ranges);
 }
 
 }  // namespace
@@ -88,13 +54,13 @@ std::string joined(const std::vector<std::string>& parts) {
 TechniqueWords describe_techniques(const models::Workload& chosen,
                                    const models::Workload& reference) {
     const int64_t num_layers = chosen.model.num_layers;
-    std::vector<std::pair<Word, Layers>> techniques;
+    std::vector<std::pair<models::Phrase, Layers>> techniques;
     for (int64_t layer = 0; layer < num_layers; ++layer) {
         const Recipe recipe = models::recipe_of_layer(models::layer_recipes_of(chosen), layer);
-        for (const Word& word : words_of(recipe, reference.recipe)) {
+        for (const models::Phrase& phrase : phrases_of(recipe, reference.recipe)) {
             std::size_t i = 0;
-            while (i < techniques.size() && techniques[i].first.text != word.text) ++i;
-            if (i == techniques.size()) techniques.push_back({word, {}});
+            while (i < techniques.size() && techniques[i].first.text != phrase.text) ++i;
+            if (i == techniques.size()) techniques.push_back({phrase, {}});
             techniques[i].second.push_back(layer);
         }
     }

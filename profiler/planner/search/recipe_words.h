@@ -4,16 +4,16 @@
 
 #include <string>
 
-/// Recipes as people speak of them.
+/// A recipe in a sentence, in the words of the switches' tables.
 namespace profiler {
 
 struct TechniqueWords {
     std::string text;        // "regenerated masks in all layers and checkpointing in layer 3"
-    bool is_plural = false;  // of its verb
+    bool is_plural = false;  // the verb after it: "save" or "saves"
 };
 
-/// What `chosen` does that `reference` does not; "nothing" where they are the same. Both train the
-/// same model, and the reference's layers are all alike.
+/// The techniques that `chosen` uses and `reference` does not, with their layers; "nothing" if
+/// there are none. Requires the same model in both, and one recipe for all layers of `reference`.
 TechniqueWords describe_techniques(const models::Workload& chosen,
                                    const models::Workload& reference);
 

@@ -20,7 +20,7 @@ bool DataParallel::is_sharded(const StepAllocation& allocation) const {
         case Category::kParameter:
             return zero_stage >= 3;
         default:
-            // Each GPU updates its own share, with temporaries of that size.
+            // Each GPU updates its share of the parameters, so the temporaries are as small.
             return allocation.in_optimizer && zero_stage >= 1;
     }
 }
@@ -37,7 +37,7 @@ std::vector<MemoryTerm> data_parallel_terms(const DataParallel& parallel,
     if (parallel.num_gpus == 1) return terms;
     terms.push_back({.name = "nccl_bytes", .size_bytes = nccl_bytes, .is_tensor = false});
     if (parallel.zero_stage < 2) {
-        // Gradients are copied into buckets that live as long as the model.
+        // Gradients are copied into buckets, which live as long as the model.
         if (has_buckets) {
             terms.push_back({.name = "ddp_buckets_bytes", .size_bytes = parameters.size_bytes});
         }
@@ -47,7 +47,7 @@ std::vector<MemoryTerm> data_parallel_terms(const DataParallel& parallel,
                          .size_bytes = std::max(kBucketBytes, parameters.largest_tensor_bytes)});
     }
     if (parallel.zero_stage == 3) {
-        // The layer that computes and the one that is fetched ahead of it.
+        // The layer that computes, and the next layer, which is fetched ahead.
         terms.push_back({.name = "gathered_parameters_bytes",
                          .size_bytes = 2 * parameters.largest_layer_bytes});
     }

@@ -15,7 +15,7 @@ constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Share of the multiprocessors that work, on average over the waves of `tiles`.
+/// Share of the SMs that work, on average over the waves of `tiles`.
 double wave_share(double tiles, double sm_count, double exponent) {
     const double waves = tiles / sm_count;
     const double share = waves / std::ceil(waves);
@@ -28,6 +28,7 @@ double split_share(double tiles, int64_t k, const GemmModel& model, double sm_co
     for (const int split : {1, 2, 4, 8}) {
         if (split > 1 && as_double(k) / split < model.min_split_k.value) break;
         const double cost = split == 1 ? 1 : model.split_k.value;
+        if (cost <= best) continue;  // not even full waves would be better
         best =
             std::max(best, cost * wave_share(tiles * split, sm_count, model.wave_exponent.value));
     }
@@ -43,6 +44,7 @@ double tile_share(const GemmShape& shape, const GemmModel& model, double sm_coun
             const int64_t columns = ceil_div(shape.n, tile_n);
             const double fill = as_double(shape.m) / as_double(rows * tile_m) *
                                 (as_double(shape.n) / as_double(columns * tile_n));
+            if (fill * tile.efficiency.value <= best) continue;  // split_share is at most 1
             const double tiles = as_double(shape.batch) * as_double(rows * columns);
             best = std::max(
                 best, fill * tile.efficiency.value * split_share(tiles, shape.k, model, sm_count));
@@ -53,7 +55,7 @@ double tile_share(const GemmShape& shape, const GemmModel& model, double sm_coun
 
 bool is_16_bit(MatmulType type) { return type == MatmulType::kFp16 || type == MatmulType::kBf16; }
 
-/// Measured rate of a large product; none where nothing was measured.
+/// The measured rate of a large GEMM; empty if none was measured.
 std::optional<double> measured_rate(const Calibration& calibration, const Gpu& gpu,
                                     MatmulType type) {
     const MatmulRow* row = last_row_about(calibration.matmul, gpu.id,
@@ -84,7 +86,7 @@ double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel&
     return scale * ramp * tiles * (is_batched ? model.batched.value : 1);
 }
 
-KernelModel::KernelModel(const Gpu& gpu, const SoftwareEnvironment& setup,
+KernelModel::KernelModel(const Gpu& gpu, const SoftwareEnvironment& environment,
                          const Calibration& calibration)
     : calibration_(&calibration),
       sm_count_(gpu.sm_count.value),
@@ -111,10 +113,10 @@ KernelModel::KernelModel(const Gpu& gpu, const SoftwareEnvironment& setup,
         const double ratio = rule_ratio(calibration, gpu);
         ratios_[i] = measured ? 0 : ratio;
         rates_[i] = measured.value_or(gpu.peak(type)->value * ratio) *
-                    (is_16_bit(type) ? setup.matmul_scale.value : 1);
+                    (is_16_bit(type) ? environment.matmul_scale.value : 1);
     }
     for (const EfficiencyRow& row : calibration.efficiencies) {
-        if (!row.kernel_set.empty() && row.kernel_set != setup.kernel_set) continue;
+        if (!row.kernel_set.empty() && row.kernel_set != environment.kernel_set) continue;
         if (is_about(row.gpus, gpu.id)) {
             efficiencies_[static_cast<std::size_t>(row.kernel)].push_back(&row);
         }
@@ -132,10 +134,10 @@ double KernelModel::efficiency(const KernelWork& work) const {
 
 double KernelModel::time_ns(const KernelWork& work) const {
     const double bytes = as_double(work.moved_bytes);
-    if (!is_product(work.kernel) && !is_attention(work.kernel)) {
+    if (!is_gemm(work.kernel) && !is_attention(work.kernel)) {
         return bytes / (bytes_per_s_ * efficiency(work)) * kNsPerS + launch_ns();
     }
-    const double share = is_product(work.kernel)
+    const double share = is_gemm(work.kernel)
                              ? gemm_efficiency(work.shape, work.kernel == KernelKind::kBatchedGemm,
                                                calibration_->gemm, gemm_scale_, sm_count_)
                              : efficiency(work);
@@ -148,20 +150,22 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     std::vector<std::string> notes;
     const auto i = static_cast<std::size_t>(type);
     if (ratios_[i] > 0) {
-        notes.push_back(fmt::format("products extrapolated, at {} of the specification's {} rate",
-                                    ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
+        notes.push_back(
+            fmt::format("GEMM rates are extrapolated: {} of the specification's {} rate",
+                        ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
     }
     if (!has_rate_[i]) {
-        notes.push_back(fmt::format("no {} rate is known, that of fp32 is taken", name_of(type)));
+        notes.push_back(
+            fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(type)));
     }
     if (!bandwidth_is_measured_) {
-        notes.push_back(fmt::format("bandwidth taken as {} of the specification",
+        notes.push_back(fmt::format("bandwidth is extrapolated: {} of the specification",
                                     calibration_->bandwidth_ratio.value));
     }
     if (!is_calibrated_) {
         notes.push_back(
-            "times ±20 %: of published ones typically within 10 %, at worst 30 % "
-            "(docs/validation.md); temposcope sweep --calibrate measures a GPU");
+            "times are within ±20 %: published times are mostly met within 10 %, at worst 30 % "
+            "(docs/validation.md); a calibration on the GPU makes them more exact");
     }
     return notes;
 }

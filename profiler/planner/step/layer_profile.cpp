@@ -11,7 +11,7 @@
 namespace profiler {
 namespace {
 
-/// What lives after each request, and when that was.
+/// The live bytes after each request, with its time.
 class LiveBytes {
 public:
     LiveBytes(const Trace& trace, const StepWork& step, const std::vector<Id<Allocation>>& rows) {
@@ -32,7 +32,7 @@ public:
         const std::size_t index = index_of(ns);
         return index == 0 ? 0 : live_[index - 1];
     }
-    /// The most within [begin, end), above what lives at its begin.
+    /// The highest rise of the live bytes within [begin, end).
     int64_t rise(int64_t begin_ns, int64_t end_ns) const {
         int64_t most = before(begin_ns);
         for (std::size_t i = index_of(begin_ns); i < index_of(end_ns); ++i) {
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    /// Of the first request at or after a moment.
+    /// The index of the first request at or after a time.
     std::size_t index_of(int64_t ns) const {
         return static_cast<std::size_t>(std::lower_bound(times_.begin(), times_.end(), ns) -
                                         times_.begin());

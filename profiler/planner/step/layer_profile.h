@@ -7,26 +7,27 @@
 #include <cstdint>
 #include <vector>
 
-/// What each layer adds to a step's memory and work, read from a trace whose layers may have
-/// recipes of their own.
+/// What each layer adds to the memory and the work of a step, read from a trace. Each layer may
+/// have its own recipe.
 namespace profiler {
 
-/// By differences of what lives, in bytes as asked for: what a layer shares with its neighbours is
-/// counted once, and the layers of any mix add up.
+/// Differences of the live bytes (as requested, without rounding) at the ends of the layer's
+/// forward and backward. So a tensor that neighbours share counts once, and the layers of a step
+/// add up.
 struct LayerBytes {
-    int64_t saved_bytes = 0;     // that live from its forward on
-    int64_t forward_bytes = 0;   // above what lives when its forward begins, at the highest
-    int64_t backward_bytes = 0;  // above what lives when its backward begins, at the highest
-    int64_t gradient_bytes = 0;  // of parameters, that its backward leaves
+    int64_t saved_bytes = 0;     // that its forward leaves for backward
+    int64_t forward_bytes = 0;   // highest rise during its forward
+    int64_t backward_bytes = 0;  // highest rise during its backward
+    int64_t gradient_bytes = 0;  // of its parameters, that its backward leaves
 };
 
 struct LayerProfile {
     std::vector<LayerBytes> bytes;  // by layer
     std::vector<StepWork> work;     // by layer; ops alone
-    int64_t head_bytes = 0;         // that head and loss take above all that is kept
+    int64_t head_bytes = 0;         // that head and loss need on top of all saved bytes
 };
 
-/// Of the last step. Errors: as step_work_of; a layer without ops in forward or backward.
+/// Profiles the last step. Errors: as step_work_of; a layer without ops in forward or backward.
 models::Result<LayerProfile> profile_layers(const Trace& trace);
 
 }  // namespace profiler

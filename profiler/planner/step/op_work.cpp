@@ -10,7 +10,7 @@
 namespace profiler {
 namespace {
 
-/// "[4096, 1024]" as numbers; empty for what is none.
+/// "[4096, 1024]" as numbers; empty if the text has none.
 std::vector<int64_t> parse_shape(std::string_view text) {
     std::vector<int64_t> sizes;
     for (std::size_t at = 0; at < text.size();) {
@@ -60,12 +60,12 @@ public:
                         .type = type_of(op),
                         .flop = trace_.ops.get<&Op::flop>(op),
                         .moved_bytes = moved_bytes(op, name)};
-        if (is_product(work.kernel)) work.shape = shape_of(op, work.flop);
+        if (is_gemm(work.kernel)) work.shape = shape_of(op, work.flop);
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
     }
 
-    /// Elements of what the op works on, and their bytes: its first tensor's.
+    /// Number and size of the elements of the op's first tensor.
     PublishedOp published_op(Id<Op> op) const {
         if (edges(op).empty()) return {.words = 0, .word_bytes = defaults_.word_bytes};
         const Edge& first = edges(op).front();
@@ -80,7 +80,7 @@ private:
     const std::vector<Edge>& edges(Id<Op> op) const { return edges_[op.index()]; }
     DType dtype(const Edge& edge) const { return trace_.tensors.get<&Tensor::dtype>(edge.tensor); }
 
-    /// A copy does not read what it overwrites, though that is its first argument.
+    /// A copy overwrites its first argument without reading it.
     int64_t moved_bytes(Id<Op> op, std::string_view name) const {
         const bool is_copy = name.ends_with("copy_");
         int64_t bytes = 0;
@@ -89,7 +89,7 @@ private:
             if (!(is_copy && first)) bytes += edge.words * bytes_of(dtype(edge));
             first = false;
         }
-        // A lookup reads the rows that it gathers, not the table.
+        // A lookup reads only the rows that it gathers, not the whole table.
         if (name == "aten::embedding") bytes = 0;
         if (bytes > 0) return bytes;
         return (trace_.ops.get<&Op::elements_read>(op) +
@@ -97,7 +97,7 @@ private:
                defaults_.word_bytes;
     }
 
-    /// Of the factors; fp32 ones multiply as the workload's precision says (tf32).
+    /// The type of the factors. fp32 factors multiply as tf32 if the precision says so.
     MatmulType type_of(Id<Op> op) const {
         for (const Edge& edge : edges(op)) {
             if (dtype(edge) == DType::kFloat16) return MatmulType::kFp16;
@@ -107,7 +107,7 @@ private:
         return defaults_.type == MatmulType::kTf32 ? MatmulType::kTf32 : MatmulType::kFp32;
     }
 
-    /// From the last two factors that are read: [.., m, k] and [.., k, n].
+    /// From the last two tensors that the op reads: [.., m, k] and [.., k, n].
     GemmShape shape_of(Id<Op> op, int64_t flop) {
         std::vector<std::vector<int64_t>> factors;
         for (const Edge& edge : edges(op)) {
@@ -131,7 +131,7 @@ private:
         return {.k = std::max<int64_t>(flop / (2 * written), 1)};
     }
 
-    /// A copy between equal types is there for the layout; one between types is a cast.
+    /// A copy between equal types changes the layout; a copy between different types is a cast.
     bool changes_layout(Id<Op> op) const {
         std::optional<DType> from;
         std::optional<DType> to;
@@ -178,7 +178,7 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
 OpWorkDefaults defaults_of(const models::Workload& workload) {
     return {.type = matmul_type_of(workload.precision).value_or(MatmulType::kFp32),
             .word_bytes = models::weight_bytes(workload.precision),
-            .kernels = workload.recipe.kernels};
+            .implementation = workload.recipe.implementation};
 }
 
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
@@ -186,7 +186,7 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
     WorkReader reader(trace, defaults);
     const auto phases = trace.ops.column<&Op::phase>();
     const auto parents = trace.ops.column<&Op::parent>();
-    std::vector<bool> is_inside(trace.ops.size(), false);  // an op that is counted
+    std::vector<bool> is_inside(trace.ops.size(), false);  // a counted op, itself included
     for (std::size_t i = 0; i < phases.size(); ++i) {
         const Id<Op> op(i);
         const bool has_cost = reader.has_cost(op);
@@ -198,7 +198,7 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
             continue;
         }
         const OpWork work{op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)};
-        if (defaults.kernels == models::Kernels::kPublished) {
+        if (defaults.implementation == models::Implementation::kPublished) {
             append_published(trace.text(trace.ops.get<&Op::name>(op)), work,
                              reader.published_op(op), result.ops);
         } else {

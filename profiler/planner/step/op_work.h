@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/workload.h"
 #include "profiler/planner/step/kernel_model.h"
 #include "profiler/trace/trace.h"
 
@@ -7,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-/// From ops of a trace to the work of their kernels. With kernel_model.h this is the one place
-/// where an op gets a cost.
+/// From the ops of a trace to the work of their kernels. Only this file and kernel_model.h decide
+/// what an op costs.
 namespace profiler {
 
 struct OpWork {
@@ -22,20 +23,20 @@ struct OpWork {
 KernelKind kernel_of(std::string_view op_name, OpClass op_class);
 
 struct StepOps {
-    std::vector<OpWork> ops;  // in the order in which they began; several of one op run in turn
-    bool has_shapes = true;   // false: some product's shape is not in the trace
+    std::vector<OpWork> ops;  // by start; the kernels of one op follow each other
+    bool has_shapes = true;   // false: the shape of some GEMM is not in the trace
 };
 
-/// What a trace's ops do not say themselves.
+/// What the ops of a trace do not say.
 struct OpWorkDefaults {
-    MatmulType type;     // how fp32 products are computed
-    int64_t word_bytes;  // of ops whose tensors the trace does not hold
-    models::Kernels kernels = models::Kernels::kOurs;  // that run Tempo's ops
+    MatmulType type;     // of GEMMs on fp32 tensors
+    int64_t word_bytes;  // of ops whose tensors are not in the trace
+    models::Implementation implementation = models::Implementation::kOurs;  // of Tempo's ops
 };
 OpWorkDefaults defaults_of(const models::Workload& workload);
 
-/// What the ops of a step's forward, loss and backward have to do. An op inside another one that
-/// is counted is how that one works, and not counted again.
+/// The work of the ops in forward, loss and backward of a step. An op inside another counted op is
+/// not counted again.
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults);
 
 int64_t bytes_of(DType dtype);

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-/// The kernels of Tempo's 2022 release, where they are not one to an op as ours are. Source: the
-/// release's sources (UofT-EcoSystem/Tempo at 17e1a0b); what it allocates is in
+/// The kernels of Tempo's 2022 release for ops that it runs in several kernels, where ours use one.
+/// Source: the code of the release (UofT-EcoSystem/Tempo at 17e1a0b). What it allocates is in
 /// profiler/capture/meta/published.h. With n elements of e bytes:
 ///
 ///     LayerNorm backward   x̂ in fp32       n(e+4)      element-wise
@@ -31,7 +31,7 @@ struct PublishedOp {
     bool has_mask = false;  // of attention: an additive one
 };
 
-/// Appends `work`, or the kernels that stand for it.
+/// Appends `work`, or the several kernels of the release.
 void append_published(std::string_view op_name, const OpWork& work, const PublishedOp& op,
                       std::vector<OpWork>& ops);
 

@@ -1,15 +1,17 @@
 #include "profiler/planner/step/step_memory.h"
 
+#include "models/config/cuda_memory.h"
+
 #include <algorithm>
 
 namespace profiler {
 namespace {
 
-/// The requests under the options, and whose each of their allocations is.
+/// The requests with the options applied, and the category of each allocation.
 struct StepStream {
     RequestStream requests;
-    std::size_t first_measured = 0;    // where the last step begins
-    std::size_t first_update = 0;      // the last step's optimizer's first; 0: it asks for nothing
+    std::size_t first_measured = 0;    // begin of the last step
+    std::size_t first_update = 0;      // the optimizer's first request; 0: none
     std::vector<Category> categories;  // by allocation
 };
 

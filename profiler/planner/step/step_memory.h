@@ -11,20 +11,20 @@
 #include <optional>
 #include <vector>
 
-/// What a step takes on a GPU: its requests through the exact allocator.
+/// The memory of a step on a GPU: its requests, served by the simulated allocator.
 namespace profiler {
 
 struct MemoryOptions {
     AllocatorSettings settings;
     Gradients gradients = Gradients::kNone;
     DataParallel parallel;
-    int64_t cublas_workspace_bytes = 0;     // of the GPU; 0: as traced
-    std::vector<int64_t> persistent_bytes;  // tensors beside the step's, from its begin
+    int64_t cublas_workspace_bytes = 0;     // on the GPU; 0: as traced
+    std::vector<int64_t> persistent_bytes;  // tensors that live beside the step from its start
     friend bool operator==(const MemoryOptions& a, const MemoryOptions& b);
 };
 
-/// Peaks are those of the last step; the warm-up before it shapes the memory that it finds, and has
-/// to fit, too.
+/// The peaks of the last step. The warm-up before it must fit too, and decides which memory is
+/// cached when the last step begins.
 struct StepMemory {
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
@@ -33,22 +33,22 @@ struct StepMemory {
 StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes);
 
-/// The peaks, and what lives when most is allocated. `rounding_bytes`: what blocks are larger than
-/// their tensors.
+/// The peaks, and what lives at the allocated peak. `rounding_bytes`: by how much blocks are larger
+/// than their tensors.
 struct PeakContents {
     StepMemory peaks;
     CategoryBytes by_category{};
     int64_t persistent_bytes = 0;
     int64_t rounding_bytes = 0;
-    int64_t cached_bytes = 0;  // reserved and not allocated then: fragmentation
+    int64_t cached_bytes = 0;  // reserved but not allocated at that time: fragmentation
 };
 PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes);
 
-/// What lives at some moments of the last step, without the rounding of blocks.
+/// Bytes that live at some times of the last step, without the rounding of blocks.
 struct StepLevels {
-    int64_t begin_bytes = 0;   // when it begins
-    int64_t update_bytes = 0;  // at most, while the optimizer has temporaries; 0: it has none
+    int64_t begin_bytes = 0;   // when the step begins
+    int64_t update_bytes = 0;  // the most while the optimizer has temporaries; 0: it has none
 };
 StepLevels levels_of(const StepWork& step, const MemoryOptions& options);
 

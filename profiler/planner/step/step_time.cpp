@@ -1,5 +1,6 @@
 #include "profiler/planner/step/step_time.h"
 
+#include "models/config/switches.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -8,22 +9,23 @@
 namespace profiler {
 namespace {
 
-/// max(bytes moved, launches), each GPU its share of the parameters under ZeRO.
+/// max(time to move the bytes, time to launch). With ZeRO each GPU updates its share of the
+/// parameters.
 double optimizer_ns(const StepWork& step, const TimeModel& model) {
     const auto row = find_optimizer(*model.calibration, model.optimizer, model.optimizer_state);
     if (!row) return 0;
     double bytes_per_parameter = (*row)->bytes_per_parameter;
-    if (model.setup->clips_gradients) {
+    if (model.environment->clips_gradients) {
         bytes_per_parameter += model.calibration->clipping_bytes_per_parameter.value;
     }
     const Parameters& p = step.parameters;
     double bytes = bytes_per_parameter * static_cast<double>(p.num_elements);
-    // Written with zeros; read and written once more when the new ones are added.
-    if (model.setup->gradients == Gradients::kZeroed) {
+    // Gradients are written with zeros, then read and written again when new ones are added.
+    if (model.environment->gradients == Gradients::kZeroed) {
         bytes += 3 * static_cast<double>(p.size_bytes);
     }
     const double launches = (*row)->launches_per_tensor * static_cast<double>(p.num_tensors) *
-                            model.setup->host_backward_ns.value;
+                            model.environment->host_backward_ns.value;
     const double share =
         model.parallel.zero_stage >= 1 ? 1 / static_cast<double>(model.parallel.num_gpus) : 1;
     return share * std::max(bytes / model.kernels.bytes_per_s() * kNsPerS, launches);
@@ -40,14 +42,14 @@ double exposed_all_reduce_ns(const StepWork& step, const TimeModel& model, doubl
 
 }  // namespace
 
-models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironment& setup,
+models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironment& environment,
                                           const Calibration& calibration,
                                           const models::Workload& workload,
                                           const DataParallel& parallel, double bus_bytes_per_s) {
-    TimeModel model{.setup = &setup,
+    TimeModel model{.environment = &environment,
                     .calibration = &calibration,
-                    .kernels = KernelModel(gpu, setup, calibration),
-                    .optimizer = optimizer_of(setup, workload),
+                    .kernels = KernelModel(gpu, environment, calibration),
+                    .optimizer = optimizer_of(environment, workload),
                     .optimizer_state = optimizer_state_of(workload.precision),
                     .parallel = parallel,
                     .bus_bytes_per_s = bus_bytes_per_s};
@@ -69,9 +71,9 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
         const bool is_backward = op.phase == PhaseKind::kBackward;
         PhaseTime& phase = is_backward ? time.backward : time.forward;
         phase.kernels_ns += kernels_ns;
-        phase.host_ns +=
-            count *
-            (is_backward ? model.setup->host_backward_ns : model.setup->host_forward_ns).value;
+        phase.host_ns += count * (is_backward ? model.environment->host_backward_ns
+                                              : model.environment->host_forward_ns)
+                                     .value;
         time.by_class_ns[static_cast<std::size_t>(op.op_class)] += kernels_ns;
     }
     time.optimizer_ns = optimizer_ns(step, model);
@@ -79,21 +81,21 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
     return time;
 }
 
-std::string optimizer_of(const SoftwareEnvironment& setup, const models::Workload& workload) {
+std::string optimizer_of(const SoftwareEnvironment& environment, const models::Workload& workload) {
     const models::Optimizer chosen = workload.recipe.optimizer;
-    const std::string ours(models::kOptimizerNames[static_cast<std::size_t>(chosen)]);
+    const std::string ours(models::name_of(chosen));
     if (chosen == models::Optimizer::kSgd) return ours;
     const OptimizerState state = optimizer_state_of(workload.precision);
-    const std::string& special = state == OptimizerState::kMaster ? setup.optimizer_master
-                                 : state == OptimizerState::kHalf ? setup.optimizer_half
-                                                                  : setup.optimizer;
-    const std::string& name = special.empty() ? setup.optimizer : special;
+    const std::string& special = state == OptimizerState::kMaster ? environment.optimizer_master
+                                 : state == OptimizerState::kHalf ? environment.optimizer_half
+                                                                  : environment.optimizer;
+    const std::string& name = special.empty() ? environment.optimizer : special;
     return name == "recipe" ? ours : name;
 }
 
-models::Workload traced_workload(models::Workload workload, const SoftwareEnvironment& setup,
+models::Workload traced_workload(models::Workload workload, const SoftwareEnvironment& environment,
                                  const Calibration& calibration) {
-    const auto row = find_optimizer(calibration, optimizer_of(setup, workload),
+    const auto row = find_optimizer(calibration, optimizer_of(environment, workload),
                                     optimizer_state_of(workload.precision));
     if (row) workload.recipe.optimizer = (*row)->allocates_as;
     return workload;

@@ -100,8 +100,8 @@ void read_ops(const Trace& trace, const models::Workload& workload, StepWork& wo
     work.has_shapes = ops.has_shapes;
     for (const OpWork& op : ops.ops) {
         work.ops.push_back({.phase = op.phase, .op_class = op.op_class, .work = op.work});
-        // Backward computes two products for each of the forward's; what checkpointing computes
-        // again is not the model's (facts of the papers: 3 x forward).
+        // Backward computes two GEMMs for each GEMM of forward. What checkpointing computes again
+        // does not count as model flop.
         if (op.op_class == OpClass::kContraction && op.phase != PhaseKind::kBackward) {
             work.model_flop += 3 * op.work.flop;
         }
@@ -132,7 +132,7 @@ auto key_of(const StepOp& op) {
                       w.shape.m, w.shape.n, w.shape.k);
 }
 
-/// Merges ops that are equal in both; their order, and that they stay pairs, does not change.
+/// Merges pairs of ops that are equal in both lists. The order of the pairs does not change.
 void merge_pairs(std::vector<StepOp>& a, std::vector<StepOp>& b) {
     using Key = decltype(std::pair(key_of(a.front()), key_of(b.front())));
     std::map<Key, std::size_t> places;
@@ -152,10 +152,11 @@ void merge_pairs(std::vector<StepOp>& a, std::vector<StepOp>& b) {
     b.resize(saved);
 }
 
-/// Of an allocation when gradients are zeroed and not freed.
+/// What becomes of an allocation if gradients are zeroed instead of freed.
 enum class GradientFate : uint8_t { kAsTraced, kStays, kIsAdded };
 
-/// By allocation. Gradients of an earlier step, where the trace has none, are made by `before`.
+/// The fate of each allocation. If the trace has no earlier step, `before` gets the requests that
+/// allocate its gradients.
 std::vector<GradientFate> gradient_fates(StepWork& step, std::vector<StepRequest>& before) {
     std::vector<GradientFate> fates(step.allocations.size(), GradientFate::kAsTraced);
     std::vector<uint32_t> gradients;
@@ -217,7 +218,7 @@ models::Result<AffineStep> AffineStep::fit(const StepWork& small, const StepWork
 int64_t AffineStep::interpolate(int64_t small, int64_t large, int64_t batch_size) const {
     const int64_t span = large_.batch_size - small_.batch_size;
     const int64_t rise = (large - small) * (batch_size - small_.batch_size);
-    // Towards +infinity: what rounds, rounds up.
+    // Rounds towards +infinity, as sizes round up.
     const int64_t whole = rise / span;
     return small + whole + (rise % span > 0 ? 1 : 0);
 }

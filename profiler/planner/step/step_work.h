@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-/// A training step as the planner needs it: what it asks of the allocator, in order, and what its
-/// kernels have to do. Read from a trace once; cheap to move to another batch size.
+/// A training step as the planner needs it: its requests to the allocator in order, and the work of
+/// its kernels. It is read from a trace once and can then be moved to another batch size cheaply.
 namespace profiler {
 
 struct StepAllocation {
@@ -18,7 +18,7 @@ struct StepAllocation {
     int64_t stream = 0;
     int64_t pool = 0;
     Category category = Category::kUnknown;
-    bool in_optimizer = false;  // made by the parameter update
+    bool in_optimizer = false;  // allocated by the parameter update
     bool in_last_step = false;
 };
 
@@ -31,7 +31,7 @@ struct StepOp {
     PhaseKind phase = PhaseKind::kForward;
     OpClass op_class = OpClass::kOther;
     KernelWork work;
-    int64_t count = 1;  // of equal ones
+    int64_t count = 1;  // of equal ops that were merged
 };
 
 struct Parameters {
@@ -46,29 +46,30 @@ struct StepWork {
     int64_t batch_size = 0;
     Source source = Source::kPredicted;  // of the trace
     std::vector<StepRequest> requests;
-    std::size_t first_request = 0;            // of the last step; before it the warm-up
+    std::size_t first_request = 0;  // of the last step; the requests before belong to the warm-up
     std::vector<StepAllocation> allocations;  // by the requests' numbers
     std::vector<StepOp> ops;                  // forward, loss and backward of the last step
     Parameters parameters;
-    int64_t model_flop = 0;  // of one step: three times the forward's contractions
-    bool has_shapes = true;  // false: products without their shapes, so no tile quantisation
+    int64_t model_flop = 0;  // of one step: 3 x the contractions of forward
+    bool has_shapes = true;  // false: the shape of some GEMM is not known
 };
 
-/// `rows`, when given, gets the trace's row of each of the step's allocations.
-/// Errors: a trace without a recorded step, without a workload, or damaged.
+/// If `rows` is given, it gets the row of the trace for each allocation of the step.
+/// Errors: a trace without a recorded step or without a workload, or a damaged trace.
 models::Result<StepWork> step_work_of(const Trace& trace,
                                       std::vector<Id<Allocation>>* rows = nullptr);
 
-/// Two steps at different batch sizes stand for every batch size: each size is affine in it
-/// (activations linear, weights constant; S² terms are linear in the batch too).
+/// A step at every batch size, from steps at two batch sizes. Each allocation is affine in the
+/// batch: weights are constant, activations (the S² terms of attention too) are linear.
 class AffineStep {
 public:
-    /// Errors: the two ask the allocator for different sequences, or run different ops.
+    /// Errors: the two steps make different sequences of requests, or run different ops.
     static models::Result<AffineStep> fit(const StepWork& small, const StepWork& large);
 
-    /// Of the two that were fitted exactly, of others to a byte (bit masks round up).
+    /// Exact at the two fitted batches; at others each size may be off by a byte (bit masks round
+    /// up).
     StepWork at(int64_t batch_size) const;
-    /// Without requests and allocations: what times need. Equal ops are merged.
+    /// Only the ops, which is all that times need. Equal ops are merged.
     StepWork ops_at(int64_t batch_size) const;
 
 private:
@@ -80,15 +81,16 @@ private:
     StepWork large_;
 };
 
-/// Turns the requests of a program that frees its gradients into those of one that zeroes them:
+/// Turns the requests of a program that frees its gradients into the requests of a program that
+/// zeroes them:
 ///
-///     first step    gradients stay                      (of a trace without one: made beforehand)
-///     later steps   a gradient is added to the one that is there and freed before the next request
+///     first step    gradients stay    (a trace without this step: they are allocated before it)
+///     later steps   each new gradient is added to the old one and freed before the next request
 ///
 /// Source: torch/csrc/autograd/functions/accumulate_grad.h.
 void zero_gradients(StepWork& step);
 
-/// Merges ops that do the same work in the same phase; their counts add up.
+/// Merges ops that do the same work in the same phase and adds up their counts.
 void merge_equal_ops(StepWork& step);
 
 }  // namespace profiler

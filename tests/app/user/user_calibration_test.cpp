@@ -38,7 +38,7 @@ UserCalibration calibrated(const DeviceSpeed& speed, const UserFiles& files = {}
     return result.value_or(UserCalibration{});
 }
 
-/// The planner's data with the user's files.
+/// Loads the planner's data together with the user's files.
 profiler::PlannerData load(const UserFiles& files) {
     const ::tests::TemporaryFolder folder;
     if (!files.gpus.empty()) std::ofstream(folder.path() / "gpus.json") << files.gpus;
@@ -48,7 +48,7 @@ profiler::PlannerData load(const UserFiles& files) {
     return data.value_or(built_in_planner_data());
 }
 
-TEST(UserCalibration, KnowsCardsByTheNamesThatTheDriverGives) {
+TEST(UserCalibration, FindsGpusByTheNamesThatTheDriverGives) {
     const auto id = [](const char* name, const char* capability, double memory_gib) {
         const UserCalibration result = calibrated(speed_of(name, capability, memory_gib));
         EXPECT_FALSE(result.is_new_gpu) << name;
@@ -72,7 +72,7 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     const profiler::PlannerData data = load(result.files);
     const auto gpu = profiler::find_gpu(data.gpus, result.gpu);
     ASSERT_TRUE(gpu.has_value());
-    const profiler::KernelModel model(**gpu, data.setups.front(), data.calibration);
+    const profiler::KernelModel model(**gpu, data.environments.front(), data.calibration);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kFp32), 50e12);
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kBf16), 600e12);
     EXPECT_DOUBLE_EQ(model.bytes_per_s(), 4e12);
@@ -82,11 +82,11 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     EXPECT_NEAR(model.time_ns({.kernel = profiler::KernelKind::kSoftmax, .moved_bytes = 4'000'000}),
                 4e6 / 3e12 * 1e9 + 1900, 1);
     EXPECT_THAT(data.calibration.launch.back().ns.source, HasSubstr("2026-01-31"));
-    // What older kernel sets reach was not measured.
+    // The efficiency of older kernel sets was not measured.
     EXPECT_EQ(data.calibration.efficiencies.back().kernel_set, "torch");
 }
 
-TEST(UserCalibration, AProcessorAndAnUnknownCardBecomeCards) {
+TEST(UserCalibration, ACpuAndAnUnknownGpuAreAddedAsGpus) {
     const UserCalibration processor = calibrated(speed_of("AMD EPYC", "", 20));
     EXPECT_TRUE(processor.is_new_gpu);
     EXPECT_EQ(processor.gpu, "cpu");
@@ -101,7 +101,7 @@ TEST(UserCalibration, AProcessorAndAnUnknownCardBecomeCards) {
     EXPECT_DOUBLE_EQ((*gpu)->usable_memory_bytes.value, 95.0 * static_cast<double>(kGiB));
 }
 
-TEST(UserCalibration, ArithmeticThatADeviceHardlyHasIsLeftOut) {
+TEST(UserCalibration, ATypeThatADeviceComputesVerySlowlyIsLeftOut) {
     DeviceSpeed speed = speed_of("AMD EPYC", "", 20);
     speed.products.back().flop_per_s = 5e8;
     const profiler::PlannerData data = load(calibrated(speed).files);
@@ -126,7 +126,7 @@ TEST(UserCalibration, ASecondMeasurementReplacesTheFirstAndLeavesOtherRows) {
     load(second.files);
 }
 
-TEST(UserCalibration, ACardOfTheUsersOwnIsNeverReplaced) {
+TEST(UserCalibration, AGpuThatTheUserDescribedIsNeverReplaced) {
     std::vector<profiler::Gpu> known = built_in_planner_data().gpus;
     known.push_back({.id = "cpu", .name = "My processor"});
     known.back().memory_bytes.source = "by hand";
@@ -135,7 +135,7 @@ TEST(UserCalibration, ACardOfTheUsersOwnIsNeverReplaced) {
     EXPECT_THAT(result.error().message, HasSubstr("give that GPU another id"));
 }
 
-TEST(UserCalibration, ANewCardMeasuredAgainIsToldAnew) {
+TEST(UserCalibration, ANewGpuMeasuredAgainIsDescribedAgain) {
     DeviceSpeed speed = speed_of("NVIDIA X900-PCIE-96GB", "12.1", 95);
     const UserCalibration first = calibrated(speed);
     speed.sm_count = 77;
@@ -161,7 +161,7 @@ TEST(UserCalibration, AFileThatIsNoObjectIsLeftAlone) {
     const auto result = calibrate(speed_of("NVIDIA H200", "9.0", 139.8),
                                   built_in_planner_data().gpus, {.calibration = "[1, 2"}, "today");
     ASSERT_FALSE(result.has_value());
-    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is no JSON object"));
+    EXPECT_THAT(result.error().message, HasSubstr("calibration.json is not a JSON object"));
 }
 
 }  // namespace

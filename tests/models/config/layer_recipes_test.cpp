@@ -1,6 +1,6 @@
 #include "models/config/layer_recipes.h"
 
-#include "models/config/cuda_support.h"
+#include "models/config/validity.h"
 #include "models/config/workload.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 Recipe recipe(std::string_view text) { return parse_recipe(text).value(); }
 
-TEST(LayerRecipes, OfOnePartIsThatRecipeInAllLayers) {
+TEST(LayerRecipes, OnePartIsTheRecipeOfAllLayers) {
     for (const RecipePreset& preset : recipe_presets()) {
         const auto layer_recipes = parse_layer_recipes(preset.name);
         ASSERT_TRUE(layer_recipes) << preset.name;
@@ -22,7 +22,7 @@ TEST(LayerRecipes, OfOnePartIsThatRecipeInAllLayers) {
     }
 }
 
-TEST(LayerRecipes, GivesRangesOfLayersAPresetOrSwitches) {
+TEST(LayerRecipes, ARangeOfLayersHasAPresetOrSwitches) {
     const auto layer_recipes =
         parse_layer_recipes("masks=bit+attention=recompute_dropout@0-11+tempo@20");
     ASSERT_TRUE(layer_recipes) << layer_recipes.error().message;
@@ -33,7 +33,7 @@ TEST(LayerRecipes, GivesRangesOfLayersAPresetOrSwitches) {
     EXPECT_EQ(recipe_of_layer(*layer_recipes, 21), recipe("masks=bit"));
 }
 
-TEST(LayerRecipes, WithoutABaseIsOriginalElsewhere) {
+TEST(LayerRecipes, WithoutABaseTheOtherLayersAreOriginal) {
     const auto layer_recipes = parse_layer_recipes("tempo@0-11+checkpoint@12-23");
     ASSERT_TRUE(layer_recipes);
     EXPECT_EQ(layer_recipes->recipe, Recipe{});
@@ -58,7 +58,7 @@ TEST(LayerRecipes, IsCanonicalHoweverItWasWritten) {
               *parse_layer_recipes("tempo@1-2"));
 }
 
-TEST(LayerRecipes, CanonicalTextComesBackAsTheSameMix) {
+TEST(LayerRecipes, CanonicalTextComesBackAsTheSameRecipes) {
     for (const char* text : {"tempo@0-11", "tempo+gelu=original@3", "masks=bit,optimizer=sgd",
                              "tempo-published+original@2-4", "checkpoint@1+tempo,masks=bit@2-9",
                              "optimizer=adamw_loop+attention=recompute_dropout@0"}) {
@@ -71,25 +71,27 @@ TEST(LayerRecipes, CanonicalTextComesBackAsTheSameMix) {
               "original+attention=recompute_dropout@0-11");
 }
 
-TEST(LayerRecipes, OptimizerAndKernelsAreTheStepsInEveryLayer) {
+TEST(LayerRecipes, OptimizerAndImplementationHoldForTheWholeStep) {
     const auto layer_recipes = parse_layer_recipes("tempo-published,optimizer=sgd+original@0-3");
     ASSERT_TRUE(layer_recipes);
-    EXPECT_EQ(recipe_of_layer(*layer_recipes, 2), recipe("optimizer=sgd,kernels=published"));
+    EXPECT_EQ(recipe_of_layer(*layer_recipes, 2), recipe("optimizer=sgd,implementation=published"));
 }
 
-TEST(LayerRecipes, RefusesWhatNamesNoLayersInOneSentence) {
+TEST(LayerRecipes, RefusesPartsThatDoNotNameTheirLayers) {
     const auto message = [](std::string_view text) {
         const auto layer_recipes = parse_layer_recipes(text);
         return layer_recipes ? std::string() : layer_recipes.error().message;
     };
     for (const char* text : {"tempo@", "tempo@a", "tempo@5-3", "tempo@-1", "tempo@0-",
                              "tempo@1-2-3", "tempo@99999999999999999999", "tempo@100000"}) {
-        EXPECT_THAT(message(text), HasSubstr("names no layers")) << text;
+        EXPECT_THAT(message(text), HasSubstr("does not name layers")) << text;
     }
-    EXPECT_THAT(message("tempo+gelu=in_place"), HasSubstr("does not say for which layers"));
-    EXPECT_THAT(message("original+optimizer=sgd@3"), HasSubstr("the whole step's"));
-    EXPECT_THAT(message("original+optimizer=adamw@3"), HasSubstr("the whole step's"));
-    EXPECT_THAT(message("original+tempo-published@3"), HasSubstr("the whole step's"));
+    EXPECT_THAT(message("tempo+gelu=in_place"), HasSubstr("does not name its layers"));
+    EXPECT_THAT(message("original+optimizer=sgd@3"), HasSubstr("the whole step"));
+    EXPECT_THAT(message("original+optimizer=adamw@3"), HasSubstr("the whole step"));
+    EXPECT_THAT(message("original+tempo-published@3"), HasSubstr("the whole step"));
+    EXPECT_THAT(message("original+kernels=ours@3"), HasSubstr("the whole step"));
+    EXPECT_THAT(message("original+masks=bit,masks=byte@3"), HasSubstr("sets masks twice"));
     EXPECT_THAT(message("tempq@3"), HasSubstr("tempo"));
     EXPECT_NE(message("@3"), "");
     EXPECT_NE(message("tempo+"), "");
@@ -100,7 +102,7 @@ Workload per_layer_workload(std::string_view text) {
     return with_recipe(Workload{.model = find_model("bert-base").value()}, text).value();
 }
 
-TEST(WorkloadOfAMix, ComesBackFromJson) {
+TEST(WorkloadWithLayerRecipes, ComesBackFromJson) {
     const Workload workload = per_layer_workload("tempo+checkpoint@2-3");
     EXPECT_EQ(*workload_from_json(to_json(workload)), workload);
     EXPECT_EQ(workload_of_layer(workload, 3).recipe, recipe("checkpoint"));
@@ -108,7 +110,7 @@ TEST(WorkloadOfAMix, ComesBackFromJson) {
     EXPECT_TRUE(comparable(workload, per_layer_workload("original")));
 }
 
-TEST(WorkloadOfAMix, IsValidWhenEachOfItsLayersIs) {
+TEST(WorkloadWithLayerRecipes, IsValidWhenEachOfItsLayersIs) {
     EXPECT_TRUE(validate(per_layer_workload("tempo@0-11")));
     EXPECT_THAT(validate(per_layer_workload("tempo@0-12")).error().message,
                 HasSubstr("names layer 12, but bert-base has the layers 0 to 11"));

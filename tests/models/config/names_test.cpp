@@ -12,19 +12,19 @@ const std::vector<std::string_view> kGpus{"t4",        "v100-16gb", "v100-32gb",
                                           "h100-pcie", "h100-sxm",  "h200",      "b200",
                                           "rtx3090",   "rtx3090ti", "rtx4090",   "jetson-orin"};
 
-TEST(NearestNames, ThatBeginWithTheWordAreMeantWhateverTheCase) {
+TEST(NearestNames, BeginWithTheWordInAnyCase) {
     EXPECT_THAT(nearest_names("v100", kGpus), ElementsAre("v100-16gb", "v100-32gb"));
     EXPECT_THAT(nearest_names("a100", kGpus), ElementsAre("a100-40gb", "a100-80gb"));
     EXPECT_THAT(nearest_names("H100", kGpus), ElementsAre("h100-sxm", "h100-pcie"));
     EXPECT_THAT(nearest_names("RTX3090", kGpus), ElementsAre("rtx3090", "rtx3090ti"));
 }
 
-TEST(NearestNames, ThatHaveTheWordInsideAreMeant) {
+TEST(NearestNames, ContainTheWord) {
     EXPECT_THAT(nearest_names("Orin", kGpus), ElementsAre("jetson-orin"));
     EXPECT_THAT(nearest_names("3090", kGpus), ElementsAre("rtx3090", "rtx3090ti"));
 }
 
-TEST(NearestNames, OfAMisspeltWordAreThoseOfTheFewestEdits) {
+TEST(NearestNames, HaveTheFewestEditsIfNoneContainsTheWord) {
     EXPECT_EQ(nearest_names("rtx3091", kGpus).front(), "rtx3090");
     EXPECT_EQ(nearest_names("A100_80GB", kGpus).front(), "a100-80gb");
     EXPECT_EQ(nearest_names("", kGpus).size(), 3U);

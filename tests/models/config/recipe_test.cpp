@@ -48,5 +48,41 @@ TEST(ParseRecipe, RefusesAnUnknownSwitchAndAnUnknownValue) {
     EXPECT_FALSE(parse_recipe("tempo,"));
 }
 
+TEST(ParseRecipe, RefusesASwitchGivenTwice) {
+    for (const char* text : {"gelu=in_place,gelu=original", "gelu=in_place,gelu=in_place",
+                             "tempo,gelu=original,gelu=in_place"}) {
+        const auto recipe = parse_recipe(text);
+        ASSERT_FALSE(recipe) << text;
+        EXPECT_EQ(recipe.error().message,
+                  "The recipe sets gelu twice: give each switch one value.");
+    }
+    EXPECT_THAT(parse_recipe("implementation=ours,kernels=published").error().message,
+                HasSubstr("sets implementation twice"));
+    EXPECT_TRUE(parse_recipe("tempo,gelu=original"));  // changes the preset
+}
+
+/// Older files and command lines have the former names.
+TEST(ParseRecipe, ReadsFormerNamesAndWritesPresentOnes) {
+    EXPECT_EQ(*parse_recipe("tempo,attention=materialized"),
+              *parse_recipe("tempo,attention=eager"));
+    EXPECT_EQ(to_text(*parse_recipe("kernels=published")), "implementation=published");
+    EXPECT_EQ(differing_switches(Recipe{}, *parse_recipe("flash")), "attention=eager");
+}
+
+TEST(Recipe, KnowsWhereItRuns) {
+    EXPECT_TRUE(runs_on_cpu(*parse_recipe("tempo")));
+    EXPECT_TRUE(runs_on_cpu(*parse_recipe("flash")));
+    EXPECT_FALSE(runs_on_cpu(*parse_recipe("attention=cudnn")));
+    EXPECT_FALSE(runs_on_cpu(*parse_recipe("tempo-published")));
+}
+
+TEST(Recipe, KnowsWhetherItsKernelsHaveTwoImplementations) {
+    EXPECT_FALSE(uses_implementation(*parse_recipe("flash,gelu=python,checkpoint=sqrt")));
+    for (const char* text : {"gelu=in_place", "gelu=recompute", "layer_norm=from_output",
+                             "attention=recompute_dropout", "masks=bit", "masks=philox"}) {
+        EXPECT_TRUE(uses_implementation(*parse_recipe(text))) << text;
+    }
+}
+
 }  // namespace
 }  // namespace models

@@ -8,7 +8,7 @@
 namespace models {
 namespace {
 
-TEST(CallbackTarget, ReachesWhomItIsSetToAndNobodyElse) {
+TEST(CallbackTarget, ReachesTheObjectItIsSetToAndNoOther) {
     CallbackTarget<int> target;
     int calls = 0;
     target.with([&](int&) { ++calls; });
@@ -22,7 +22,7 @@ TEST(CallbackTarget, ReachesWhomItIsSetToAndNobodyElse) {
     EXPECT_EQ(calls, 7);
 }
 
-TEST(CallbackTarget, IsLetGoOnlyWhenNoCallbackUsesItAnyMore) {
+TEST(CallbackTarget, ReleasesTheObjectOnlyWhenNoCallbackUsesIt) {
     CallbackTarget<std::atomic<bool>> target;
     std::atomic<bool> alive = true;
     target.set(&alive);

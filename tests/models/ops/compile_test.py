@@ -15,7 +15,7 @@ from ops_test import attention, randn, tempo
 
 
 class Block(torch.nn.Module):
-    """Every op once, its dropouts keyed by the step."""
+    """Calls every op once; the keys of its dropouts contain the step."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ class Compile(unittest.TestCase):
         self.counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
 
     def check(self, model, compiled, x, *arguments):
-        """Values and all gradients equal eager's. Returns the values."""
+        """Checks that values and all gradients equal those of eager mode. Returns the values."""
         leaves = [x, *model.parameters()]
         ys = model(x, *arguments), compiled(x, *arguments)
         torch.testing.assert_close(ys[1], ys[0])
@@ -58,7 +58,7 @@ class Compile(unittest.TestCase):
         self.assertLessEqual(self.counter.frame_count, 2)
 
     def test_a_counted_step_is_traced_twice_and_not_each_time(self):
-        """Once with the first step as a constant, once with any: its key is symbolic."""
+        """It is traced with the first step as a constant, then with a symbolic step."""
         block = Block().double()
         compiled = torch.compile(block, backend=self.counter, fullgraph=True)
         x = randn(2, 6, 16)

@@ -26,7 +26,7 @@ def gradients(op, arguments):
 
 
 def large_cases():
-    """Enough elements for several threads, in rows that no vector divides."""
+    """Enough elements for several threads, in rows that are not a multiple of any vector."""
     x, gamma, beta = norm_arguments(300, 515, dtype=torch.float32)
     residual = randn(300, 515, dtype=torch.float32, seed=2)
     scores, value = randn(6, 129, 129, dtype=torch.float32), randn(6, 129, 8, dtype=torch.float32)
@@ -56,7 +56,7 @@ class Threads(unittest.TestCase):
 
     @unittest.skipUnless(os.path.isdir("/proc/self/task"), "threads are counted in /proc")
     def test_ops_run_on_torchs_threads(self):
-        """The first parallel loop makes n - 1 threads; torch's own op then needs no others."""
+        """The first parallel loop starts n - 1 threads; torch's own op then starts none."""
         program = """
 import os, sys, torch
 torch.ops.load_library(sys.argv[1])
@@ -77,8 +77,8 @@ print(*counts)
 
 
 class SecondDerivatives(unittest.TestCase):
-    """Backward is made of ops that autograd does not know: without an error their share of a second
-    derivative would be zero."""
+    """Backward consists of ops without autograd. Without the error, their share of a second
+    derivative would silently be zero."""
 
     def test_are_refused_by_the_op_that_lacks_them(self):
         for op, arguments in cases():
@@ -129,7 +129,7 @@ class SecondDerivatives(unittest.TestCase):
 
 class EdgeCases(unittest.TestCase):
     def test_every_op_is_checked_by_opcheck(self):
-        """cases() has the differentiable ops, the rest are the pairs that they stand on."""
+        """cases() has the differentiable ops; the rest are their forwards and backwards."""
         names = {
             name.split("::")[1]
             for name in torch._C._dispatch_get_all_op_names()

@@ -1,4 +1,4 @@
-"""What torch.ops.tempo says to arguments that are wrong: a torch error that names the argument.
+"""torch.ops.tempo answers wrong arguments with a torch error that names the argument.
 
 Run by ctest with the virtual environment's Python: `errors_test.py LIBTEMPO_OPS`.
 """

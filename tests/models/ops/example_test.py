@@ -1,4 +1,4 @@
-"""docs/examples/tempo_modules.py: what `swap` puts into a model computes the model's own function.
+"""docs/examples/tempo_modules.py: after `swap`, a model computes the same function.
 
 Run by ctest with the virtual environment's Python: `example_test.py LIBTEMPO_OPS`. In eval() a
 swapped model is compared with itself before; in train() with the layer written out on torch's ops,
@@ -149,14 +149,14 @@ class Example(unittest.TestCase):
             ours.train()
             ours(x, mask=causal).sum().backward()
 
-    def test_what_the_second_linear_layer_would_keep_is_drawn_again(self):
-        """Beside its input: GELU's output once, a bit of branch mask and none of its dropout."""
+    def test_backward_draws_the_dropout_before_the_second_linear_layer_again(self):
+        """The layer saves its input, GELU's output once and one bit of branch mask per element."""
         layer = encoder_layer()
         ours = swapped(layer, tempo_modules.Masks())
         x = input_tensor().detach()
-        kept, _ = tempo_modules.kept_bytes(lambda: ours._feed_forward(x), ours)
+        saved, _ = tempo_modules.saved_bytes(lambda: ours._feed_forward(x), ours)
         elements = B * S * 4 * H
-        self.assertEqual(kept, x.numel() * 8 + elements * 8 + elements // 8)
+        self.assertEqual(saved, x.numel() * 8 + elements * 8 + elements // 8)
 
     def test_hugging_face_modules_are_known_by_name(self):
         class GELUActivation(nn.Module):

@@ -1,4 +1,4 @@
-"""The fused forms of torch.ops.tempo against the ops that they put into one pass.
+"""The fused ops of torch.ops.tempo against their steps as separate ops.
 
 Run by ctest with the virtual environment's Python: `fused_ops_test.py LIBTEMPO_OPS`. What holds for
 every op (opcheck, gradcheck, torch.compile, autocast, kept bytes, errors) is in ops_test.py.
@@ -14,7 +14,7 @@ from ops_test import KEY, norm_arguments, randn, tempo
 
 class FusedOps(unittest.TestCase):
     def test_fused_forms_equal_their_steps(self):
-        """Bit for bit, values and gradients; bias_gelu in 16 bits spares one rounding instead."""
+        """Values and gradients have the same bits; 16-bit bias_gelu rounds once less."""
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             for shape in ((7, 24), (3, 4, 33), (130, 64)):
                 with self.subTest(dtype=dtype, shape=shape):
@@ -70,7 +70,7 @@ class FusedOps(unittest.TestCase):
         self.assertEqual(frozen.shape, x.shape)
 
     def test_rows_that_the_cuda_kernel_does_not_hold(self):
-        """Off the CPU such a row takes the steps; the shapes of both forms agree."""
+        """Devices other than the CPU run such a row step by step; the shapes agree."""
         for size in (24, 33, 4104):
             x = torch.randn(5, size, device="meta", requires_grad=True)
             weight = torch.ones(size, device="meta", requires_grad=True)

@@ -1,4 +1,4 @@
-"""torch.ops.tempo as a Python program sees it, against torch's own ops.
+"""torch.ops.tempo from Python, against torch's own ops.
 
 Run by ctest with the virtual environment's Python: `ops_test.py LIBTEMPO_OPS LIBTEMPO_OPS_CUDA`, on
 the CPU and, where torch finds one, on a GPU. Every op is checked against torch's own in every
@@ -99,7 +99,7 @@ def cases():
 
 
 class OpsOnDevice:
-    """What holds on every device; tensors are made on `device`."""
+    """Tests for every device; they create their tensors on `device`."""
 
     device = "cpu"
 
@@ -170,7 +170,7 @@ class OpsOnDevice:
                 self.assertTrue(torch.autograd.gradcheck(run, tensors))
 
     def assert_as_torch(self, op, stock, leaves, rtol, atol):
-        """Values and gradients of `op` beside those of `stock` in double, from the same numbers."""
+        """Compares values and gradients of `op` with those of `stock` in double."""
         wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
         ours, truth = op(*leaves), stock(*wide)
         dy = randn(*truth.shape, dtype=ours.dtype, grad=False, seed=8)
@@ -341,9 +341,9 @@ class OpsOnDevice:
         for run in runs[1:]:
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(run, runs[0])))
 
-    def test_kept_bytes(self):
-        """GELU keeps y + n/8, LayerNorm y + 4 B a row, attention P + T/8 and value; the fused forms
-        what their steps keep."""
+    def test_saved_bytes(self):
+        """GELU saves y + n/8, LayerNorm y + 4 B per row, attention P + T/8 and value; a fused op
+        saves what its steps save."""
 
         def kept(run):
             storages = {}
@@ -405,7 +405,7 @@ class OpsOnCuda(OpsOnDevice, unittest.TestCase):
         torch.ops.load_library(CUDA_LIBRARY)
 
     def test_work_is_queued_on_the_current_stream(self):
-        """On any other it would read what the side stream has not written yet."""
+        """On another stream it would read data that the side stream has not written yet."""
         x = randn(1 << 20, dtype=torch.float32, grad=False)
         expected = tempo.gelu(3 * x)
         side = torch.cuda.Stream()

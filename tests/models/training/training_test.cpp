@@ -73,7 +73,7 @@ TEST(Training, EveryRecipeTrainsUnderAutocast) {
                                    "deepspeed-gelu-checkpoint", "checkpoint", "checkpoint=sqrt"}) {
             w.recipe = *parse_recipe(recipe);
             const auto result = losses(w, 3);
-            // One rounding to 16 bits per op lies between two recipes, on a loss of about 4.6.
+            // Two recipes differ by one rounding to 16 bits per op, on a loss of about 4.6.
             EXPECT_NEAR(result.front(), expected, 0.05) << recipe << ' ' << name_of(precision);
             EXPECT_TRUE(std::isfinite(result.back())) << recipe << ' ' << name_of(precision);
         }
@@ -85,7 +85,8 @@ TEST(Training, CheckpointingRunsAgainUnderTheForwardsAutocast) {
     const auto expected = losses(w, 6);
     w.recipe = *parse_recipe("checkpoint");
     const auto checkpointed = losses(w, 6);
-    // The same ops in the same precision; fan-in gradients add up in another order.
+    // The same ops in the same precision, but gradients with several sources are added in another
+    // order.
     for (std::size_t i = 0; i < expected.size(); ++i)
         EXPECT_NEAR(checkpointed[i], expected[i], 5e-5);
 }
@@ -119,7 +120,7 @@ TEST(Training, ContinuesWithAnotherBatchSize) {
     EXPECT_EQ(training.batch().input_ids.size(0), 5);
 }
 
-/// Loshchilov and Hutter 2017, Algorithm 2, with torch's defaults, written out for one number.
+/// Loshchilov and Hutter 2017, Algorithm 2, with torch's defaults, for a single number.
 double adamw_by_hand(double weight, const std::vector<double>& gradients, double learning_rate) {
     double m = 0, v = 0;
     for (std::size_t t = 1; t <= gradients.size(); ++t) {

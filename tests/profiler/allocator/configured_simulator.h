@@ -10,7 +10,7 @@
 
 namespace tests {
 
-/// A simulator under settings that a test chooses; sound at the end of each.
+/// A simulator with settings that a test chooses. Checks the invariants at the end of each test.
 class ConfiguredSimulator : public testing::Test {
 protected:
     void use(std::string_view conf, std::optional<int64_t> limit_bytes = {},

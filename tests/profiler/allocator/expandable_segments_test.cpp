@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-/// Expandable segments. From source, unconfirmed by a recording (docs/allocator.md).
+/// Expandable segments. These rules come from source and no recording confirms them
+/// (docs/allocator.md).
 namespace profiler {
 namespace {
 
@@ -110,10 +111,10 @@ TEST_F(ExpandableSegments, ThatHoldNothingGiveTheirAddressSpaceBack) {
 }
 
 TEST_F(ExpandableSegments, BestFitCountsTheAddressSpaceBehindABlock) {
-    // A free block at the end could grow without bound; a larger one in the middle cannot.
+    // The free block at the end can grow without bound; the larger one in the middle cannot.
     const auto a = allocate(14 * kMiB);
     const auto b = allocate(2 * kMiB);
-    allocate(10 * kMiB);  // until 26 of 40 MiB
+    allocate(10 * kMiB);  // up to 26 of 40 MiB
     const int64_t a_place = address(a);
     simulator_->free(a);
     EXPECT_EQ(address(allocate(12 * kMiB)), a_place) << "14 MiB, though 14 at the end fit as well";
@@ -123,7 +124,7 @@ TEST_F(ExpandableSegments, BestFitCountsTheAddressSpaceBehindABlock) {
 TEST_F(ExpandableSegments, TheLimitIsComparedWithThePlainSegment) {
     use("expandable_segments:True", 50 * kMiB);
     allocate(35 * kMiB);
-    // 5 MiB are free at the end. One page of 20 MiB more would be 60.
+    // 5 MiB are free at the end. With one more page of 20 MiB the total would be 60.
     EXPECT_EQ(allocate(6 * kMiB), kNoBlock);
     EXPECT_NE(allocate(5 * kMiB), kNoBlock);
 }
@@ -160,7 +161,7 @@ TEST_F(ExpandableSegments, PagesFollowTheLargeSegmentSize) {
 }
 
 TEST_F(ExpandableSegments, KeepReservedMemoryLowerWhereSizesGrow) {
-    // The case that the option was made for: batches whose sizes grow a little every time.
+    // The purpose of the option: batches that grow a little every time.
     const auto peak = [&](std::string_view conf) {
         use(conf);
         for (int64_t step = 0; step < 20; ++step) {

@@ -7,8 +7,8 @@
 
 namespace tests {
 
-/// What holds of every allocator state: blocks fill their segments, are multiples of 512 bytes, no
-/// two free ones touch, and the counters are the sums over the blocks.
+/// The invariants of every allocator state: blocks fill their segments, their sizes are multiples
+/// of 512 bytes, no two free blocks touch, and the counters are the sums over the blocks.
 inline void expect_sound(const profiler::Simulator& simulator) {
     using namespace profiler;
     MemoryUse sums;

@@ -11,9 +11,9 @@ namespace tests {
 
 using namespace profiler;
 
-/// Programs that run on the simulator and are recorded as torch records them: recordings of rules
-/// that no file at hand exercises. They prove that the replay reproduces the simulator, not that
-/// the simulator is torch.
+/// Runs a program on the simulator and records it as torch would, for rules that no real recording
+/// at hand exercises. Such recordings prove that the replay reproduces the simulator. They do not
+/// prove that the simulator behaves like torch.
 class Recorder {
 public:
     explicit Recorder(const SimulatorOptions& options, int64_t device_bytes = int64_t{1} << 40)
@@ -27,7 +27,7 @@ public:
             settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end());
     }
 
-    /// The address, or -1 when memory ran out.
+    /// The address, or -1 if memory ran out.
     int64_t allocate(int64_t size_bytes, int64_t stream = 0, int64_t pool = 0) {
         const auto block = simulator_.allocate({size_bytes, stream, pool});
         take_events();
@@ -64,7 +64,7 @@ public:
 
     Simulator& simulator() { return simulator_; }
 
-    /// As a ring buffer leaves it that has lost the first events.
+    /// Without the events before `first_event`, like a full ring buffer.
     AllocatorRecording recording(std::size_t first_event = 0) const {
         AllocatorRecording cut = recording_;
         cut.events.erase(cut.events.begin(),
@@ -88,7 +88,7 @@ private:
     }
     void take_events() {
         for (RecordedEvent event : simulator_.take_events()) {
-            event.pool = -1;  // as recorders wrote it before pools were in events
+            event.pool = -1;  // like recorders that do not write pools
             recording_.events.push_back(event);
         }
         simulator_.take_completed();
@@ -110,7 +110,7 @@ struct RandomProgram {
     int empty_cache_every = 0;  // 0 = never
 };
 
-/// Allocates and frees at random; sizes lie on all scales, so that both pools, splits and rests
+/// Allocates and frees at random. Sizes are of all scales, so that both pools, splits and rests
 /// occur.
 inline void run_random(Recorder& recorder, const RandomProgram& program) {
     std::mt19937_64 random(program.seed);

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-/// Memory limits, retries, garbage collection and max_split_size. From source, unconfirmed by a
-/// recording (docs/allocator.md).
+/// Memory limits, retries, garbage collection and max_split_size. These rules come from source and
+/// no recording confirms them (docs/allocator.md).
 namespace profiler {
 namespace {
 
@@ -57,7 +57,7 @@ TEST_F(Release, TheRetryDoesNotSearchAgain) {
     simulator_->record_stream(b, 5);
     simulator_->free(a);
     simulator_->free(b);
-    // Waiting for stream 5 merges a and b to 16 MiB, which would fit; a new segment is taken.
+    // Waiting for stream 5 merges a and b to 16 MiB. That would fit, but a new segment is taken.
     const auto other = allocate(14 * kMiB, 1);
     simulator_->free(other);
     const auto c = allocate(16 * kMiB);
@@ -79,10 +79,10 @@ TEST_F(Release, GarbageCollectionFreesTheOldestSegmentsAboveTheThreshold) {
     const auto young = allocate(32 * kMiB);
     const int64_t old_place = address(old);
     simulator_->free(old);
-    for (int i = 0; i < 5; ++i) allocate(2 * kMiB, 1);  // searches of the large pool: old ages
+    for (int i = 0; i < 5; ++i) allocate(2 * kMiB, 1);  // searches of the large pool raise the ages
     simulator_->free(young);
     simulator_->take_events();
-    // 20 + 32 + 20 MiB are reserved, 2 above the threshold; the average age lies between.
+    // 20 + 32 + 20 MiB are reserved, 2 above the threshold. The average age lies between theirs.
     allocate(34 * kMiB, 2);
     const auto events = simulator_->take_events();
     ASSERT_EQ(events.size(), 2u) << "the young one stays";
@@ -131,7 +131,7 @@ TEST_F(Release, WithMaxSplitSizeOneLargeEnoughBlockIsReleasedFirst) {
     const int64_t large_place = address(large);
     for (const auto block : {small, large, other}) simulator_->free(block);
     simulator_->take_events();
-    allocate(46 * kMiB);  // 70 would waste too much; it is the smallest that is large enough
+    allocate(46 * kMiB);  // the smallest that is large enough is 70, which would waste too much
     const auto events = simulator_->take_events();
     ASSERT_EQ(events.size(), 2u);
     EXPECT_EQ(events[0].address, large_place);

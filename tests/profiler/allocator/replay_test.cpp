@@ -5,9 +5,9 @@
 
 #include <random>
 
-/// The replay against recordings made by the simulator itself, of the rules that no file at hand
-/// exercises, whole and cut at random events as a full ring buffer leaves them. Real recordings:
-/// tests/profiler/formats/sample_snapshots_test.cpp.
+/// Replays recordings that the simulator itself made, for rules that no real recording at hand
+/// exercises. Recordings are whole, or cut at random events like those of a full ring buffer. Real
+/// recordings are in tests/profiler/formats/sample_snapshots_test.cpp.
 namespace profiler {
 namespace {
 

@@ -52,7 +52,7 @@ TEST(RequestStream, RefusesATraceThatFreesBeforeItAllocates) {
     const auto stream = request_stream_of(trace, {});
     ASSERT_FALSE(stream);
     EXPECT_EQ(stream.error().message,
-              "Allocation 1 is freed at event 1, which cannot come then: the trace is damaged, "
+              "Allocation 1 is freed at event 1, which is impossible then: the trace is damaged, "
               "capture it again.");
 }
 

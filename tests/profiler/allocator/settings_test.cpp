@@ -48,7 +48,7 @@ TEST(AllocConf, TheLargeSegmentIsTheLeastValueAndTheDefaultOfTwoOthers) {
     EXPECT_FALSE(parse_alloc_conf("large_segment_size_mb:40,max_non_split_rounding_mb:30"));
 }
 
-/// The tables are those of torch 2.11.0's own parser (AcceleratorAllocatorConfig of its libc10).
+/// The tables come from the parser of torch 2.11.0 (AcceleratorAllocatorConfig of its libc10).
 TEST(AllocConf, DivisionListsHoldForTheirIntervalAndTheFirstForAllBelow) {
     EXPECT_EQ(parsed("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]").roundup_power2_divisions,
               divisions({1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4}, 8));
@@ -58,7 +58,7 @@ TEST(AllocConf, DivisionListsHoldForTheirIntervalAndTheFirstForAllBelow) {
               divisions({2, 8, 8, 8, 8, 8, 8}, 0));
     // Without a size before it, ">" begins behind the first interval.
     EXPECT_EQ(parsed("roundup_power2_divisions:[>:2]").roundup_power2_divisions, divisions({0}, 2));
-    // Sizes beyond the table are its last interval; a closing ">" has nothing left to fill.
+    // Sizes beyond the table set its last interval, so a closing ">" has nothing to fill.
     EXPECT_EQ(parsed("roundup_power2_divisions:[1048576:2,>:4]").roundup_power2_divisions,
               divisions({}, 2));
     EXPECT_EQ(parsed("roundup_power2_divisions:[]").roundup_power2_divisions, divisions({}, 0));
@@ -72,7 +72,7 @@ TEST(AllocConf, SettingsOfPinnedMemoryHaveNoEffect) {
               AllocatorSettings{});
 }
 
-/// These were given to torch 2.11.0's own parser, which takes them all.
+/// The parser of torch 2.11.0 accepts all of these.
 TEST(AllocConf, IsAsLenientAsTorch) {
     EXPECT_TRUE(parsed("expandable_segments,True").expandable_segments);
     EXPECT_TRUE(parsed("expandable_segments:True,").expandable_segments);
@@ -85,7 +85,7 @@ TEST(AllocConf, IsAsLenientAsTorch) {
     EXPECT_EQ(parsed("garbage_collection_threshold:.5x").gc_threshold, 0.5);
 }
 
-/// These were given to torch 2.11.0's own parser, which refuses them all.
+/// The parser of torch 2.11.0 refuses all of these.
 TEST(AllocConf, RefusesWhatTorchRefusesInOneSentence) {
     for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
              {"expandable_segment:True", "'expandable_segment' is not an allocator setting"},

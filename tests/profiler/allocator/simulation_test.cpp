@@ -40,7 +40,8 @@ TEST(Simulate, PeaksCountFromAGivenRequestOn) {
     EXPECT_EQ(result.peak.allocated_bytes, 30 * kMiB);
     EXPECT_EQ(result.at_peak.allocated_bytes, 30 * kMiB);
     EXPECT_EQ(result.peak_request, 2U);
-    EXPECT_EQ(result.peak.reserved_bytes, 60 * kMiB);  // cached since before
+    EXPECT_EQ(result.peak.reserved_bytes,
+              60 * kMiB);  // cached from before the first measured request
 }
 
 TEST(Simulate, StopsWhereMemoryRunsOut) {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-/// The rules of a program on one stream with default settings, one by one.
+/// The rules for a program on one stream with default settings, one by one.
 namespace profiler {
 namespace {
 
@@ -119,7 +119,7 @@ TEST_F(DefaultPolicy, AnExbibyteIsRefusedWithoutTrying) {
     EXPECT_EQ(simulator_.num_retries(), 0);
 }
 
-/// Goal: no sequence of calls breaks what holds of every state, whatever the settings.
+/// Goal: no sequence of calls breaks the invariants, under any settings.
 TEST(Simulator, StaysSoundUnderRandomProgramsAndAllSettings) {
     for (const char* conf : {"", "expandable_segments:True", "max_split_size_mb:20",
                              "roundup_power2_divisions:[4:2,>:8]", "large_segment_size_mb:32",

@@ -36,7 +36,7 @@ TEST(StartState, OfNoEventsIsTheFinalState) {
 TEST(StartState, KnowsTheRestThatCannotBeAFreeBlock) {
     Recorder recorder({});
     const auto a =
-        recorder.allocate(19 * kMiB + 512);  // the segment's last MiB - 512 stays with it
+        recorder.allocate(19 * kMiB + 512);  // the last MiB - 512 bytes of the segment stay with it
     const std::size_t cut = recorder.num_events();
     recorder.free(a);
     const auto state = rebuild_start_state(recorder.recording(cut), {});

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-/// Memory that other streams use, captures and private pools. From source, unconfirmed by a
-/// recording (docs/allocator.md).
+/// Memory that other streams use, captures and private pools. These rules come from source and no
+/// recording confirms them (docs/allocator.md).
 namespace profiler {
 namespace {
 
@@ -141,7 +141,7 @@ TEST_F(StreamsAndPools, DuringACaptureEventsAreNotLookedAt) {
 TEST_F(StreamsAndPools, FreesDuringACaptureAreDeferredUntilItsEnd) {
     simulator_.begin_pool(1);
     const auto a = allocate(4 * kMiB);
-    simulator_.record_stream(a, 5);  // inside the capture: the graph orders it
+    simulator_.record_stream(a, 5);  // inside the capture, so the graph orders it
     const int64_t place = address(a);
     simulator_.free(a);
     EXPECT_EQ(simulator_.use().active_bytes, 4 * kMiB);

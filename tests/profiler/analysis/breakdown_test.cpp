@@ -11,7 +11,7 @@ namespace {
 
 using namespace tests;
 
-Trace make_trace() {
+Trace make_layered_trace() {
     TraceBuilder b;
     const auto encoder = b.module_path("encoder");
     const auto embeddings = b.module_path("embeddings");
@@ -43,7 +43,7 @@ Trace make_trace() {
 }
 
 std::map<std::string, int64_t> sizes(GroupBy by) {
-    const Trace trace = make_trace();
+    const Trace trace = make_layered_trace();
     std::map<std::string, int64_t> sizes;
     for (const auto& row : break_down(trace, find_peak(trace), by))
         sizes[row.name] = row.size_bytes;
@@ -80,7 +80,7 @@ TEST(BreakDown, ByTensorGathersTheSameTensorOfAllLayers) {
 }
 
 TEST(BreakDown, SumsToThePeakWhateverTheGroup) {
-    const Trace trace = make_trace();
+    const Trace trace = make_layered_trace();
     const PeakReport peak = find_peak(trace);
     for (const GroupBy by : {GroupBy::kClass, GroupBy::kLayer, GroupBy::kOp, GroupBy::kTensor}) {
         int64_t total = 0, count = 0;
@@ -94,7 +94,7 @@ TEST(BreakDown, SumsToThePeakWhateverTheGroup) {
 }
 
 TEST(BreakDown, KeepsLayersInTheirOrderAndTheRestBySize) {
-    const Trace trace = make_trace();
+    const Trace trace = make_layered_trace();
     std::vector<std::string> names;
     for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kLayer))
         names.push_back(row.name);

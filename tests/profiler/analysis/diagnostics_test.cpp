@@ -52,6 +52,7 @@ TEST(Diagnostics, CountsInTheUnitOfTheItem) {
     EXPECT_EQ(count_text({.count = 1}), "once");
     EXPECT_EQ(count_text({.count = 13'631'488, .unit = DiagnosticUnit::kBytes}), "13,631,488 B");
     EXPECT_EQ(count_text({.count = 2, .unit = DiagnosticUnit::kSteps}), "2 steps");
+    EXPECT_EQ(count_text({.count = 7, .unit = DiagnosticUnit::kEvents}), "7 events");
     EXPECT_EQ(count_text({.count = 0}), "");
 }
 

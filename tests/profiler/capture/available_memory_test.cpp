@@ -27,6 +27,7 @@ protected:
         std::ofstream(root_ / path) << text;
     }
     int64_t bytes() const { return available_memory_bytes(root_); }
+    const fs::path& root() const { return root_; }
 
 private:
     fs::path root_;
@@ -62,7 +63,16 @@ TEST_F(AvailableMemory, IsUnknownWithoutAKernelThatTells) {
     EXPECT_EQ(available_memory_bytes("/no/such/folder"), -1);
 }
 
-TEST(AvailableMemoryOfThisMachine, IsPositive) { EXPECT_GT(available_memory_bytes(), 0); }
+TEST_F(AvailableMemory, ResidentMemoryIsALineOfTheStatus) {
+    write("proc/self/status", "Name:\tworker\nVmSize:\t  900 kB\nVmRSS:\t   70 kB\n");
+    EXPECT_EQ(resident_memory_bytes(root()), 70 * 1024);
+    EXPECT_EQ(resident_memory_bytes("/no/such/folder"), -1);
+}
+
+TEST(AvailableMemoryOfThisMachine, IsPositive) {
+    EXPECT_GT(available_memory_bytes(), 0);
+    EXPECT_GT(resident_memory_bytes(), 0);
+}
 
 }  // namespace
 }  // namespace profiler

@@ -32,7 +32,7 @@ int64_t expected_bytes(const std::string& model, const std::string& recipe, cons
     // Of n(28e+2), measured with torch in Python, for gelu_new; the erf form keeps a tensor less.
     if (recipe == "gelu=python")
         return n * ((model == "gpt2" ? 28 : 24) * e + 2) + t * (2 * e + 1) + 4 * r * e;
-    if (recipe == "tempo") return n * (10 * e + 6) + t * (e + 1) + 8 * r;
+    if (recipe == "tempo" || recipe == "tempo-fused") return n * (10 * e + 6) + t * (e + 1) + 8 * r;
     if (recipe == "tempo-packed") return 10 * e * n + c8(4 * n) + 2 * c8(n) + e * t + c8(t) + 8 * r;
     if (recipe == "tempo-philox") return 10 * e * n + c8(4 * n) + e * t + 8 * r;
     if (recipe == "deepspeed-normalize-invertible")
@@ -100,9 +100,9 @@ TEST_P(ClosedForm, EqualsTheLedgerOfTheMiddleLayerToTheByte) {
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const char* recipe :
-         {"original", "tempo", "tempo-packed", "tempo-philox", "deepspeed-normalize-invertible",
-          "deepspeed-attn-dropout-checkpoint", "deepspeed-gelu-checkpoint", "deepspeed-all",
-          "checkpoint", "gelu=python"}) {
+         {"original", "tempo", "tempo-packed", "tempo-philox", "tempo-fused",
+          "deepspeed-normalize-invertible", "deepspeed-attn-dropout-checkpoint",
+          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "gelu=python"}) {
         cases.push_back({"bert-base", recipe});
         cases.push_back({"gpt2", recipe});
     }

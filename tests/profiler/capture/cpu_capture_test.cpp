@@ -1,5 +1,6 @@
 #include "profiler/capture/cpu_capture.h"
 
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/capture/tracking_allocator.h"
@@ -9,10 +10,13 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 
 namespace profiler {
 namespace {
@@ -50,8 +54,7 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
     {
         c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, accounting);
         capture_on_cpu(small(), {.warmup_steps = 0, .steps = 1},
-                       {.step_done = [&](Trace&) { live_at_step = allocator.allocated_bytes(); }},
-                       trace);
+                       {.step_done = [&] { live_at_step = allocator.allocated_bytes(); }}, trace);
     }
     ASSERT_FALSE(accounting->history.empty());
     // Per event, from the first recorded one on: the trace's sum of live allocations.
@@ -74,6 +77,49 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
               counted.end());
     EXPECT_GT(recorded.size(), 100U);
     EXPECT_GT(live_at_step, 0);
+}
+
+TEST(CpuCapture, WaitsForItsTurnBeforeEachStepAndLeavesTheWaitOutOfTheTrace) {
+    constexpr std::chrono::milliseconds kWait(20);
+    int turns = 0;
+    Trace trace;
+    capture_on_cpu(small(), {.steps = 3, .num_threads = 1},
+                   {.wait_for_turn =
+                        [&] {
+                            ++turns;
+                            std::this_thread::sleep_for(kWait);
+                            return Turn{.run = "7", .recipes = 2};
+                        }},
+                   trace);
+    EXPECT_EQ(turns, 3);
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software));
+    EXPECT_EQ(software["measured_in_turn"], (nlohmann::json{{"run", "7"}, {"recipes", 2}}));
+    EXPECT_FALSE(has_note(trace, "not_in_turn"));
+    const auto wall_s = trace.counters.column<&Counter::value>();
+    const auto start_ns = trace.steps.column<&Step::start_ns>();
+    ASSERT_EQ(wall_s.size(), 3U);
+    for (std::size_t i = 1; i < 3; ++i) {
+        const double wall_ns = (wall_s[i] - wall_s[i - 1]) * 1e9;
+        const auto traced_ns = static_cast<double>(start_ns[i] - start_ns[i - 1]);
+        constexpr double kClockStep_ns = 1e4;  // of a wall clock in a double
+        EXPECT_GE(wall_ns - traced_ns, 1e6 * kWait.count() - kClockStep_ns);
+    }
+}
+
+TEST(CpuCapture, NotesThatARecipeRanAlone) {
+    Trace trace;
+    capture_on_cpu(small(), {.steps = 2, .num_threads = 1},
+                   {.wait_for_turn = [] { return Turn{.run = "7", .recipes = 1}; }}, trace);
+    EXPECT_TRUE(has_note(trace, "not_in_turn"));
+}
+
+TEST(CpuCapture, ASweepWaitsForItsTurnBeforeEachStep) {
+    int turns = 0;
+    Trace trace;
+    sweep_on_cpu(small(), {.num_threads = 1}, {.batch_sizes = {1, 2}, .steps = 2},
+                 {.wait_for_turn = [&] { return Turn{.run = "7", .recipes = 1 + ++turns}; }},
+                 trace);
+    EXPECT_EQ(turns, 6) << "a warm-up step and two samples of each batch";
 }
 
 TEST(CpuCapture, LeavesNothingBehind) {

@@ -18,6 +18,7 @@ TEST(MeasureDevice, GivesEveryFigure) {
     const DeviceSpeed speed = measure_device(
         at::kCPU, kTiny,
         {.progress = [&](std::string_view stage, int64_t, int64_t) { stages.emplace_back(stage); },
+         .wait_for_turn = {},
          .phase_begun = {},
          .step_done = {},
          .cancelled = {}});
@@ -33,11 +34,13 @@ TEST(MeasureDevice, GivesEveryFigure) {
 }
 
 TEST(MeasureDevice, EndsWhenItIsCancelled) {
-    EXPECT_THROW(
-        measure_device(
-            at::kCPU, kTiny,
-            {.progress = {}, .phase_begun = {}, .step_done = {}, .cancelled = [] { return true; }}),
-        Cancelled);
+    EXPECT_THROW(measure_device(at::kCPU, kTiny,
+                                {.progress = {},
+                                 .wait_for_turn = {},
+                                 .phase_begun = {},
+                                 .step_done = {},
+                                 .cancelled = [] { return true; }}),
+                 Cancelled);
 }
 
 TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {
@@ -46,6 +49,7 @@ TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {
     int asked = 0;
     EXPECT_THROW(measure_device(at::kCPU, endless,
                                 {.progress = {},
+                                 .wait_for_turn = {},
                                  .phase_begun = {},
                                  .step_done = {},
                                  .cancelled = [&] { return ++asked > 3; }}),

@@ -106,6 +106,34 @@ TEST(ComparisonChart, DescribesItselfInWordsInTheSvg) {
     EXPECT_THAT(svg, HasSubstr("6.7 % less memory &amp; more."));
 }
 
+TEST(ComparisonChart, KeepsEveryWordOfTheSvgAsText) {
+    const CompareView view = sample_view(3);
+    const std::string svg = render(view, {});
+    for (const CompareColumn& column : view.columns) {
+        EXPECT_THAT(svg, HasSubstr(">" + column.recipe + "</text>"));
+        EXPECT_THAT(svg, HasSubstr(">" + column.peak_text + "</text>"));
+        EXPECT_THAT(svg, HasSubstr(">" + column.max_batch_text + "</text>"));
+    }
+    for (const char* words : {"Peak memory", "Maximum batch", "Throughput", "Optimizer state"}) {
+        EXPECT_THAT(svg, HasSubstr(std::string(">") + words + "</text>"));
+    }
+    EXPECT_THAT(svg, Not(HasSubstr("<use"))) << "no letters as outlines";
+}
+
+TEST(ComparisonChart, EscapesTheNamesInTheSvg) {
+    Comparison comparison = sample_comparison();
+    comparison.columns[1].recipe = "a<b>&\"c\"";
+    const std::string svg = render(build_compare_view(comparison), {});
+    EXPECT_THAT(svg, HasSubstr(">a&lt;b&gt;&amp;&quot;c&quot;</text>"));
+    EXPECT_TRUE(is_balanced(svg));
+}
+
+/// Goal: charts stay small enough for a repository or a page: 8 recipes with all panels filled.
+TEST(ComparisonChart, WritesASmallSvg) {
+    EXPECT_LT(render(sample_view(8), {}).size(), 150'000u);
+    EXPECT_LT(render(sample_view(2), {}).size(), 60'000u);
+}
+
 TEST(ComparisonChart, WritesAPngOfTheScaledSize) {
     const std::string png =
         render(sample_view(),

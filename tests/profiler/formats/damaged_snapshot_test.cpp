@@ -1,5 +1,5 @@
-/// What the snapshot reader and the replay do with files that are no sound snapshots: one sentence
-/// with the file and the offset, or a recording that the replay survives; never a crash.
+/// The snapshot reader and the replay on damaged files. Each file gives one sentence with the file
+/// and the offset, or a recording that the replay survives. Nothing crashes.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/formats/pytorch_snapshot.h"
@@ -20,7 +20,7 @@ std::string sound_bytes() {
     return tests::snapshot_bytes(recorder.recording(30));
 }
 
-/// True when the bytes were taken for a snapshot.
+/// True when the reader accepted the bytes.
 bool read_and_replay(const std::string& bytes) {
     const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
     if (!snapshot) {
@@ -75,7 +75,7 @@ TEST(DamagedSnapshot, MutatedFilesAreErrorsOrSurvive) {
     EXPECT_GT(accepted, 300) << "changed values of sound files should still be read";
 }
 
-/// Mutations of the values rather than of the bytes reach the replay itself.
+/// Mutated values, unlike mutated bytes, reach the replay itself.
 TEST(DamagedSnapshot, RecordingsThatMakeNoSenseAreErrorsOrSurvive) {
     std::mt19937_64 random(7);
     tests::Recorder recorder({});

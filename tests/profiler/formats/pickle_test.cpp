@@ -10,7 +10,7 @@ namespace {
 using namespace std::string_literals;
 using testing::HasSubstr;
 
-/// One value of protocol 2, read.
+/// Reads one value of protocol 2.
 class OneValue {
 public:
     explicit OneValue(const std::string& code) : bytes_("\x80\x02"s + code + ".") {
@@ -129,7 +129,7 @@ TEST(Pickle, RefusesNestingBombs) {
     EXPECT_THAT(problem("\x80\x02"s + std::string(5'000, '(')), HasSubstr("nested too deep"));
 }
 
-/// A value may hold itself; nothing follows it without end.
+/// A value may contain itself. The reader must not follow it forever.
 TEST(Pickle, ReadsCycles) {
     const OneValue value("]q\x00h\x00"s + "a");
     EXPECT_EQ(value->element(value->root(), 0), value->root());

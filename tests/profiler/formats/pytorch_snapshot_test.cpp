@@ -115,7 +115,7 @@ TEST(PytorchSnapshot, ValuesThatCannotBeAreNamedWithTheirPlace) {
     EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which is impossible"));
 }
 
-/// The same list in many places costs a file nothing and a reader much.
+/// A file can repeat a list at no cost, but a reader pays for each visit.
 TEST(PytorchSnapshot, RepeatsWithoutEndAreRefused) {
     PickleBytes out;
     out.op("}(").text("segments").op("]").text("device_traces").op("](](");

@@ -152,7 +152,7 @@ TEST(TraceOfRecordings, WithoutHistoryShowsTheLastState) {
     EXPECT_EQ(busiest_of({}), nullptr);
 }
 
-/// Events and final state of two different files.
+/// The events and the final state come from two different programs.
 TEST(TraceOfRecordings, ThatContradictThemselvesShowTheirEventsAndSaySo) {
     std::vector devices{three_blocks()};
     devices[0].events.insert(devices[0].events.begin(), devices[0].events[0]);
@@ -173,7 +173,7 @@ TEST(TraceOfRecordings, RefusesSizesThatCouldNotBeAddedUp) {
     EXPECT_THAT(trace.error().message, HasSubstr("more than any device has"));
 }
 
-/// What is live at the end, and the most that was: the same as the recording's own account.
+/// The blocks live at the end, and the peak, must equal what the recording says.
 void expect_agreement(const AllocatorRecording& recording, const std::string& where) {
     const auto trace = trace_of(std::span(&recording, 1));
     ASSERT_TRUE(trace) << where << ": " << trace.error().message;

@@ -1,4 +1,4 @@
-/// Real snapshots, replayed event for event. They are read where TEMPOSCOPE_SAMPLES says.
+/// Real snapshots, replayed event for event. TEMPOSCOPE_SAMPLES names their folder.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/formats/pytorch_snapshot.h"
@@ -60,7 +60,7 @@ TEST_F(SampleSnapshots, AreReplayedEventForEventWhereverTheyAreCut) {
     }
 }
 
-/// Negative controls: each rule matters, or the test above would prove nothing.
+/// Negative controls: under other rules the replay differs, so the tests above prove something.
 TEST_F(SampleSnapshots, AreNotReproducedUnderOtherRules) {
     const AllocatorRecording recording = recording_of(files_.front());
     for (const char* conf :

@@ -8,7 +8,8 @@
 
 namespace tests {
 
-/// The folder of real captures: the CMake variable TEMPOSCOPE_SAMPLES, else the environment's.
+/// The folder of real captures: the CMake variable TEMPOSCOPE_SAMPLES, else the environment
+/// variable.
 inline std::filesystem::path samples_folder() {
     const std::string configured = TEMPOSCOPE_SAMPLES;
     if (!configured.empty()) return configured;

@@ -1,12 +1,17 @@
-#include "profiler/planner/data/support.h"
+#include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/search/layer_table.h"
+#include "profiler/planner/step/batch_sampling.h"
+#include "profiler/planner/step/capacity_search.h"
 #include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 /// What ends a plan's batches, and what a row says of it.
 namespace {
@@ -21,20 +26,20 @@ using testing::Not;
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});
     EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
-    Gpu gpu = *gpu("b200");
+    Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_end, MaxBatchEnd::kElements);
-    EXPECT_THAT(row.notes, Contains(testing::AllOf(HasSubstr("though not for memory"),
+    EXPECT_THAT(row.notes, Contains(testing::AllOf(HasSubstr("memory does not limit the batch"),
                                                    HasSubstr("more than 2^31"))));
 }
 
 TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {
-    EXPECT_THAT(batches_beside({72}, {1, 64, 72, 80}),
+    EXPECT_THAT(batches_between({72}, {1, 64, 72, 80}),
                 testing::ElementsAre(65, 66, 67, 68, 69, 70, 71, 73, 74, 75, 76, 77, 78, 79));
-    EXPECT_THAT(batches_beside({3, 80}, {1, 2, 3, 40, 80}).front(), 4);
-    EXPECT_THAT(batches_beside({80}, {1, 2, 3, 78, 80}), testing::ElementsAre(79));
+    EXPECT_THAT(batches_between({3, 80}, {1, 2, 3, 40, 80}).front(), 4);
+    EXPECT_THAT(batches_between({80}, {1, 2, 3, 78, 80}), testing::ElementsAre(79));
     PlanRequest request = request_for({"original"}, {"a100-80gb"});
     for (int64_t batch_size = 100; batch_size < 110; ++batch_size) {
         request.batch_size = batch_size;
@@ -68,18 +73,40 @@ TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
     request.workloads[0].model.intermediate_size = 8192;
     const Gpu gpu = small_gpu(int64_t{900} << 20);
     request.gpus = {&gpu};
-    EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("--zero")));
+    EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("ZeRO")));
     request.parallel = {.num_gpus = 64};
-    EXPECT_THAT(plan(request).rows.front().reason, HasSubstr("With --zero 2 it would fit."));
+    EXPECT_THAT(plan(request).rows.front().reason, HasSubstr(" It would fit with ZeRO stage 2."));
+}
+
+TEST(PlanLimits, AdviceTracesNoStepThatThePlanHasTraced) {
+    PlanRequest request = request_for({"original", "tempo"}, {});
+    const Gpu gpu = small_gpu(int64_t{8} << 20);  // nothing fits
+    request.gpus = {&gpu};
+    request.parallel = {.num_gpus = 2};
+    std::mutex mutex;
+    std::multiset<std::pair<std::string, int64_t>> traced;
+    const Plan result = make_plan(
+        request, data(), [&](const models::Workload& workload, ComputeCapability capability) {
+            {
+                const std::lock_guard lock(mutex);
+                traced.emplace(workload.recipe_name, workload.batch_size);
+            }
+            return toy_source()(workload, capability);
+        });
+    EXPECT_EQ(result.rows[0].status, PlanStatus::kDoesNotFit);
+    EXPECT_THAT(result.rows[0].reason, HasSubstr("Nor would checkpoint"));
+    for (const auto& step : traced) {
+        EXPECT_EQ(traced.count(step), 1U) << step.first << ", batch " << step.second;
+    }
 }
 
 TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     const auto why = [](models::Attention attention, std::string_view gpu) {
-        return why_not_comparable(attention, *gpu(gpu), data().calibration);
+        return why_not_comparable(attention, *gpu_named(gpu), data().calibration);
     };
     using models::Attention;
     EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
-    EXPECT_THAT(why(Attention::kEfficient, "h100-sxm"), HasSubstr("do not compare"));
+    EXPECT_THAT(why(Attention::kEfficient, "h100-sxm"), HasSubstr("do not compare their times"));
     for (const char* gpu : {"v100-16gb", "t4", "a10", "a100-80gb", "rtx3090"}) {
         EXPECT_THAT(why(Attention::kEfficient, gpu), IsEmpty()) << gpu;
         EXPECT_THAT(why(Attention::kFlash, gpu), IsEmpty()) << gpu;
@@ -90,7 +117,7 @@ TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     // Nor does a search choose them unasked.
     models::Workload own = with_recipe("original");
     own.precision = models::Precision::kFp16;
-    for (const auto& recipe : recipes_of_a_layer(own, *gpu("h100-sxm"), data().calibration)) {
+    for (const auto& recipe : recipes_of_a_layer(own, *gpu_named("h100-sxm"), data().calibration)) {
         EXPECT_NE(recipe.attention, Attention::kCudnn);
         EXPECT_NE(recipe.attention, Attention::kEfficient);
     }

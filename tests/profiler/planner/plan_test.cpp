@@ -1,6 +1,8 @@
 #include "profiler/planner/plan.h"
 
 #include "profiler/planner/plan_row.h"
+#include "profiler/planner/step/batch_sampling.h"
+#include "profiler/planner/step/capacity_search.h"
 #include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
@@ -25,6 +27,19 @@ TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
         ASSERT_GT(*max_batch, 1);
         EXPECT_FALSE(interpolation->limited_memory(*max_batch, {}, capacity)->out_of_memory);
         EXPECT_TRUE(interpolation->limited_memory(*max_batch + 1, {}, capacity)->out_of_memory);
+    }
+}
+
+TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
+    const auto source = tests::toy_source();
+    auto shared = BatchInterpolation::trace(tests::toy_workload(), source);
+    ASSERT_TRUE(shared);
+    for (const int64_t mib : {100, 40, 1000, 60, 61, 59, 999, 20}) {
+        auto fresh = BatchInterpolation::trace(tests::toy_workload(), source);
+        ASSERT_TRUE(fresh);
+        EXPECT_EQ(find_max_batch(*shared, {}, mib << 20).value(),
+                  find_max_batch(*fresh, {}, mib << 20).value())
+            << mib;
     }
 }
 
@@ -88,7 +103,7 @@ TEST(BatchInterpolation, HasALineOfItsOwnBeyondTheVocabulary) {
     workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens
     auto interpolation = BatchInterpolation::trace(workload, source);
     ASSERT_TRUE(interpolation);
-    EXPECT_EQ(interpolation->home_begin(), 97);
+    EXPECT_EQ(interpolation->main_begin(), 97);
     EXPECT_TRUE(interpolation->at(200));
     EXPECT_TRUE(interpolation->ops_at(1000));
     EXPECT_THAT(traced, testing::ElementsAre(97, 194));
@@ -106,19 +121,19 @@ TEST(BatchInterpolation, SaysOfWhichRangeBatchesAreTracedOneByOne) {
     EXPECT_TRUE(interpolation->at(250));
     EXPECT_THAT(interpolation->why_not_affine(150), IsEmpty());
     EXPECT_THAT(interpolation->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
-    EXPECT_TRUE(interpolation->has_line_of_ops());
+    EXPECT_TRUE(interpolation->interpolates_ops());
 }
 
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     PlanRequest request = request_for({"original"}, {});
-    Gpu gpu = *gpu("b200");
+    Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     request.workloads[0].seq_len = 1;
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
-    EXPECT_THAT(row.notes, Contains(HasSubstr("no batch above 1048576 was looked for")));
+    EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 1048576 were not tried")));
 }
 
 TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
@@ -131,7 +146,7 @@ TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
     EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
-    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("traced itself")));
+    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("each batch from")));
 }
 
 TEST(Plan, FillsEveryRow) {
@@ -163,8 +178,8 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
     EXPECT_EQ(row.memory->contents.peaks.peak_allocated_bytes,
               simulate_step(work, {.cublas_workspace_bytes = 8519680}, std::nullopt)
                   .peak_allocated_bytes);
-    const auto model =
-        make_time_model(*gpu("a100-80gb"), *row.setup, data().calibration, row.workload);
+    const auto model = make_time_model(*gpu_named("a100-80gb"), *row.environment,
+                                       data().calibration, row.workload);
     EXPECT_NEAR(row.time->total_ns(), time_of(work, *model).total_ns(), 1e-6);
     EXPECT_NEAR(row.sequences_per_s, 10 / (row.time->total_ns() / 1e9), 1e-6);
     EXPECT_NEAR(row.model_tflops, static_cast<double>(work.model_flop) / row.time->total_ns() / 1e3,
@@ -237,24 +252,24 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
     EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
     EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
     EXPECT_THAT(row("original", Precision::kFp32).notes,
-                Contains(HasSubstr("not of this device's")));
+                Contains(HasSubstr("not of this device's kernels")));
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
-    Gpu gpu = *gpu("a100-80gb");
+    Gpu gpu = *gpu_named("a100-80gb");
     gpu.id = "mine";
     gpu.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
     PlanRequest request = request_for({"original"}, {});
     request.workloads[0].precision = models::Precision::kBf16;
     request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().notes,
-                Contains(HasSubstr("no bf16 rate is known, that of fp32 is taken")));
+                Contains(HasSubstr("the bf16 rate is not known: the fp32 rate is assumed")));
 }
 
 TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
     const PlanRow row = plan(request_for({"original"}, {"v100-16gb"})).rows.front();
-    EXPECT_EQ(row.setup->id, "tempo-2022");
-    EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 assumed")));
+    EXPECT_EQ(row.environment->id, "tempo-2022");
+    EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 is assumed")));
 }
 
 TEST(Plan, CardsWithoutAKernelModelGetMemoryOnly) {
@@ -313,7 +328,7 @@ TEST(Plan, ASourceThatFailsIsTheRowsReason) {
 
 TEST(StepTime, WaitsForTheHostWhereKernelsAreShort) {
     const auto work = step_work_of(tests::make_toy_step(tests::toy_workload(2))).value();
-    const auto model = make_time_model(*gpu("a100-80gb"), *setup_named("torch-2.11"),
+    const auto model = make_time_model(*gpu_named("a100-80gb"), *environment_named("torch-2.11"),
                                        data().calibration, tests::toy_workload(2));
     const StepTime time = time_of(work, *model);
     // Six forward ops of 19.6 µs, ten backward ones of 17.2 µs.
@@ -326,14 +341,14 @@ TEST(StepTime, WaitsForTheHostWhereKernelsAreShort) {
 
 TEST(StepTime, TheSetupChoosesTheOptimizer) {
     models::Workload workload = tests::toy_workload();
-    EXPECT_EQ(optimizer_of(*setup_named("torch-2.11"), workload), "adamw");
-    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "bert_adam");
+    EXPECT_EQ(optimizer_of(*environment_named("torch-2.11"), workload), "adamw");
+    EXPECT_EQ(optimizer_of(*environment_named("tempo-2022"), workload), "bert_adam");
     workload.precision = models::Precision::kFp16;
-    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o2_adam");
+    EXPECT_EQ(optimizer_of(*environment_named("tempo-2022"), workload), "apex_o2_adam");
     workload.precision = models::Precision::kPureFp16;
-    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "apex_o3_adam");
+    EXPECT_EQ(optimizer_of(*environment_named("tempo-2022"), workload), "apex_o3_adam");
     workload.recipe.optimizer = models::Optimizer::kSgd;  // another algorithm, not another AdamW
-    EXPECT_EQ(optimizer_of(*setup_named("tempo-2022"), workload), "sgd");
+    EXPECT_EQ(optimizer_of(*environment_named("tempo-2022"), workload), "sgd");
     EXPECT_FALSE(find_optimizer(data().calibration, "lion", OptimizerState::kFp32));
 }
 
@@ -360,7 +375,7 @@ TEST(Plan, TracesTheOptimizerOfTheSetup) {
 }
 
 TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
-    for (const auto& setup : data().setups) {
+    for (const auto& environment : data().environments) {
         for (const models::Precision precision :
              {models::Precision::kFp32, models::Precision::kFp16, models::Precision::kAmpBf16,
               models::Precision::kPureFp16}) {
@@ -368,9 +383,9 @@ TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
                  {"optimizer=sgd", "original", "optimizer=adamw_loop", "optimizer=adamw_fused"}) {
                 models::Workload workload = with_recipe(recipe);
                 workload.precision = precision;
-                EXPECT_TRUE(find_optimizer(data().calibration, optimizer_of(setup, workload),
+                EXPECT_TRUE(find_optimizer(data().calibration, optimizer_of(environment, workload),
                                            optimizer_state_of(precision)))
-                    << setup.id << " " << recipe;
+                    << environment.id << " " << recipe;
             }
         }
     }

@@ -11,11 +11,11 @@
 namespace tests {
 
 inline const profiler::PlannerData& data() { return profiler::built_in_planner_data(); }
-inline const profiler::Gpu* gpu(std::string_view id) {
+inline const profiler::Gpu* gpu_named(std::string_view id) {
     return *profiler::find_gpu(data().gpus, id);
 }
-inline const profiler::SoftwareEnvironment* setup_named(std::string_view id) {
-    return *profiler::find_setup(data().setups, id);
+inline const profiler::SoftwareEnvironment* environment_named(std::string_view id) {
+    return *profiler::find_environment(data().environments, id);
 }
 
 inline models::Workload with_recipe(const std::string& recipe) {
@@ -24,9 +24,9 @@ inline models::Workload with_recipe(const std::string& recipe) {
 
 inline profiler::PlanRequest request_for(std::vector<std::string> recipes,
                                          std::vector<std::string> gpus) {
-    profiler::PlanRequest request{.setup = setup_named("torch-2.11")};
+    profiler::PlanRequest request{.environment = environment_named("torch-2.11")};
     for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
-    for (const std::string& gpu : gpus) request.gpus.push_back(gpu(gpu));
+    for (const std::string& gpu : gpus) request.gpus.push_back(gpu_named(gpu));
     return request;
 }
 
@@ -36,10 +36,10 @@ inline profiler::Plan plan(const profiler::PlanRequest& request, const ToyOption
 
 /// A GPU of its own size.
 inline profiler::Gpu small_gpu(int64_t usable_bytes) {
-    profiler::Gpu gpu = *gpu("a100-80gb");
+    profiler::Gpu gpu = *gpu_named("a100-80gb");
     gpu.id = "small";
-    gpu.usable_memory_bytes.value =
-        static_cast<double>(usable_bytes) + setup_named("torch-2.11")->context_bytes("small").value;
+    gpu.usable_memory_bytes.value = static_cast<double>(usable_bytes) +
+                                    environment_named("torch-2.11")->context_bytes("small").value;
     return gpu;
 }
 

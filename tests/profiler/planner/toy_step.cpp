@@ -3,6 +3,7 @@
 #include "tests/support/trace_builder.h"
 
 #include <fmt/format.h>
+#include <atomic>
 
 #include <utility>
 #include <vector>
@@ -257,7 +258,7 @@ profiler::Trace make_toy_step(const models::Workload& workload, const ToyOptions
 profiler::MetaTraceSource toy_source(const ToyOptions& options, int* calls) {
     return [options, calls](const models::Workload& workload,
                             ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
-        if (calls != nullptr) ++*calls;
+        if (calls != nullptr) ++std::atomic_ref(*calls);  // plans trace from several threads
         return std::make_shared<const Trace>(make_toy_step(workload, options));
     };
 }

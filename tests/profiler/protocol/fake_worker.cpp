@@ -1,4 +1,4 @@
-/// A worker without torch whose behaviour the workload of the request chooses: {"act": "echo"}.
+/// A worker without torch. The workload of the request chooses what it does: {"act": "echo"}.
 /// TEMPOSCOPE_FAKE_WORKER chooses what it does before any request.
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/worker_server.h"
@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -23,7 +25,7 @@ void say_hello() {
     write_raw(encode_frame(to_header(Hello{kProtocolVersion, std::string(build_version())}, 0)));
 }
 
-/// What a broken worker does; does not return when `act` is known.
+/// Acts like a broken worker. Does not return if it knows `act`.
 void act_before_requests(const std::string& act) {
     if (act == "other-version") {
         write_raw(encode_frame(to_header(Hello{kProtocolVersion, "9.9.9"}, 0)));
@@ -67,12 +69,40 @@ WorkerOutcome work_until_cancelled(WorkerServer& server) {
     return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
 }
 
+/// Takes `steps` turns and writes each into the file `log`: "tempo 0 of 2" for step 0 of two
+/// recipes.
+WorkerOutcome take_turns(WorkerServer& server, const Request& request) {
+    const nlohmann::json& workload = request.workload;
+    const auto name = workload.at("recipe_name").get<std::string>();
+    const auto write_log = [&](const std::string& text) {
+        std::ofstream(workload.at("log").get<std::string>(), std::ios::app) << name << text << '\n';
+    };
+    const bool alone = !std::filesystem::exists(workload.value("needs_absent", "none"));
+    write_log(alone ? " set up" : " out of memory");
+    if (!alone) return tl::unexpected(ErrorFrame{"It does not fit.", 3});
+    const std::ofstream present(workload.value("holds", "/dev/null"));
+    for (int64_t step = 0; step < request.steps; ++step) {
+        const auto turn = server.wait_for_turn(
+            {workload.value("held", int64_t{0}), workload.value("available", int64_t{1} << 40)});
+        if (!turn) return tl::unexpected(ErrorFrame{"The capture was cancelled.", 1, true});
+        if (turn->run.empty()) return tl::unexpected(ErrorFrame{"The turn names no run."});
+        write_log(fmt::format(" {} of {}", step, turn->recipes));
+        if (workload.value("fails_at", int64_t{-1}) == step) {
+            return tl::unexpected(ErrorFrame{name + " failed."});
+        }
+    }
+    if (const std::string file = workload.value("holds", ""); !file.empty())
+        std::remove(file.c_str());
+    return ResultFrame{request.output_path, {}};
+}
+
 WorkerOutcome handle(WorkerServer& server, const Request& request) {
     const auto act = request.workload.is_object() ? request.workload.value("act", "echo") : "echo";
     if (act == "progress") {
         for (int64_t i = 1; i <= 3; ++i) server.send(Progress{"step", i, 3});
         for (int64_t i = 0; i < 1000; ++i) server.send(Sample{i, 2 * i, 3 * i, 1, "forward"});
     }
+    if (act == "turns") return take_turns(server, request);
     if (act == "wait") return work_until_cancelled(server);
     if (act == "hang") std::this_thread::sleep_for(1h);
     if (act == "segv") raise(SIGSEGV);

@@ -91,7 +91,8 @@ TEST(Messages, KeepEveryField) {
                                                .warmup_steps = 2,
                                                .steps = 5,
                                                .num_threads = 4,
-                                               .batch_sizes = {1, 2, 64}});
+                                               .batch_sizes = {1, 2, 64},
+                                               .takes_turns = true});
     EXPECT_EQ(request.kind, RequestKind::kSweep);
     EXPECT_EQ(request.workload["model"]["name"], "bert-large");
     EXPECT_EQ(request.device, "cuda");
@@ -101,6 +102,15 @@ TEST(Messages, KeepEveryField) {
     EXPECT_EQ(request.steps, 5);
     EXPECT_EQ(request.num_threads, 4);
     EXPECT_EQ(request.batch_sizes, (std::vector<int64_t>{1, 2, 64}));
+
+    EXPECT_TRUE(request.takes_turns);
+
+    const WaitsForTurn waits = round_trip(WaitsForTurn{5, 6});
+    EXPECT_EQ(waits.held_bytes, 5);
+    EXPECT_EQ(waits.available_bytes, 6);
+    const TakeTurn turn = round_trip(TakeTurn{"run", 3});
+    EXPECT_EQ(turn.run, "run");
+    EXPECT_EQ(turn.recipes, 3);
 
     const Sample sample = round_trip(Sample{1, 2, 3, 4, "backward"});
     EXPECT_EQ(sample.time_ns, 1);

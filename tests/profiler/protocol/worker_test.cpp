@@ -88,6 +88,35 @@ TEST_F(Worker, ReportsProgressAndAtMostThirtySamplesASecond) {
     EXPECT_LE(static_cast<int64_t>(samples.size()), 1 + elapsed / 33ms);
 }
 
+TEST_F(Worker, TakesATurnAtATime) {
+    WorkerClient client = start();
+    Request asked = request("turns");
+    asked.workload["recipe_name"] = "tempo";
+    asked.workload["log"] = "/dev/null";
+    asked.workload["held"] = 7;
+    asked.steps = 2;
+    WorkerState state = client.begin(asked);
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(std::holds_alternative<WaitsForTurn>(state)) << i;
+        EXPECT_EQ(std::get<WaitsForTurn>(state).held_bytes, 7);
+        state = client.resume({.run = "a", .recipes = 2});
+    }
+    ASSERT_TRUE(std::holds_alternative<WorkerOutcome>(state));
+    EXPECT_TRUE(std::get<WorkerOutcome>(state));
+}
+
+TEST_F(Worker, CancelEndsAWorkerThatWaitsForItsTurn) {
+    WorkerClient client = start();
+    Request asked = request("turns");
+    asked.workload["recipe_name"] = "tempo";
+    asked.workload["log"] = "/dev/null";
+    ASSERT_TRUE(std::holds_alternative<WaitsForTurn>(client.begin(asked)));
+    client.cancel();
+    const WorkerState state = client.resume({.run = "a"});
+    ASSERT_TRUE(std::holds_alternative<WorkerOutcome>(state));
+    EXPECT_TRUE(std::get<WorkerOutcome>(state).error().cancelled);
+}
+
 TEST_F(Worker, CapturesTheLogAndKeepsItsEnd) {
     WorkerClient client = start();
     ASSERT_TRUE(client.run(request("chatter")));
@@ -133,7 +162,7 @@ TEST_F(Worker, CancelInsistsWithSigtermThenSigkill) {
     }
 }
 
-TEST_F(Worker, PatienceWithSilenceEnds) {
+TEST_F(Worker, ASilentWorkerIsEndedAfterItsTimeout) {
     WorkerClient client = start();
     const auto outcome = client.run(request("hang"), {.timeout = 1s});
     ASSERT_FALSE(outcome);

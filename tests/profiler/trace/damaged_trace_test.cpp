@@ -1,5 +1,5 @@
-/// What read_trace says about files that are no sound traces: always one sentence with the path,
-/// never a crash and never a trace with ids that do not exist.
+/// read_trace on damaged files: it answers with one sentence that names the path. It never crashes
+/// and never returns a trace with ids that do not exist.
 #include "profiler/trace/schema.h"
 #include "profiler/trace/sqlite.h"
 #include "profiler/trace/trace_file.h"
@@ -29,7 +29,8 @@ protected:
     }
 
     void execute(const std::string& sql) {
-        // With the sqlite3 library alone: our own connections refuse to touch the schema.
+        // Uses the sqlite3 library directly, because our own connections refuse to change the
+        // schema.
         sqlite3* db = nullptr;
         ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
         char* message = nullptr;
@@ -131,7 +132,7 @@ TEST_F(DamagedTrace, ValuesThatCannotBeAreNamedWithTheirPlace) {
                 HasSubstr("the text repeats"));
 }
 
-/// Values with which an analysis would overflow; each name of a column that has a bound.
+/// Values that would make an analysis overflow, for each kind of column that has a bound.
 TEST_F(DamagedTrace, NumbersBeyondAllMeasureAreNamedWithTheirPlace) {
     EXPECT_THAT(message_after("UPDATE allocation SET requested_bytes = 9223372036854775807 "
                               "WHERE id = 17"),
@@ -216,7 +217,7 @@ TEST_F(DamagedTrace, TruncatedFilesAreRefusedAtEveryLength) {
     }
 }
 
-/// A reader that accepts a file must have ids that exist in it: visit every one.
+/// Visits every id: in a trace that was accepted, all of them must exist.
 void touch_every_id(const Trace& trace) {
     int64_t sum = 0;
     Trace::for_each_table(trace, [&]<typename Row>(std::string_view, const Table<Row>& table) {
@@ -241,7 +242,7 @@ TEST_F(DamagedTrace, MutatedFilesAreErrorsOrSoundTraces) {
         std::string mutant = whole;
         const int changes = 1 + static_cast<int>(random() % 8);
         for (int i = 0; i < changes; ++i) {
-            // Half of the changes hit what steers the reader: page headers and cell pointers.
+            // Half of the changes hit page headers and cell pointers, which steer the reader.
             std::size_t at = random() % mutant.size();
             if (random() % 2 == 0) at = at / 4096 * 4096 + random() % 24;
             const char values[] = {0,

@@ -5,7 +5,7 @@
 
 namespace tests {
 
-/// No file of this process may grow past `bytes`: what a full disk looks like without root.
+/// Limits the size of files that this process writes. It imitates a full disk and needs no root.
 class FileSizeLimit {
 public:
     explicit FileSizeLimit(rlim_t bytes) {

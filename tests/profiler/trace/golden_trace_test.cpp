@@ -1,5 +1,5 @@
-/// A trace of each format version, kept as it was written, beside what it holds.
-/// To write the current version's file anew (tests/golden/README.md):
+/// One trace file per format version, stored with a description of its content.
+/// To write the file of the current version again (tests/golden/README.md):
 ///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='GoldenTrace.*'
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
@@ -26,7 +26,7 @@ double as_number(const T& value) {
     }
 }
 
-/// One line a column: table, column, rows, sum of the values, sum weighted by row number.
+/// One line per column: table, column, rows, sum of the values, sum weighted by row number.
 std::string summarize(const Trace& trace) {
     std::string text = fmt::format("string {}\n", trace.strings.size());
     Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {

@@ -12,7 +12,7 @@
 
 namespace tests {
 
-/// Rows in every table with values of every size, NULLs, and ids that exist. No sense otherwise.
+/// Random rows in every table: values of every size, NULLs, and ids that exist.
 class RandomTrace {
 public:
     explicit RandomTrace(unsigned seed) : random_(seed) {}
@@ -28,7 +28,7 @@ public:
         return trace;
     }
 
-    /// Adds rows to every table but the run, which has one.
+    /// Adds rows to every table except the run, which has one row.
     void append_rows(profiler::Trace& trace, std::size_t count) {
         using namespace profiler;
         Trace::for_each_table(trace, [&]<typename Row>(std::string_view, Table<Row>& table) {
@@ -47,7 +47,7 @@ private:
         table.for_each_column(
             [&]<typename T>(const profiler::Column<Row, T>& column, auto& values) {
                 if constexpr (std::is_same_v<T, profiler::Id<Row>>) {
-                    // An older row, so that there are no rings.
+                    // Refers to an older row, so that there are no rings.
                     values[row] = row == 0 ? T() : T(random_() % row);
                 } else if constexpr (std::is_same_v<T, int64_t>) {
                     values[row] = inside(profiler::range_of_column(column.name), value<T>(trace));
@@ -57,7 +57,7 @@ private:
             });
     }
 
-    /// Of the same width as `value` wherever its column allows that.
+    /// A value as wide as `value` if its column allows it.
     static int64_t inside(const profiler::ValueRange& range, int64_t value) {
         if (range.is_summed) value %= int64_t{1} << 40;
         return range.holds(value) ? value : std::clamp(-value, range.min, range.max);

@@ -8,7 +8,7 @@
 
 namespace tests {
 
-/// A folder of its own that goes away with the test.
+/// A new folder, which the destructor removes.
 class TemporaryFolder {
 public:
     TemporaryFolder() {

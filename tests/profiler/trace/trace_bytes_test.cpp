@@ -1,4 +1,4 @@
-/// A trace through a channel of bytes: every value, and every way in which the bytes can be wrong.
+/// A trace as bytes and back: every value survives, and every kind of wrong bytes is refused.
 #include "profiler/trace/trace_bytes.h"
 #include "tests/profiler/trace/random_trace.h"
 #include "tests/support/trace_equality.h"

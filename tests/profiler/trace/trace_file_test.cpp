@@ -1,4 +1,4 @@
-/// Writing and reading traces: round trips, commits, places and disks that cannot be written.
+/// Writing and reading traces: round trips, commits, and folders and disks that cannot be written.
 #include "profiler/trace/trace_file.h"
 #include "tests/profiler/trace/file_size_limit.h"
 #include "tests/profiler/trace/random_trace.h"
@@ -123,7 +123,7 @@ TEST(TraceFile, AFullDiskInMidCaptureKeepsWhatWasCommitted) {
             EXPECT_EQ(trace.run().state, RunState::kIncomplete);
         }
         EXPECT_EQ(read(folder / "a.tscope.partial").steps.size(), 1u);
-        // Space was made: the same writer goes on.
+        // There is space again, and the same writer continues.
         const auto finished = writer.finish(trace);
         ASSERT_TRUE(finished) << finished.error().message;
     }

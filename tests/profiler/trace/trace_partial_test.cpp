@@ -27,7 +27,7 @@ using tests::create;
 using tests::read;
 using tests::TemporaryFolder;
 
-/// The child commits so many steps, records another one that it never commits, then dies.
+/// A child process commits this many steps, records one more without committing it, and dies.
 void record_and_die(const fs::path& path, int committed_steps) {
     const pid_t child = fork();
     if (child == 0) {
@@ -78,7 +78,7 @@ TEST(PartialTrace, AKilledCaptureOpensWithWhatItCommitted) {
 TEST(PartialTrace, AKilledCaptureOpensFromAFolderThatIsReadOnly) {
     const TemporaryFolder folder;
     record_two_steps_and_die(folder / "a.tscope");
-    // Root may write everywhere: then this shows only what the test above shows.
+    // Root may write everywhere; for root this test repeats the one above.
     fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
     const auto trace = read_trace(folder / "a.tscope.partial");
     fs::permissions(folder.path(), fs::perms::owner_all);
@@ -105,7 +105,7 @@ TEST(PartialTrace, SaysThatTheLogIsMissingOfACopyWithoutIt) {
                 HasSubstr("its log a.tscope.partial-wal is missing or damaged"));
 }
 
-/// Sets TMPDIR as long as it lives.
+/// Sets TMPDIR during its lifetime.
 class TemporaryFilesIn {
 public:
     explicit TemporaryFilesIn(const fs::path& folder) {
@@ -149,8 +149,8 @@ TEST(PartialTrace, NamesAFolderForTheCopyThatIsNotThere) {
     EXPECT_THAT(trace.error().message, HasSubstr("/no/such/folder"));
 }
 
-/// Whatever keeps the final name from being written, the capture itself is not lost: with the log
-/// merged, and with a reader in the way of that.
+/// If the final name cannot be written, the capture is not lost. This holds when the log was
+/// merged, and when a reader prevented that.
 TEST(PartialTrace, FinishKeepsThePartialWhenTheFinalNameCannotBeWritten) {
     for (const bool with_reader : {false, true}) {
         const TemporaryFolder folder;
@@ -199,8 +199,8 @@ TEST(PartialTrace, APartialThatIsNoDatabaseIsSetAsideToo) {
     EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope", "a.tscope.partial.1"));
 }
 
-/// A process that answers the same question whenever it is asked. It must start before this one
-/// opens a database: SQLite's locks do not survive a fork.
+/// A process that answers the same question each time it is asked. It must start before this
+/// process opens a database: SQLite's locks do not survive a fork.
 class OtherProcess {
 public:
     explicit OtherProcess(const std::function<bool()>& question) {
@@ -296,7 +296,7 @@ TEST(PartialTrace, FinishSucceedsThoughAReaderHoldsThePartial) {
     ASSERT_EQ(pipe(done), 0);
     const pid_t child = fork();
     if (child == 0) {
-        // Someone with a shell of SQLite's in the middle of a query.
+        // Another program is in the middle of a query.
         execlp("python3", "python3", "-c",
                "import sqlite3,sys,os\n"
                "db=sqlite3.connect(sys.argv[1]); db.execute('BEGIN'); db.execute('SELECT * FROM "

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-/// A capture in small: steps of one allocation each, and files that must open.
+/// A small capture: each step has one allocation.
 namespace tests {
 
 inline profiler::Trace read(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-/// The SQL surface: every view of docs/trace_format.md answers, with texts in place of numbers.
+/// The SQL interface: every view of docs/trace_format.md works, and shows texts instead of ids.
 #include "profiler/trace/sqlite.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/profiler/trace/temporary_folder.h"
@@ -86,7 +86,7 @@ TEST_F(TraceViews, MemoryIsTheRunningSumOfTheEvents) {
 }
 
 TEST_F(TraceViews, LedgerHoldsEachSavedStorageOfTheLastForwardPhaseOnce) {
-    // 10 kept outputs and 3 masks a layer (tests/support/synthetic_trace.cpp), two layers.
+    // 10 saved outputs and 3 masks per layer (tests/support/synthetic_trace.cpp), two layers.
     EXPECT_EQ(db_->integer("SELECT count(*) FROM v_ledger"), 26);
     EXPECT_EQ(db_->integer("SELECT count(DISTINCT storage) FROM v_ledger"), 26);
     EXPECT_EQ(db_->integer("SELECT count(*) FROM v_ledger WHERE role <> 'activation'"), 0);

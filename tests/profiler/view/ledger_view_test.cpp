@@ -169,7 +169,8 @@ TEST(BuildLedgerView, PutsTheClosedFormBesideMiddleLayersOnly) {
     EXPECT_TRUE(view.rows[2].differs_from_closed_form);
     EXPECT_FALSE(view.rows[3].closed_form_bytes);
     EXPECT_FALSE(view.closed_form_equal);
-    EXPECT_EQ(view.closed_form_text, "Layer 1 keeps 140 B, the closed form en+eT says 150 B.");
+    EXPECT_EQ(view.closed_form_text,
+              "Layer 1 saves 140 B for backward; the closed form en+eT says 150 B.");
 }
 
 TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
@@ -177,7 +178,8 @@ TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
     const ClosedFormCheck check{1, 100, {{{"probs", "eT", 100}}, "eT", 100}};
     const LedgerView view = build_ledger_view({.first = {&ledger, &check, 3}});
     EXPECT_TRUE(view.closed_form_equal);
-    EXPECT_EQ(view.closed_form_text, "Layer 1 keeps 100 B, equal to the closed form eT.");
+    EXPECT_EQ(view.closed_form_text,
+              "Layer 1 saves 100 B for backward, equal to the closed form eT.");
 }
 
 TEST(BuildLedgerView, IsEmptyWithoutALedger) {

@@ -129,7 +129,7 @@ TEST(CudaChecks, TheFirstProblemIsTheSentence) {
     EXPECT_EQ(describe_problem({{.name = "a", .ok = true},
                                 {.name = "b", .detail = "it is not there", .remedy = "Get it."},
                                 {.name = "c", .detail = "nor this", .remedy = "Get this."}}),
-              "--device cuda cannot run here, because it is not there: get it.");
+              "CUDA cannot be used here, because it is not there: get it.");
 }
 
 }  // namespace

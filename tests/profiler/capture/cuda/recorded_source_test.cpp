@@ -39,14 +39,14 @@ public:
         return rows_.at(reinterpret_cast<int64_t>(storage.data_ptr().get()));
     }
 
-    void on_alloc(Block& block, int64_t address) override {
+    void on_alloc(BlockHeader& block, int64_t address) override {
         addresses_[&block] = address;
         tell(RecordedAction::kSegmentAlloc, address, block.size_bytes);
         tell(RecordedAction::kAlloc, address, block.size_bytes);
         const auto lock = listener_->lock_rows();
         rows_.set_block_bytes(address, block.size_bytes);
     }
-    void on_free(const Block& block) override {
+    void on_free(const BlockHeader& block) override {
         const auto found = addresses_.find(&block);
         ASSERT_NE(found, addresses_.end());
         const int64_t address = found->second;
@@ -69,7 +69,7 @@ private:
 
     AllocatorRows rows_;
     AllocationListener* listener_ = nullptr;
-    std::map<const Block*, int64_t> addresses_;
+    std::map<const BlockHeader*, int64_t> addresses_;
 };
 
 /// Size, op, phase, category and whether it was freed: of each allocation of the recorded step, in
@@ -99,15 +99,15 @@ TEST(RecordedSource, AStepThroughTheAllocatorsRowsIsTheStepOfTheCpu) {
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     PlayedCachingAllocator allocator(trace, streams);
     models::Training training(workload);
-    warm_up(training, 1, nullptr, {});
+    warm_up(training, 1, {});
     {
         Recorder recorder(trace, {.allocations = &allocator, .device = streams.device()});
         recorder.start();
         describe_storages(recorder, training);
         const CaptureCallbacks nobody;
-        RecordedStep listener(recorder, training, nobody);
+        StepWatch watch(nobody, &recorder, &training);
         recorder.begin_step();
-        recorder.end_step(training.step(&listener));
+        recorder.end_step(training.step(&watch));
     }
     EXPECT_GT(fates_of(trace).size(), 100U);
     EXPECT_EQ(fates_of(trace), fates_of(on_cpu));

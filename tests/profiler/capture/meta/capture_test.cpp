@@ -84,7 +84,9 @@ std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         // Fused attention saves other tensors on CUDA, and has no dropout on the CPU.
-        if (preset.recipe.attention == models::Attention::kFlash || !preset.runs_on_cpu) continue;
+        if (preset.recipe.attention == models::Attention::kFlash ||
+            !models::runs_on_cpu(preset.recipe))
+            continue;
         const std::string recipe(preset.name);
         cases.push_back({"bert-base", recipe, Head::kLayers});
         cases.push_back({"bert-base", recipe, Head::kMlm});

@@ -1,7 +1,8 @@
 // Every op that the models use runs on Meta, and none as another composite than CUDA's.
 
 #include "kernels/inplace_layernorm.h"
-#include "models/config/cuda_support.h"
+#include "models/config/cuda_memory.h"
+#include "models/config/validity.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/ledger.h"
 #include "tests/profiler/capture/meta/workloads.h"
@@ -37,7 +38,7 @@ void expect_runs(const Workload& workload) {
     const std::string what = fmt::format(
         "{} {} {} {} padding {}", workload.model.name, name_of(workload.head), workload.recipe_name,
         name_of(workload.precision), workload.padding == Padding::kRandom);
-    ASSERT_TRUE(models::validate_for_cuda(workload, {9, 0})) << what;
+    ASSERT_TRUE(models::validate_for_prediction(workload, {9, 0})) << what;
     Trace trace;
     ASSERT_NO_THROW(capture_on_meta(workload, {.capability = {9, 0}}, {}, trace)) << what;
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
@@ -48,7 +49,7 @@ void expect_runs(const Workload& workload) {
 
 bool is_fused(const Workload& workload) {
     const Attention attention = workload.recipe.attention;
-    return attention != Attention::kMaterialized && attention != Attention::kRecomputeDropout;
+    return attention != Attention::kEager && attention != Attention::kRecomputeDropout;
 }
 
 TEST(MetaKernels, PlansKnowWhereOurLayerNormsPartialSumsStopGrowing) {
@@ -68,8 +69,9 @@ TEST(MetaKernels, CoverEveryPresetHeadAndPrecision) {
                                             static_cast<Precision>(p));
                 w.model.num_layers = 2;
                 // Fused attention takes 16 bits only, the published GELU no tanh.
-                const bool is_limited = is_fused(w) || w.recipe.kernels != models::Kernels::kOurs;
-                if (is_limited && !models::validate_for_cuda(w, {9, 0})) continue;
+                const bool is_limited =
+                    is_fused(w) || w.recipe.implementation != models::Implementation::kOurs;
+                if (is_limited && !models::validate_for_prediction(w, {9, 0})) continue;
                 expect_runs(w);
             }
         }

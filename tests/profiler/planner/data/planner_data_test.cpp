@@ -21,7 +21,7 @@ constexpr const char* kIds[] = {"gtx1080ti", "rtx2080ti", "rtx3090",    "rtx3090
                                 "a100-40gb", "a100-80gb", "h100-sxm",   "h200",      "b200",
                                 "mi250x",    "mi300x",    "jetson-orin"};
 
-const Gpu& gpu(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
+const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
 
 /// A GPU that is right; `from` is replaced by `to`.
 std::string gpu_file(const std::string& from = "", const std::string& to = "") {
@@ -62,13 +62,13 @@ TEST(GpuCatalogue, EveryFigureHasASource) {
 }
 
 TEST(GpuCatalogue, HasFiguresInBaseUnits) {
-    EXPECT_EQ(gpu("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
-    EXPECT_EQ(gpu("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
-    EXPECT_EQ(gpu("v100-32gb").usable_memory_bytes.value, 31.75 * 0x1p30);
-    EXPECT_EQ(gpu("h100-sxm").compute_capability, (ComputeCapability{9, 0}));
-    EXPECT_FALSE(gpu("v100-16gb").peak(MatmulType::kTf32));
-    EXPECT_FALSE(gpu("mi300x").no_kernel_model.empty());
-    EXPECT_FALSE(gpu("mi300x").compute_capability);
+    EXPECT_EQ(gpu_named("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
+    EXPECT_EQ(gpu_named("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
+    EXPECT_EQ(gpu_named("v100-32gb").usable_memory_bytes.value, 31.75 * 0x1p30);
+    EXPECT_EQ(gpu_named("h100-sxm").compute_capability, (ComputeCapability{9, 0}));
+    EXPECT_FALSE(gpu_named("v100-16gb").peak(MatmulType::kTf32));
+    EXPECT_FALSE(gpu_named("mi300x").no_kernel_model.empty());
+    EXPECT_FALSE(gpu_named("mi300x").compute_capability);
 }
 
 TEST(GpuCatalogue, ListsNearNames) {
@@ -97,7 +97,7 @@ TEST(GpuFile, NamesThePlaceOfEveryMistake) {
                 HasSubstr("'web' is not in the file's 'sources'"));
     EXPECT_THAT(error_of(gpu_file("geforce", "cheap")), HasSubstr("one of geforce"));
     EXPECT_THAT(error_of(gpu_file("8.9", "new")), HasSubstr("such as \"8.6\""));
-    EXPECT_THAT(error_of(gpu_file("15.6", "17")), HasSubstr("is over 'memory_gib'"));
+    EXPECT_THAT(error_of(gpu_file("15.6", "17")), HasSubstr("is larger than 'memory_gib'"));
     EXPECT_THAT(error_of(gpu_file("\"mine\"", "\"My Card\"")), HasSubstr("lower case"));
     EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 0")), HasSubstr("above 0"));
     EXPECT_THAT(error_of(gpu_file("\"value\": 500", "\"value\": 1e-9")), HasSubstr("from 0.01 to"));
@@ -158,11 +158,11 @@ TEST(PlannerData, RefusesWhatIsNoFile) {
         return data ? "no error" : data.error().message;
     };
     std::filesystem::create_directory(file);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     std::filesystem::create_symlink(folder.path() / "gone.json", file);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
-    EXPECT_THAT(problem(), HasSubstr("gpus.json is no file"));
+    EXPECT_THAT(problem(), HasSubstr("gpus.json is not a regular file"));
     EXPECT_EQ(problem(), "no error");
 }
 
@@ -203,24 +203,26 @@ TEST(PlannerData, WithoutAFolderIsWhatTheProgramBrings) {
     EXPECT_EQ(load_planner_data({})->gpus.size(), std::size(kIds));
 }
 
-const SoftwareEnvironment& setup_named(std::string_view id) {
-    return **find_setup(built_in_planner_data().setups, id);
+const SoftwareEnvironment& environment_named(std::string_view id) {
+    return **find_environment(built_in_planner_data().environments, id);
 }
 
 TEST(Setups, HoldTodaysAndThePublishedOnes) {
     for (const char* id : {"torch-2.11", "tempo-2022", "nvidia-2022", "mli-2023", "mli-2023-fused",
                            "deepspeed-2020", "substation-2020"}) {
-        ASSERT_TRUE(find_setup(built_in_planner_data().setups, id)) << id;
-        EXPECT_GT(setup_named(id).host_forward_ns.value, 0);
+        ASSERT_TRUE(find_environment(built_in_planner_data().environments, id)) << id;
+        EXPECT_GT(environment_named(id).host_forward_ns.value, 0);
     }
-    const auto& tempo = setup_named("tempo-2022");
+    const auto& tempo = environment_named("tempo-2022");
     EXPECT_NE(tempo.context_bytes("rtx2080ti").value, tempo.context_bytes("v100-16gb").value);
 }
 
 TEST(Setups, OlderCardsTakeTheSetupThatRanOnThem) {
     const auto id_for = [](const char* gpu) {
         const auto& data = built_in_planner_data();
-        return setup_for(data.setups, setup_named("torch-2.11"), gpu(gpu)).value()->id;
+        return environment_for(data.environments, environment_named("torch-2.11"), gpu_named(gpu))
+            .value()
+            ->id;
     };
     EXPECT_EQ(id_for("a100-80gb"), "torch-2.11");
     EXPECT_EQ(id_for("t4"), "torch-2.11");

@@ -22,14 +22,16 @@ namespace {
 using namespace profiler;
 
 const PlannerData& data() { return built_in_planner_data(); }
-const Gpu& gpu(std::string_view id) { return **find_gpu(data().gpus, id); }
-const profiler::SoftwareEnvironment& today() { return **find_setup(data().setups, "torch-2.11"); }
+const Gpu& gpu_named(std::string_view id) { return **find_gpu(data().gpus, id); }
+const profiler::SoftwareEnvironment& today() {
+    return **find_environment(data().environments, "torch-2.11");
+}
 
 Trace lower_toy(int64_t batch_size = 64, std::string_view gpu = "a100-80gb",
                 const AllocatorSettings& settings = {}, int num_steps = 2) {
     const Trace meta =
         tests::make_toy_step(tests::toy_workload(batch_size), {.num_steps = num_steps});
-    auto lowered = lower(meta, gpu(gpu), settings, data().calibration, today());
+    auto lowered = place_and_schedule(meta, gpu_named(gpu), settings, data().calibration, today());
     EXPECT_TRUE(lowered) << lowered.error().message;
     return std::move(*lowered);
 }
@@ -38,7 +40,7 @@ TEST(Lower, SaysWhatItIs) {
     const Trace trace = lower_toy();
     EXPECT_EQ(trace.run().source, Source::kPredicted);
     EXPECT_EQ(trace.run().time_basis, TimeBasis::kModelled);
-    EXPECT_EQ(trace.text(trace.run().device_name), "NVIDIA A100 80 GB SXM, setup torch-2.11");
+    EXPECT_EQ(trace.text(trace.run().device_name), "NVIDIA A100 80 GB SXM with torch-2.11");
     EXPECT_EQ(trace.devices.get<&Device::total_bytes>(Id<Device>(0)),
               static_cast<int64_t>(79.2 * 0x1p30));
 }
@@ -159,7 +161,8 @@ TEST(Lower, TimesAreOrderedAndInsideTheirPhases) {
 TEST(Lower, AStepTakesWhatThePlannerSays) {
     const Trace trace = lower_toy();
     const auto workload = tests::toy_workload(64);
-    const auto model = make_time_model(gpu("a100-80gb"), today(), data().calibration, workload);
+    const auto model =
+        make_time_model(gpu_named("a100-80gb"), today(), data().calibration, workload);
     ASSERT_TRUE(model);
     const StepTime time = time_of(step_work_of(tests::make_toy_step(workload)).value(), *model);
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
@@ -173,11 +176,12 @@ TEST(Lower, TakesTheMemoryThatThePlannerSays) {
     const Trace meta = tests::make_toy_step(workload, {.warm_up_bytes = 0});
     const StepWork work = step_work_of(meta).value();
     for (const char* id : {"torch-2.11", "tempo-2022"}) {  // gradients freed, zeroed
-        const auto& setup = **find_setup(data().setups, id);
-        const auto trace = lower(meta, gpu("a100-80gb"), {}, data().calibration, setup);
+        const auto& environment = **find_environment(data().environments, id);
+        const auto trace =
+            place_and_schedule(meta, gpu_named("a100-80gb"), {}, data().calibration, environment);
         ASSERT_TRUE(trace) << trace.error().message;
         const StepMemory planned =
-            simulate_step(work, {.gradients = setup.gradients}, std::nullopt);
+            simulate_step(work, {.gradients = environment.gradients}, std::nullopt);
         EXPECT_EQ(find_peak(*trace).reserved_bytes, planned.peak_reserved_bytes) << id;
         int64_t live_gradients = 0;
         for (std::size_t i = 0; i < trace->allocations.size(); ++i) {
@@ -189,13 +193,14 @@ TEST(Lower, TakesTheMemoryThatThePlannerSays) {
                 EXPECT_GT(row.free_requested_event, row.alloc_event);
             }
         }
-        EXPECT_EQ(live_gradients, setup.gradients == Gradients::kZeroed ? 4 : 0) << id;
+        EXPECT_EQ(live_gradients, environment.gradients == Gradients::kZeroed ? 4 : 0) << id;
     }
 }
 
 TEST(Lower, TheCurveBeginsWithTheRecordedStep) {
     const Trace meta = tests::make_toy_step(tests::toy_workload(64), {.warm_up_bytes = 1 << 30});
-    const auto trace = lower(meta, gpu("a100-80gb"), {}, data().calibration, today());
+    const auto trace =
+        place_and_schedule(meta, gpu_named("a100-80gb"), {}, data().calibration, today());
     ASSERT_TRUE(trace) << trace.error().message;
     const MemoryCurve curve(*trace);
     EXPECT_EQ(curve.start_ns(), trace->steps.get<&Step::start_ns>(Id<Step>(std::size_t{0})));
@@ -216,7 +221,8 @@ TEST(Lower, SaysThatAStepDoesNotFit) {
     const Trace trace = lower_toy(60'000, "rtx2080ti", {}, 1);
     ASSERT_EQ(trace.diagnostics.size(), 1U);
     EXPECT_EQ(trace.text(trace.diagnostics[Id<Diagnostic>(0)].code), "does_not_fit");
-    EXPECT_GT(find_peak(trace).allocated_bytes, tensor_capacity_bytes(gpu("rtx2080ti"), today()));
+    EXPECT_GT(find_peak(trace).allocated_bytes,
+              tensor_capacity_bytes(gpu_named("rtx2080ti"), today()));
 }
 
 TEST(Lower, WithoutAKernelModelKeepsTheOrderAsTime) {
@@ -238,7 +244,7 @@ TEST(Lower, IsATraceLikeAnyOther) {
 
 TEST(Lower, NeedsAStep) {
     const Trace meta = tests::make_toy_step(tests::toy_workload(), {.num_steps = 0});
-    EXPECT_FALSE(lower(meta, gpu("t4"), {}, data().calibration, today()));
+    EXPECT_FALSE(place_and_schedule(meta, gpu_named("t4"), {}, data().calibration, today()));
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ using testing::Not;
 using testing::SizeIs;
 
 const PlannerData& data() { return built_in_planner_data(); }
-const profiler::SoftwareEnvironment& setup() { return **find_setup(data().setups, "torch-2.11"); }
+const profiler::SoftwareEnvironment& environment() {
+    return **find_environment(data().environments, "torch-2.11");
+}
 
 /// Six layers, wide enough that kernels and not the host take the time.
 models::Workload workload(const std::string& recipe = "original") {
@@ -32,18 +34,18 @@ models::Workload workload(const std::string& recipe = "original") {
 }
 
 /// A GPU with so much for tensors.
-Gpu gpu(int64_t bytes) {
+Gpu gpu_with(int64_t bytes) {
     Gpu gpu = **find_gpu(data().gpus, "a100-80gb");
     gpu.id = "small";
     gpu.usable_memory_bytes.value =
-        static_cast<double>(bytes) + setup().context_bytes("small").value;
+        static_cast<double>(bytes) + environment().context_bytes("small").value;
     return gpu;
 }
 
 AutoRequest request_for(const Gpu& gpu, std::optional<int64_t> batch_size = {}) {
     return {.plan = {.workloads = {workload()},
                      .gpus = {&gpu},
-                     .setup = &setup(),
+                     .environment = &environment(),
                      .batch_size = batch_size},
             .candidates = {}};
 }
@@ -70,7 +72,7 @@ const FrontierPoint& chosen(const AutoRow& row) {
 constexpr int64_t kMiB = 1 << 20;
 
 TEST(AutoPlan, ReportsThePeakThatTheSimulatorGivesTheRecipe) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu, 8);
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
@@ -85,7 +87,7 @@ TEST(AutoPlan, ReportsThePeakThatTheSimulatorGivesTheRecipe) {
 }
 
 TEST(AutoPlan, FrontierOfABatchRisesInPeakAndFallsInTime) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRow row = search(request_for(gpu, 8));
     ASSERT_GT(row.frontier.size(), 3U);
     for (std::size_t i = 1; i < row.frontier.size(); ++i) {
@@ -95,7 +97,7 @@ TEST(AutoPlan, FrontierOfABatchRisesInPeakAndFallsInTime) {
 }
 
 TEST(AutoPlan, EstimatesOfTheFrontierAreNearWhatTheSimulatorSays) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu, 8);
     for (const FrontierPoint& point : search(request).frontier) {
         const PlanRow row = planned(request, point.recipe, 8);
@@ -115,7 +117,7 @@ TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
     const MetaTraceSource source = tests::toy_source({.in_place_passes = 3});
     std::set<std::string> chosen_recipes;
     for (int64_t size_mib = 160; size_mib < 400; size_mib += 15) {
-        const Gpu gpu = gpu(size_mib * kMiB);
+        const Gpu gpu = gpu_with(size_mib * kMiB);
         AutoRequest request = request_for(gpu, 8);
         request.plan.workloads[0].model.num_layers = 3;
         for (const std::string& name : names) {
@@ -142,7 +144,7 @@ TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
 }
 
 TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     const AutoRequest request = request_for(gpu);
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
@@ -160,7 +162,7 @@ TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
 }
 
 TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
-    const Gpu gpu = gpu(int64_t{1} << 36);
+    const Gpu gpu = gpu_with(int64_t{1} << 36);
     AutoRequest request = request_for(gpu, 2);
     for (const char* name : {"original", "checkpoint"}) {
         request.candidates.push_back(models::parse_recipe(name).value());
@@ -174,7 +176,7 @@ TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
 /// Where batches are large, rounding makes the search's own estimate end a little beyond the GPU.
 TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
     for (int64_t size_mib = 400; size_mib <= 25600; size_mib *= 2) {
-        const Gpu gpu = gpu(size_mib * kMiB);
+        const Gpu gpu = gpu_with(size_mib * kMiB);
         AutoRequest request = request_for(gpu);
         request.candidates.push_back(models::parse_recipe("original").value());
         const AutoRow row = search(request);
@@ -192,7 +194,7 @@ TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
 
 /// As Tempo's release on a V100 in 16 bits: it reaches a larger batch, and is slower there.
 TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
-    const Gpu gpu = gpu(700 * kMiB);
+    const Gpu gpu = gpu_with(700 * kMiB);
     AutoRequest request = request_for(gpu);
     for (const char* name : {"original", "tempo-gelu"}) {
         request.candidates.push_back(models::parse_recipe(name).value());
@@ -211,39 +213,40 @@ TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
 }
 
 TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
-    const Gpu gpu = gpu(420 * kMiB);
+    const Gpu gpu = gpu_with(420 * kMiB);
     const AutoRow row = search(request_for(gpu, 8));
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     EXPECT_THAT(row.sentence, testing::MatchesRegex(".*heckpointing in .*layers? .*"));
     EXPECT_THAT(row.sentence, HasSubstr("batch 8 for "));
-    EXPECT_THAT(row.sentence, HasSubstr("% more time a step than original, which ends at batch "));
-    EXPECT_THAT(row.why, HasSubstr("more than there is."));
+    EXPECT_THAT(row.sentence,
+                HasSubstr("% more time per step than original, which fits up to batch "));
+    EXPECT_THAT(row.why, HasSubstr("more than the GPU has."));
 }
 
 TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
-    const Gpu gpu = gpu(330 * kMiB);
+    const Gpu gpu = gpu_with(330 * kMiB);
     AutoRequest request = request_for(gpu, 1);
     request.plan.workloads[0].seq_len = 2048;
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     EXPECT_THAT(row.sentence, HasSubstr("original, which does not fit at batch 1: it needs "));
-    EXPECT_THAT(row.sentence, HasSubstr("MiB more than there is"));
+    EXPECT_THAT(row.sentence, HasSubstr("MiB more than the GPU has"));
 }
 
 TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {
-    const Gpu gpu = gpu(60 * kMiB);
+    const Gpu gpu = gpu_with(60 * kMiB);
     for (const std::optional<int64_t> batch_size : {std::optional<int64_t>(1), {}}) {
         const AutoRow row = search(request_for(gpu, batch_size));
         EXPECT_EQ(row.row.status, PlanStatus::kDoesNotFit);
         EXPECT_THAT(row.row.reason, HasSubstr("Batch 1 needs "));
         EXPECT_THAT(row.row.reason, HasSubstr("more than small has"));
-        EXPECT_THAT(row.row.reason, HasSubstr("the recipe that takes least"));
+        EXPECT_THAT(row.row.reason, HasSubstr("the recipe that needs the least memory"));
     }
 }
 
 TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
     for (const int64_t mib : {300, 480, 700}) {
-        const Gpu gpu = gpu(mib * kMiB);
+        const Gpu gpu = gpu_with(mib * kMiB);
         const PlanRow row = search(request_for(gpu)).row;
         ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
         EXPECT_GE(row.sequences_per_s, 0.999 * row.best_sequences_per_s) << mib;
@@ -251,25 +254,25 @@ TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
 }
 
 TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     AutoRequest request = request_for(gpu, 4);
     request.candidates = {models::Recipe()};
     const AutoRow row = search(request);
-    EXPECT_EQ(row.sentence, "original alone was looked at; it fits at batch 4.");
-    EXPECT_THAT(row.why, HasSubstr("no other recipe"));
+    EXPECT_EQ(row.sentence, "original fits at batch 4. No other recipe was tried.");
+    EXPECT_THAT(row.why, HasSubstr("only one recipe"));
 }
 
 TEST(AutoPlan, RefusesCardsWithoutTimes) {
     const AutoRow row = search(request_for(**find_gpu(data().gpus, "mi300x"), 1));
     EXPECT_EQ(row.row.status, PlanStatus::kNotSupported);
-    EXPECT_THAT(row.row.reason, HasSubstr("weighs memory against time"));
+    EXPECT_THAT(row.row.reason, HasSubstr("compares times"));
 }
 
 TEST(AutoPlan, SaysWhenACardRunsNoneOfTheRecipes) {
-    const Gpu gpu = gpu(480 * kMiB);
+    const Gpu gpu = gpu_with(480 * kMiB);
     AutoRequest request = request_for(gpu, 1);
     request.candidates = {models::parse_recipe("flash").value()};  // not in fp32
-    EXPECT_THAT(search(request).row.reason, HasSubstr("runs none of the recipes"));
+    EXPECT_THAT(search(request).row.reason, HasSubstr("can run none of the given recipes"));
 }
 
 }  // namespace

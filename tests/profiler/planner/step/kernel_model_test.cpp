@@ -13,11 +13,12 @@ namespace {
 
 using namespace profiler;
 
-const Gpu& gpu(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
+const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
 
 KernelModel model_of(std::string_view id, std::string_view setup_id = "torch-2.11") {
     const PlannerData& data = built_in_planner_data();
-    return KernelModel(gpu(id), **find_setup(data.setups, setup_id), data.calibration);
+    return KernelModel(gpu_named(id), **find_environment(data.environments, setup_id),
+                       data.calibration);
 }
 
 KernelWork product(MatmulType type, GemmShape shape, int64_t word_bytes = 2) {
@@ -88,7 +89,8 @@ TEST(KernelModel, FollowsMeasuredProductsOfA3090Ti) {
 /// gave 4.69; the same equations must.
 TEST(KernelModel, GivesThePrototypesTimeOfALayersContractions) {
     const KernelModel gpu = model_of("v100-16gb", "deepspeed-2020");
-    const double dgx2 = 1.05;  // the setup's faster board, which the prototype left out here
+    const double dgx2 =
+        1.05;  // the software environment's faster board, which the prototype left out here
     const int64_t n = 8 * 512, h = 1024, heads = 8 * 16, s = 512, d = 64;
     const std::vector<GemmShape> shapes = {
         {1, n, 3 * h, h}, {heads, s, s, d}, {heads, s, d, s}, {1, n, h, h},      // forward
@@ -141,7 +143,8 @@ TEST(KernelModel, ACalibrationRowOfTheUsersComesLast) {
              "source": "m"}]})",
                            "calibration.json");
     ASSERT_TRUE(extended) << extended.error().message;
-    const KernelModel gpu(gpu("t4"), **find_setup(data.setups, "torch-2.11"), *extended);
+    const KernelModel gpu(gpu_named("t4"), **find_environment(data.environments, "torch-2.11"),
+                          *extended);
     const auto time = [&](int64_t bytes) {
         return gpu.time_ns({.kernel = KernelKind::kSoftmax, .moved_bytes = bytes}) - 2600;
     };

@@ -59,7 +59,7 @@ TEST(PublishedTempo, OpsOfATraceStandForSeveralKernels) {
     const Trace trace = b.finish();
     OpWorkDefaults defaults{.type = MatmulType::kFp32, .word_bytes = 4};
     EXPECT_EQ(ops_of_step(trace, Id<Step>(std::size_t{0}), defaults).ops.size(), 1U);
-    defaults.kernels = models::Kernels::kPublished;
+    defaults.implementation = models::Implementation::kPublished;
     EXPECT_EQ(ops_of_step(trace, Id<Step>(std::size_t{0}), defaults).ops.size(), 4U);
 }
 

@@ -1,4 +1,5 @@
 #include "profiler/planner/step/step_memory.h"
+#include "models/config/cuda_memory.h"
 
 #include "tests/profiler/planner/toy_step.h"
 

@@ -1,0 +1,231 @@
+#include "app/commands/options/command_line.h"
+
+#include "app/commands/options/help.h"
+#include "app/commands/options/number_option.h"
+#include "models/config/names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <type_traits>
+
+namespace app {
+namespace {
+
+/// How a help page looks: usage with the required parts, descriptions wrapped to the page.
+class HelpFormatter : public CLI::Formatter {
+public:
+    HelpFormatter() { label("OPTIONS", "options"); }
+
+    std::string make_usage(const CLI::App* command, std::string name) const override {
+        std::string usage = "\nUsage: " + name;
+        if (!command->get_subcommands([](const CLI::App*) { return true; }).empty()) {
+            return usage + " [COMMAND] [options]\n";
+        }
+        for (const CLI::Option* option : command->get_options()) {
+            if (option->get_positional()) {
+                usage += " " + option->get_name(true);
+                if (option->get_items_expected_max() > 2) usage += "...";
+            } else if (option->get_required()) {
+                usage += fmt::format(" {}{}", option->get_name(), value_name(*option));
+            }
+        }
+        return usage + " [options]\n";
+    }
+
+    std::string make_option(const CLI::Option* option, bool is_positional) const override {
+        const std::string name = is_positional
+                                     ? option->get_name(true)
+                                     : option->get_name(false, true) + value_name(*option);
+        std::string text = option->get_description();
+        if (!option->get_default_str().empty()) {
+            text += fmt::format(" (default {})", option->get_default_str());
+        }
+        return two_columns(name, text, 26);
+    }
+
+    std::string make_subcommand(const CLI::App* command) const override {
+        return two_columns(command->get_name(), command->get_description(), 12);
+    }
+
+private:
+    static std::string value_name(const CLI::Option& option) {
+        return option.get_items_expected_max() == 0 ? "" : " " + option.get_type_name();
+    }
+};
+
+[[noreturn]] void refuse(const std::string& name, const std::string& problem) {
+    throw CLI::ValidationError(fmt::format("{} {}", name, problem),
+                               CLI::ExitCodes::ValidationError);
+}
+
+/// A value in the type of the variable that it is for.
+void assign(int64_t& number, const std::string& name, const std::string& text) {
+    const auto parsed = parse_whole_number(text);
+    if (!parsed) refuse(name, fmt::format("takes a whole number of 64 bits, not '{}'", text));
+    number = *parsed;
+}
+void assign(double& number, const std::string& name, const std::string& text) {
+    const auto parsed = parse_decimal_number(text);
+    if (!parsed) refuse(name, fmt::format("takes a number, not '{}'", text));
+    number = *parsed;
+}
+void assign(std::string& target, const std::string&, const std::string& text) { target = text; }
+template <typename T>
+void assign(std::optional<T>& target, const std::string& name, const std::string& text) {
+    assign(target.emplace(), name, text);
+}
+
+void check(const Option& option, const std::string& name, const std::string& text) {
+    if (text.empty() && !option.may_be_empty) refuse(name, "is empty: give a value");
+    const auto& choices = option.choices;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+        refuse(name, fmt::format("takes one of {}, not '{}'", fmt::join(choices, ", "), text));
+    }
+}
+
+std::vector<std::string> split_at_commas(const std::vector<std::string>& words) {
+    std::vector<std::string> items;
+    for (const std::string& word : words) {
+        for (std::string& item : CLI::detail::split(word, ',')) items.push_back(std::move(item));
+    }
+    return items;
+}
+
+template <typename T>
+std::string default_text(const T& value) {
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+        return fmt::format("{}", fmt::join(value, ","));
+    } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
+        return fmt::format("{}", value);
+    }
+    return {};
+}
+
+template <typename T>
+CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
+    const bool is_argument = !option.names.starts_with('-');
+    const std::string name = option.names.substr(option.names.rfind(',') + 1);
+    constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
+    const auto take = [&value, option, name, is_argument](const CLI::results_t& words) {
+        if constexpr (kIsList) {
+            value = is_argument ? words : split_at_commas(words);
+            for (const std::string& one : value) check(option, name, one);
+        } else {
+            if (words.size() > 1) refuse(name, "is given more than once");
+            check(option, name, words.front());
+            assign(value, name, words.front());
+        }
+        return true;
+    };
+    CLI::Option* added = parser.add_option(option.names, take, option.help);
+    added->type_name(option.value_name)->default_str(default_text(value));
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (kIsList && is_argument) added->expected(1, option.max_values);
+    return added;
+}
+CLI::Option* add_option(CLI::App& parser, const Option& option, bool& value) {
+    return parser.add_flag(option.names, value, option.help);
+}
+
+/// What is wrong with a word that no option took.
+std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
+    const std::vector<std::string> words = command != nullptr && !command->remaining().empty()
+                                               ? command->remaining()
+                                               : program.remaining();
+    const std::string word = words.empty() ? "" : words.front();
+    if (word.starts_with("-")) return fmt::format("{} is not an option here", word);
+    if (command != nullptr) return fmt::format("'{}' is one argument too many", word);
+    std::error_code error;
+    if (std::filesystem::exists(word, error)) {
+        return fmt::format("'{}' is not a command: to open it, write temposcope open {}", word,
+                           word);
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* one : program.get_subcommands([](const CLI::App*) { return true; })) {
+        names.push_back(one->get_name());
+    }
+    const auto nearest = models::nearest_names(word, {names.begin(), names.end()});
+    if (nearest.empty()) return fmt::format("'{}' is not a command", word);
+    return fmt::format("'{}' is not a command, did you mean {}", word, nearest.front());
+}
+
+/// Errors of the library that are not ours from `refuse`, by their type.
+models::Error explain(const CLI::App& program, const CLI::ParseError& error) {
+    const auto commands = program.get_subcommands();
+    const CLI::App* command = commands.empty() ? nullptr : commands.front();
+    std::string what = error.what();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        what = about_extra_word(program, command);
+    } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+        what = what.substr(0, what.find(':')) + " needs a value";  // "--seed: 1 required ..."
+    }
+    return {fmt::format("{}; see temposcope {}--help.", what,
+                        command == nullptr ? "" : command->get_name() + " ")};
+}
+
+}  // namespace
+
+void Command::add(const Option& option, OptionValue value) {
+    CLI::Option* added =
+        std::visit([&](auto* target) { return add_option(*parser_, option, *target); }, value);
+    added->required(option.is_required)->group(option.group);
+    if (!option.needs.empty()) added->needs(parser_->get_option(option.needs));
+}
+
+void Command::footer(std::string text) { parser_->footer(std::move(text)); }
+
+void Command::on_run(std::function<Outcome(Output&)> run) {
+    run_ = std::move(run);
+    add({"--json", "one JSON document on standard output"}, &json_);
+}
+
+bool Command::is_given(const std::string& name) const {
+    return parser_->get_option(name)->count() > 0;
+}
+
+std::vector<std::string> Command::given_options() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : parser_->get_options()) {
+        if (option->count() > 0) names.push_back(option->get_name());
+    }
+    return names;
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& version,
+                         const std::string& description, const std::string& footer)
+    : parser_(std::make_unique<CLI::App>(description, name)) {
+    parser_->set_version_flag("--version", version, "version of the program");
+    parser_->set_help_flag("-h,--help", "this text");
+    parser_->require_subcommand(0, 1);
+    parser_->formatter(std::make_shared<HelpFormatter>());
+    parser_->footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Command& CommandLine::add_command(const std::string& name, const std::string& summary) {
+    return commands_.emplace_back(*parser_->add_subcommand(name, summary));
+}
+
+models::Result<bool> CommandLine::parse(int argc, char** argv) {
+    try {
+        parser_->parse(argc, argv);
+    } catch (const CLI::Success& answered) {
+        parser_->exit(answered);
+        return false;
+    } catch (const CLI::ParseError& error) {
+        return tl::unexpected(explain(*parser_, error));
+    }
+    for (const Command& command : commands_) {
+        if (command.parser_->parsed()) chosen_ = &command;
+    }
+    return true;
+}
+
+bool CommandLine::json() const { return chosen_ != nullptr && chosen_->json_; }
+
+}  // namespace app

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "app/commands/console/outcome.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+/// The command line: commands and their options. Only command_line.cpp includes the library that
+/// parses, because every file that includes it compiles 10 s longer.
+namespace app {
+
+class Output;
+
+/// Where the value of an option goes. Its type says which values are accepted: none (bool), whole
+/// numbers, decimal numbers, one text, several texts.
+using OptionValue = std::variant<bool*, int64_t*, std::optional<int64_t>*, std::optional<double>*,
+                                 std::string*, std::vector<std::string>*>;
+
+struct Option {
+    std::string names;              // "--seq" or "-o,--output"; an argument without dashes: "FILE"
+    std::string help;               // a default value is added
+    std::string value_name = {};    // what help calls the value: "N"
+    std::string group = "Options";  // the heading of the option on the help page
+    bool is_required = false;
+    bool may_be_empty = false;              // else "" is refused, as scripts pass it by mistake
+    std::vector<std::string> choices = {};  // no others are accepted; empty: any value
+    std::string needs = {};                 // the option without which this one has no meaning
+    int max_values = 1 << 20;               // of an argument that takes several texts
+};
+
+class Command {
+public:
+    explicit Command(CLI::App& parser) : parser_(&parser) {}
+
+    /// `value` holds the default, and must live until the command has run.
+    void add(const Option& option, OptionValue value);
+    /// Text after the options on the help page.
+    void footer(std::string text);
+    /// What the command does. Adds --json, which `Output::json()` tells.
+    void on_run(std::function<Outcome(Output&)> run);
+
+    /// Whether the option was given, by one of its names.
+    bool is_given(const std::string& name) const;
+    std::vector<std::string> given_options() const;
+
+private:
+    friend class CommandLine;
+    CLI::App* parser_;
+    bool json_ = false;
+    std::function<Outcome(Output&)> run_;
+};
+
+class CommandLine {
+public:
+    CommandLine(const std::string& name, const std::string& version, const std::string& description,
+                const std::string& footer);
+    ~CommandLine();
+
+    Command& add_command(const std::string& name, const std::string& summary);
+
+    /// False: --help or --version was given and has been answered.
+    /// Errors: one sentence on what is wrong, with what was probably meant.
+    models::Result<bool> parse(int argc, char** argv);
+
+    bool has_command() const { return chosen_ != nullptr; }
+    bool json() const;
+    Outcome run(Output& output) const { return chosen_->run_(output); }
+
+private:
+    std::unique_ptr<CLI::App> parser_;
+    std::deque<Command> commands_;
+    const Command* chosen_ = nullptr;
+};
+
+}  // namespace app

@@ -1,0 +1,191 @@
+#include "app/worker/answer_request.h"
+
+#include "app/worker/answers.h"
+#include "app/worker/calibrate.h"
+#include "app/worker/doctor.h"
+#include "app/worker/live_sampler.h"
+#include "app/worker/meta_trace.h"
+#include "app/worker/training_device.h"
+#include "models/config/workload.h"
+#include "profiler/capture/available_memory.h"
+#include "profiler/capture/out_of_memory.h"
+#include "profiler/trace/trace_file.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace app {
+namespace {
+
+using profiler::ExitCode;
+using profiler::Request;
+using profiler::ResultFrame;
+using profiler::Trace;
+using profiler::TraceWriter;
+using profiler::WorkerOutcome;
+using profiler::WorkerServer;
+
+/// The trace could not be written.
+struct FileError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void require(const models::Result<void>& result) {
+    if (!result) throw FileError(result.error().message);
+}
+
+/// One capture or sweep, from its workload to its finished file.
+class Recording {
+public:
+    Recording(const Request& request, WorkerServer& server, profiler::TrainingDevice& device)
+        : request_(request),
+          server_(server),
+          device_(device),
+          sampler_(server, [&device] { return device.live_memory(); }) {}
+
+    WorkerOutcome run() {
+        auto workload = models::workload_from_json(request_.workload);
+        if (!workload) return failure(workload.error().message);
+        if (auto ok = device_.validate(*workload); !ok) return failure(ok.error().message);
+        auto writer = TraceWriter::create(request_.output_path);
+        if (!writer) return failure(writer.error().message);
+        writer_.emplace(std::move(*writer));
+        WorkerOutcome outcome = run_recording(*workload);
+        writer_.reset();
+        if (!outcome && !committed_) profiler::remove_partial(request_.output_path + ".partial");
+        return outcome;
+    }
+
+private:
+    WorkerOutcome run_recording(const models::Workload& workload) try {
+        record(workload);
+        require(writer_->finish(trace_));
+        return ResultFrame{.path = request_.output_path};
+    } catch (const profiler::Cancelled&) {
+        return cancellation(committed_ ? "The capture was cancelled." + saved_sentence()
+                                       : "The capture was cancelled; nothing was kept.");
+    } catch (const FileError& error) {
+        return failure(error.what());
+    } catch (const std::bad_alloc&) {
+        return failure(
+            "Out of memory while recording: the trace itself does not fit this machine's "
+            "memory; record fewer --steps or fewer --layers." +
+                saved_sentence(),
+            ExitCode::kOutOfMemory);
+    } catch (const std::exception& error) {
+        if (profiler::is_out_of_memory(error)) {
+            return failure(describe_out_of_memory(workload), ExitCode::kOutOfMemory);
+        }
+        const bool is_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+        return failure(fmt::format("{}: {}.{}",
+                                   is_torch ? "torch refused the step" : "The capture failed",
+                                   first_line(error), saved_sentence()));
+    }
+
+    void record(const models::Workload& workload) {
+        const profiler::CaptureOptions options{
+            .warmup_steps = request_.warmup_steps,
+            .steps = request_.steps,
+            .memory_limit_bytes = request_.memory_limit_bytes,
+            .num_threads = static_cast<int>(request_.num_threads)};
+        const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
+        try {
+            device_.capture(workload, options, callbacks(), trace_);
+        } catch (const std::exception& error) {
+            // A sweep finds the limit without a recorded step.
+            if (!profiler::is_out_of_memory(error) || !sweeps || committed_) throw;
+            trace_ = Trace{};
+        }
+        if (!sweeps) return;
+        const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
+                                           .warmup_steps = request_.warmup_steps,
+                                           .steps = request_.steps};
+        device_.sweep(workload, options, sweep, callbacks(), trace_);
+    }
+
+    profiler::CaptureCallbacks callbacks() {
+        profiler::CaptureCallbacks callbacks = callbacks_to(server_);
+        callbacks.phase_begun = [this](int64_t step, profiler::PhaseKind phase) {
+            sampler_.set_phase(step, phase);
+        };
+        if (request_.takes_turns && device_.can_take_turns()) {
+            callbacks.wait_for_turn = [this] { return wait_for_turn(); };
+        }
+        callbacks.step_done = [this] {
+            require(writer_->commit(trace_));
+            committed_ = true;
+        };
+        return callbacks;
+    }
+
+    profiler::Turn wait_for_turn() {
+        const LiveSampler::Pause pause(sampler_);
+        const auto turn =
+            server_.wait_for_turn({.held_bytes = profiler::resident_memory_bytes(),
+                                   .available_bytes = profiler::available_memory_bytes()});
+        if (!turn) throw profiler::Cancelled();
+        return {.run = turn->run, .recipes = turn->recipes};
+    }
+
+    std::string describe_out_of_memory(const models::Workload& workload) const {
+        const auto failed = device_.last_out_of_memory();
+        const std::string where =
+            request_.memory_limit_bytes >= 0
+                ? fmt::format("the limit of {}",
+                              profiler::format_bytes(request_.memory_limit_bytes))
+                : device_.memory_name();
+        std::string asked;
+        if (failed.requested_bytes >= 0 && failed.free_bytes >= 0) {
+            asked = fmt::format(": {} were asked for with {} free",
+                                profiler::format_bytes(failed.requested_bytes),
+                                profiler::format_bytes(failed.free_bytes));
+        }
+        return fmt::format(
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}; choose a "
+            "smaller "
+            "--batch or another --recipe.{}",
+            workload.batch_size, workload.model.name, workload.recipe_name, where, asked,
+            saved_sentence());
+    }
+
+    /// Says where the steps are that were committed before a failure or a cancel.
+    std::string saved_sentence() const {
+        if (!committed_) return {};
+        return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
+    }
+
+    const Request& request_;
+    WorkerServer& server_;
+    profiler::TrainingDevice& device_;
+    LiveSampler sampler_;
+    Trace trace_;
+    std::optional<TraceWriter> writer_;
+    bool committed_ = false;  // at least one step or sweep point is in the file
+};
+
+WorkerOutcome train(const Request& request, WorkerServer& server) {
+    const auto device = find_training_device(request.device);
+    if (!device) return failure(device.error().message);
+    return Recording(request, server, **device).run();
+}
+
+}  // namespace
+
+WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
+    switch (request.kind) {
+        case profiler::RequestKind::kCapture:
+        case profiler::RequestKind::kSweep:
+            return train(request, server);
+        case profiler::RequestKind::kDoctor:
+            return ResultFrame{.path = {}, .summary = describe_machine()};
+        case profiler::RequestKind::kMetaTrace:
+            return run_meta_trace(request, server);
+        case profiler::RequestKind::kCalibrate:
+            return run_calibrate(request, server);
+    }
+    return failure("This worker does not know that request.");
+}
+
+}  // namespace app

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "profiler/capture/capture_callbacks.h"
+#include "profiler/protocol/exit_code.h"
+#include "profiler/protocol/worker_server.h"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+#include <utility>
+
+/// The parts that the worker's answers have in common.
+namespace app {
+
+inline tl::unexpected<profiler::ErrorFrame> failure(
+    std::string message, profiler::ExitCode exit_code = profiler::ExitCode::kFailed) {
+    return tl::unexpected(profiler::ErrorFrame{.message = std::move(message),
+                                               .exit_code = static_cast<int>(exit_code)});
+}
+
+inline tl::unexpected<profiler::ErrorFrame> cancellation(std::string message) {
+    auto answer = failure(std::move(message));
+    answer.value().cancelled = true;
+    return answer;
+}
+
+/// Callbacks that send progress to the program and ask whether it has cancelled.
+inline profiler::CaptureCallbacks callbacks_to(profiler::WorkerServer& server) {
+    return {.progress =
+                [&server](std::string_view stage, int64_t done, int64_t total) {
+                    server.send(profiler::Progress{std::string(stage), done, total});
+                },
+            .wait_for_turn = {},
+            .phase_begun = {},
+            .step_done = {},
+            .cancelled = [&server] { return server.cancelled(); }};
+}
+
+/// The first line of an error. Those of torch have a backtrace below it.
+inline std::string first_line(const std::exception& error) {
+    const auto* const torch = dynamic_cast<const c10::Error*>(&error);
+    const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+    return text.substr(0, text.find('\n'));
+}
+
+}  // namespace app

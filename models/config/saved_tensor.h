@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+/// Tensors that a layer saves for backward, as formulas in its sizes (docs/notation.md).
+namespace models {
+
+/// What is counted.
+enum class Unit : uint8_t {
+    kHidden,             // n = B*S*H
+    kIntermediate,       // f = B*S*I
+    kScores,             // T = B*A*S^2
+    kRows,               // R = B*S
+    kHeadRows,           // B*A*S
+    kHiddenSquared,      // H^2, weights
+    kHiddenIntermediate  // H*I, weights
+};
+
+/// How many bytes the count takes.
+enum class Scale : uint8_t {
+    kElement,    // e bytes each
+    kBytes,      // a whole number of bytes each
+    kStatistic,  // s bytes each, one LayerNorm statistic
+    kBits        // c8(count) = ceil(count / 8) bytes in all
+};
+
+struct Term {
+    Unit unit = Unit::kHidden;
+    Scale scale = Scale::kElement;
+    int64_t bytes = 1;  // for kBytes
+};
+
+enum class SavedWhen : uint8_t {
+    kAlways,
+    kDropout,   // attention drops probabilities: attention_dropout_p > 0
+    kTanhGelu,  // the GELU has the tanh form (GPT-2)
+    kErfGelu    // the GELU has the erf form (BERT)
+};
+
+struct SavedTensor {
+    std::string_view tensor;  // the name that models/layers gives it, or one of those below
+    Term term;
+    SavedWhen when = SavedWhen::kAlways;
+};
+
+/// Names that stand for a tensor that depends on more than one value of one switch.
+inline constexpr std::string_view kInputOfNorm = "input";  // "attention_residual", "hidden_states"
+inline constexpr std::string_view kDropoutMask = "keep_mask";   // stored as the switch `masks` says
+inline constexpr std::string_view kBranchMask = "branch_mask";  // of in-place GELU; the same
+
+}  // namespace models

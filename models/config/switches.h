@@ -1,0 +1,392 @@
+#pragma once
+
+#include "models/config/compute_capability.h"
+#include "models/config/recipe.h"
+#include "models/config/saved_tensor.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+/// One table for each switch of a recipe, with one row for each value: its name, the words for it
+/// in a sentence, where it runs, whether the recipe search may choose it, and what it makes a layer
+/// save for backward. Parsing, texts, validity, the recipe search and the closed forms read these
+/// tables. To add a value, add its enumerator, its row, and the code that runs it.
+namespace models {
+
+struct Phrase {
+    std::string_view text;  // "in-place GELU"
+    bool is_plural = false;
+};
+
+enum class RunsOn : uint8_t {
+    kEverywhere,
+    kCuda,        // measured on CUDA, and predicted
+    kPrediction,  // predicted, never run
+    kNowhere      // not implemented
+};
+
+/// What torch's CUDA kernels ask of a workload (sdp_utils.cpp in torch).
+struct CudaLimits {
+    ComputeCapability capability{0, 0};  // at least
+    int64_t max_element_bytes = 8;       // of the dtype attention runs in
+    int64_t head_load_bytes = 1;         // a head's row is a multiple
+    int64_t max_head_dim = std::numeric_limits<int64_t>::max();
+    bool takes_padding = true;
+    bool takes_padding_with_causality = true;
+};
+
+struct SwitchValue {
+    std::string_view name;  // in a recipe's text: "in_place"
+    Phrase phrase;          // in a sentence
+    RunsOn runs_on = RunsOn::kEverywhere;
+    CudaLimits cuda = {};
+    bool has_cpu_dropout = true;              // false: attention dropout must be 0 on the CPU
+    bool in_search = true;                    // the recipe search may choose it for a layer
+    bool uses_implementation = false;         // the switch `implementation` chooses its kernels
+    std::span<const SavedTensor> saves = {};  // by the op of this switch, in one layer
+    std::string_view no_closed_form = {};     // why `saves` is not known; empty if it is
+    std::string_view no_closed_form_with_dropout = {};  // the same, where attention has dropout
+    std::string_view former_name = {};                  // from older files; still read
+};
+
+template <typename Enum>
+struct SwitchRow {
+    Enum value;
+    SwitchValue is;
+};
+
+template <typename Enum, std::size_t N>
+struct Switch {
+    std::string_view name;         // in a recipe's text: "gelu"
+    std::string_view former_name;  // from older files; still read
+    Enum Recipe::*member;
+    bool is_for_step;  // one choice for the whole step; otherwise each layer may have its own
+    std::array<SwitchRow<Enum>, N> rows;
+
+    constexpr const SwitchValue& operator[](Enum value) const {
+        return rows[static_cast<std::size_t>(value)].is;
+    }
+    constexpr const SwitchValue& chosen(const Recipe& recipe) const {
+        return (*this)[recipe.*member];
+    }
+    constexpr std::array<std::string_view, N> names() const {
+        std::array<std::string_view, N> names{};
+        for (std::size_t i = 0; i < N; ++i) names[i] = rows[i].is.name;
+        return names;
+    }
+};
+
+// ---- what the values make a layer save (docs/notation.md) ------------------------------------
+
+inline constexpr Term kHiddenTerm{Unit::kHidden, Scale::kElement};
+inline constexpr Term kIntermediateTerm{Unit::kIntermediate, Scale::kElement};
+inline constexpr Term kScoresTerm{Unit::kScores, Scale::kElement};
+inline constexpr Term kStatisticTerm{Unit::kRows, Scale::kStatistic};
+
+inline constexpr std::array<SavedTensor, 2> kGeluSaves{
+    {{"gelu_input", kIntermediateTerm}, {"gelu_output", kIntermediateTerm}}};
+inline constexpr std::array<SavedTensor, 2> kInPlaceGeluSaves{
+    {{kBranchMask, kIntermediateTerm}, {"gelu_output", kIntermediateTerm}}};
+inline constexpr std::array<SavedTensor, 1> kRecomputedGeluSaves{
+    {{"gelu_input", kIntermediateTerm}}};
+/// 0.5 x (1 + f(...)): the argument or value of f, the two factors and their product. The tanh form
+/// also raises its input to a power.
+inline constexpr std::array<SavedTensor, 6> kPythonGeluSaves{
+    {{"gelu_input", kIntermediateTerm, SavedWhen::kTanhGelu},
+     {"tanh", kIntermediateTerm, SavedWhen::kTanhGelu},
+     {"erf_input", kIntermediateTerm, SavedWhen::kErfGelu},
+     {"gelu_half", kIntermediateTerm},
+     {"gelu_factor", kIntermediateTerm},
+     {"gelu_output", kIntermediateTerm}}};
+
+inline constexpr std::array<SavedTensor, 3> kLayerNormSaves{
+    {{kInputOfNorm, kHiddenTerm}, {"mean", kStatisticTerm}, {"rstd", kStatisticTerm}}};
+inline constexpr std::array<SavedTensor, 1> kLayerNormFromOutputSaves{
+    {{"rstd", {Unit::kRows, Scale::kBytes, 4}}}};  // fp32 in every precision
+
+inline constexpr std::array<SavedTensor, 3> kEagerSaves{
+    {{"attention_probs", kScoresTerm},
+     {kDropoutMask, kScoresTerm, SavedWhen::kDropout},
+     {"dropped_probs", kScoresTerm, SavedWhen::kDropout}}};
+inline constexpr std::array<SavedTensor, 2> kRecomputeDropoutSaves{
+    {{"attention_probs", kScoresTerm}, {kDropoutMask, kScoresTerm, SavedWhen::kDropout}}};
+inline constexpr std::array<SavedTensor, 1> kFlashSaves{
+    {{"logsumexp", {Unit::kHeadRows, Scale::kBytes, 4}}}};
+
+/// How a mask is stored; the count is that of the op that draws it.
+inline constexpr std::array<SavedTensor, 2> kByteMasks{
+    {{kDropoutMask, {.scale = Scale::kBytes}}, {kBranchMask, {.scale = Scale::kBytes}}}};
+inline constexpr std::array<SavedTensor, 2> kBitMasks{
+    {{kDropoutMask, {.scale = Scale::kBits}}, {kBranchMask, {.scale = Scale::kBits}}}};
+inline constexpr std::array<SavedTensor, 1> kPhiloxMasks{
+    {{kBranchMask, {.scale = Scale::kBits}}}};  // dropout masks are drawn again
+
+/// A checkpointed layer saves its input and nothing else.
+inline constexpr std::array<SavedTensor, 1> kCheckpointedLayerSaves{
+    {{"hidden_states", kHiddenTerm}}};
+
+// ---- the tables ------------------------------------------------------------------------------
+
+inline constexpr Switch<Gelu, 4> kGeluSwitch{
+    .name = "gelu",
+    .former_name = {},
+    .member = &Recipe::gelu,
+    .is_for_step = false,
+    .rows = {{
+        {Gelu::kOriginal,
+         {.name = "original", .phrase = {"GELU as in the original"}, .saves = kGeluSaves}},
+        {Gelu::kInPlace,
+         {.name = "in_place",
+          .phrase = {"in-place GELU"},
+          .uses_implementation = true,
+          .saves = kInPlaceGeluSaves}},
+        {Gelu::kRecompute,
+         {.name = "recompute",
+          .phrase = {"recomputed GELU"},
+          .uses_implementation = true,
+          .saves = kRecomputedGeluSaves}},
+        {Gelu::kPython,
+         {.name = "python",
+          .phrase = {"unfused GELU"},
+          .in_search = false,  // it only takes more: it is there to compare with other libraries
+          .saves = kPythonGeluSaves}},
+    }}};
+
+inline constexpr Switch<LayerNorm, 2> kLayerNormSwitch{
+    .name = "layer_norm",
+    .former_name = {},
+    .member = &Recipe::layer_norm,
+    .is_for_step = false,
+    .rows = {{
+        {LayerNorm::kOriginal,
+         {.name = "original",
+          .phrase = {"LayerNorm as in the original"},
+          .saves = kLayerNormSaves}},
+        {LayerNorm::kFromOutput,
+         {.name = "from_output",
+          .phrase = {"in-place LayerNorm"},
+          .uses_implementation = true,
+          .saves = kLayerNormFromOutputSaves}},
+    }}};
+
+inline constexpr std::string_view kUnknownSaves =
+    "the tensors that efficient and cuDNN attention save depend on the GPU";
+
+inline constexpr Switch<Attention, 5> kAttentionSwitch{
+    .name = "attention",
+    .former_name = {},
+    .member = &Recipe::attention,
+    .is_for_step = false,
+    .rows = {{
+        {Attention::kEager,
+         {.name = "eager",
+          .phrase = {"eager attention"},
+          .saves = kEagerSaves,
+          .former_name = "materialized"}},
+        {Attention::kRecomputeDropout,
+         {.name = "recompute_dropout",
+          .phrase = {"dropout recomputation"},
+          .uses_implementation = true,
+          .saves = kRecomputeDropoutSaves}},
+        {Attention::kFlash,
+         {.name = "flash",
+          .phrase = {"flash attention"},
+          .cuda = {.capability = kAmpere,
+                   .max_element_bytes = 2,
+                   .head_load_bytes = 16,
+                   .max_head_dim = 256,
+                   .takes_padding = false},
+          .has_cpu_dropout = false,
+          .saves = kFlashSaves,
+          .no_closed_form_with_dropout =
+              "the tensors that flash attention saves for its dropout have not been checked"}},
+        {Attention::kEfficient,
+         {.name = "efficient",
+          .phrase = {"memory-efficient attention"},
+          .runs_on = RunsOn::kCuda,
+          .cuda = {.max_element_bytes = 4,
+                   .head_load_bytes = 16,
+                   .takes_padding_with_causality = false},
+          .no_closed_form = kUnknownSaves}},
+        {Attention::kCudnn,
+         {.name = "cudnn",
+          .phrase = {"cuDNN attention"},
+          .runs_on = RunsOn::kCuda,
+          .cuda = {.capability = kAmpere,
+                   .max_element_bytes = 2,
+                   .head_load_bytes = 16,
+                   .max_head_dim = 128,
+                   .takes_padding_with_causality = false},
+          .no_closed_form = kUnknownSaves}},
+    }}};
+
+inline constexpr Switch<Masks, 3> kMasksSwitch{
+    .name = "masks",
+    .former_name = {},
+    .member = &Recipe::masks,
+    .is_for_step = false,
+    .rows = {{
+        {Masks::kByte,
+         {.name = "byte", .phrase = {"masks of one byte", true}, .saves = kByteMasks}},
+        {Masks::kBit,
+         {.name = "bit",
+          .phrase = {"masks of one bit", true},
+          .uses_implementation = true,
+          .saves = kBitMasks}},
+        {Masks::kPhilox,
+         {.name = "philox",
+          .phrase = {"regenerated masks", true},
+          .uses_implementation = true,
+          .saves = kPhiloxMasks}},
+    }}};
+
+inline constexpr Switch<Checkpoint, 4> kCheckpointSwitch{
+    .name = "checkpoint",
+    .former_name = {},
+    .member = &Recipe::checkpoint,
+    .is_for_step = false,
+    .rows = {{
+        {Checkpoint::kNone, {.name = "none", .phrase = {"no checkpointing"}}},
+        {Checkpoint::kPerLayer,
+         {.name = "per_layer", .phrase = {"checkpointing"}, .saves = kCheckpointedLayerSaves}},
+        {Checkpoint::kSqrt,
+         {.name = "sqrt",
+          .phrase = {"checkpointing of several layers at once"},
+          .in_search = false,
+          .no_closed_form =
+              "with checkpoint=sqrt only the first layer of a segment saves tensors"}},
+        {Checkpoint::kAttentionCore,
+         {.name = "attention_core",
+          .phrase = {"checkpointing of attention"},
+          .runs_on = RunsOn::kNowhere,
+          .in_search = false}},
+    }}};
+
+inline constexpr Switch<Fusion, 4> kFusionSwitch{
+    .name = "fusion",
+    .former_name = {},
+    .member = &Recipe::fusion,
+    .is_for_step = false,
+    .rows = {{
+        {Fusion::kNone, {.name = "none", .phrase = {"no fusion"}}},
+        {Fusion::kTempo,  // the fused ops save what their steps save
+         {.name = "tempo", .phrase = {"fused GELU and LayerNorm"}, .in_search = false}},
+        {Fusion::kSubstation,
+         {.name = "substation",
+          .phrase = {"Substation's fused kernels", true},
+          .runs_on = RunsOn::kNowhere,
+          .in_search = false}},
+        {Fusion::kDeepSpeed,
+         {.name = "deepspeed",
+          .phrase = {"DeepSpeed's fused kernels", true},
+          .runs_on = RunsOn::kNowhere,
+          .in_search = false}},
+    }}};
+
+inline constexpr Switch<Dropout, 2> kDropoutSwitch{
+    .name = "dropout",
+    .former_name = {},
+    .member = &Recipe::dropout,
+    .is_for_step = false,
+    .rows = {{
+        {Dropout::kTempo, {.name = "tempo", .phrase = {"tempo::dropout"}, .in_search = false}},
+        {Dropout::kStock, {.name = "stock", .phrase = {"torch's dropout"}, .in_search = false}},
+    }}};
+
+inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
+    .name = "optimizer",
+    .former_name = {},
+    .member = &Recipe::optimizer,
+    .is_for_step = true,
+    .rows = {{
+        {Optimizer::kSgd, {.name = "sgd", .phrase = {"SGD"}, .in_search = false}},
+        {Optimizer::kAdamW, {.name = "adamw", .phrase = {"foreach AdamW"}, .in_search = false}},
+        {Optimizer::kAdamWLoop,
+         {.name = "adamw_loop", .phrase = {"AdamW tensor by tensor"}, .in_search = false}},
+        {Optimizer::kAdamWFused,
+         {.name = "adamw_fused", .phrase = {"fused AdamW"}, .in_search = false}},
+    }}};
+
+inline constexpr Switch<Implementation, 2> kImplementationSwitch{
+    .name = "implementation",
+    .former_name = "kernels",
+    .member = &Recipe::implementation,
+    .is_for_step = true,
+    .rows = {{
+        {Implementation::kOurs,
+         {.name = "ours", .phrase = {"our kernels", true}, .in_search = false}},
+        {Implementation::kPublished,
+         {.name = "published",
+          .phrase = {"the kernels of Tempo's 2022 release", true},
+          .runs_on = RunsOn::kPrediction,
+          .in_search = false}},
+    }}};
+
+/// In the order of canonical text.
+inline constexpr auto kSwitches =
+    std::tie(kGeluSwitch, kLayerNormSwitch, kAttentionSwitch, kMasksSwitch, kCheckpointSwitch,
+             kFusionSwitch, kDropoutSwitch, kOptimizerSwitch, kImplementationSwitch);
+
+/// Calls `visit(table)` for each switch.
+template <typename Visit>
+constexpr void for_each_switch(Visit&& visit) {
+    std::apply([&](const auto&... tables) { (visit(tables), ...); }, kSwitches);
+}
+
+/// The place of an enum's table in kSwitches; their number if the enum is no switch.
+template <typename Enum>
+inline constexpr std::size_t kSwitchIndex = std::apply(
+    [](const auto&... tables) {
+        std::size_t index = 0;
+        (void)((std::is_same_v<std::remove_cvref_t<decltype(tables.rows[0].value)>, Enum> ||
+                (++index, false)) ||
+               ...);
+        return index;
+    },
+    kSwitches);
+
+template <typename Enum>
+concept SwitchEnum = kSwitchIndex<Enum> < std::tuple_size_v<decltype(kSwitches)>;
+
+/// table_of<Gelu>() is kGeluSwitch.
+template <SwitchEnum Enum>
+constexpr const auto& table_of() {
+    return std::get<kSwitchIndex<Enum>>(kSwitches);
+}
+
+/// "in_place".
+template <SwitchEnum Enum>
+constexpr std::string_view name_of(Enum value) {
+    return table_of<Enum>()[value].name;
+}
+
+// ---- every enumerator has its row ------------------------------------------------------------
+
+/// GCC and Clang print an enumerator by its name ("models::Gelu::kPython") and any other value as a
+/// cast ("(models::Gelu)4").
+template <auto kValue>
+constexpr bool is_enumerator() {
+    constexpr std::string_view kPrefix = "kValue = ";
+    const std::string_view text = __PRETTY_FUNCTION__;
+    return text[text.find(kPrefix) + kPrefix.size()] != '(';
+}
+
+/// The rows stand in the order of the enumerators and leave none out.
+template <typename Enum, std::size_t N>
+constexpr bool is_complete(const Switch<Enum, N>& table) {
+    for (std::size_t i = 0; i < N; ++i) {
+        if (table.rows[i].value != static_cast<Enum>(i)) return false;
+    }
+    return is_enumerator<static_cast<Enum>(N - 1)>() && !is_enumerator<static_cast<Enum>(N)>();
+}
+
+static_assert(std::apply([](const auto&... tables) { return (is_complete(tables) && ...); },
+                         kSwitches));
+
+}  // namespace models

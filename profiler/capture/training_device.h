@@ -1,0 +1,51 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "models/config/workload.h"
+#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/capture_options.h"
+#include "profiler/capture/out_of_memory.h"
+#include "profiler/protocol/device_speed.h"
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <string>
+
+namespace profiler {
+
+struct LiveMemory {
+    int64_t allocated_bytes = 0;
+    int64_t peak_bytes = 0;
+};
+
+/// A device that trains and is recorded: the processor (cpu_capture.h), or a GPU (cuda_source.h).
+class TrainingDevice {
+public:
+    virtual ~TrainingDevice() = default;
+
+    /// Errors: one sentence on why the device cannot run the workload.
+    virtual models::Result<void> validate(const models::Workload& workload) = 0;
+    /// Trains `workload` and records `options.steps` steps into `trace`, which must be empty.
+    /// `options.memory_limit_bytes` emulates a device with less memory.
+    /// Throws c10::OutOfMemoryError, Cancelled, c10::Error.
+    virtual void capture(const models::Workload& workload, const CaptureOptions& options,
+                         const CaptureCallbacks& callbacks, Trace& trace) = 0;
+    /// Adds to `trace` the largest batch that trains and the step time at each batch tried. A batch
+    /// that does not fit is a result, not an error. Throws Cancelled, c10::Error.
+    virtual void sweep(const models::Workload& workload, const CaptureOptions& options,
+                       const SweepOptions& sweep, const CaptureCallbacks& callbacks,
+                       Trace& trace) = 0;
+    /// The speeds that the device reaches, measured in about a minute.
+    virtual DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) = 0;
+    /// "the memory of this machine"
+    virtual std::string memory_name() const = 0;
+    /// Whether several workers may be set up at once. False where a waiting worker holds memory
+    /// that another one's measurement needs.
+    virtual bool can_take_turns() const = 0;
+
+    // Any thread, also while a capture runs.
+    virtual LiveMemory live_memory() const = 0;
+    virtual OutOfMemoryDetail last_out_of_memory() const = 0;
+};
+
+}  // namespace profiler

@@ -1,0 +1,110 @@
+#include "profiler/planner/step/capacity_search.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+/// A batch strictly between `good` and `bad`: where a line through their peaks meets the capacity,
+/// or the middle if one of the peaks is not known.
+int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& options,
+                      int64_t capacity_bytes, int64_t good, int64_t bad) {
+    const int64_t middle = good + (bad - good) / 2;
+    if (good == 0 || bad > interpolation.largest_valid_batch()) return middle;
+    const auto low = interpolation.unlimited_memory(good, options);
+    const auto high = interpolation.unlimited_memory(bad, options);
+    if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return middle;
+    const auto share = static_cast<double>(capacity_bytes - low->peak_reserved_bytes) /
+                       static_cast<double>(high->peak_reserved_bytes - low->peak_reserved_bytes);
+    const auto guess =
+        good + static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
+    return std::clamp(guess, good + 1, bad - 1);
+}
+
+struct Bracket {
+    int64_t good = 0;  // fits, or 0
+    int64_t bad = 0;   // does not fit
+};
+
+/// What the peaks that are simulated already (for other GPUs) say about this capacity.
+Bracket known_bracket(BatchInterpolation& interpolation, const MemoryOptions& options,
+                      int64_t capacity_bytes) {
+    Bracket bracket{.good = 0, .bad = interpolation.largest_valid_batch() + 1};
+    for (const auto& [batch_size, peaks] : interpolation.known_peaks(options)) {
+        if (peaks.peak_allocated_bytes > capacity_bytes) {
+            bracket.bad = std::min(bracket.bad, batch_size);
+        } else if (peaks.peak_reserved_bytes <= capacity_bytes && batch_size < bracket.bad) {
+            bracket.good = batch_size;
+        }
+    }
+    return bracket;
+}
+
+}  // namespace
+
+models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
+                          const std::function<models::Result<StepMemory>()>& limited) {
+    if (unlimited.peak_reserved_bytes <= capacity_bytes) return true;
+    if (unlimited.peak_allocated_bytes > capacity_bytes) return false;
+    const auto memory = limited();
+    if (!memory) return tl::unexpected(memory.error());
+    return !memory->out_of_memory;
+}
+
+models::Result<bool> fits_at(BatchInterpolation& interpolation, const MemoryOptions& options,
+                             int64_t capacity_bytes, int64_t batch_size) {
+    if (batch_size > interpolation.largest_valid_batch()) return false;
+    const auto unlimited = interpolation.unlimited_memory(batch_size, options);
+    if (!unlimited) return tl::unexpected(unlimited.error());
+    return fits(*unlimited, capacity_bytes,
+                [&] { return interpolation.limited_memory(batch_size, options, capacity_bytes); });
+}
+
+models::Result<int64_t> least_capacity_bytes(
+    const StepMemory& unlimited, int64_t too_small_bytes,
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited) {
+    constexpr int64_t kStepBytes = int64_t{2} << 20;  // the size of the allocator's small segments
+    int64_t bad = std::max(too_small_bytes, unlimited.peak_allocated_bytes - 1);
+    int64_t good = std::max(unlimited.peak_reserved_bytes, bad + 1);
+    while (good - bad > kStepBytes) {
+        const int64_t middle = bad + (good - bad) / 2;
+        const auto memory = limited(middle);
+        if (!memory) return tl::unexpected(memory.error());
+        (memory->out_of_memory ? bad : good) = middle;
+    }
+    return good;
+}
+
+models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
+                                             const MemoryOptions& options, int64_t batch_size,
+                                             int64_t too_small_bytes) {
+    const auto unlimited = interpolation.unlimited_memory(batch_size, options);
+    if (!unlimited) return tl::unexpected(unlimited.error());
+    return least_capacity_bytes(*unlimited, too_small_bytes, [&](int64_t limit_bytes) {
+        return interpolation.limited_memory(batch_size, options, limit_bytes);
+    });
+}
+
+models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
+                                       const MemoryOptions& options, int64_t capacity_bytes) {
+    if (capacity_bytes <= 0) return 0;
+    auto [good, bad] = known_bracket(interpolation, options, capacity_bytes);
+    for (int64_t next = std::max(2 * good, interpolation.main_begin()); next < bad; next *= 2) {
+        const auto ok = fits_at(interpolation, options, capacity_bytes, next);
+        if (!ok) return tl::unexpected(ok.error());
+        (*ok ? good : bad) = next;
+    }
+    // Memory grows nearly linearly with the batch: interpolate a few times, then bisect.
+    constexpr int kGuesses = 4;
+    for (int i = 0; bad - good > 1; ++i) {
+        const int64_t middle =
+            i < kGuesses ? guess_between(interpolation, options, capacity_bytes, good, bad)
+                         : good + (bad - good) / 2;
+        const auto ok = fits_at(interpolation, options, capacity_bytes, middle);
+        if (!ok) return tl::unexpected(ok.error());
+        (*ok ? good : bad) = middle;
+    }
+    return good;
+}
+
+}  // namespace profiler

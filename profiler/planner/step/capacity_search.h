@@ -1,0 +1,39 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/planner/step/step_memory.h"
+
+#include <cstdint>
+#include <functional>
+
+/// The largest batch in a given memory, and the least memory for a given batch.
+///
+/// A step whose reserved peak is within the capacity fits, and a step whose allocated peak is above
+/// it does not. In between the allocator decides: it frees cached segments and tries again before
+/// it fails. Only there a step is simulated with the capacity as its limit.
+namespace profiler {
+
+/// Whether a step fits. `unlimited`: its peaks without a limit; `limited` simulates the step with
+/// the capacity as its limit.
+models::Result<bool> fits(const StepMemory& unlimited, int64_t capacity_bytes,
+                          const std::function<models::Result<StepMemory>()>& limited);
+
+/// The same for one batch of a workload.
+models::Result<bool> fits_at(BatchInterpolation& interpolation, const MemoryOptions& options,
+                             int64_t capacity_bytes, int64_t batch_size);
+
+/// The largest batch that fits; 0 if not even batch 1 does.
+models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
+                                       const MemoryOptions& options, int64_t capacity_bytes);
+
+/// The smallest capacity, to 2 MiB, in which a step runs that does not run in `too_small_bytes`.
+/// `limited` simulates the step with a limit.
+models::Result<int64_t> least_capacity_bytes(
+    const StepMemory& unlimited, int64_t too_small_bytes,
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited);
+models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
+                                             const MemoryOptions& options, int64_t batch_size,
+                                             int64_t too_small_bytes);
+
+}  // namespace profiler

@@ -1,0 +1,391 @@
+#include "profiler/view/plan_view.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/no_value.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// A column and how a row fills it.
+struct Definition {
+    PlanColumn column;
+    std::function<PlanCell(const PlanRow&, const PlanRequest&)> cell;
+};
+
+PlanCell text(std::string_view value) { return std::string(value); }
+
+template <typename T>
+PlanCell or_nothing(const std::optional<T>& value) {
+    return value ? PlanCell(*value) : PlanCell();
+}
+
+/// What `read` gives of a part that not every row has.
+template <typename T, typename Read>
+PlanCell of(const std::optional<T>& part, const Read& read) {
+    return part ? PlanCell(std::invoke(read, *part)) : PlanCell();
+}
+
+/// The columns of a row and of the request.
+void add_columns(std::vector<Definition>& all) {
+    using enum PlanUnit;
+    using Row = const PlanRow&;
+    const auto add = [&](PlanColumn column, auto cell) {
+        all.push_back(
+            {std::move(column), [cell](Row row, auto&) -> PlanCell { return cell(row); }});
+    };
+    const auto add_name = [&](const char* id, const char* title, auto cell) {
+        add({.id = id, .title = title, .identifies_row = true}, cell);
+    };
+    add_name("model", "model", [](Row r) { return r.workload.model.name; });
+    add_name("head", "head", [](Row r) { return text(name_of(r.workload.head)); });
+    add_name("recipe", "recipe", [](Row r) { return r.workload.recipe_name; });
+    add_name("gpu", "GPU", [](Row r) { return r.gpu->id; });
+    add({"setup", "software"}, [](Row r) { return r.environment->id; });
+    add_name("precision", "precision", [](Row r) { return text(name_of(r.workload.precision)); });
+    add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true},
+        [](Row r) { return r.workload.seq_len; });
+    add({"status", ""}, [](Row r) { return text(name_of(r.status)); });
+    add({"reason", "reason"}, [](Row r) { return r.reason; });
+    add({"batch_size", "at batch", kCount}, [](Row r) { return or_nothing(r.batch_size); });
+    add({"max_batch_size", "max batch", kCount},
+        [](Row r) { return or_nothing(r.max_batch_size); });
+    add({"max_batch_limited_by", "max batch limited by"},
+        [](Row r) { return r.max_batch_size ? text(name_of(r.max_batch_end)) : PlanCell(); });
+    add({"best_batch_size", "fastest batch", kCount},
+        [](Row r) { return or_nothing(r.best_batch_size); });
+    add({"usable_bytes", "usable", kBytes},
+        [](Row r) { return of(r.memory, &PlanMemory::usable_bytes); });
+    add({"peak_allocated_bytes", "allocated", kBytes}, [](Row r) {
+        return of(r.memory, [](auto& m) { return m.contents.peaks.peak_allocated_bytes; });
+    });
+    add({"peak_reserved_bytes", "reserved", kBytes}, [](Row r) {
+        return of(r.memory, [](auto& m) { return m.contents.peaks.peak_reserved_bytes; });
+    });
+    add({"step_time_ns", "step", kNanoseconds},
+        [](Row r) { return of(r.time, [](auto& time) { return whole_ns(time.total_ns()); }); });
+    add({"throughput_sequences_per_s", "seq/s", kSequencesPerSecond},
+        [](Row r) { return r.time ? PlanCell(r.sequences_per_s) : PlanCell(); });
+    add({"model_tflops", "TFLOPS", kTflops},
+        [](Row r) { return r.time ? PlanCell(r.model_tflops) : PlanCell(); });
+    add({"best_throughput_sequences_per_s", "its seq/s", kSequencesPerSecond},
+        [](Row r) { return r.best_batch_size ? PlanCell(r.best_sequences_per_s) : PlanCell(); });
+    add({"best_model_tflops", "its TFLOPS", kTflops},
+        [](Row r) { return r.best_batch_size ? PlanCell(r.best_model_tflops) : PlanCell(); });
+    const auto add_request = [&](const char* id, const char* title, PlanUnit unit, auto cell) {
+        all.push_back({{.id = id, .title = title, .unit = unit, .is_of_request = true},
+                       [cell](auto&, const PlanRequest& r) -> PlanCell { return cell(r); }});
+    };
+    add_request("gpus", "GPUs", kCount, [](auto& r) { return r.parallel.num_gpus; });
+    add_request("zero_stage", "ZeRO", kCount,
+                [](auto& r) { return int64_t{r.parallel.zero_stage}; });
+    add_request("budget_bytes", "budget", kBytes,
+                [](auto& r) { return or_nothing(r.budget_bytes); });
+    add_request("link_bytes_per_s", "link", kBytesPerSecond,
+                [](auto& r) { return or_nothing(r.bus_bytes_per_s); });
+}
+
+int64_t term_bytes(const PlanMemory& memory, std::string_view name) {
+    const auto term = std::find_if(memory.terms.begin(), memory.terms.end(),
+                                   [&](const MemoryTerm& one) { return one.name == name; });
+    return term == memory.terms.end() ? 0 : term->size_bytes;
+}
+
+/// What memory and time consist of: columns in groups.
+std::vector<Definition> group_columns() {
+    std::vector<Definition> all;
+    const auto add_bytes = [&](const char* group, std::string id, auto bytes) {
+        const std::string title = id.substr(0, id.rfind('_'));
+        all.push_back({{std::move(id), title, PlanUnit::kBytes, group},
+                       [bytes](const PlanRow& r, auto&) { return of(r.memory, bytes); }});
+    };
+    const auto add_ns = [&](std::string_view title, auto ns) {
+        all.push_back({{std::string(title) + "_ns", std::string(title), PlanUnit::kNanoseconds,
+                        "time_by_class"},
+                       [ns](const PlanRow& r, auto&) {
+                           return of(r.time, [&](auto& time) { return whole_ns(ns(time)); });
+                       }});
+    };
+    for (std::size_t i = 0; i < kCategoryNames.size(); ++i) {
+        add_bytes("peak_by_class", std::string(kCategoryNames[i]) + "_bytes",
+                  [i](auto& m) { return m.contents.by_category[i]; });
+    }
+    add_bytes("terms", "context_bytes", [](auto& m) { return m.context_bytes; });
+    add_bytes("terms", "rounding_bytes", [](auto& m) { return m.contents.rounding_bytes; });
+    add_bytes("terms", "cached_bytes", [](auto& m) { return m.contents.cached_bytes; });
+    for (const char* id :
+         {"nccl_bytes", "ddp_buckets_bytes", "reduce_bucket_bytes", "gathered_parameters_bytes"}) {
+        add_bytes("terms", id, [id](auto& m) { return term_bytes(m, id); });
+    }
+    for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
+        add_ns(kOpClassNames[i], [i](auto& time) { return time.by_class_ns[i]; });
+    }
+    add_ns("optimizer", [](auto& time) { return time.optimizer_ns; });
+    add_ns("all_reduce", [](auto& time) { return time.all_reduce_ns; });
+    add_ns("waiting", [](auto& time) { return time.waiting_ns(); });
+    std::sort(all.begin(), all.end(), [](const Definition& a, const Definition& b) {
+        return std::tie(a.column.group, a.column.id) < std::tie(b.column.group, b.column.id);
+    });
+    return all;
+}
+
+std::vector<Definition> definitions() {
+    std::vector<Definition> all;
+    add_columns(all);
+    std::vector<Definition> groups = group_columns();
+    std::move(groups.begin(), groups.end(), std::back_inserter(all));
+    return all;
+}
+
+std::vector<PlanPart> memory_parts(const PlanMemory& memory) {
+    std::vector<PlanPart> parts;
+    const auto add = [&](std::string name, int64_t bytes) {
+        if (bytes > 0) parts.push_back({std::move(name), format_bytes(bytes)});
+    };
+    int64_t outside_bytes = memory.contents.cached_bytes + memory.context_bytes;
+    const auto add_terms = [&](bool is_tensor) {
+        for (const MemoryTerm& term : memory.terms) {
+            if (term.is_tensor != is_tensor) continue;
+            add(term.name.substr(0, term.name.rfind("_bytes")), term.size_bytes);
+            if (!is_tensor) outside_bytes += term.size_bytes;
+        }
+    };
+    for (std::size_t i = 0; i < kCategoryNames.size(); ++i) {
+        add(std::string(kCategoryNames[i]), memory.contents.by_category[i]);
+    }
+    const int64_t allocated_bytes = memory.contents.peaks.peak_allocated_bytes;
+    add_terms(/*is_tensor=*/true);
+    add("rounding of blocks", memory.contents.rounding_bytes);
+    add("= allocated", allocated_bytes);
+    add("cached by the allocator", memory.contents.cached_bytes);
+    add_terms(/*is_tensor=*/false);
+    add("CUDA context", memory.context_bytes);
+    add("= of the GPU", allocated_bytes + outside_bytes);
+    return parts;
+}
+
+std::vector<PlanPart> time_parts(const StepTime& time) {
+    std::vector<PlanPart> parts;
+    const auto add = [&](std::string_view name, double ns) {
+        if (whole_ns(ns) > 0) parts.push_back({std::string(name), format_duration(whole_ns(ns))});
+    };
+    for (std::size_t i = 0; i < kOpClassNames.size(); ++i) {
+        add(kOpClassNames[i], time.by_class_ns[i]);
+    }
+    add("waiting for the host", time.waiting_ns());
+    add("optimizer", time.optimizer_ns);
+    add("all-reduce not hidden", time.all_reduce_ns);
+    return parts;
+}
+
+using Rows = std::vector<std::size_t>;  // by index
+
+/// The texts of one column in some rows, each once.
+std::vector<std::string> distinct_texts(const std::vector<std::string>& column, const Rows& rows) {
+    std::vector<std::string> texts;
+    for (const std::size_t row : rows) {
+        if (std::find(texts.begin(), texts.end(), column[row]) == texts.end()) {
+            texts.push_back(column[row]);
+        }
+    }
+    return texts;
+}
+
+/// The fewest of `columns` that select `rows` out of `all`, as "fp16/pure-fp16, t4"; empty: all.
+std::string name_of_rows(const std::vector<std::vector<std::string>>& columns, const Rows& all,
+                         const Rows& rows) {
+    std::vector<std::vector<std::string>> texts;
+    for (const auto& column : columns) texts.push_back(distinct_texts(column, rows));
+    const auto selects = [&](uint32_t chosen, std::size_t row) {
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            if ((chosen >> i & 1) == 0) continue;
+            if (std::find(texts[i].begin(), texts[i].end(), columns[i][row]) == texts[i].end()) {
+                return false;
+            }
+        }
+        return true;
+    };
+    std::optional<uint32_t> best;
+    for (uint32_t chosen = 0; chosen < 1U << columns.size(); ++chosen) {
+        if (best && std::popcount(chosen) >= std::popcount(*best)) continue;
+        const auto count = std::count_if(all.begin(), all.end(),
+                                         [&](std::size_t row) { return selects(chosen, row); });
+        if (static_cast<std::size_t>(count) == rows.size()) best = chosen;
+    }
+    if (!best) return fmt::format("{} of {} rows", rows.size(), all.size());
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        if ((*best >> i & 1) != 0) parts.push_back(fmt::format("{}", fmt::join(texts[i], "/")));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Each sentence once, in the order in which they first occur, with the rows that it is about.
+template <typename SentencesOf>
+std::vector<PlanSentence> group_sentences(const std::vector<std::vector<std::string>>& columns,
+                                          const Rows& rows, const SentencesOf& sentences_of) {
+    std::vector<std::pair<std::string, Rows>> groups;
+    for (const std::size_t row : rows) {
+        for (const std::string& sentence : sentences_of(row)) {
+            const auto same = std::find_if(groups.begin(), groups.end(),
+                                           [&](const auto& one) { return one.first == sentence; });
+            if (same == groups.end()) {
+                groups.push_back({sentence, {row}});
+            } else {
+                same->second.push_back(row);
+            }
+        }
+    }
+    std::vector<PlanSentence> sentences;
+    for (const auto& [sentence, about] : groups) {
+        sentences.push_back({name_of_rows(columns, rows, about), sentence});
+    }
+    return sentences;
+}
+
+void add_sentences(const Plan& plan, PlanView& view) {
+    std::vector<std::vector<std::string>> columns;  // that identify rows; a text per row
+    for (std::size_t column = 0; column < view.columns.size(); ++column) {
+        if (!view.columns[column].identifies_row) continue;
+        columns.emplace_back();
+        for (const PlanViewRow& row : view.rows) {
+            columns.back().push_back(text_of(view.columns[column].unit, row.cells[column]));
+        }
+    }
+    Rows all;
+    Rows possible;
+    for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+        all.push_back(i);
+        if (plan.rows[i].status == PlanStatus::kOk) possible.push_back(i);
+    }
+    view.reasons = group_sentences(columns, all, [&](std::size_t row) {
+        const std::string& reason = plan.rows[row].reason;
+        return reason.empty() ? std::vector<std::string>() : std::vector{reason};
+    });
+    view.assumptions =
+        group_sentences(columns, possible, [&](std::size_t row) { return plan.rows[row].notes; });
+}
+
+/// The columns of the table, in its order.
+constexpr std::array kTableColumns{"model",
+                                   "head",
+                                   "recipe",
+                                   "precision",
+                                   "seq_len",
+                                   "gpu",
+                                   "max_batch_size",
+                                   "best_batch_size",
+                                   "best_throughput_sequences_per_s",
+                                   "best_model_tflops",
+                                   "batch_size",
+                                   "peak_allocated_bytes",
+                                   "peak_reserved_bytes",
+                                   "step_time_ns",
+                                   "throughput_sequences_per_s",
+                                   "model_tflops",
+                                   "status"};
+
+std::size_t index_of(const PlanView& view, std::string_view id) {
+    const auto column = std::find_if(view.columns.begin(), view.columns.end(),
+                                     [&](const PlanColumn& one) { return one.id == id; });
+    if (column == view.columns.end()) throw std::out_of_range("no plan column " + std::string(id));
+    return static_cast<std::size_t>(column - view.columns.begin());
+}
+
+std::string table_text(const PlanColumn& column, const PlanCell& cell) {
+    std::string text = text_of(column.unit, cell);
+    if (column.id != "status") return text;
+    if (text == name_of(PlanStatus::kOk)) return kNoValue;
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+}
+
+/// Fills `table`, and `common` with the columns that say the same in every row.
+void add_table(PlanView& view) {
+    std::vector<std::size_t> shown;
+    std::vector<std::string> common;
+    for (const char* id : kTableColumns) {
+        const std::size_t index = index_of(view, id);
+        const PlanColumn& column = view.columns[index];
+        const auto is_same = [&](const PlanViewRow& row) {
+            return row.cells[index] == view.rows.front().cells[index];
+        };
+        if (column.identifies_row && std::all_of(view.rows.begin(), view.rows.end(), is_same)) {
+            const std::string text = text_of(column.unit, view.rows.front().cells[index]);
+            common.push_back(column.id == "seq_len" ? "sequence length " + text : text);
+            continue;
+        }
+        const bool is_name = column.identifies_row || column.unit == PlanUnit::kText;
+        view.table.columns.push_back({column.title, is_name ? Align::kLeft : Align::kRight, {}});
+        shown.push_back(index);
+    }
+    view.common = fmt::format("{}", fmt::join(common, ", "));
+    for (const PlanViewRow& row : view.rows) {
+        std::vector<std::string>& cells = view.table.rows.emplace_back();
+        for (const std::size_t index : shown) {
+            cells.push_back(table_text(view.columns[index], row.cells[index]));
+        }
+    }
+}
+
+}  // namespace
+
+const PlanCell& PlanView::cell(std::size_t row, std::string_view column_id) const {
+    return rows.at(row).cells[index_of(*this, column_id)];
+}
+
+PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
+    PlanView view{.environment = request.environment->id};
+    const std::vector<Definition> all = definitions();
+    for (const Definition& one : all) view.columns.push_back(one.column);
+    for (const PlanRow& row : plan.rows) {
+        PlanViewRow& shown = view.rows.emplace_back(PlanViewRow{.status = row.status});
+        for (const Definition& one : all) shown.cells.push_back(one.cell(row, request));
+        if (row.memory) shown.memory_parts = memory_parts(*row.memory);
+        if (row.time) shown.time_parts = time_parts(*row.time);
+        shown.curve = row.curve;
+        shown.notes = row.notes;
+    }
+    if (view.rows.empty()) return view;
+    add_table(view);
+    add_sentences(plan, view);
+    return view;
+}
+
+std::string text_of(PlanUnit unit, const PlanCell& cell) {
+    if (std::holds_alternative<std::monostate>(cell)) return kNoValue;
+    switch (unit) {
+        case PlanUnit::kText:
+            return std::get<std::string>(cell);
+        case PlanUnit::kCount:
+            return format_count(std::get<int64_t>(cell));
+        case PlanUnit::kBytes:
+            return format_bytes(std::get<int64_t>(cell));
+        case PlanUnit::kBytesPerSecond:
+            return format_bytes(std::llround(std::get<double>(cell))) + "/s";
+        case PlanUnit::kNanoseconds:
+            return format_duration(std::get<int64_t>(cell));
+        case PlanUnit::kSequencesPerSecond:
+        case PlanUnit::kTflops:
+            return fmt::format("{:.1f}", std::get<double>(cell));
+        case PlanUnit::kYesNo:
+            return std::get<bool>(cell) ? "yes" : "no";
+    }
+    return kNoValue;
+}
+
+}  // namespace profiler

@@ -1,0 +1,79 @@
+#include "models/config/switches.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+
+namespace models {
+namespace {
+
+/// A table that lacks a row or has two in the wrong order does not compile in switches.h, because
+/// of what these tables show.
+constexpr Switch<LayerNorm, 1> kLacksARow{
+    .name = "layer_norm",
+    .former_name = {},
+    .member = &Recipe::layer_norm,
+    .is_for_step = false,
+    .rows = {{{LayerNorm::kOriginal, {.name = "original", .phrase = {}}}}}};
+static_assert(!is_complete(kLacksARow));
+constexpr Switch<LayerNorm, 2> kInTheWrongOrder{
+    .name = "layer_norm",
+    .former_name = {},
+    .member = &Recipe::layer_norm,
+    .is_for_step = false,
+    .rows = {{{LayerNorm::kFromOutput, {.name = "from_output", .phrase = {}}},
+              {LayerNorm::kOriginal, {.name = "original", .phrase = {}}}}}};
+static_assert(!is_complete(kInTheWrongOrder));
+
+TEST(Switches, EveryValueIsReadAndWrittenByItsName) {
+    for_each_switch([](const auto& table) {
+        for (const auto& [value, is] : table.rows) {
+            Recipe recipe;
+            recipe.*table.member = value;
+            const std::string item = std::string(table.name) + "=" + std::string(is.name);
+            EXPECT_EQ(*parse_recipe(item), recipe) << item;
+            EXPECT_EQ(to_text(recipe), recipe == Recipe{} ? "original" : item);
+            EXPECT_EQ(name_of(value), is.name);
+        }
+    });
+}
+
+TEST(Switches, EveryValueHasItsOwnNameAndWords) {
+    std::set<std::string_view> phrases;
+    for_each_switch([&](const auto& table) {
+        std::set<std::string_view> names;
+        for (const auto& row : table.rows) {
+            EXPECT_TRUE(names.insert(row.is.name).second) << row.is.name;
+            EXPECT_TRUE(names.insert(row.is.former_name).second || row.is.former_name.empty());
+            EXPECT_TRUE(phrases.insert(row.is.phrase.text).second) << row.is.phrase.text;
+            EXPECT_NE(row.is.phrase.text, "");
+        }
+    });
+}
+
+/// A layer's closed form is the sum of what its values save, so each says that or why not.
+TEST(Switches, EveryOpThatRunsSavesTensorsOrSaysWhyTheyAreUnknown) {
+    const auto check = [](const auto& table) {
+        for (const auto& row : table.rows) {
+            EXPECT_NE(row.is.saves.empty(), row.is.no_closed_form.empty()) << row.is.name;
+        }
+    };
+    check(kGeluSwitch);
+    check(kLayerNormSwitch);
+    check(kAttentionSwitch);
+    check(kMasksSwitch);
+}
+
+TEST(Switches, TheSearchChoosesOnlyWhatIsImplemented) {
+    for_each_switch([](const auto& table) {
+        for (const auto& row : table.rows) {
+            EXPECT_FALSE(row.is.in_search && row.is.runs_on == RunsOn::kNowhere) << row.is.name;
+        }
+    });
+    EXPECT_FALSE(kGeluSwitch[Gelu::kPython].in_search);
+    EXPECT_TRUE(kGeluSwitch[Gelu::kInPlace].in_search);
+}
+
+}  // namespace
+}  // namespace models
