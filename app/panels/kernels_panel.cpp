@@ -117,9 +117,11 @@ std::string block_label(const std::string& name, float room) {
     std::string label = name.substr(name.rfind(':') + 1);
     const float label_width = text_width(label);
     if (label_width <= room) return label;
-    // Names of ops and kernels are ASCII, so a cut between bytes is a cut between characters.
-    const float shown = (room - text_width("…")) / label_width;
-    label.resize(static_cast<size_t>(std::max(0.0F, shown) * static_cast<float>(label.size())));
+    const float shown = std::max(0.0F, room - text_width("…")) / label_width;
+    auto end = static_cast<size_t>(shown * static_cast<float>(label.size()));
+    const auto continues_character = [](char byte) { return (byte & 0xC0) == 0x80; };
+    while (end > 0 && continues_character(label[end])) --end;
+    label.resize(end);
     return label + "…";
 }
 
