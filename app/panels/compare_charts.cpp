@@ -217,7 +217,9 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
     ImGui::BeginGroup();
     const std::string limit =
         view.memory_limit_text.empty() ? "sequences" : "sequences within " + view.memory_limit_text;
-    chart_title("Maximum batch", view.has_max_batch ? limit : "", size.x);
+    // Without a sweep this chart says so for the throughput, too.
+    chart_title(view.has_throughput ? "Maximum batch" : "Maximum batch and throughput",
+                view.has_max_batch ? limit : "", size.x);
     int64_t most = 0;
     for (const CompareColumn& column : view.columns) {
         most = std::max(most, column.largest_batch);

@@ -233,12 +233,13 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
     const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -
                                    2 * ImGui::GetStyle().ItemSpacing.y);
-    const size_t per_row = charts_per_row();
-    const float height = std::clamp(space, em(12), per_row < 3 ? em(16) : 1e6F);
+    const size_t charts = view.has_throughput ? 3 : 2;
+    const size_t per_row = std::min(charts, charts_per_row());
+    const float height = std::clamp(space, em(12), per_row < charts ? em(16) : 1e6F);
     draw_chart_row(view, selection, 0, per_row, height, events);
     draw_table(workspace, view.table, table, events);
-    for (size_t first = per_row; first < 3; first += per_row) {
-        draw_chart_row(view, selection, first, std::min(per_row, 3 - first), height, events);
+    for (size_t first = per_row; first < charts; first += per_row) {
+        draw_chart_row(view, selection, first, std::min(per_row, charts - first), height, events);
     }
     draw_notes(view);
 }

@@ -110,6 +110,21 @@ Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
     return related ? Kinship::kForwardOrBackward : Kinship::kNone;
 }
 
+/// "aten::dropout", or "dropout", or "drop…": as much as fits.
+std::string block_label(const std::string& name, float room) {
+    const float width = text_width(name);
+    if (width <= room) return name;
+    std::string label = name.substr(name.rfind(':') + 1);
+    const float label_width = text_width(label);
+    if (label_width <= room) return label;
+    const float shown = std::max(0.0F, room - text_width("…")) / label_width;
+    auto end = static_cast<size_t>(shown * static_cast<float>(label.size()));
+    const auto continues_character = [](char byte) { return (byte & 0xC0) == 0x80; };
+    while (end > 0 && continues_character(label[end])) --end;
+    label.resize(end);
+    return label + "…";
+}
+
 void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
                 const ActivityBlock& block, float top) {
     const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
@@ -131,9 +146,7 @@ void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const 
     }
     if (block.count > 1 || right - left < px(34)) return;
     const float room = right - left - px(8);
-    std::string label = block.label;
-    // "aten::addmm", or "addmm" where that is too wide.
-    if (text_width(label) > room) label = fit_to(label.substr(label.rfind(':') + 1), room);
+    const std::string label = block_label(block.label, room);
     draw->AddText({left + px(4), std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2)},
                   ink_on(fill), label.c_str());
 }

@@ -119,13 +119,16 @@ void fitted_text(const std::string& content, ImU32 color,
     ImGui::SetItemTooltip("%s", content.c_str());
 }
 
-void draw_size(const LedgerViewRow& row) {
+/// The bytes, and under them a bar in proportion to the largest visible row.
+void draw_size(const LedgerView& view, const LedgerViewRow& row) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight();
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    if (row.share > 0) {
+    if (row.size_bytes > 0) {
         const float y = std::floor(corner.y + height);
-        const float bar = std::max(px(1), std::floor(width * static_cast<float>(row.share)));
+        const double share =
+            static_cast<double>(row.size_bytes) / static_cast<double>(view.largest_row_bytes);
+        const float bar = std::max(px(1), std::floor(width * static_cast<float>(share)));
         draw->AddRectFilled({corner.x + width - bar, y}, {corner.x + width, y + px(2)},
                             category_color(row.category));
     }
@@ -174,7 +177,7 @@ void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column
         case LedgerColumn::kCategory:
             return fitted_text(std::string(profiler::label_of(row.category)), color);
         case LedgerColumn::kSize:
-            return draw_size(row);
+            return draw_size(frame.view, row);
         case LedgerColumn::kShare:
             return right_text(row.share_text);
         case LedgerColumn::kLifetime:

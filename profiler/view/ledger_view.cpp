@@ -213,15 +213,20 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
                                               : fmt::format("saves {} {} for backward",
                                                             format_bytes(std::abs(difference)),
                                                             difference < 0 ? "less" : "more");
-    view.comparison_text =
-        fmt::format("B {}: {} {} ({}) {}, {} ({}) {} added", total, disappeared,
-                    disappeared == 1 ? "tensor" : "tensors", format_bytes(view.disappeared_bytes),
-                    disappeared == 1 ? "disappears" : "disappear", added,
-                    format_bytes(view.added_bytes), added == 1 ? "is" : "are");
+    std::vector<std::string> parts;
+    const auto add_part = [&](int64_t count, int64_t bytes, const char* one, const char* many) {
+        if (count == 0) return;
+        const char* noun = !parts.empty() ? "" : count == 1 ? " tensor" : " tensors";
+        parts.push_back(
+            fmt::format("{}{} ({}) {}", count, noun, format_bytes(bytes), count == 1 ? one : many));
+    };
+    add_part(disappeared, view.disappeared_bytes, "disappears", "disappear");
+    add_part(added, view.added_bytes, "is added", "are added");
     if (changed_bytes != 0) {
-        view.comparison_text += fmt::format(", others change by {}", signed_bytes(changed_bytes));
+        parts.push_back(fmt::format("others change by {}", signed_bytes(changed_bytes)));
     }
-    view.comparison_text += ".";
+    view.comparison_text =
+        fmt::format("B {}{}{}.", total, parts.empty() ? "" : ": ", fmt::join(parts, ", "));
 }
 
 /// The list also shows rows that only the second ledger has; the totals of the first leave them
@@ -229,7 +234,10 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
 bool is_of_first(const LedgerViewRow& row) { return row.presence != Presence::kAdded; }
 
 void add_totals(LedgerView& view) {
-    for (const LedgerViewRow& row : view.rows) view.shown_bytes += row.size_bytes;
+    for (const LedgerViewRow& row : view.rows) {
+        view.shown_bytes += row.size_bytes;
+        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
+    }
     const auto shown = std::count_if(view.rows.begin(), view.rows.end(), is_of_first);
     const auto all = static_cast<int64_t>(view.row_count_total);
     const std::string noun = all == 1 ? "tensor" : "tensors";

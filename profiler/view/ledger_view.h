@@ -100,6 +100,7 @@ struct LedgerView {
     bool has_closed_form = false;
     std::size_t row_count_total = 0;  // number of rows of the first ledger, before the filter
     int64_t shown_bytes = 0;          // bytes of the visible rows, in the first ledger
+    int64_t largest_row_bytes = 0;    // of the visible rows, in the first ledger
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;
     int64_t disappeared_bytes = 0;  // over all rows, also those that the filter hides

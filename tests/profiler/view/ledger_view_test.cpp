@@ -111,8 +111,19 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     EXPECT_EQ(view.other_total_bytes - view.total_bytes, 7680 - 15360);
     EXPECT_EQ(view.comparison_text,
               "B saves 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
-              "added, others "
-              "change by -4.00 KiB.");
+              "added, others change by -4.00 KiB.");
+    EXPECT_EQ(view.largest_row_bytes, 8192);
+}
+
+TEST(BuildLedgerView, SaysNothingOfTensorsThatAreNeitherGoneNorAdded) {
+    const Ledger a = original();
+    const Ledger fewer = make_ledger({make_row("layer.10.attention", "probs", 8192)});
+    const auto text_of = [&](const Ledger& b) {
+        return build_ledger_view({.first = {&a}, .second = {&b}}).comparison_text;
+    };
+    EXPECT_EQ(text_of(fewer),
+              "B saves 7.00 KiB less for backward: 3 tensors (7.00 KiB) disappear.");
+    EXPECT_EQ(text_of(a), "B saves as many bytes for backward.");
 }
 
 TEST(BuildLedgerView, DifferencesOfAllRowsAddUpToThatOfTheTotals) {
