@@ -67,6 +67,9 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
     expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
     expect_usage_error({"inof", "x.tscope"}, "did you mean info");
+    expect_usage_error({"export", "a", "b", "c", "--to", "svg", "-o", "x"},
+                       "FILE takes at most 2 values");
+    expect_usage_error({"info", "a", "b"}, "'b' is one argument too many");
     expect_usage_error({"compare", "x.tscope", "--by", "colour"}, "colour");
     expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
 }
@@ -100,7 +103,7 @@ TEST(Usage, ImpossibleShapesAreRefusedBeforeAnythingRuns) {
     expect_usage_error(capture({"--batch", "9999999999"}), "2^31");
     expect_usage_error(capture({"--memory-limit", "16 bananas"}), "bananas");
     expect_usage_error(capture({"--memory-limit", "0"}), "--memory-limit");
-    expect_usage_error(capture({"--recipe", "flash"}), "--attention-dropout 0");
+    expect_usage_error(capture({"--recipe", "flash"}), "to 0 (--attention-dropout)");
     expect_usage_error(capture({"--recipe", "attention=cudnn"}), "CUDA");
 }
 

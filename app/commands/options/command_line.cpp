@@ -113,6 +113,9 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const auto take = [&value, option, name, is_argument](const CLI::results_t& words) {
         if constexpr (kIsList) {
             value = is_argument ? words : split_at_commas(words);
+            if (is_argument && static_cast<int>(words.size()) > option.max_values) {
+                refuse(name, fmt::format("takes at most {} values", option.max_values));
+            }
             for (const std::string& one : value) check(option, name, one);
         } else {
             if (words.size() > 1) refuse(name, "is given more than once");
@@ -124,7 +127,7 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     CLI::Option* added = parser.add_option(option.names, take, option.help);
     added->type_name(option.value_name)->default_str(default_text(value));
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (kIsList && is_argument) added->expected(1, option.max_values);
+    if (kIsList && is_argument) added->expected(1, option.max_values)->allow_extra_args();
     return added;
 }
 CLI::Option* add_option(CLI::App& parser, const Option& option, bool& value) {
