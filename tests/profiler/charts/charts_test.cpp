@@ -130,8 +130,8 @@ TEST(ComparisonChart, EscapesTheNamesInTheSvg) {
 
 /// Goal: charts stay small enough for a repository or a page: 8 recipes with all panels filled.
 TEST(ComparisonChart, WritesASmallSvg) {
-    EXPECT_LT(render(sample_view(8), {}).size(), 150'000u);
-    EXPECT_LT(render(sample_view(2), {}).size(), 60'000u);
+    EXPECT_LT(render(sample_view(8), {}).size(), 60'000u);
+    EXPECT_LT(render(sample_view(2), {}).size(), 25'000u);
 }
 
 TEST(ComparisonChart, WritesAPngOfTheScaledSize) {
@@ -210,7 +210,8 @@ TEST(ComparisonChart, DrawsWithoutASweepAndWithoutAStep) {
         column.peak_allocated_bytes = column.saved_bytes = 0;
         column.sequences_per_s = 0;
     }
-    EXPECT_GT(render(build_compare_view(only_sweep), {}).size(), 10'000u);
+    EXPECT_THAT(render(build_compare_view(only_sweep), {}),
+                HasSubstr(">No captured step in these"));
     Comparison nothing;
     nothing.columns.resize(1);
     EXPECT_GT(render(build_compare_view(nothing), {}).size(), 1'000u);
