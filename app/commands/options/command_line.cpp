@@ -113,6 +113,10 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const auto take = [&value, option, name, is_argument](const CLI::results_t& words) {
         if constexpr (kIsList) {
             value = is_argument ? words : split_at_commas(words);
+            const auto most = static_cast<std::size_t>(option.max_values);
+            if (is_argument && words.size() > most) {
+                refuse(fmt::format("'{}'", words[most]), "is one argument too many");
+            }
             for (const std::string& one : value) check(option, name, one);
         } else {
             if (words.size() > 1) refuse(name, "is given more than once");
@@ -124,7 +128,10 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     CLI::Option* added = parser.add_option(option.names, take, option.help);
     added->type_name(option.value_name)->default_str(default_text(value));
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (kIsList && is_argument) added->expected(1, option.max_values);
+    if (kIsList && is_argument) {
+        // CLI11 2.1 gives a positional option more words than the minimum only if told so.
+        added->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+    }
     return added;
 }
 CLI::Option* add_option(CLI::App& parser, const Option& option, bool& value) {
