@@ -28,7 +28,7 @@ void Workspace::add(DocumentPtr document) {
     documents_changed();
 }
 
-void Workspace::close(const DocumentPtr& document) {
+void Workspace::close(DocumentPtr document) {
     if (selection_.a == document) selection_.a = nullptr;
     if (selection_.b == document) selection_.b = nullptr;
     documents_.close(document);

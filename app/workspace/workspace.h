@@ -46,7 +46,7 @@ public:
     /// Starts reading files; a folder stands for the traces in it.
     void open(const std::vector<std::filesystem::path>& files) { documents_.open(files); }
     void add(DocumentPtr document);
-    void close(const DocumentPtr& document);
+    void close(DocumentPtr document);  // by value: the caller may pass selection().a
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();

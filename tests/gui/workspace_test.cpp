@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -137,6 +138,16 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
     EXPECT_EQ(workspace_.slots().timeline.view()->traces.size(), 1U);
     EXPECT_FALSE(workspace_.slots().ledger.view()->has_other);
+}
+
+TEST_F(WorkspaceTest, ClosesTheDocumentThatIsA) {
+    const auto tempo = make_document("/t/tempo.tscope", "tempo");
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.add(tempo);
+    workspace_.close(workspace_.selection().a);
+    EXPECT_EQ(workspace_.documents(), std::vector{tempo});
+    EXPECT_EQ(workspace_.selection().a, tempo);
+    EXPECT_EQ(workspace_.selection().b, nullptr);
 }
 
 TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
