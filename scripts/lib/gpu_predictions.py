@@ -84,7 +84,7 @@ def predict(program, catalogue: dict) -> dict:
         predictions[row["gpu"]] |= {
             "max_batch_size": row["max_batch_size"],
             # The planner adds this note if its times rest on no measurement of the GPU.
-            "calibrated": not any("sweep --calibrate" in note for note in row["notes"]),
+            "calibrated": not any("not calibrated on this GPU" in note for note in row["notes"]),
         }
     return predictions
 

@@ -68,7 +68,7 @@ TEST(BadInput, OneBadFileAmongManyStopsTheComparison) {
 
 TEST(BadInput, AFolderWithoutTracesSaysSo) {
     const TemporaryFolder folder;
-    expect_failure(run({"compare", folder.path().string()}), "holds no .tscope file");
+    expect_failure(run({"compare", folder.path().string()}), "holds no trace (.tscope");
 }
 
 TEST(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {

@@ -50,7 +50,7 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     EXPECT_THAT(
         csv("ledger"),
         StartsWith(
-            "scope,op,tensor,shape,dtype,category,size_bytes,saved_by\n"
+            "scope,op,tensor,shape,dtype,role,size_bytes,saved_by\n"
             "encoder.layer.0,aten::addmm,hidden_states,\"[2, 16, 64]\",float32,activation,8192,"
             "aten::addmm\n"));
 }
@@ -79,7 +79,7 @@ TEST(ExportCommand, RefusesATableForAFormatThatIsNotCsv) {
     const std::string sample = write_sample(folder, "a.tscope");
     const std::string chart = folder / "a.svg";
     expect_one_sentence(run({"export", sample, "--to", "svg", "--table", "ops", "-o", chart}), 2,
-                        "--table is of --to csv");
+                        "--table belongs to --to csv");
     EXPECT_FALSE(std::filesystem::exists(chart));
 }
 

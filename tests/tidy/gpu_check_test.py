@@ -455,7 +455,7 @@ class Worker(unittest.TestCase):
         self.assertGreater(found["allocations"], 0)
 
     def test_a_refused_request_raises_the_workers_sentence(self):
-        with self.assertRaisesRegex(worker_link.WorkerError, "no device of this worker"):
+        with self.assertRaisesRegex(worker_link.WorkerError, "is not a device of this worker"):
             self.ask(request="capture", workload=worker_link.bert(1, 64), device="tpu")
 
 

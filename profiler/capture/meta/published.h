@@ -11,7 +11,7 @@ namespace profiler {
 ///                           and softmax's product live beside that of the scores to its end
 ///
 /// Source   UofT-EcoSystem/Tempo at 17e1a0b: src/inplace_layernorm, src/combined/combined.cpp (its
-///          variables live to the end of the function); softmax's product as in meta_kernels.cpp.
+///          variables live to the end of the function); softmax's product as in kernels.cpp.
 /// The profiler's planner gives their passes (profiler/planner/step/published_tempo.h).
 class PublishedTempo {
 public:

@@ -164,8 +164,9 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     }
     if (!is_calibrated_) {
         notes.push_back(
-            "times are within ±20 %: published times are mostly met within 10 %, at worst 30 % "
-            "(docs/validation.md); a calibration on the GPU makes them more exact");
+            "times are not calibrated on this GPU: expect ±20 %; most published times are met "
+            "within "
+            "10 %, the worst is 30 % off (docs/validation.md)");
     }
     return notes;
 }
