@@ -1,8 +1,10 @@
 """Each header compiles by itself.
 
-A source whose first include is its own header proves that with every build, unless it comes after
-another source in a batch (TEMPOSCOPE_UNITY). The compiler gets every other header alone here, with
-the flags of the source nearest to it (compile_commands.json of the build folder).
+A source whose first include is its own header proves that, if the compiler gets the source alone, as
+in the preset `dev`. Headers without such a source are given to the compiler alone, with the flags of
+a source near them (compile_commands.json of the build folder). The preset `release` compiles sources
+in batches, so only the first source of a batch proves its header there: TEMPOSCOPE_ALL_HEADERS=1
+also gives the other headers to the compiler alone, which takes minutes.
 """
 
 import concurrent.futures
@@ -17,6 +19,7 @@ import unittest
 
 import repository
 
+ALL_HEADERS = os.environ.get("TEMPOSCOPE_ALL_HEADERS") == "1"
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "build"))
 
 
@@ -66,13 +69,14 @@ class Build:
             self.flags.update({source: flags for source in sources if source.endswith(".cpp")})
 
     def proves(self, header: str) -> bool:
-        """Whether a compiler run begins with the header, in the source of the same name."""
+        """Whether the source of the same name begins with the header and, for ALL_HEADERS, a
+        compiler run begins with that source."""
         stem = pathlib.PurePath(header).with_suffix("")
-        sources = (str(stem.with_suffix(suffix)) for suffix in (".cpp", ".cu"))
+        sources = [str(stem.with_suffix(suffix)) for suffix in (".cpp", ".cu")]
         return any(
             first_include((repository.ROOT / source).read_text()) == header
             for source in sources
-            if source in self.first
+            if source in self.first or (not ALL_HEADERS and source in self.flags)
         )
 
 
