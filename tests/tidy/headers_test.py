@@ -1,10 +1,10 @@
 """Each header compiles by itself.
 
-A source whose first include is its own header proves that, if the compiler gets the source alone, as
-in the preset `dev`. Headers without such a source are given to the compiler alone, with the flags of
-a source near them (compile_commands.json of the build folder). The preset `release` compiles sources
-in batches, so only the first source of a batch proves its header there: TEMPOSCOPE_ALL_HEADERS=1
-also gives the other headers to the compiler alone, which takes minutes.
+A source whose first include is its own header proves that, if the compiler gets the source alone,
+as in the preset `dev`. Headers without such a source are given to the compiler alone, with the
+flags of a source near them (compile_commands.json of the build folder). The preset `release`
+compiles sources in batches, so only the first source of a batch proves its header there:
+TEMPOSCOPE_ALL_HEADERS=1 also gives the other headers to the compiler alone, which takes minutes.
 """
 
 import concurrent.futures
