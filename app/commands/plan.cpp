@@ -162,7 +162,8 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     if (!settings) return tl::unexpected(settings.error());
     if (settings->memory_fraction < 1) {
         return models::fail(
-            "--alloc-conf per_process_memory_fraction is a budget: say how much with --budget.");
+            "A plan takes the memory to use from --budget: give it there, and leave "
+            "per_process_memory_fraction out of --alloc-conf.");
     }
     request.allocator = *settings;
     return {};
@@ -245,14 +246,13 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
         if (recipe.optimizer != candidates.front().optimizer) {
             return models::fail(
                 "The recipes of --auto have different optimizers, but a step has only one: name "
-                "the "
-                "same optimizer in each recipe.");
+                "the same optimizer in each recipe.");
         }
         if (!models::uses_implementation(recipe)) continue;
         if (of_tempo != nullptr && of_tempo->implementation != recipe.implementation) {
             return models::fail(
-                "The recipes of --auto mix the kernels of Tempo's release with ours, but a step "
-                "has only one implementation: name recipes with the same one.");
+                "The recipes of --auto use both the kernels of Tempo's release and ours, but a "
+                "step has only one implementation: name recipes with the same one.");
         }
         of_tempo = &recipe;
     }
@@ -400,15 +400,14 @@ void add_plan_command(CommandLine& line) {
     command.footer(
         list_recipes() + "\n" + list_planner_data() +
         "\n"
-        "A row that is not possible does not stop the others. GPUs of your own go into gpus.json "
-        "in\n"
-        "the settings folder (docs/planner.md).\n\n"
+        "A row that is not possible does not stop the others. Describe GPUs of your own in\n"
+        "gpus.json in the settings folder (docs/planner.md).\n\n"
         "Examples:\n"
         "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"
         "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"
         "  temposcope plan --auto --model bert-large --head squad --seq 384 --gpu v100-16gb\n"
-        "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 -o "
-        "plan.csv\n");
+        "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 \\\n"
+        "      -o plan.csv\n");
     command.on_run([options, &command](Output& output) {
         options->names_recipes = command.is_given("--recipe");
         return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);

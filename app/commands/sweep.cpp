@@ -24,7 +24,7 @@ Outcome run_sweep(const WorkloadOptions& options, Output& output) {
         return fail_with(ExitCode::kUsage, "A sweep trains a model: say which with --model.");
     }
     if (options.output.empty()) {
-        return fail_with(ExitCode::kUsage, "A sweep keeps its measurements: say where with -o.");
+        return fail_with(ExitCode::kUsage, "A sweep writes traces: name a file or folder with -o.");
     }
     return run_and_report(options, MeasureKind::kSweep, output);
 }
@@ -43,15 +43,13 @@ void add_sweep_command(CommandLine& line) {
     command.footer(
         list_recipes() +
         "\n"
-        "Batches 1, 2, 4, ... are trained until one runs out of memory, then the largest that fits "
-        "is\n"
-        "searched between the last two. --batch is the one whose step is traced; --memory-limit "
-        "stands\n"
-        "for the GPU's memory. Running out of memory is a result here, not an error.\n\n"
-        "--calibrate trains nothing: it times products, a stream, softmax, LayerNorm and launches, "
-        "and\n"
-        "writes them where temposcope plan finds them, for this GPU (or this processor, --gpu "
-        "cpu).\n\n"
+        "A sweep trains batches of 1, 2, 4, ... until one runs out of memory. Then it tries\n"
+        "batches between the last two, to find the largest that fits. The trace records the\n"
+        "steps of the batch in --batch. With --memory-limit, allocations fail as on a GPU with\n"
+        "that much memory. Running out of memory is a result of a sweep, not an error.\n\n"
+        "--calibrate trains nothing. It measures how fast the device runs GEMMs, a simple\n"
+        "elementwise kernel, softmax, LayerNorm and kernel launches. temposcope plan then uses\n"
+        "these rates for this GPU (a processor is --gpu cpu there).\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"
         "      --memory-limit 1GiB -o sweep\n"

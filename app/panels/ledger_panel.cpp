@@ -278,7 +278,7 @@ void draw_row_readout(const LedgerViewRow& row) {
     ImGui::EndTooltip();
 }
 
-/// Whether the row is that of the selected tensor, whatever the order and filter.
+/// Whether this row shows the selected tensor.
 bool is_picked(const Frame& frame, const LedgerViewRow& row) {
     const auto& tensor = frame.selection.tensor;
     return tensor && tensor->storage == row.storage &&

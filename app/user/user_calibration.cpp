@@ -91,10 +91,10 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 /// The rate of the largest GEMM of a type. Empty if it is below the smallest rate that planner data
 /// may hold, as on a processor without arithmetic for this type.
 std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
-    const DeviceSpeed::Product* largest = nullptr;
-    for (const DeviceSpeed::Product& product : speed.products) {
-        if (product.type == type && (largest == nullptr || product.size > largest->size)) {
-            largest = &product;
+    const DeviceSpeed::Gemm* largest = nullptr;
+    for (const DeviceSpeed::Gemm& gemm : speed.gemms) {
+        if (gemm.type == type && (largest == nullptr || gemm.size > largest->size)) {
+            largest = &gemm;
         }
     }
     if (largest == nullptr || largest->flop_per_s / profiler::kTera < profiler::kGpuLimits.least) {
@@ -211,8 +211,7 @@ models::Result<UserCalibration> calibrate(const DeviceSpeed& speed, const std::v
                            .files = files};
     if (result.is_new_gpu && is_written_by_hand(known, result.gpu)) {
         return models::fail(
-            "'{0}' would be the name of this device, and a GPU of your gpus.json has it: give "
-            "that "
+            "'{0}' would be the name of this device, and a GPU of your gpus.json has it: give that "
             "GPU another id.",
             result.gpu);
     }

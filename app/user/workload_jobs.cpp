@@ -15,6 +15,7 @@ namespace app {
 namespace {
 
 using models::fail;
+using models::fail_fields;
 using models::Result;
 using models::Workload;
 
@@ -45,18 +46,28 @@ Result<std::string> predicted_gpu(const WorkloadOptions& options) {
         return fail("'{}' is not a device: choose auto, cpu, cuda or predict:GPU.", device);
     }
     if (!options.memory_limit.empty()) {
-        return fail("--memory-limit is for measurements: a predicted GPU has its own memory.");
+        return fail_fields({"memory_limit_bytes"},
+                           "A memory limit is for measurements, and a predicted GPU has its own "
+                           "memory: leave the limit out.");
     }
     if (device.size() == kPredict.size()) {
-        return fail("--device predict: needs a GPU after the colon, such as predict:t4.");
+        return fail_fields({"device"},
+                           "The device 'predict:' names no GPU: write one after the colon, such as "
+                           "predict:t4.");
     }
     return device.substr(kPredict.size());
 }
 
 Result<void> check_counts(const WorkloadOptions& options) {
-    if (options.steps < 1) return fail("--steps is {}: record at least 1 step.", options.steps);
-    if (options.warmup_steps < 0)
-        return fail("--warmup is {}: it must not be negative.", options.warmup_steps);
+    if (options.steps < 1) {
+        return fail_fields({"steps"}, "The number of steps is {}: record at least 1 step.",
+                           options.steps);
+    }
+    if (options.warmup_steps < 0) {
+        return fail_fields({"warmup_steps"},
+                           "The number of warm-up steps is {}: it must not be negative.",
+                           options.warmup_steps);
+    }
     return {};
 }
 
@@ -68,14 +79,17 @@ std::string path_of(const WorkloadOptions& options, const std::string& recipe) {
 
 Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_count) {
     std::error_code error;
-    if (options.output.empty())
-        return fail("-o is empty: name a folder, or a file that ends in .tscope.");
+    if (options.output.empty()) {
+        return fail_fields({"output_path"},
+                           "There is no name for the traces: name a folder, or a file that ends in "
+                           ".tscope.");
+    }
     if (!options.output.ends_with(".tscope")) return {};
     if (recipe_count > 1) {
-        return fail(
-            "{} recipes cannot be written into the one file {}: name a folder with -o, or one "
-            "recipe.",
-            recipe_count, options.output);
+        return fail_fields({"output_path", "recipe"},
+                           "{} recipes cannot be written into the one file {}: name a folder, or "
+                           "one recipe.",
+                           recipe_count, options.output);
     }
     if (std::filesystem::is_directory(options.output, error)) {
         return fail(
@@ -166,7 +180,10 @@ Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std:
     if (!options.memory_limit.empty()) {
         const auto limit = profiler::parse_bytes(options.memory_limit);
         if (!limit) return tl::unexpected(limit.error());
-        if (*limit == 0) return fail("--memory-limit is 0: give the memory to use, such as 16GiB.");
+        if (*limit == 0) {
+            return fail_fields({"memory_limit_bytes"},
+                               "The memory limit is 0: give the memory to use, such as 16GiB.");
+        }
         list.memory_limit_bytes = *limit;
     }
     if (!options.output.ends_with(".tscope")) list.folder = options.output;

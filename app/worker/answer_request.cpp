@@ -47,10 +47,10 @@ public:
 
     WorkerOutcome run() {
         auto workload = models::workload_from_json(request_.workload);
-        if (!workload) return failure(workload.error().message);
-        if (auto ok = device_.validate(*workload); !ok) return failure(ok.error().message);
+        if (!workload) return failure(workload.error());
+        if (auto ok = device_.validate(*workload); !ok) return failure(ok.error());
         auto writer = TraceWriter::create(request_.output_path);
-        if (!writer) return failure(writer.error().message);
+        if (!writer) return failure(writer.error());
         writer_.emplace(std::move(*writer));
         WorkerOutcome outcome = run_recording(*workload);
         writer_.reset();
@@ -65,18 +65,22 @@ private:
         return ResultFrame{.path = request_.output_path};
     } catch (const profiler::Cancelled&) {
         return cancellation(committed_ ? "The capture was cancelled." + saved_sentence()
-                                       : "The capture was cancelled; nothing was kept.");
+                                       : "The capture was cancelled; nothing was saved.");
     } catch (const FileError& error) {
         return failure(error.what());
     } catch (const std::bad_alloc&) {
         return failure(
-            "Out of memory while recording: the trace itself does not fit this machine's "
-            "memory; record fewer --steps or fewer --layers." +
-                saved_sentence(),
+            models::Error{
+                fmt::format("Out of memory while recording: the trace itself does not fit this "
+                            "machine's memory{}; record fewer steps or fewer layers.",
+                            saved_aside()),
+                {"steps", "num_layers"}},
             ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
         if (profiler::is_out_of_memory(error)) {
-            return failure(describe_out_of_memory(workload), ExitCode::kOutOfMemory);
+            return failure(
+                models::Error{describe_out_of_memory(workload), {"batch_size", "recipe"}},
+                ExitCode::kOutOfMemory);
         }
         const bool is_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
         return failure(fmt::format("{}: {}.{}",
@@ -143,17 +147,21 @@ private:
                                 profiler::format_bytes(failed.free_bytes));
         }
         return fmt::format(
-            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}; choose a "
-            "smaller "
-            "--batch or another --recipe.{}",
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}{}; choose a "
+            "smaller batch or another recipe.",
             workload.batch_size, workload.model.name, workload.recipe_name, where, asked,
-            saved_sentence());
+            saved_aside());
     }
 
     /// Says where the steps are that were committed before a failure or a cancel.
     std::string saved_sentence() const {
         if (!committed_) return {};
         return fmt::format(" What was recorded before is in {}.partial.", request_.output_path);
+    }
+    /// The same inside a sentence that ends with the remedy.
+    std::string saved_aside() const {
+        if (!committed_) return {};
+        return fmt::format(" (what was recorded before is in {}.partial)", request_.output_path);
     }
 
     const Request& request_;
@@ -167,7 +175,7 @@ private:
 
 WorkerOutcome train(const Request& request, WorkerServer& server) {
     const auto device = find_training_device(request.device);
-    if (!device) return failure(device.error().message);
+    if (!device) return failure(device.error());
     return Recording(request, server, **device).run();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/result.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/protocol/exit_code.h"
 #include "profiler/protocol/worker_server.h"
@@ -8,6 +9,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 /// The parts that the worker's answers have in common.
 namespace app {
@@ -16,6 +18,14 @@ inline tl::unexpected<profiler::ErrorFrame> failure(
     std::string message, profiler::ExitCode exit_code = profiler::ExitCode::kFailed) {
     return tl::unexpected(profiler::ErrorFrame{.message = std::move(message),
                                                .exit_code = static_cast<int>(exit_code)});
+}
+
+/// The same with the fields of the error.
+inline tl::unexpected<profiler::ErrorFrame> failure(
+    const models::Error& error, profiler::ExitCode exit_code = profiler::ExitCode::kFailed) {
+    auto answer = failure(error.message, exit_code);
+    answer.value().fields = std::vector<std::string>(error.fields.begin(), error.fields.end());
+    return answer;
 }
 
 inline tl::unexpected<profiler::ErrorFrame> cancellation(std::string message) {

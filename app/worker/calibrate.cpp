@@ -27,7 +27,7 @@ WorkerOutcome measure(profiler::TrainingDevice& device, profiler::WorkerServer& 
 
 WorkerOutcome run_calibrate(const profiler::Request& request, profiler::WorkerServer& server) {
     const auto device = find_training_device(request.device);
-    if (!device) return failure(device.error().message);
+    if (!device) return failure(device.error());
     return measure(**device, server);
 }
 

@@ -29,11 +29,11 @@ WorkerOutcome trace_on_meta(const models::Workload& workload, const profiler::Me
 
 WorkerOutcome run_meta_trace(const profiler::Request& request, profiler::WorkerServer& server) {
     const auto workload = models::workload_from_json(request.workload);
-    if (!workload) return failure(workload.error().message);
+    if (!workload) return failure(workload.error());
     const auto capability = models::parse_compute_capability(request.compute_capability);
-    if (!capability) return failure(capability.error().message);
+    if (!capability) return failure(capability.error());
     if (auto ok = models::validate_for_prediction(*workload, *capability); !ok) {
-        return failure(ok.error().message);
+        return failure(ok.error());
     }
     return trace_on_meta(*workload, {.capability = *capability}, server);
 }

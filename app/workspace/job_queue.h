@@ -94,23 +94,36 @@ private:
         return go_on;
     }
 
+    /// A job and its result may hold the last reference to a trace of millions of rows. Both are
+    /// destroyed here, where the mutex is free and the frame thread does not wait for it.
     void run(std::stop_token stop) {
-        std::unique_lock lock(mutex_);
         // After a stop this continues until no job waits.
-        while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
-            const Named next = std::move(waiting_.front());
-            waiting_.pop_front();
-            running_ = Progress{next.name, 0, 0};
-            cancelled_ = false;
-            lock.unlock();
-            models::Result<T> result = run_guarded(next.name, [&] {
-                return next.job([this](double share) { return report(share); });
+        while (std::optional<Named> next = take_next(stop)) {
+            models::Result<T> result = run_guarded(next->name, [&] {
+                return next->job([this](double share) { return report(share); });
             });
-            lock.lock();
-            if (!cancelled_) finished_.push_back(std::move(result));
-            running_.reset();
+            next.reset();
+            finish(result);
             wake_window();
         }
+    }
+
+    /// nullopt after a stop, once no job waits.
+    std::optional<Named> take_next(const std::stop_token& stop) {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return std::nullopt;
+        std::optional<Named> next = std::move(waiting_.front());
+        waiting_.pop_front();
+        running_ = Progress{next->name, 0, 0};
+        cancelled_ = false;
+        return next;
+    }
+
+    /// Leaves the result of a cancelled job to the caller.
+    void finish(models::Result<T>& result) {
+        std::scoped_lock lock(mutex_);
+        if (!cancelled_) finished_.push_back(std::move(result));
+        running_.reset();
     }
 
     const Waiting policy_;

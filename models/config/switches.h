@@ -46,9 +46,11 @@ struct SwitchValue {
     Phrase phrase;          // in a sentence
     RunsOn runs_on = RunsOn::kEverywhere;
     CudaLimits cuda = {};
+    bool is_fused_attention = false;          // a backend of scaled_dot_product_attention
     bool has_cpu_dropout = true;              // false: attention dropout must be 0 on the CPU
     bool in_search = true;                    // the recipe search may choose it for a layer
     bool uses_implementation = false;         // the switch `implementation` chooses its kernels
+    std::string_view needs = {};              // what other switches must be, as a recipe's text
     std::span<const SavedTensor> saves = {};  // by the op of this switch, in one layer
     std::string_view no_closed_form = {};     // why `saves` is not known; empty if it is
     std::string_view no_closed_form_with_dropout = {};  // the same, where attention has dropout
@@ -202,6 +204,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
                    .head_load_bytes = 16,
                    .max_head_dim = 256,
                    .takes_padding = false},
+          .is_fused_attention = true,
           .has_cpu_dropout = false,
           .saves = kFlashSaves,
           .no_closed_form_with_dropout =
@@ -213,6 +216,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
           .cuda = {.max_element_bytes = 4,
                    .head_load_bytes = 16,
                    .takes_padding_with_causality = false},
+          .is_fused_attention = true,
           .no_closed_form = kUnknownSaves}},
         {Attention::kCudnn,
          {.name = "cudnn",
@@ -223,6 +227,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
                    .head_load_bytes = 16,
                    .max_head_dim = 128,
                    .takes_padding_with_causality = false},
+          .is_fused_attention = true,
           .no_closed_form = kUnknownSaves}},
     }}};
 
@@ -275,8 +280,11 @@ inline constexpr Switch<Fusion, 4> kFusionSwitch{
     .is_for_step = false,
     .rows = {{
         {Fusion::kNone, {.name = "none", .phrase = {"no fusion"}}},
-        {Fusion::kTempo,  // the fused ops save what their steps save
-         {.name = "tempo", .phrase = {"fused GELU and LayerNorm"}, .in_search = false}},
+        {Fusion::kTempo,  // the fused ops save what their steps save, and have one form of each
+         {.name = "tempo",
+          .phrase = {"fused GELU and LayerNorm"},
+          .in_search = false,
+          .needs = "gelu=in_place,layer_norm=from_output,dropout=tempo,implementation=ours"}},
         {Fusion::kSubstation,
          {.name = "substation",
           .phrase = {"Substation's fused kernels", true},

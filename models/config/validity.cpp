@@ -180,7 +180,6 @@ Result<void> validate_published(const Workload& w, const Recipe& recipe) {
     return {};
 }
 
-/// The fused ops have one form of each of their steps.
 Result<void> validate_tempo_fusion(const Workload& w, const Recipe& recipe) {
     if (recipe.fusion != Fusion::kTempo) return {};
     if (w.model.family == Family::kSubstation) {
@@ -189,8 +188,9 @@ Result<void> validate_tempo_fusion(const Workload& w, const Recipe& recipe) {
                            "ReLU: choose fusion=none.",
                            w.recipe_name, w.model.name);
     }
-    if (recipe.gelu != Gelu::kInPlace || recipe.layer_norm != LayerNorm::kFromOutput ||
-        recipe.dropout != Dropout::kTempo || recipe.implementation != Implementation::kOurs) {
+    Recipe needed = recipe;
+    if (auto ok = apply_recipe_items(needed, kFusionSwitch.chosen(recipe).needs); !ok) return ok;
+    if (recipe != needed) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets fusion=tempo, whose ops are our in-place GELU, "
                            "in-place LayerNorm and tempo::dropout: choose the recipe tempo-fused, "

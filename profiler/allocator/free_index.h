@@ -21,9 +21,13 @@ inline constexpr BlockHandle kNoBlock = UINT32_MAX;
 ///     classes_    [] [] [c b a] [] ...        each sorted, its smallest block last
 ///
 /// A class is one size up to 16 KiB, then 1/32 of a power of two, so it rarely holds more than a
-/// few blocks. A search looks at the class of the wanted size, then takes the last block of the
-/// next class that has one. With c blocks in a class, a search costs O(log c), insert and erase
-/// O(c); finding the class costs O(1).
+/// few blocks. A class of many, as a program with many equal tensors leaves, is cut into chunks:
+///
+///     blocks [c b a]  more [[f e d] [i h g]]  each chunk sorted so, the smallest chunk first
+///
+/// A search looks at the class of the wanted size, then takes the last block of the next class that
+/// has one. Finding the class costs O(1). With c blocks in a class and at most k = kMaxChunk in a
+/// chunk, a search costs O(log c), insert and erase O(k + c / k).
 class FreeIndex {
 public:
     struct Entry {
@@ -39,6 +43,7 @@ public:
     /// A place in the order. end() is past the last entry.
     struct Place {
         uint32_t size_class = kNumClasses;
+        uint32_t chunk = 0;
         uint32_t slot = 0;
         friend bool operator==(const Place&, const Place&) = default;
     };
@@ -48,9 +53,14 @@ public:
     bool empty() const { return words_ == 0; }
     Place begin() const { return smallest_from(0); }
     Place end() const { return {}; }
-    const Entry& operator[](Place place) const { return classes_[place.size_class][place.slot]; }
+    const Entry& operator[](Place place) const {
+        return classes_[place.size_class].chunk(place.chunk)[place.slot];
+    }
     Place next(Place place) const {
-        if (place.slot > 0) return {place.size_class, place.slot - 1};
+        if (place.slot > 0) return {place.size_class, place.chunk, place.slot - 1};
+        if (place.chunk + 1 < classes_[place.size_class].num_chunks()) {
+            return last_of(place.size_class, place.chunk + 1);
+        }
         return smallest_from(place.size_class + 1);
     }
     Place previous(Place place) const;  // `place` is not begin()
@@ -58,41 +68,69 @@ public:
     /// The first entry of at least `size_bytes`.
     Place find(int64_t size_bytes) const {
         const uint32_t size_class = class_of(size_bytes);
-        const SizeClass& blocks = classes_[size_class];
-        if (blocks.empty() || blocks.front().size_bytes < size_bytes) {
+        const SizeClass& entries = classes_[size_class];
+        if (entries.blocks.empty() || entries.largest().size_bytes < size_bytes) {
             return smallest_from(size_class + 1);
         }
         // All blocks of a class often have one size.
-        if (blocks.back().size_bytes >= size_bytes) return last_of(size_class);
-        return find_within(size_class, size_bytes);
+        if (entries.blocks.back().size_bytes >= size_bytes) return last_of(size_class, 0);
+        return find_within(size_class, {.size_bytes = size_bytes, .address = INT64_MIN});
     }
 
     void insert(const Entry& entry) {
         const uint32_t size_class = class_of(entry.size_bytes);
-        SizeClass& blocks = classes_[size_class];
+        SizeClass& entries = classes_[size_class];
         bits_[size_class / 64] |= bit(size_class);
         words_ |= bit(size_class / 64);
-        blocks.push_back(entry);
-        Entry* at = &blocks.back();
-        for (; at != blocks.data() && at[-1].is_before(entry); --at) *at = at[-1];
+        const uint32_t number = entries.more.empty() ? 0 : entries.chunk_for(entry);
+        Chunk& chunk = entries.chunk(number);
+        chunk.push_back(entry);
+        Entry* at = &chunk.back();
+        for (; at != chunk.data() && at[-1].is_before(entry); --at) *at = at[-1];
         *at = entry;
+        if (chunk.size() > kMaxChunk) entries.split(number);
     }
 
     void erase(Place place) {
-        SizeClass& blocks = classes_[place.size_class];
-        std::copy(blocks.begin() + place.slot + 1, blocks.end(), blocks.begin() + place.slot);
-        blocks.pop_back();
-        if (blocks.empty()) clear_bit(place.size_class);
+        Chunk& chunk = classes_[place.size_class].chunk(place.chunk);
+        std::copy(chunk.begin() + place.slot + 1, chunk.end(), chunk.begin() + place.slot);
+        chunk.pop_back();
+        if (chunk.empty()) remove_chunk(place);
     }
-    /// Erases the entry of this size and address. No two entries have the same address.
+    /// Erases the entry of this size and address. No two entries have the same address. Throws
+    /// std::logic_error when there is none.
     void erase(int64_t size_bytes, int64_t address) {
-        Place place = last_of(class_of(size_bytes));
-        while ((*this)[place].address != address) --place.slot;
+        const uint32_t size_class = class_of(size_bytes);
+        const Entry wanted{.size_bytes = size_bytes, .address = address};
+        if (classes_[size_class].blocks.empty() ||
+            classes_[size_class].largest().is_before(wanted)) {
+            throw_absent(wanted);
+        }
+        const Place place = find_within(size_class, wanted);
+        if (wanted.is_before((*this)[place])) throw_absent(wanted);
         erase(place);
     }
 
 private:
-    using SizeClass = std::vector<Entry>;
+    using Chunk = std::vector<Entry>;
+    static constexpr std::size_t kMaxChunk = 512;
+
+    struct SizeClass {
+        Chunk blocks;             // chunk 0; empty only if the class is
+        std::vector<Chunk> more;  // chunks 1, 2, ...; none is empty
+
+        uint32_t num_chunks() const { return static_cast<uint32_t>(more.size()) + 1; }
+        Chunk& chunk(uint32_t number) { return number == 0 ? blocks : more[number - 1]; }
+        const Chunk& chunk(uint32_t number) const {
+            return number == 0 ? blocks : more[number - 1];
+        }
+        /// The class is not empty.
+        const Entry& largest() const { return more.empty() ? blocks.front() : more.back().front(); }
+        /// The first chunk that holds an entry that is not before this one; otherwise the last.
+        uint32_t chunk_for(const Entry& entry) const;
+        /// Moves the larger half of a chunk to a chunk after it.
+        void split(uint32_t number);
+    };
     static constexpr uint64_t kStepBytes = 512;
     static constexpr uint32_t kClassesPerOctave = 32;
     static constexpr uint32_t kNumClasses = 1024;  // the last one holds all blocks from 32 TiB on
@@ -108,8 +146,10 @@ private:
                         kNumClasses - 1);
     }
 
-    Place last_of(uint32_t size_class) const {
-        return {size_class, static_cast<uint32_t>(classes_[size_class].size()) - 1};
+    /// The smallest entry of a chunk.
+    Place last_of(uint32_t size_class, uint32_t chunk) const {
+        const std::size_t size = classes_[size_class].chunk(chunk).size();
+        return {size_class, chunk, static_cast<uint32_t>(size) - 1};
     }
 
     /// The smallest entry of the classes from `size_class` on.
@@ -123,10 +163,13 @@ private:
             word = static_cast<uint32_t>(std::countr_zero(words));
             found = bits_[word];
         }
-        return last_of(64 * word + static_cast<uint32_t>(std::countr_zero(found)));
+        return last_of(64 * word + static_cast<uint32_t>(std::countr_zero(found)), 0);
     }
 
-    Place find_within(uint32_t size_class, int64_t size_bytes) const;
+    /// The first entry that is not before `wanted`. The class has one.
+    Place find_within(uint32_t size_class, const Entry& wanted) const;
+    void remove_chunk(Place place);
+    [[noreturn]] static void throw_absent(const Entry& wanted);
     void clear_bit(uint32_t size_class) {
         const uint32_t word = size_class / 64;
         bits_[word] &= ~bit(size_class);

@@ -1,12 +1,13 @@
 #include "profiler/analysis/comparison.h"
 
-#include <fmt/ranges.h>
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

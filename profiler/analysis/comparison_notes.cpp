@@ -77,6 +77,15 @@ std::string more_or_less_time(double step_time_ratio, int64_t batch_size) {
 }
 
 std::string change_in_paired_steps(const PairedRatio& ratio, int64_t batch_size) {
+    if (!ratio.has_enough_pairs()) {
+        const std::string pairs = ratio.pairs == 1
+                                      ? std::string("1 pair of steps is")
+                                      : fmt::format("{} pairs of steps are", ratio.pairs);
+        return fmt::format(
+            "shows no certain difference in step time at a batch of {} ({} too few to tell; "
+            "capture {} steps or more)",
+            batch_size, pairs, PairedRatio::kFewestPairs);
+    }
     const std::string spread = fmt::format(
         "{} to {} in {} pairs of steps", format_percent(ratio.low - 1, /*with_sign=*/true),
         format_percent(ratio.high - 1, /*with_sign=*/true), ratio.pairs);

@@ -22,9 +22,15 @@ ThroughputPoint make_point(const SweepPoint& point, std::vector<int64_t> times_n
     return result;
 }
 
+/// How often the sign test's interval may miss the true median.
+constexpr double kMostMisses = 0.05;
+
+// The interval from the least of n ratios to the largest misses it in 2 of 2^n cases.
+static_assert(2.0 / (1 << PairedRatio::kFewestPairs) <= kMostMisses &&
+              2.0 / (1 << (PairedRatio::kFewestPairs - 1)) > kMostMisses);
+
 /// Index of the first ratio of the sign test's interval among `count` sorted ones: d - 1.
 std::size_t sign_interval_start(std::size_t count) {
-    constexpr double kMostMisses = 0.05;
     double probability = std::pow(0.5, static_cast<double>(count));  // of 0 successes
     double below = probability;
     std::size_t start = 0;

@@ -19,15 +19,19 @@ int64_t median(std::vector<int64_t> values);
 /// largest d for which the interval misses the true median in at most 5 % of cases,
 ///     2 · P(Binomial(n, 1/2) < d) <= 0.05.
 /// It assumes nothing about how step times are distributed. Fewer than six pairs have no such d;
-/// the spread is then from the least ratio to the largest.
+/// the spread is then from the least ratio to the largest, and it cannot show a difference.
 struct PairedRatio {
+    /// The fewest pairs n whose extremes, d = 1, are such an interval: 2 · (1/2)^n <= 0.05.
+    static constexpr int64_t kFewestPairs = 6;
+
     double median = 1;
     double low = 1;
     double high = 1;
     int64_t pairs = 0;
 
-    /// Whether all of the spread lies on one side of 1. A single pair shows no spread.
-    bool shows_difference() const { return pairs > 1 && (high < 1 || low > 1); }
+    bool has_enough_pairs() const { return pairs >= kFewestPairs; }
+    /// Whether there are enough pairs and all of the spread lies on one side of 1.
+    bool shows_difference() const { return has_enough_pairs() && (high < 1 || low > 1); }
 };
 
 /// Step k of one recipe is paired with step k of the other; steps beyond the shorter list have no

@@ -57,12 +57,12 @@ public:
         : device_(device),
           sizes_(sizes),
           callbacks_(callbacks),
-          total_(static_cast<int64_t>(sizes.types.size() * sizes.products.size()) + 4) {}
+          total_(static_cast<int64_t>(sizes.types.size() * sizes.gemm_sizes.size()) + 4) {}
 
     DeviceSpeed run() {
         DeviceSpeed speed;
         for (const std::string& type : sizes_.types) {
-            measure_products(type, speed);
+            measure_gemms(type, speed);
         }
         measure_streams(speed);
         speed.launch_ns = launch_ns();
@@ -106,26 +106,26 @@ private:
 
     /// Sizes rise until one GEMM would take longer than a figure may: a processor without 16-bit
     /// arithmetic would need minutes.
-    void measure_products(const std::string& type, DeviceSpeed& speed) {
+    void measure_gemms(const std::string& type, DeviceSpeed& speed) {
         double flop_per_s = 0;
-        for (const int64_t size : sizes_.products) {
-            const double seconds = flop_per_s > 0 ? product_flop(size) / flop_per_s : 0;
+        for (const int64_t size : sizes_.gemm_sizes) {
+            const double seconds = flop_per_s > 0 ? gemm_flop(size) / flop_per_s : 0;
             if (seconds > std::max(sizes_.seconds_per_figure, 0.1)) {
                 ++done_;
                 continue;
             }
-            flop_per_s = product_flop_per_s(type, size);
-            speed.products.push_back({type, size, flop_per_s});
+            flop_per_s = gemm_flop_per_s(type, size);
+            speed.gemms.push_back({type, size, flop_per_s});
         }
     }
 
-    static double product_flop(int64_t size) {
+    static double gemm_flop(int64_t size) {
         const auto edge = static_cast<double>(size);
         return 2 * edge * edge * edge;
     }
 
-    double product_flop_per_s(const std::string& type, int64_t size) {
-        stage(fmt::format("product of {} in {}", size, type));
+    double gemm_flop_per_s(const std::string& type, int64_t size) {
+        stage(fmt::format("GEMM of {} in {}", size, type));
         const at::ScalarType dtype = type == "fp16"   ? at::kHalf
                                      : type == "bf16" ? at::kBFloat16
                                                       : at::kFloat;
@@ -134,7 +134,7 @@ private:
         const at::Tensor a = at::randn({size, size}, options);
         const at::Tensor b = at::randn({size, size}, options);
         at::Tensor product = at::empty_like(a);
-        return product_flop(size) / median_seconds([&] { at::mm_out(product, a, b); });
+        return gemm_flop(size) / median_seconds([&] { at::mm_out(product, a, b); });
     }
 
     /// Bytes as the planner counts them: softmax and LayerNorm read x and write y; their backward
@@ -180,7 +180,7 @@ private:
         };
         if (device_.is_cpu()) return median_seconds(launches) / kLaunches * kNsPerS;
         // A GEMM first keeps the device busy, so that the host gets ahead of it.
-        const int64_t size = sizes_.products.back();
+        const int64_t size = sizes_.gemm_sizes.back();
         const at::Tensor a = at::randn({size, size}, options);
         at::Tensor product = at::empty_like(a);
         const c10::impl::VirtualGuardImpl guard(device_.type());
@@ -210,14 +210,14 @@ private:
 
 SpeedSizes speed_sizes(const at::Device& device, bool has_tf32) {
     if (device.is_cpu()) {
-        return {.products = {512, 1024, 2048},
+        return {.gemm_sizes = {512, 1024, 2048},
                 .types = {"fp32", "bf16"},
                 .stream_elements = int64_t{96} * 512 * kRowElements,
                 .seconds_per_figure = 4};
     }
     std::vector<std::string> types{"fp32", "fp16", "bf16"};
     if (has_tf32) types.insert(types.begin() + 1, "tf32");
-    return {.products = {2048, 4096, 8192},
+    return {.gemm_sizes = {2048, 4096, 8192},
             .types = std::move(types),
             .stream_elements = int64_t{512} * 512 * kRowElements,
             .seconds_per_figure = 2};

@@ -13,7 +13,7 @@ namespace profiler {
 
 /// What is measured, and how large it is. The planner's convention is GEMMs of size 8192.
 struct SpeedSizes {
-    std::vector<int64_t> products;
+    std::vector<int64_t> gemm_sizes;
     std::vector<std::string> types;  // "fp32", "tf32", "fp16", "bf16"
     int64_t stream_elements = 0;     // of y = 1.2 x, softmax and LayerNorm, fp32
     double seconds_per_figure = 0;   // how long each figure's calls are repeated

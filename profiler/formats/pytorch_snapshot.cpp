@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
+#include <type_traits>
+#include <unordered_map>
 
 namespace profiler {
 namespace {
@@ -36,10 +39,12 @@ public:
         for_each(*traces, [&](Index trace) { read_trace(trace); });
         for_each(*segments, [&](Index segment) { read_segment(segment); });
         const RecordedSettings settings = read_settings(pickle_.find(root, "allocator_settings"));
+        const auto stacks = std::make_shared<const RecordedStacks>(std::move(stacks_));
         for (std::size_t i = 0; i < snapshot_.devices.size(); ++i) {
             AllocatorRecording& device = snapshot_.devices[i];
             device.device = static_cast<int64_t>(i);
             device.settings = settings;
+            if (!stacks->stacks.empty()) device.stacks = stacks;
             std::sort(device.segments.begin(), device.segments.end(),
                       [](const RecordedSegment& a, const RecordedSegment& b) {
                           return a.address < b.address;
@@ -54,6 +59,7 @@ private:
     static constexpr int64_t kMaxDevices = 1024;
     static constexpr int64_t kMaxBytes = int64_t{1} << 44;    // of one block: 16 TiB
     static constexpr int64_t kMaxAddress = int64_t{1} << 57;  // what processors can address
+    static constexpr std::size_t kMaxFrames = 256;            // of one call stack
 
     [[noreturn]] void stop(Index value, std::string text) const {
         throw Problem{pickle_.offset(value), std::move(text)};
@@ -143,7 +149,59 @@ private:
         read.stream = optional_integer(event, "stream").value_or(0);
         read.pool = pool(event, "pool_id", -1);
         read.time_us = optional_integer(event, "time_us").value_or(-1);
+        if (read.action == RecordedAction::kAlloc) read.stack = read_stack(event);
         return read;
+    }
+
+    /// Events of one call stack refer to one list, and lists refer to the same frames and texts.
+    /// Each of them is read once, so work and memory stay within the size of the file.
+    int32_t read_stack(Index event) {
+        const auto frames = pickle_.find(event, "frames");  // the innermost first
+        if (!frames || pickle_.kind(*frames) != PickleKind::kList) return -1;
+        const auto [known, is_new] = stack_of_list_.try_emplace(*frames, -1);
+        if (!is_new) return known->second;
+        int32_t stack = -1;
+        for (std::size_t i = std::min(pickle_.size(*frames), kMaxFrames); i-- > 0;) {
+            const int32_t frame = read_frame(pickle_.element(*frames, i));
+            stack = number_of({.parent = stack, .frame = frame}, stacks_.stacks, stack_numbers_);
+        }
+        known->second = stack;
+        return stack;
+    }
+
+    int32_t read_frame(Index dict) {
+        const auto [known, is_new] = frame_of_dict_.try_emplace(dict, -1);
+        if (is_new) {
+            const RecordedFrame frame{.function = read_text(dict, "name"),
+                                      .file = read_text(dict, "filename"),
+                                      .line = optional_integer(dict, "line").value_or(0)};
+            known->second = number_of(frame, stacks_.frames, frame_numbers_);
+        }
+        return known->second;
+    }
+
+    int32_t read_text(Index dict, std::string_view key) {
+        const auto value = pickle_.find(dict, key);
+        if (!value) return number_of_text("");
+        const auto [known, is_new] = text_of_value_.try_emplace(*value, -1);
+        if (is_new) known->second = number_of_text(pickle_.text(*value).value_or(""));
+        return known->second;
+    }
+
+    int32_t number_of_text(std::string_view text) {
+        const auto next = static_cast<int32_t>(stacks_.texts.size());
+        const auto [known, is_new] = text_numbers_.try_emplace(text, next);
+        if (is_new) stacks_.texts.emplace_back(text);
+        return known->second;
+    }
+
+    /// The place of a row in a table that holds each row once.
+    template <typename Row>
+    static int32_t number_of(const std::type_identity_t<Row>& row, std::vector<Row>& rows,
+                             std::map<Row, int32_t>& numbers) {
+        const auto [known, is_new] = numbers.try_emplace(row, static_cast<int32_t>(rows.size()));
+        if (is_new) rows.push_back(row);
+        return known->second;
     }
 
     void read_segment(Index segment) {
@@ -209,6 +267,11 @@ private:
     const Pickle& pickle_;
     std::size_t visits_left_;
     std::map<std::pair<int64_t, int64_t>, int64_t> pools_;
+    RecordedStacks stacks_;
+    std::unordered_map<Index, int32_t> stack_of_list_, frame_of_dict_, text_of_value_;
+    std::map<RecordedStack, int32_t> stack_numbers_;
+    std::map<RecordedFrame, int32_t> frame_numbers_;
+    std::unordered_map<std::string_view, int32_t> text_numbers_;  // the texts are in the file
     PytorchSnapshot snapshot_;
 };
 

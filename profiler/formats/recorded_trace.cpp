@@ -68,17 +68,58 @@ bool sizes_fit(std::span<const AllocatorRecording* const> devices) {
     return sum < kMaxColumnSum / 4;  // segments and blocks at the start and at the end come on top
 }
 
+/// Adds the rows of call stacks.
+class StackRows {
+public:
+    explicit StackRows(Trace& trace) : trace_(trace) {}
+
+    /// The devices of a file share their stacks: the first device adds them.
+    void add(const RecordedStacks* recorded) {
+        if (recorded == nullptr || recorded == added_) return;
+        added_ = recorded;
+        std::vector<StringId> texts;
+        for (const std::string& text : recorded->texts) {
+            texts.push_back(trace_.strings.intern(is_utf8(text) ? text : std::string()));
+        }
+        const std::size_t first_frame = trace_.frames.size();
+        for (const RecordedFrame& frame : recorded->frames) {
+            trace_.frames.append({.function = texts[static_cast<std::size_t>(frame.function)],
+                                  .file = texts[static_cast<std::size_t>(frame.file)],
+                                  .line = frame.line});
+        }
+        first_stack_ = trace_.stacks.size();
+        for (const RecordedStack& stack : recorded->stacks) {
+            const Id<Frame> frame(first_frame + static_cast<std::size_t>(stack.frame));
+            trace_.stacks.append({.parent = row_of(stack.parent), .frame = frame});
+        }
+    }
+
+    /// The row of a stack of the table that was added last; none for -1.
+    Id<Stack> row_of(int32_t stack) const {
+        if (stack < 0) return {};
+        return Id<Stack>(first_stack_ + static_cast<std::size_t>(stack));
+    }
+
+private:
+    Trace& trace_;
+    const RecordedStacks* added_ = nullptr;
+    std::size_t first_stack_ = 0;
+};
+
 /// Adds the rows of one device.
 class DeviceRows {
 public:
-    DeviceRows(Trace& trace, const AllocatorRecording& recording, std::optional<int64_t> start_us)
+    DeviceRows(Trace& trace, StackRows& stacks, const AllocatorRecording& recording,
+               std::optional<int64_t> start_us)
         : trace_(trace),
+          stacks_(stacks),
           recording_(recording),
           start_us_(start_us),
           streams_(trace, trace.devices.append({.name = trace.strings.intern(name_of(recording))})),
           rows_(trace, streams_, Category::kUnknown) {}
 
     void add() {
+        stacks_.add(recording_.stacks.get());
         load_start_state();
         for (const RecordedEvent& event : recording_.events) {
             RecordedEvent checked = event;
@@ -87,6 +128,10 @@ public:
                 checked.address = clamp_bytes(event.address);
             }
             rows_.apply(checked, moment_of(event.time_us));
+            if (event.action == RecordedAction::kAlloc && event.stack >= 0) {
+                trace_.allocations.set<&Allocation::stack>(rows_.at(event.address),
+                                                           stacks_.row_of(event.stack));
+            }
         }
         for (const RecordedSegment& segment : recording_.segments) {
             for (const RecordedBlock& block : segment.blocks) {
@@ -151,6 +196,7 @@ private:
     }
 
     Trace& trace_;
+    StackRows& stacks_;
     const AllocatorRecording& recording_;
     std::optional<int64_t> start_us_;
     StreamRows streams_;
@@ -195,8 +241,9 @@ models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices) {
     Trace trace;
     const auto start_us = start_time_us(used);
     add_run(trace, used.empty() ? nullptr : used.front(), start_us);
+    StackRows stacks(trace);
     for (const AllocatorRecording* recording : used) {
-        DeviceRows device(trace, *recording, start_us);
+        DeviceRows device(trace, stacks, *recording, start_us);
         device.add();
         if (recording == used.front()) device.add_notes();
     }

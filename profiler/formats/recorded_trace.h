@@ -10,10 +10,10 @@ namespace profiler {
 
 /// Turns recordings of caching allocators, one per device, into a trace of source `imported`.
 ///
-/// The trace holds allocations, segments and streams. What the recording does not have (ops,
-/// modules, saved tensors, steps) stays empty, and a diagnostic says so. Blocks that were live
-/// before the first event appear at that event (allocator/start_state.h). The busiest device
-/// comes first, since analyses look at the first GPU of a trace.
+/// The trace holds allocations with their call stacks, segments and streams. What the recording
+/// does not have (ops, modules, saved tensors, steps) stays empty, and a diagnostic says so. Blocks
+/// that were live before the first event appear at that event (allocator/start_state.h). The
+/// busiest device comes first, since analyses look at the first GPU of a trace.
 ///
 /// Times are nanoseconds since the first event, or the number of the event where the recording has
 /// no times.

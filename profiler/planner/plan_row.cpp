@@ -1,6 +1,7 @@
 #include "profiler/planner/plan_row.h"
 
 #include "models/config/cuda_memory.h"
+#include "models/config/switches.h"
 #include "models/config/validity.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/planner/data/gpu_support.h"
@@ -253,9 +254,7 @@ std::vector<models::Attention> attentions_in(const models::Workload& workload) {
 bool uses_fused_attention(const models::Workload& workload) {
     const auto recipes = models::recipes_in(workload);
     return std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
-        return recipe.attention == models::Attention::kFlash ||
-               recipe.attention == models::Attention::kEfficient ||
-               recipe.attention == models::Attention::kCudnn;
+        return models::kAttentionSwitch.chosen(recipe).is_fused_attention;
     });
 }
 

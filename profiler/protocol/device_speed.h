@@ -13,9 +13,9 @@
 namespace profiler {
 
 struct DeviceSpeed {
-    /// A product of two [size, size] matrices.
-    struct Product {
-        std::string type;  // of its factors: "fp32", "tf32", "fp16", "bf16"
+    /// One GEMM: the product of two [size, size] matrices.
+    struct Gemm {
+        std::string type;  // of the matrices: "fp32", "tf32", "fp16", "bf16"
         int64_t size = 0;
         double flop_per_s = 0;
     };
@@ -26,7 +26,7 @@ struct DeviceSpeed {
     int64_t sm_count = 0;            // multiprocessors, or threads
     int64_t l2_bytes = 0;            // 0: not known
 
-    std::vector<Product> products;      // of each type, the sizes rising
+    std::vector<Gemm> gemms;            // of each type, the sizes rising
     double bytes_per_s = 0;             // y = 1.2 x: read and written
     double softmax_bytes_per_s = 0;     // the same of softmax, forward and backward: 5 n e bytes
     double layer_norm_bytes_per_s = 0;  // and of LayerNorm: 5 n e

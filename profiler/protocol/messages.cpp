@@ -47,8 +47,10 @@ json fields(const ResultFrame& result) {
 }
 
 json fields(const ErrorFrame& error) {
-    return {
-        {"message", error.message}, {"exit_code", error.exit_code}, {"cancelled", error.cancelled}};
+    return {{"message", error.message},
+            {"exit_code", error.exit_code},
+            {"cancelled", error.cancelled},
+            {"fields", error.fields}};
 }
 
 json fields(const WaitsForTurn& waits) {
@@ -112,7 +114,8 @@ Message message_from(const json& header) {
     }
     if (kind == "error") {
         return ErrorFrame{header.at("message").get<std::string>(),
-                          header.at("exit_code").get<int>(), header.at("cancelled").get<bool>()};
+                          header.at("exit_code").get<int>(), header.at("cancelled").get<bool>(),
+                          header.value("fields", std::vector<std::string>())};
     }
     if (kind == "waits_for_turn") {
         return WaitsForTurn{header.at("held_bytes").get<int64_t>(),

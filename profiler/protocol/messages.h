@@ -93,6 +93,7 @@ struct ErrorFrame {
     std::string message;  // one sentence
     int exit_code = 1;    // 1 failed, 3 out of memory
     bool cancelled = false;
+    std::vector<std::string> fields = {};  // whose values the remedy changes (models::Error)
 };
 
 /// How a request ended.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 namespace profiler {
@@ -19,6 +20,16 @@ constexpr int64_t kWorkerBytes = int64_t{512} << 20;
 /// A sweep without a limit grows until the machine's memory is full.
 bool fills_memory(const Request& request) {
     return request.kind == RequestKind::kSweep && request.memory_limit_bytes < 0;
+}
+
+/// Before its first step a worker holds only the model. Nothing tells what the step will take.
+bool has_unknown_need(const Request& request) {
+    return request.kind == RequestKind::kCapture && request.warmup_steps <= 0;
+}
+
+/// Whether no worker may wait beside this one.
+bool runs_alone(const Request& request) {
+    return fills_memory(request) || has_unknown_need(request);
 }
 
 /// The most that the worker of a sweep will hold.
@@ -44,7 +55,8 @@ bool is_out_of_memory(const WorkerState& state) {
 
 }  // namespace
 
-TurnTaking::TurnTaking(std::vector<Request> requests) : requests_(std::move(requests)) {
+TurnTaking::TurnTaking(std::vector<Request> requests)
+    : requests_(std::move(requests)), begun_(requests_.size()) {
     for (Request& request : requests_) request.takes_turns = requests_.size() > 1;
     clients_.reserve(2 * requests_.size());  // a worker that ran out of memory is started once more
 }
@@ -72,6 +84,7 @@ void TurnTaking::gather_group(const TurnEvents& events) {
         ++next_;
         if (const auto* waits = std::get_if<WaitsForTurn>(&state)) {
             group_.push_back({index, clients_.size() - 1, *waits});
+            largest_held_bytes_ = std::max(largest_held_bytes_, waits->held_bytes);
         } else {
             settle(index, std::get<WorkerOutcome>(state), events);
         }
@@ -80,27 +93,37 @@ void TurnTaking::gather_group(const TurnEvents& events) {
     if (split) warn_of_split(events);
 }
 
+/// How much more memory than now a worker that waits may hold later.
+int64_t TurnTaking::growth_bytes(const Waiting& member) const {
+    const Request& request = requests_[member.index];
+    const int64_t held_bytes = member.waits.held_bytes;
+    if (request.kind == RequestKind::kSweep) {
+        return std::max<int64_t>(0, largest_sweep_bytes(request) - held_bytes);
+    }
+    // A worker keeps the memory that its steps free, so that it holds the peak of its warm-up. The
+    // second step is the first that runs beside the optimizer's state (two tensors a parameter).
+    // The optimizer's first step holds them with the parameters and the gradients: they are at most
+    // half of what the worker holds after it.
+    return request.warmup_steps == 1 ? held_bytes / 2 : 0;
+}
+
 /// Whether the next request's worker fits into memory beside those that wait.
+///
+/// A sweep takes what its limit allows. What another recipe takes is not known before it has run:
+/// `original` after `tempo` takes more. The rule leaves room for twice the largest recipe so far. If
+/// a recipe takes even more and runs out of memory in its warm-up, gather_group tries it again once
+/// the others are gone (without a limit of the user).
 bool TurnTaking::next_fits() const {
     const Request& next = requests_[next_];
     const int64_t available_bytes = group_.back().waits.available_bytes;
-    if (fills_memory(next) || available_bytes < 0) return false;
-    int64_t largest_held_bytes = 0;
-    int64_t growth_bytes = 0;  // of the workers that wait: a sweep's grow later
+    if (runs_alone(next) || available_bytes < 0) return false;
+    int64_t needed_bytes =
+        next.kind == RequestKind::kSweep ? largest_sweep_bytes(next) : 2 * largest_held_bytes_;
     for (const Waiting& member : group_) {
-        const Request& request = requests_[member.index];
-        if (fills_memory(request)) return false;
-        largest_held_bytes = std::max(largest_held_bytes, member.waits.held_bytes);
-        if (request.kind == RequestKind::kSweep) {
-            growth_bytes +=
-                std::max<int64_t>(0, largest_sweep_bytes(request) - member.waits.held_bytes);
-        }
+        if (runs_alone(requests_[member.index])) return false;
+        needed_bytes += growth_bytes(member);
     }
-    // After its warm-up a capture holds what it needs. Another recipe may need a little more.
-    const int64_t next_bytes = next.kind == RequestKind::kSweep
-                                   ? largest_sweep_bytes(next)
-                                   : largest_held_bytes + largest_held_bytes / 4;
-    return growth_bytes + next_bytes <= available_bytes;
+    return needed_bytes <= available_bytes;
 }
 
 void TurnTaking::run_group(const TurnEvents& events) {
@@ -129,6 +152,7 @@ WorkerState TurnTaking::start_worker(std::size_t index, const WorkerEvents& even
     ++started_;
     if (cancelled_) clients_.back().cancel();
     WorkerState state = clients_.back().begin(requests_[index], events);
+    if (clients_.back().has_begun()) begun_[index] = true;
     if (!std::holds_alternative<WaitsForTurn>(state)) clients_.back().end();
     return state;
 }
@@ -152,28 +176,37 @@ void TurnTaking::settle(std::size_t index, const WorkerOutcome& outcome, const T
 }
 
 void TurnTaking::warn_of_split(const TurnEvents& events) const {
-    const bool known_before = std::any_of(requests_.begin(), requests_.end(),
-                                          [](const Request& r) { return fills_memory(r); });
-    if (!events.split || known_before) return;
+    constexpr std::string_view kDrift =
+        "If the speed of the machine changes meanwhile, the change looks like a difference between "
+        "recipes.";
+    if (!events.split || std::any_of(requests_.begin(), requests_.end(), fills_memory)) return;
+    if (std::any_of(requests_.begin(), requests_.end(), has_unknown_need)) {
+        if (group_.front().index > 0) return;  // said before
+        events.split(fmt::format(
+            "Without a warm-up step the recipes do not take turns, because nothing tells how much "
+            "memory they take: each is measured alone. {} With one warm-up step they take turns.",
+            kDrift));
+        return;
+    }
     std::vector<std::string> recipes;
     for (const Waiting& member : group_) recipes.push_back(recipe_of(requests_[member.index]));
     events.split(fmt::format(
-        "The recipes do not fit into memory together: {} {} measured before the others. If the "
-        "speed of the machine changes meanwhile, the change looks like a difference between "
-        "recipes.",
-        fmt::join(recipes, ", "), recipes.size() == 1 ? "is" : "are"));
+        "The recipes do not fit into memory together: {} {} measured before the others. {}",
+        fmt::join(recipes, ", "), recipes.size() == 1 ? "is" : "are", kDrift));
 }
 
-/// Names the files of all workers that had recorded steps.
+/// Names the files of all workers that had recorded steps. A file of a request that did not begin
+/// is from an earlier run.
 ErrorFrame TurnTaking::cancelled_error() const {
     std::vector<std::string> partial_files;
-    for (const Request& request : requests_) {
-        const std::string partial = request.output_path + ".partial";
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (!begun_[i]) continue;
+        const std::string partial = requests_[i].output_path + ".partial";
         std::error_code error;
         if (std::filesystem::exists(partial, error)) partial_files.push_back(partial);
     }
     ErrorFrame frame = *failure_;
-    if (partial_files.size() > 1) {
+    if (requests_.size() > 1 && !partial_files.empty()) {
         frame.message = fmt::format("The capture was cancelled. What was recorded before is in {}.",
                                     fmt::join(partial_files, ", "));
     }

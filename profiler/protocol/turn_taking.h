@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,7 +23,8 @@
 /// rounds.
 ///
 /// Sleeping workers keep their memory. Recipes that do not fit into memory together run in several
-/// groups, one group after the other. On a GPU the workers do not take turns: each runs alone.
+/// groups, one group after the other. Captures without a warm-up run alone, because nothing tells
+/// how much memory they will take. On a GPU the workers do not take turns: each runs alone.
 namespace profiler {
 
 /// Called by `run` on its thread; `index` is a request's. Any member may be empty.
@@ -31,8 +33,8 @@ struct TurnEvents {
     std::function<void(std::size_t index, const Progress&)> progress;
     std::function<void(std::size_t index, const Sample&)> sample;
     std::function<void(std::size_t index, const WorkerOutcome&)> ended;
-    /// One sentence: not all recipes fit into memory together.
-    std::function<void(const std::string& sentence)> split;
+    /// Says why not all recipes take turns with each other.
+    std::function<void(const std::string& text)> split;
 };
 
 class TurnTaking {
@@ -62,6 +64,7 @@ private:
     void gather_group(const TurnEvents& events);
     void run_group(const TurnEvents& events);
     bool next_fits() const;
+    int64_t growth_bytes(const Waiting& member) const;
     WorkerState start_worker(std::size_t index, const WorkerEvents& events);
     WorkerEvents events_of(std::size_t index, const TurnEvents& events) const;
     void settle(std::size_t index, const WorkerOutcome& outcome, const TurnEvents& events);
@@ -69,8 +72,10 @@ private:
     ErrorFrame cancelled_error() const;
 
     std::vector<Request> requests_;
+    std::vector<bool> begun_;  // the requests that were sent to a worker
     std::vector<Waiting> group_;
-    std::size_t next_ = 0;  // the first request without a worker
+    int64_t largest_held_bytes_ = 0;  // of the workers that have waited so far, in any group
+    std::size_t next_ = 0;            // the first request without a worker
     std::optional<ErrorFrame> failure_;
 
     // For cancel() and log() on other threads: never reallocated, and valid below started_.

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -43,7 +44,7 @@ std::string saved_in(const std::string& output_path) {
 tl::unexpected<ErrorFrame> cancelled(const std::string& output_path) {
     const std::string saved = saved_in(output_path);
     const std::string text = saved.empty() && !output_path.empty()
-                                 ? "The capture was cancelled; nothing was kept."
+                                 ? "The capture was cancelled; nothing was saved."
                                  : "The capture was cancelled." + saved;
     return tl::unexpected(ErrorFrame{text, 1, true});
 }
@@ -59,9 +60,13 @@ struct WorkerClient::Impl {
         end();
         if (wakeup >= 0) close(wakeup);
     }
-    /// An idle worker ends when its socket closes.
+    /// An idle worker ends when its socket closes; one that does not is killed. A second call does
+    /// nothing.
     void end() {
+        if (std::exchange(end_called, true)) return;
         socket.close();
+        if (process.wait(kExitTimeout)) return;
+        process.signal(SIGKILL);
         process.wait(kExitTimeout);
     }
 
@@ -72,7 +77,8 @@ struct WorkerClient::Impl {
     int wakeup;  // an eventfd: cancel() ends the poll
     std::atomic<bool> cancel_requested = false;
     bool greeted = false;
-    int64_t last_id = 0;
+    bool end_called = false;
+    int64_t last_id = 0;  // 0: no request was sent
 
     /// What was done so far to make the worker end a cancelled request.
     enum class CancelEscalation : uint8_t { kNone, kAsked, kTerminated, kKilled };
@@ -119,6 +125,8 @@ void WorkerClient::cancel() {
 std::string WorkerClient::log() const { return impl_->log.text(); }
 
 void WorkerClient::end() { impl_->end(); }
+
+bool WorkerClient::has_begun() const { return impl_->last_id > 0; }
 
 WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& events) {
     WorkerState state = begin(request, events);

@@ -15,8 +15,8 @@
 ///     if (!worker) return worker.error();
 ///     auto outcome = worker->run({.kind = RequestKind::kCapture, ...}, {.progress = show});
 ///
-/// All members but `cancel` and `log` belong to one thread, and the worker dies with that thread: a
-/// window runs a capture on a thread of its own.
+/// All members but `cancel` and `log` belong to one thread at a time, and the worker dies with the
+/// thread that called `start`: a window runs a capture on a thread of its own.
 namespace profiler {
 
 /// Called by `run`, `begin` and `resume` on their thread. Any member may be empty.
@@ -53,8 +53,12 @@ public:
     /// after 2 s and SIGKILL after 5 s. Any thread, also from a signal handler.
     void cancel();
 
-    /// Ends the worker, which gives its memory back. The log stays.
+    /// Ends the worker, which gives its memory back. A worker that does not leave within 2 s is
+    /// killed. The log stays.
     void end();
+
+    /// Whether a request was sent: a cancel before that ends `begin` at once.
+    bool has_begun() const;
 
     /// The last 64 KiB of what the worker wrote to standard output and error. Any thread.
     std::string log() const;

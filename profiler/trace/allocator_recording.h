@@ -3,7 +3,9 @@
 #include "profiler/trace/trace.h"
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +59,7 @@ constexpr AllocatorAction action_of(RecordedAction action) {
 
 struct RecordedEvent {
     RecordedAction action = RecordedAction::kAlloc;
+    int32_t stack = -1;      // of an alloc: index into RecordedStacks::stacks; -1 = not recorded
     int64_t address = 0;     // for kOom: free bytes of the device
     int64_t size_bytes = 0;  // of a block, the bytes asked for; of a segment, the bytes taken
     int64_t stream = 0;      // CUDA's handle
@@ -107,11 +110,35 @@ struct RecordedSettings {
     std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not recorded
 };
 
+struct RecordedFrame {
+    int32_t function = 0;  // index into RecordedStacks::texts
+    int32_t file = 0;      // the same
+    int64_t line = 0;
+
+    friend auto operator<=>(const RecordedFrame&, const RecordedFrame&) = default;
+};
+
+/// A call stack: its innermost frame, and the stack around it.
+struct RecordedStack {
+    int32_t parent = -1;  // index into RecordedStacks::stacks, before this one; -1 = none
+    int32_t frame = 0;    // index into RecordedStacks::frames
+
+    friend auto operator<=>(const RecordedStack&, const RecordedStack&) = default;
+};
+
+/// The call stacks of all devices of a file, each text, frame and stack once.
+struct RecordedStacks {
+    std::vector<std::string> texts;
+    std::vector<RecordedFrame> frames;
+    std::vector<RecordedStack> stacks;
+};
+
 struct AllocatorRecording {
     int64_t device = 0;
     RecordedSettings settings;
-    std::vector<RecordedEvent> events;      // the total order
-    std::vector<RecordedSegment> segments;  // after the last event, by address
+    std::vector<RecordedEvent> events;             // the total order
+    std::vector<RecordedSegment> segments;         // after the last event, by address
+    std::shared_ptr<const RecordedStacks> stacks;  // null when no event has a stack
 };
 
 }  // namespace profiler

@@ -113,8 +113,9 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
     if (const auto& ratio = column.step_ratio) {
         view.step_ratio_text =
-            fmt::format("{:.3f} ({:.3f} to {:.3f}), {} {}", ratio->median, ratio->low, ratio->high,
-                        ratio->pairs, ratio->pairs == 1 ? "pair" : "pairs");
+            fmt::format("{:.3f} ({:.3f} to {:.3f}), {} {}{}", ratio->median, ratio->low,
+                        ratio->high, ratio->pairs, ratio->pairs == 1 ? "pair" : "pairs",
+                        ratio->has_enough_pairs() ? "" : ", too few");
     }
     add_curve(column, view);
     view.max_batch_size = column.max_batch.exact();

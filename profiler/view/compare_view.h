@@ -72,7 +72,8 @@ struct CompareColumn {
     Change throughput_change;
     std::string step_time_text;
     Change step_time_change;
-    std::string step_ratio_text;  // "0.917 (0.909 to 0.930), 5 pairs"; empty: not measured in turn
+    // "0.917 (0.909 to 0.930), 6 pairs", or "..., 3 pairs, too few"; empty: not measured in turn
+    std::string step_ratio_text;
 
     std::vector<CurvePoint> curve;               // batches that trained, ascending
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest

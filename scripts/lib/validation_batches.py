@@ -22,21 +22,22 @@ parameter.
 """
 
 
-def set_up_cells(book, row):
-    """The largest batches in other software environments, in the order of set_up_names."""
-    answers = book.predicted["rows"][row["id"]]["set_ups"]
+def environment_cells(book, row):
+    """The largest batches in other software environments, in the order of environment_names."""
+    answers = book.predicted["rows"][row["id"]]["environments"]
     return [number(value) for value in answers.values()]
 
 
-def set_up_names(book, rows):
-    return list(book.predicted["rows"][rows[0]["id"]]["set_ups"])
+def environment_names(book, rows):
+    return list(book.predicted["rows"][rows[0]["id"]]["environments"])
 
 
 def moved(book, what):
     """How far the environments with this word in their name move one of the batches at most."""
     most = 0
     for row in book.rows.values():
-        for name, value in book.predicted["rows"].get(row["id"], {}).get("set_ups", {}).items():
+        answer = book.predicted["rows"].get(row["id"], {})
+        for name, value in answer.get("environments", {}).items():
             if what in name:
                 most = max(most, abs(value - book.predicted_of(row)))
     return str(most)

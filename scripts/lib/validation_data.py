@@ -56,7 +56,7 @@ def assets_sources():
     return sources
 
 
-def set_up_choices():
+def environment_fields():
     """Fields of the software environments in setups.json, as ENVIRONMENT.FIELD."""
     return {f"{setup['id']}.{field}" for setup in read(ROOT / "assets" / "setups.json")["setups"]
             for field in setup}
@@ -103,7 +103,8 @@ def left_out_constants(published, one):
     gone = [name for name in fixed if name in replaced
             or any(name.endswith(" " + other.partition(" ")[2]) for other in replaced
                    if other.startswith("efficiencies "))]
-    choices = [key for key in published["calibrated_by"].keys() & set_up_choices() if is_from(key)]
+    fitted = published["calibrated_by"].keys() & environment_fields()
+    choices = [key for key in fitted if is_from(key)]
     return gone, [name for name in fixed if name not in gone] + sorted(choices)
 
 
@@ -147,7 +148,7 @@ def calibration_problems(published, by_id):
         problems.append(
             f"calibrated_by lacks '{key}' of assets/; list the rows it was fitted on"
         )
-    for key in sorted(used_by.keys() - texts.keys() - set_up_choices()):
+    for key in sorted(used_by.keys() - texts.keys() - environment_fields()):
         problems.append(f"calibrated_by has '{key}', which is neither the source of a constant in "
                         "assets/ nor a field of a software environment in setups.json")
     used = {name for names in used_by.values() for name in names}
@@ -252,7 +253,7 @@ def fingerprint(row):
     """Hash of what a prediction depends on besides the program: the commands of the row, and the
     fields that say what is read from their answers."""
     parts = [*command_of(row), row["value"]]
-    for field in ("select", "accumulation", "scale", "tflop", "interval", "set_ups",
+    for field in ("select", "accumulation", "scale", "tflop", "interval", "environments",
                   "next_batch"):
         if field in row:
             parts.append(f"{field}={json.dumps(row[field], sort_keys=True)}")

@@ -81,8 +81,8 @@ def rows_table(book, rows):
     head = ["row", "published", "predicted"]
     head += ["interval"] if with_interval else []
     head += ["error"] + (["why"] if with_notes else [])
-    with_set_ups = any(row.get("set_ups") for row in rows)
-    head += batches.set_up_names(book, rows) if with_set_ups else []
+    with_environments = any(row.get("environments") for row in rows)
+    head += batches.environment_names(book, rows) if with_environments else []
     lines = []
     for row in rows:
         error = book.error(row)
@@ -93,7 +93,7 @@ def rows_table(book, rows):
             cells.append(f"{answer['low']} to {answer['high']}" if row.get("interval") else "")
         cells.append("–" if error is None else percent(error))
         cells += [note_of(book, row)] if with_notes else []
-        lines.append(cells + (batches.set_up_cells(book, row) if with_set_ups else []))
+        lines.append(cells + (batches.environment_cells(book, row) if with_environments else []))
     return table(head, lines)
 
 

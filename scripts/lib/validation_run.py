@@ -21,7 +21,7 @@ FRAGMENTATION = 0.04
 # Other choices for a software environment of 2022: the CUDA contexts of a 2080 Ti and of a 3090
 # (pytorch#49877), and copies of the gradients in buckets, which torch's DDP makes and apex's data
 # parallelism does not.
-OTHER_SET_UPS = {
+OTHER_ENVIRONMENTS = {
     "context 880 MiB": {"context": [{"mib": 880, "source": "neutral"}]},
     "context 1490 MiB": {"context": [{"mib": 1490, "source": "neutral"}]},
     "copies of the gradients": {"ddp_buckets": "copy"},
@@ -99,18 +99,19 @@ class Runner:
             result["value"] = READERS[row["value"].partition(".")[0]](row, answer)
             if row.get("interval"):
                 result["low"], result["high"] = self._interval(row, answer["rows"][0])
-            if row.get("set_ups"):
-                result["set_ups"] = self._other_set_ups(row, answer["rows"][0]["setup"])
+            if row.get("environments"):
+                setup_id = answer["rows"][0]["setup"]
+                result["environments"] = self._in_other_environments(row, setup_id)
             if row.get("next_batch"):
                 result["at_next"] = self._at_next(row, settings)
         except DoesNotFit as error:
             result.update(value=None, note=error.reason)
         return result
 
-    def _other_set_ups(self, row, setup_id):
-        """The largest batches under OTHER_SET_UPS."""
+    def _in_other_environments(self, row, setup_id):
+        """The largest batches under OTHER_ENVIRONMENTS."""
         batches = {}
-        for name, changes in OTHER_SET_UPS.items():
+        for name, changes in OTHER_ENVIRONMENTS.items():
             settings = self.settings(name, setups=setups_with(setup_id, **changes))
             answer = self.answer(data.command_of(row), settings)
             batches[name] = answer["rows"][0]["max_batch_size"]

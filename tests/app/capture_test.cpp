@@ -94,16 +94,30 @@ TEST(Capture, JsonHasARowPerRecipe) {
 
 TEST(Capture, RecipesTakeTurnsSoThatTheirStepsAreComparedInPairs) {
     const TemporaryFolder folder;
-    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("turns"));
+    auto arguments = small("capture", folder / "out", "original,tempo");
+    arguments.emplace_back("--steps");
+    arguments.emplace_back("6");
+    const Ran ran = run(arguments, with_worker("turns"));
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, HasSubstr("in 3 pairs of steps)"));
+    EXPECT_THAT(ran.out, HasSubstr("in 6 pairs of steps)"));
     EXPECT_THAT(ran.out, HasSubstr("ratio of step times"));
     const auto row = run({"compare", folder / "out", "--json"}).json()["rows"][1];
     EXPECT_NEAR(row["step_time_ratio"]["median"].get<double>(), 1.08, 0.005);
-    EXPECT_EQ(row["step_time_ratio"]["pairs"], 3);
+    EXPECT_EQ(row["step_time_ratio"]["pairs"], 6);
     const auto other = run({"compare", folder / "out", "--baseline", "tempo", "--json"}).json();
     EXPECT_EQ(other["baseline"], "tempo");
     EXPECT_NEAR(other["rows"][1]["step_time_ratio"]["median"].get<double>(), 1 / 1.08, 0.005);
+}
+
+TEST(Capture, ThreeStepsAreTooFewToTellADifferenceInSpeed) {
+    const TemporaryFolder folder;
+    const Ran ran = run(small("capture", folder / "out", "original,tempo"), with_worker("turns"));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("(3 pairs of steps are too few to tell; "));
+    EXPECT_THAT(ran.out, HasSubstr(", 3 pairs, too few"));
+    const auto json = run({"compare", folder / "out", "--json"}).json();
+    EXPECT_EQ(json["rows"][1]["step_time_ratio"]["pairs"], 3);
+    EXPECT_THAT(json["sentence"].get<std::string>(), Not(HasSubstr("more time")));
 }
 
 TEST(Capture, ARecipeThatDoesNotFitBesideTheOthersIsMeasuredAfterThem) {
@@ -119,7 +133,7 @@ TEST(Capture, OutOfMemoryHasItsOwnExitCode) {
     const Ran ran = run(small("capture", folder / "one.tscope"), with_worker("out-of-memory"));
     EXPECT_EQ(ran.exit_code, 3);
     EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(ran.err, HasSubstr("temposcope: Out of memory: batch 8 does not fit.\n"));
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: Out of memory: batch 8 does not fit (--batch).\n"));
     EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
 }
 

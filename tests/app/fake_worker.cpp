@@ -73,10 +73,14 @@ WorkerOutcome answer(const Request& request, WorkerServer& server) {
     const std::string act = variable == nullptr ? "" : variable;
     server.send(profiler::Progress{"warm-up", 1, 1});
     server.send(profiler::Sample{.allocated_bytes = 1 << 20, .peak_bytes = 1 << 21});
-    if (act == "out-of-memory") return error("Out of memory: batch 8 does not fit.", 3);
+    if (act == "out-of-memory") {
+        return tl::unexpected(ErrorFrame{.message = "Out of memory: batch 8 does not fit.",
+                                         .exit_code = 3,
+                                         .fields = {"batch_size"}});
+    }
     if (act == "slow") {
         while (!server.cancelled()) std::this_thread::sleep_for(10ms);
-        return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was kept.",
+        return tl::unexpected(ErrorFrame{.message = "The capture was cancelled; nothing was saved.",
                                          .cancelled = true});
     }
     if (act == "dies") std::abort();

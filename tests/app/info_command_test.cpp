@@ -65,9 +65,11 @@ TEST(Info, LedgerListsEachSavedTensorWithItsClosedForm) {
     const TemporaryFolder folder;
     const std::string path = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
     const Ran table = run({"info", path, "--ledger", "--scope", "encoder.layer.1"});
+    EXPECT_THAT(table.out, HasSubstr("module "));
     EXPECT_THAT(table.out, HasSubstr("gelu_output"));
     EXPECT_THAT(table.out, HasSubstr("4en"));
     EXPECT_THAT(table.out, Not(HasSubstr("encoder.layer.0 ")));
+    EXPECT_THAT(run({"info", path, "--ledger", "--all"}).out, HasSubstr("category"));
 
     const auto json = run({"info", path, "--ledger", "--json"}).json();
     EXPECT_EQ(json["rows"].size(), 3 * 14u);

@@ -40,7 +40,8 @@ std::string two_columns(const std::string& name, const std::string& text, std::s
 
 std::string wrapped(const std::string& text) { return two_columns("", text, 0); }
 
-/// "original, in_place": the values of a switch that can be chosen, that of `original` first.
+/// The values of a switch that a user can choose: "original, in_place". The value that the recipe
+/// `original` has comes first.
 std::string list_values(const auto& table) {
     const models::SwitchValue& first = table.chosen(models::Recipe{});
     std::string text(first.name);
@@ -57,13 +58,14 @@ std::string list_recipes() {
         text += two_columns(std::string(preset.name), std::string(preset.summary), 36);
     }
     text +=
-        "\nOr switch by switch, alone or after a preset: gelu=in_place,masks=bit or "
-        "tempo,masks=bit.\nSwitches, with the value of original first:\n";
+        "\nA recipe can also be a list of switches, alone or after a name from above:\n"
+        "gelu=in_place,masks=bit or tempo,masks=bit.\n"
+        "Switches and their values (the first is the value in the recipe original):\n";
     models::for_each_switch([&](const auto& table) {
         text += two_columns(std::string(table.name), list_values(table), 36);
     });
     text +=
-        "\nOther recipes for single layers follow after '+': original+tempo@0-11, "
+        "\nSome layers can have another recipe, which follows after '+': original+tempo@0-11,\n"
         "tempo+masks=bit@3.\n";
     return text;
 }

@@ -106,7 +106,7 @@ models::Result<void> check_prediction_options(const Command& command,
     if (!options.device.starts_with("predict:")) {
         if (!command.is_given("--setup")) return {};
         return models::fail(
-            "--setup is for predictions, and this is a measurement with the software that is here: "
+            "--setup chooses the software environment of a prediction, and this is a measurement: "
             "leave --setup out, or add --device predict:GPU.");
     }
     for (const char* name : {"--steps", "--warmup"}) {

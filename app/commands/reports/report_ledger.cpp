@@ -53,11 +53,11 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         return;
     }
     TextTable table;
-    table.columns = {{"scope", Align::kLeft, {}},       {"tensor", Align::kLeft, {}},
+    table.columns = {{"module", Align::kLeft, {}},      {"tensor", Align::kLeft, {}},
                      {"shape", Align::kLeft, {}},       {"dtype", Align::kLeft, {}},
                      {"bytes", Align::kRight, {}},      {"size", Align::kRight, {}},
                      {"closed form", Align::kLeft, {}}, {"saved by", Align::kLeft, {}}};
-    if (options.include_all) table.columns.push_back({"role", Align::kLeft, {}});
+    if (options.include_all) table.columns.push_back({"category", Align::kLeft, {}});
     for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
         const LedgerRow& row = ledger.rows[i];
         table.rows.push_back(

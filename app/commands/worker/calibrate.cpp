@@ -41,7 +41,10 @@ tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
         return fail_with(ExitCode::kFailed,
                          "The measurement was cancelled; your calibration is as before.");
     }
-    if (!outcome) return fail_with(ExitCode::kFailed, "{}", outcome.error().message);
+    if (!outcome) {
+        const profiler::ErrorFrame& error = outcome.error();
+        return failed({error.message, {error.fields.begin(), error.fields.end()}});
+    }
     const auto speed = profiler::device_speed_from_json(outcome->summary);
     if (!speed) return failed(speed.error());
     return *speed;
@@ -84,36 +87,36 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
 }
 
 /// What the time model predicts for a measured GEMM, with the rows that were just written.
-std::string modelled(const DeviceSpeed::Product& product, const profiler::Gpu& gpu,
+std::string modelled(const DeviceSpeed::Gemm& gemm, const profiler::Gpu& gpu,
                      const profiler::KernelModel& model) {
     const auto type =
-        models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, product.type);
+        models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, gemm.type);
     if (!type || !gpu.peak(*type)) return "too slow for a plan";
-    const int64_t flop = 2 * product.size * product.size * product.size;
+    const int64_t flop = 2 * gemm.size * gemm.size * gemm.size;
     const double time_ns =
         model.time_ns({.kernel = profiler::KernelKind::kGemm,
                        .type = *type,
                        .flop = flop,
-                       .shape = {.m = product.size, .n = product.size, .k = product.size}});
+                       .shape = {.m = gemm.size, .n = gemm.size, .k = gemm.size}});
     const double flop_per_s = static_cast<double>(flop) / time_ns * profiler::kNsPerS;
     return fmt::format("{:.4g} ({:+.0f} %)", flop_per_s / profiler::kTera,
-                       100 * (flop_per_s / product.flop_per_s - 1));
+                       100 * (flop_per_s / gemm.flop_per_s - 1));
 }
 
 void print_speed(Output& output, const DeviceSpeed& speed, const profiler::Gpu& gpu,
                  const profiler::KernelModel& model) {
     using profiler::Align;
-    profiler::TextTable products{.columns = {{"GEMM of", Align::kRight},
-                                             {"in", Align::kLeft},
-                                             {"TFLOPS", Align::kRight},
-                                             {"predicted", Align::kRight}}};
-    for (const DeviceSpeed::Product& product : speed.products) {
-        products.rows.push_back({fmt::format("{0} x {0}", product.size), product.type,
-                                 fmt::format("{:.4g}", product.flop_per_s / profiler::kTera),
-                                 modelled(product, gpu, model)});
+    profiler::TextTable gemms{.columns = {{"GEMM of", Align::kRight},
+                                          {"in", Align::kLeft},
+                                          {"TFLOPS", Align::kRight},
+                                          {"predicted", Align::kRight}}};
+    for (const DeviceSpeed::Gemm& gemm : speed.gemms) {
+        gemms.rows.push_back({fmt::format("{0} x {0}", gemm.size), gemm.type,
+                              fmt::format("{:.4g}", gemm.flop_per_s / profiler::kTera),
+                              modelled(gemm, gpu, model)});
     }
     output.heading(speed.device_name);
-    output.table(products);
+    output.table(gemms);
     output.line();
     output.line(
         fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / profiler::kGiga));
@@ -143,8 +146,7 @@ models::Result<void> check_before(const fs::path& folder) {
     if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
         return models::fail(
             "Your planner data cannot be written into {}: make the folder writable, or choose "
-            "another "
-            "one with XDG_CONFIG_HOME.",
+            "another one with XDG_CONFIG_HOME.",
             folder.string());
     }
     return {};

@@ -32,10 +32,35 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
 
 }  // namespace
 
+models::Result<WorkerClient> WorkerStarter::start() {
+    Start job([] { return WorkerClient::start(); });
+    auto result = job.get_future();
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_.push_back(std::move(job));
+        if (!thread_.joinable()) {
+            thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+        }
+    }
+    has_work_.notify_one();
+    return result.get();
+}
+
+void WorkerStarter::run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (has_work_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
+        Start job = std::move(waiting_.front());
+        waiting_.pop_front();
+        lock.unlock();
+        job();
+        lock.lock();
+    }
+}
+
 void TraceWorkers::cancel() {
     cancelled_ = true;
-    for (std::atomic<WorkerClient*>& worker : running_) {
-        if (WorkerClient* const one = worker) one->cancel();
+    for (Worker* worker = newest_; worker != nullptr; worker = worker->older) {
+        worker->client.cancel();
     }
 }
 
@@ -45,29 +70,46 @@ MetaTraceSource TraceWorkers::source() {
     };
 }
 
-models::Result<WorkerClient*> TraceWorkers::worker_of_this_thread() {
-    const auto thread = std::this_thread::get_id();
+std::size_t TraceWorkers::started() const {
+    const std::lock_guard lock(mutex_);
+    return workers_.size();
+}
+
+models::Result<TraceWorkers::Worker*> TraceWorkers::borrow() {
     {
         const std::lock_guard lock(mutex_);
-        const auto known = workers_.find(thread);
-        if (known != workers_.end()) return &known->second;
+        if (!idle_.empty()) {
+            Worker* const worker = idle_.back();
+            idle_.pop_back();
+            return worker;
+        }
     }
-    auto started = WorkerClient::start();
-    if (!started) return tl::unexpected(started.error());
+    auto client = starter_.start();
+    if (!client) return tl::unexpected(client.error());
     const std::lock_guard lock(mutex_);
-    if (workers_.size() == running_.size()) return models::fail("Too many threads trace at once.");
-    WorkerClient& worker = workers_.emplace(thread, std::move(*started)).first->second;
-    running_[workers_.size() - 1] = &worker;
+    Worker& worker = workers_.emplace_back(Worker{std::move(*client), newest_});
+    newest_ = &worker;
+    // A `cancel` before the line above has missed this worker.
+    if (cancelled_) worker.client.cancel();
     return &worker;
+}
+
+void TraceWorkers::give_back(Worker& worker) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(&worker);
 }
 
 models::Result<TracePointer> TraceWorkers::trace(const models::Workload& workload,
                                                  ComputeCapability capability) {
     if (cancelled_) return models::fail("The plan was cancelled.");
-    const auto worker = worker_of_this_thread();
+    const auto worker = borrow();
     if (!worker) return tl::unexpected(worker.error());
-    auto trace = request_meta_trace(**worker, workload, capability, {.timeout = kTimeout});
-    if (trace) return std::make_shared<const Trace>(std::move(*trace));
+    auto trace = request_meta_trace((*worker)->client, workload, capability, {.timeout = kTimeout});
+    if (trace) {
+        give_back(**worker);
+        return std::make_shared<const Trace>(std::move(*trace));
+    }
+    (*worker)->client.end();  // most errors are of workers that cannot be used again
     if (trace.error().cancelled) cancelled_ = true;
     return models::fail("{}", trace.error().message);
 }

@@ -3,36 +3,65 @@
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/protocol/worker_client.h"
 
-#include <array>
 #include <atomic>
-#include <map>
+#include <condition_variable>
+#include <future>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 /// Sources of the traced steps from which plans are made.
 namespace app {
 
-/// Workers that trace models on libtorch's Meta device. A worker belongs to one thread, so each
-/// thread that traces starts its own worker and uses it again. A worker ends with its thread.
+/// Starts workers on a thread of its own. A worker dies with the thread that started it, so this
+/// object must outlive its workers.
+class WorkerStarter {
+public:
+    /// Any thread.
+    models::Result<profiler::WorkerClient> start();
+
+private:
+    using Start = std::packaged_task<models::Result<profiler::WorkerClient>()>;
+    void run(const std::stop_token& stop);
+
+    std::mutex mutex_;
+    std::condition_variable_any has_work_;
+    std::list<Start> waiting_;
+    std::jthread thread_;  // declared last: it stops before the other members are destroyed
+};
+
+/// Workers that trace models on libtorch's Meta device. A thread borrows a worker for one trace:
+/// an idle one, or a new one if all are busy. Threads may end; their workers stay.
 class TraceWorkers {
 public:
-    /// Must not outlive this object.
+    /// Any number of threads may call it at once. Must not outlive this object.
     profiler::MetaTraceSource source();
 
     /// Ends all traces; nothing is traced after that. Safe to call from a signal handler.
     void cancel();
     bool is_cancelled() const { return cancelled_; }
 
+    /// How many workers were started so far.
+    std::size_t started() const;
+
 private:
-    models::Result<profiler::WorkerClient*> worker_of_this_thread();
+    struct Worker {
+        profiler::WorkerClient client;
+        Worker* older = nullptr;  // the worker that was started before
+    };
+    models::Result<Worker*> borrow();
+    void give_back(Worker& worker);
     models::Result<std::shared_ptr<const profiler::Trace>> trace(
         const models::Workload& workload, profiler::ComputeCapability capability);
 
-    std::mutex mutex_;
-    std::map<std::thread::id, profiler::WorkerClient> workers_;
-    std::array<std::atomic<profiler::WorkerClient*>, 16> running_{};  // of workers_, for `cancel`
+    WorkerStarter starter_;
+    mutable std::mutex mutex_;
+    std::list<Worker> workers_;  // none is removed: `cancel` may be reading it
+    std::vector<Worker*> idle_;
+    std::atomic<Worker*> newest_ = nullptr;  // of workers_; a signal handler cannot take a lock
     std::atomic<bool> cancelled_ = false;
 };
 

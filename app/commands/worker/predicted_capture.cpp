@@ -31,12 +31,13 @@ models::Result<Target> find_target(const PlannerData& data, const std::string& g
     return Target{*gpu, *environment};
 }
 
-/// The sentence of the health note that a step was too large for the GPU; empty: it fits.
+/// The explanation of the diagnostic that the step does not fit on the GPU; empty: it fits.
 std::string why_too_large(const Trace& trace) {
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == kDoesNotFitCode)
-            return std::string(trace.text(note.explanation));
+        const Diagnostic diagnostic = trace.diagnostics[Id<Diagnostic>(i)];
+        if (trace.text(diagnostic.code) == kDoesNotFitCode) {
+            return std::string(trace.text(diagnostic.explanation));
+        }
     }
     return {};
 }

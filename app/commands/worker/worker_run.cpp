@@ -81,7 +81,8 @@ private:
 
 Failure make_failure(const profiler::ErrorFrame& error) {
     const bool out_of_memory = error.exit_code == static_cast<int>(ExitCode::kOutOfMemory);
-    return {out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed, error.message};
+    return {out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed,
+            with_options(error.message, {error.fields.begin(), error.fields.end()})};
 }
 
 }  // namespace

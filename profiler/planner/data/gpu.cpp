@@ -71,7 +71,7 @@ std::optional<MatmulType> matmul_type_of(models::Precision precision) {
 }
 
 models::Result<std::vector<Gpu>> parse_gpus(std::string_view text, const std::string& file) {
-    return parse_rows<Gpu>(text, file, "gpus", "card", read_gpu);
+    return parse_rows<Gpu>(text, file, "gpus", "GPU", read_gpu);
 }
 
 models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_view id) {

@@ -59,8 +59,7 @@ std::string why_not_comparable(models::Attention attention, const Gpu& gpu,
     if (!has_own_flash || (efficient != nullptr && !efficient->gpus.empty())) return {};
     return fmt::format(
         "efficient attention was measured on another generation of GPUs than {}, flash attention "
-        "on "
-        "the same: do not compare their times",
+        "on the same: do not compare their times",
         gpu.id);
 }
 

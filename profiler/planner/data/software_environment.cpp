@@ -50,7 +50,8 @@ const Figure& SoftwareEnvironment::context_bytes(std::string_view gpu) const {
 
 models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_view text,
                                                                     const std::string& file) {
-    return parse_rows<SoftwareEnvironment>(text, file, "setups", "setup", read_environment);
+    return parse_rows<SoftwareEnvironment>(text, file, "setups", "software environment",
+                                           read_environment);
 }
 
 models::Result<const SoftwareEnvironment*> find_environment(

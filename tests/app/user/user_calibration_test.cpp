@@ -25,7 +25,7 @@ DeviceSpeed speed_of(const std::string& name, const std::string& capability, dou
             .memory_bytes = static_cast<int64_t>(memory_gib * static_cast<double>(kGiB)),
             .sm_count = 100,
             .l2_bytes = 40 << 20,
-            .products = {{"fp32", 2048, 30e12}, {"fp32", 8192, 50e12}, {"bf16", 8192, 600e12}},
+            .gemms = {{"fp32", 2048, 30e12}, {"fp32", 8192, 50e12}, {"bf16", 8192, 600e12}},
             .bytes_per_s = 4e12,
             .softmax_bytes_per_s = 3e12,
             .layer_norm_bytes_per_s = 3.2e12,
@@ -103,7 +103,7 @@ TEST(UserCalibration, ACpuAndAnUnknownGpuAreAddedAsGpus) {
 
 TEST(UserCalibration, ATypeThatADeviceComputesVerySlowlyIsLeftOut) {
     DeviceSpeed speed = speed_of("AMD EPYC", "", 20);
-    speed.products.back().flop_per_s = 5e8;
+    speed.gemms.back().flop_per_s = 5e8;
     const profiler::PlannerData data = load(calibrated(speed).files);
     const auto cpu = profiler::find_gpu(data.gpus, "cpu");
     ASSERT_TRUE(cpu.has_value());

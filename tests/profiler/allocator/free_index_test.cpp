@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
+#include <stdexcept>
 
 namespace profiler {
 namespace {
@@ -48,6 +50,63 @@ TEST(FreeIndex, FindsBlocksOfEverySizeFrom512BytesToManyTebibytes) {
         EXPECT_EQ(index[index.find(size_bytes + 1)].size_bytes, size_bytes + 512);
         EXPECT_EQ(index.find(size_bytes + 513), index.end());
     }
+}
+
+TEST(FreeIndex, ThrowsWhenTheErasedBlockIsAbsent) {
+    FreeIndex index;
+    EXPECT_THROW(index.erase(512, 0), std::logic_error);
+    for (const int64_t address : {1000, 3000, 2000}) index.insert({1024, address, 0});
+    EXPECT_THROW(index.erase(512, 1000), std::logic_error);
+    for (const int64_t address : {0, 1500, 2500, 4000}) {
+        EXPECT_THROW(index.erase(1024, address), std::logic_error) << address;
+    }
+    EXPECT_EQ(keys_of(index), (std::vector<Key>{{1024, 1000}, {1024, 2000}, {1024, 3000}}));
+}
+
+/// Goal: a class of many blocks stays in order while it grows, shrinks and becomes empty.
+TEST(FreeIndex, HoldsManyBlocksOfOneSize) {
+    constexpr int64_t kBlocks = 100'000;
+    std::mt19937_64 random(7);
+    std::vector<int64_t> addresses;
+    for (int64_t i = 0; i < kBlocks; ++i) addresses.push_back(512 * i);
+    std::shuffle(addresses.begin(), addresses.end(), random);
+    FreeIndex index;
+    std::set<Key> truth;
+    const auto expect_equal = [&] {
+        EXPECT_EQ(keys_of(index), std::vector<Key>(truth.begin(), truth.end()));
+        std::vector<Key> backwards;
+        for (auto place = index.end(); place != index.begin();) {
+            place = index.previous(place);
+            backwards.emplace_back(index[place].size_bytes, index[place].address);
+        }
+        EXPECT_EQ(backwards, std::vector<Key>(truth.rbegin(), truth.rend()));
+    };
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+        index.insert({1024, addresses[i], 0});
+        truth.insert({1024, addresses[i]});
+        if (i % 3 != 2) continue;
+        const int64_t erased = addresses[i / 3];
+        index.erase(1024, erased);
+        truth.erase({1024, erased});
+    }
+    expect_equal();
+    const std::size_t half = truth.size() / 2;
+    std::shuffle(addresses.begin(), addresses.end(), random);
+    for (const int64_t address : addresses) {
+        if (truth.erase({1024, address}) == 0) {
+            ASSERT_THROW(index.erase(1024, address), std::logic_error);
+            continue;
+        }
+        index.erase(1024, address);
+        const auto found = index.find(1000);
+        ASSERT_EQ(found == index.end(), truth.empty());
+        if (!truth.empty()) {
+            ASSERT_EQ(index[found].address, truth.begin()->second);
+        }
+        if (truth.size() == half) expect_equal();
+    }
+    EXPECT_TRUE(index.empty());
+    expect_equal();
 }
 
 struct RandomSizes {

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 /// What a comparison says about step times.
 namespace {
 
@@ -39,11 +42,13 @@ TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
 /// The machine slows down by half during the run: medians of the two recipes overlap, pairs do not.
 TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
     const auto comparison = [](const char* other_run) {
-        return compare({{"a", make_trace({.step_times_ns = {100'000'000, 120'000'000, 150'000'000},
+        return compare({{"a", make_trace({.step_times_ns = {100'000'000, 100'000'000, 100'000'000,
+                                                            120'000'000, 150'000'000, 150'000'000},
                                           .turns_run = "7"})},
                         {"b", make_trace({.recipe = "tempo",
                                           .bytes = 600,
-                                          .step_times_ns = {108'000'000, 132'000'000, 159'000'000},
+                                          .step_times_ns = {108'000'000, 107'000'000, 109'000'000,
+                                                            132'000'000, 159'000'000, 162'000'000},
                                           .turns_run = other_run})}})
             .value();
     };
@@ -53,12 +58,12 @@ TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
     EXPECT_DOUBLE_EQ(tempo.step_ratio->median, 1.08);
     EXPECT_DOUBLE_EQ(tempo.step_ratio->low, 1.06);
     EXPECT_DOUBLE_EQ(tempo.step_ratio->high, 1.1);
-    EXPECT_EQ(tempo.step_ratio->pairs, 3);
+    EXPECT_EQ(tempo.step_ratio->pairs, 6);
     EXPECT_FALSE(original.step_ratio);
     EXPECT_FALSE(speed_is_uncertain(tempo, original));
     EXPECT_THAT(paired.sentence,
                 HasSubstr("40.0 % less memory than original (600 B instead of 1000 B) and takes "
-                          "8.0 % more time a step at a batch of 8 (+6.0 % to +10.0 % in 3 pairs of "
+                          "8.0 % more time a step at a batch of 8 (+6.0 % to +10.0 % in 6 pairs of "
                           "steps)."));
     for (const char* run : {"8", ""}) {
         const Comparison unpaired = comparison(run);
@@ -70,15 +75,38 @@ TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
 
 TEST(Compare, SeesNoDifferenceWherePairsDisagree) {
     const auto sentence =
-        compare({{"a", make_trace({.step_times_ns = {100'000'000, 100'000'000}, .turns_run = "7"})},
+        compare({{"a", make_trace({.step_times_ns = std::vector<int64_t>(6, 100'000'000),
+                                   .turns_run = "7"})},
                  {"b", make_trace({.recipe = "tempo",
                                    .bytes = 600,
-                                   .step_times_ns = {98'000'000, 110'000'000},
+                                   .step_times_ns = {98'000'000, 110'000'000, 101'000'000,
+                                                     102'000'000, 103'000'000, 104'000'000},
                                    .turns_run = "7"})}})
             .value()
             .sentence;
     EXPECT_THAT(sentence, HasSubstr("shows no difference in step time at a batch of 8 (-2.0 % to "
-                                    "+10.0 % in 2 pairs of steps)."));
+                                    "+10.0 % in 6 pairs of steps)."));
+}
+
+TEST(Compare, ClaimsNoDifferenceOfTooFewPairs) {
+    for (const std::size_t pairs : {2u, 3u, 5u}) {
+        const auto steps = [pairs](int64_t step_ns) {
+            return std::vector<int64_t>(pairs, step_ns);
+        };
+        const Comparison comparison =
+            compare({{"a", make_trace({.step_times_ns = steps(100'000'000), .turns_run = "7"})},
+                     {"b", make_trace({.recipe = "tempo",
+                                       .bytes = 600,
+                                       .step_times_ns = steps(200'000'000),
+                                       .turns_run = "7"})}})
+                .value();
+        EXPECT_TRUE(speed_is_uncertain(comparison.columns[1], comparison.columns[0])) << pairs;
+        EXPECT_THAT(comparison.sentence,
+                    HasSubstr("and shows no certain difference in step time at a batch of 8 (" +
+                              std::to_string(pairs) +
+                              " pairs of steps are too few to tell; capture 6 steps or more)."));
+        EXPECT_THAT(comparison.sentence, Not(HasSubstr("more time")));
+    }
 }
 
 TEST(Compare, SaysWhatAPredictedRecipeCostsThoughItHasOneStep) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
 namespace profiler {
 namespace {
 
@@ -22,8 +25,43 @@ TEST(PairedRatio, NarrowsItsSpreadAsPairsGrowMany) {
     // scipy.stats.binom(20, 0.5).cdf(5) = 0.0207, of 6 it is 0.0577.
     EXPECT_DOUBLE_EQ(ratio_of(20).low, 1.006);
     EXPECT_DOUBLE_EQ(ratio_of(20).high, 1.015);
-    EXPECT_FALSE(ratio_of(1).shows_difference()) << "one pair has no spread";
     EXPECT_FALSE(paired_ratio({}, {5}));
+}
+
+/// Five pairs that all lie on one side of 1 occur by chance in 6 % of cases, three pairs in 25 %.
+TEST(PairedRatio, ShowsNoDifferenceInFewerThanSixPairs) {
+    for (const std::size_t pairs : {1u, 2u, 3u, 5u, 6u, 7u}) {
+        const std::vector<int64_t> slow_ns(pairs, 2000), fast_ns(pairs, 1000);
+        EXPECT_EQ(paired_ratio(slow_ns, fast_ns)->shows_difference(), pairs >= 6) << pairs;
+        EXPECT_EQ(paired_ratio(fast_ns, slow_ns)->shows_difference(), pairs >= 6) << pairs;
+    }
+}
+
+/// Steps of equal true speed on a machine whose speed drifts.
+TEST(PairedRatio, SeldomShowsADifferenceThatIsNotThere) {
+    constexpr int kRuns = 1000;
+    // The promise is 5 % of the runs. The margin is three standard deviations of that count,
+    // sqrt(1000 · 0.05 · 0.95) = 6.9 each.
+    constexpr int kMostShown = 50 + 21;
+    std::mt19937_64 random(20261122);
+    std::normal_distribution<double> noise(0, 0.03), drift(0, 0.05);
+    int all_shown = 0;
+    for (int pairs = 6; pairs <= 9; ++pairs) {
+        int shown = 0;
+        for (int run = 0; run < kRuns; ++run) {
+            std::vector<int64_t> a_ns, b_ns;
+            double machine_ns = 1e9;
+            for (int pair = 0; pair < pairs; ++pair) {
+                machine_ns *= std::exp(drift(random));
+                a_ns.push_back(std::llround(machine_ns * std::exp(noise(random))));
+                b_ns.push_back(std::llround(machine_ns * std::exp(noise(random))));
+            }
+            if (paired_ratio(a_ns, b_ns)->shows_difference()) ++shown;
+        }
+        EXPECT_LE(shown, kMostShown) << pairs << " pairs";
+        all_shown += shown;
+    }
+    EXPECT_GT(all_shown, 0) << "the sign test expects about 94 of 4000";
 }
 
 }  // namespace

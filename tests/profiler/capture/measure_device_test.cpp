@@ -8,7 +8,7 @@
 namespace profiler {
 namespace {
 
-const SpeedSizes kTiny{.products = {32, 64},
+const SpeedSizes kTiny{.gemm_sizes = {32, 64},
                        .types = {"fp32", "bf16"},
                        .stream_elements = 64 * 512,
                        .seconds_per_figure = 0};
@@ -22,10 +22,10 @@ TEST(MeasureDevice, GivesEveryFigure) {
          .phase_begun = {},
          .step_done = {},
          .cancelled = {}});
-    ASSERT_EQ(speed.products.size(), 4U);
-    for (const DeviceSpeed::Product& product : speed.products) EXPECT_GT(product.flop_per_s, 0);
-    EXPECT_EQ(speed.products[1].size, 64);
-    EXPECT_EQ(speed.products[2].type, "bf16");
+    ASSERT_EQ(speed.gemms.size(), 4U);
+    for (const DeviceSpeed::Gemm& gemm : speed.gemms) EXPECT_GT(gemm.flop_per_s, 0);
+    EXPECT_EQ(speed.gemms[1].size, 64);
+    EXPECT_EQ(speed.gemms[2].type, "bf16");
     for (const double figure : {speed.bytes_per_s, speed.softmax_bytes_per_s,
                                 speed.layer_norm_bytes_per_s, speed.launch_ns}) {
         EXPECT_GT(figure, 0);
@@ -62,7 +62,7 @@ TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
                             .memory_bytes = 5,
                             .sm_count = 6,
                             .l2_bytes = 7,
-                            .products = {{"fp32", 8, 9.5}},
+                            .gemms = {{"fp32", 8, 9.5}},
                             .bytes_per_s = 1.5,
                             .softmax_bytes_per_s = 2.5,
                             .layer_norm_bytes_per_s = 3.5,

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace profiler {
 namespace {
 
@@ -58,6 +60,27 @@ TEST(PytorchSnapshot, ReadsSegmentsBlocksEventsAndSettings) {
         EXPECT_TRUE(read.settings.expandable_segments);
         EXPECT_EQ(read.settings.max_split_bytes, -1);
     }
+}
+
+TEST(PytorchSnapshot, KeepsTheInnermostFramesOfADeepStack) {
+    RecordedStacks deep{.texts = {"recurse", "deep.py"}, .frames = {}, .stacks = {}};
+    for (int32_t i = 0; i < 300; ++i) {
+        deep.frames.push_back({.function = 0, .file = 1, .line = i});
+        deep.stacks.push_back({.parent = i - 1, .frame = i});
+    }
+    AllocatorRecording written = sample();
+    written.stacks = std::make_shared<const RecordedStacks>(deep);
+    written.events[0].stack = 299;
+    const auto snapshot = parse_pytorch_snapshot(tests::snapshot_bytes(written), "s.pickle");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    const AllocatorRecording& read = snapshot->busiest();
+    ASSERT_NE(read.stacks, nullptr);
+    ASSERT_EQ(read.stacks->stacks.size(), 256u);
+    EXPECT_EQ(read.stacks->texts, deep.texts);
+    EXPECT_EQ(read.events[0].stack, 255);
+    EXPECT_EQ(read.events[1].stack, -1);
+    EXPECT_EQ(read.stacks->frames.front().line, 44);
+    EXPECT_EQ(read.stacks->frames.back().line, 299);
 }
 
 TEST(PytorchSnapshot, KeepsDevicesApart) {

@@ -8,19 +8,23 @@
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/recorded_step.h"
+#include "profiler/formats/pytorch_snapshot.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/samples.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 
 namespace profiler {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using tests::Recorder;
@@ -96,6 +100,44 @@ TEST(TraceOfRecordings, SaysWhatARecordingLacksInOneNote) {
     EXPECT_THAT(codes(trace), Not(Contains("no_steps")));
     EXPECT_THAT(codes(trace), Not(Contains("unknown_role_at_peak")));
     EXPECT_THAT(codes(trace), Not(Contains("unmatched_frees")));
+}
+
+/// From the innermost frame outwards.
+std::vector<std::string> frames_of(const Trace& trace, Id<Stack> stack) {
+    std::vector<std::string> frames;
+    for (; stack.valid(); stack = trace.stacks[stack].parent) {
+        const Frame frame = trace.frames[trace.stacks[stack].frame];
+        frames.push_back(fmt::format("{} {}:{}", trace.text(frame.function), trace.text(frame.file),
+                                     frame.line));
+    }
+    return frames;
+}
+
+TEST(TraceOfRecordings, HasTheCallStackOfEachRecordedAllocation) {
+    AllocatorRecording recording = three_blocks();
+    recording.device = 0;
+    recording.stacks = std::make_shared<const RecordedStacks>(RecordedStacks{
+        .texts = {"train", "forward", "bert.py"},
+        .frames = {{.function = 0, .file = 2, .line = 20},
+                   {.function = 1, .file = 2, .line = 10},
+                   {.function = 1, .file = 2, .line = 11}},
+        .stacks = {
+            {.parent = -1, .frame = 0}, {.parent = 0, .frame = 1}, {.parent = 0, .frame = 2}}});
+    recording.events[0].stack = 1;
+    recording.events[1].stack = 2;
+    recording.events.push_back(recording.events[0]);
+    recording.segments[0].blocks[1] = {kBase + 1024, 1024, 700, BlockState::kAllocated};
+    const auto snapshot = parse_pytorch_snapshot(tests::snapshot_bytes(recording), "s.pickle");
+    ASSERT_TRUE(snapshot) << snapshot.error().message;
+    const Trace trace = trace_of(snapshot->devices).value();
+    ASSERT_EQ(trace.allocations.size(), 4u);
+    const auto stacks = trace.allocations.column<&Allocation::stack>();
+    EXPECT_FALSE(stacks[0].valid()) << "it was there before the recording";
+    EXPECT_THAT(frames_of(trace, stacks[1]), ElementsAre("forward bert.py:10", "train bert.py:20"));
+    EXPECT_THAT(frames_of(trace, stacks[2]), ElementsAre("forward bert.py:11", "train bert.py:20"));
+    EXPECT_EQ(stacks[3], stacks[1]);
+    EXPECT_EQ(trace.frames.size(), 3u);
+    EXPECT_EQ(trace.stacks.size(), 3u) << "both stacks have one caller";
 }
 
 TEST(TraceOfRecordings, CountsEventsBlocksAndSegments) {

@@ -2,6 +2,7 @@
 
 #include "profiler/trace/allocator_recording.h"
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,26 @@ private:
     std::string bytes_;
 };
 
+/// A call stack as a list of frames, the innermost first. The first use of a stack puts it into the
+/// memo, which has one byte for its key; later uses refer to it, as in real snapshots.
+inline void write_stack(PickleBytes& out, const profiler::RecordedStacks& stacks, int32_t stack,
+                        std::set<int32_t>& written) {
+    const auto key = static_cast<char>(stack);
+    out.text("frames");
+    if (!written.insert(stack).second) {
+        out.op(std::string{'h', key});
+        return;
+    }
+    const auto at = [](const auto& rows, int32_t i) { return rows[static_cast<std::size_t>(i)]; };
+    out.op("](");
+    for (int32_t i = stack; i >= 0; i = at(stacks.stacks, i).parent) {
+        const profiler::RecordedFrame frame = at(stacks.frames, at(stacks.stacks, i).frame);
+        out.op("}(").entry("name", at(stacks.texts, frame.function));
+        out.entry("filename", at(stacks.texts, frame.file)).entry("line", frame.line).op("u");
+    }
+    out.op("e").op(std::string{'q', key});
+}
+
 /// A recording as a snapshot of one device.
 inline std::string snapshot_bytes(const profiler::AllocatorRecording& recording, int protocol = 4) {
     using namespace profiler;
@@ -65,11 +86,14 @@ inline std::string snapshot_bytes(const profiler::AllocatorRecording& recording,
         out.op("eu");
     }
     out.op("e").text("device_traces").op("](](");
+    std::set<int32_t> written_stacks;
     for (const RecordedEvent& event : recording.events) {
         out.op("}(").entry("action", name_of(event.action));
         const bool is_oom = event.action == RecordedAction::kOom;
         out.entry(is_oom ? "device_free" : "addr", event.address).entry("size", event.size_bytes);
-        out.entry("stream", event.stream).entry("time_us", event.time_us).op("u");
+        out.entry("stream", event.stream).entry("time_us", event.time_us);
+        if (event.stack >= 0) write_stack(out, *recording.stacks, event.stack, written_stacks);
+        out.op("u");
     }
     out.op("ee").text("allocator_settings").op("}(");
     out.entry("PYTORCH_CUDA_ALLOC_CONF", recording.settings.alloc_conf);

@@ -124,10 +124,14 @@ TEST(Messages, KeepEveryField) {
     EXPECT_EQ(progress.done, 1);
     EXPECT_EQ(progress.total, 2);
 
-    const ErrorFrame error = round_trip(ErrorFrame{"It failed.", 3, true});
+    const ErrorFrame error = round_trip(ErrorFrame{"It failed.", 3, true, {"steps"}});
     EXPECT_EQ(error.message, "It failed.");
     EXPECT_EQ(error.exit_code, 3);
     EXPECT_TRUE(error.cancelled);
+    EXPECT_EQ(error.fields, std::vector<std::string>{"steps"});
+    nlohmann::json without_fields = to_header(ErrorFrame{"It failed."}, 1);
+    without_fields.erase("fields");
+    EXPECT_TRUE(from_header(without_fields));
 
     EXPECT_EQ(round_trip(ResultFrame{"p", {{"a", 1}}}).summary["a"], 1);
     EXPECT_EQ(round_trip(Hello{1, "0.1.0"}).version, "0.1.0");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 /// Runs TurnTaking against fake_worker.cpp, whose workers write what they do into one log.
 class Turns : public testing::Test {
@@ -24,6 +26,7 @@ protected:
     }
     void TearDown() override {
         unsetenv("TEMPOSCOPE_WORKER");
+        unsetenv("TEMPOSCOPE_FAKE_WORKER");
         std::filesystem::remove_all(folder_);
     }
 
@@ -70,13 +73,54 @@ TEST_F(Turns, OneWorkerRunsAtATimeAndEachRoundGoesTheOtherWay) {
 }
 
 TEST_F(Turns, AnotherRecipeThatDoesNotFitIntoMemoryRunsAfterTheOthers) {
-    const nlohmann::json large{{"held", 1000}, {"available", 1200}};  // the next may need 1250
+    // The next may need 2000, and b, after one warm-up step, 500 more.
+    const nlohmann::json large{{"held", 1000}, {"available", 2499}};
     ASSERT_TRUE(run({request("a"), request("b", large), request("c")}));
     EXPECT_THAT(log(), ElementsAre("a set up", "b set up",                          //
                                    "a 0 of 2", "b 0 of 2", "b 1 of 2", "a 1 of 2",  //
                                    "a 2 of 2", "b 2 of 2",                          //
                                    "c set up", "c 0 of 1", "c 1 of 1", "c 2 of 1"));
     EXPECT_THAT(split_, HasSubstr("do not fit into memory together: a, b are measured before"));
+}
+
+TEST_F(Turns, ARecipeMayTakeTwiceTheMemoryOfTheLargestBeforeIt) {
+    const auto tempo_and_original = [&](int64_t warmup_steps, int64_t available_bytes) {
+        std::filesystem::remove(folder_ / "log");
+        Request tempo = request("tempo", {{"held", 1000}, {"available", available_bytes}});
+        tempo.warmup_steps = warmup_steps;
+        tempo.steps = 1;
+        Request original = request("original", {{"held", 2000}});
+        original.steps = 1;
+        EXPECT_TRUE(run({tempo, original}));
+        return log();
+    };
+    const auto together =
+        ElementsAre("tempo set up", "original set up", "tempo 0 of 2", "original 0 of 2");
+    const auto apart =
+        ElementsAre("tempo set up", "tempo 0 of 1", "original set up", "original 0 of 1");
+    EXPECT_THAT(tempo_and_original(2, 2000), together);
+    EXPECT_THAT(tempo_and_original(2, 1999), apart);
+    EXPECT_THAT(tempo_and_original(1, 2500), together) << "500 for the optimizer's state";
+    EXPECT_THAT(tempo_and_original(1, 2499), apart);
+}
+
+TEST_F(Turns, TheLargestRecipeOfAnEarlierGroupCounts) {
+    const nlohmann::json large{{"held", 1000}, {"available", 100}};
+    const nlohmann::json small{{"held", 10}, {"available", 1999}};
+    Request a = request("a", large), b = request("b", small), c = request("c", small);
+    a.steps = b.steps = c.steps = 1;
+    ASSERT_TRUE(run({a, b, c}));
+    EXPECT_THAT(log(), ElementsAre("a set up", "a 0 of 1", "b set up", "b 0 of 1",  //
+                                   "c set up", "c 0 of 1"));
+}
+
+TEST_F(Turns, CapturesWithoutAWarmUpRunAlone) {
+    Request a = request("a"), b = request("b");
+    a.warmup_steps = b.warmup_steps = 0;
+    a.steps = b.steps = 1;
+    ASSERT_TRUE(run({a, b}));
+    EXPECT_THAT(log(), ElementsAre("a set up", "a 0 of 1", "b set up", "b 0 of 1"));
+    EXPECT_THAT(split_, HasSubstr("Without a warm-up step the recipes do not take turns"));
 }
 
 TEST_F(Turns, ARecipeThatRanOutOfMemoryBesideTheOthersIsTriedAgainAlone) {
@@ -171,6 +215,90 @@ TEST_F(Turns, CancelEndsAllWorkersAndNamesTheirFiles) {
     EXPECT_THAT(done.error().message, HasSubstr("a.tscope.partial, "));
     EXPECT_THAT(done.error().message, HasSubstr("b.tscope.partial."));
     EXPECT_THAT(ended_, ElementsAre(1u, 0u));
+}
+
+TEST_F(Turns, CancelDoesNotNameFilesOfRequestsThatDidNotBegin) {
+    const Request a = request("a"), c = request("c");
+    Request b = request("b");
+    b.workload["act"] = "wait";
+    std::ofstream(a.output_path + ".partial") << "rows";
+    std::ofstream(c.output_path + ".partial") << "rows of an earlier run";
+    TurnTaking turns({a, b, c});
+    const auto done = turns.run({.started = {},
+                                 .progress = [&](std::size_t, const Progress&) { turns.cancel(); },
+                                 .sample = {},
+                                 .ended = {},
+                                 .split = {}});
+    ASSERT_FALSE(done);
+    EXPECT_TRUE(done.error().cancelled);
+    EXPECT_EQ(done.error().message, "The capture was cancelled. What was recorded before is in " +
+                                        a.output_path + ".partial.");
+}
+
+TEST_F(Turns, CancelBeforeAWorkerIsAskedEndsTheRun) {
+    const Request a = request("a"), b = request("b"), c = request("c");
+    std::ofstream(b.output_path + ".partial") << "rows of an earlier run";
+    TurnTaking turns({a, b, c});
+    const auto done =
+        turns.run({.started =
+                       [&](std::size_t index) {
+                           ++started_;
+                           if (index == 1) turns.cancel();
+                       },
+                   .progress = {},
+                   .sample = {},
+                   .ended = [this](std::size_t index, const auto&) { ended_.push_back(index); },
+                   .split = {}});
+    ASSERT_FALSE(done);
+    EXPECT_TRUE(done.error().cancelled);
+    EXPECT_THAT(done.error().message, Not(HasSubstr("b.tscope.partial")));
+    EXPECT_EQ(started_, 2);
+    EXPECT_THAT(ended_, ElementsAre(1u, 0u));
+    EXPECT_THAT(log(), ElementsAre("a set up"));
+}
+
+/// From another thread, at several moments between the start of b's worker and its set-up.
+TEST_F(Turns, CancelWhileAWorkerStartsEndsTheRun) {
+    for (const int delay_ms : {0, 1, 3, 10, 30}) {
+        started_ = 0;
+        ended_.clear();
+        Request b = request("b");
+        b.workload["act"] = "wait";
+        TurnTaking turns({request("a"), b, request("c")});
+        std::thread canceller;
+        const auto done =
+            turns.run({.started =
+                           [&](std::size_t index) {
+                               ++started_;
+                               if (index != 1) return;
+                               canceller = std::thread([&turns, delay_ms] {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+                                   turns.cancel();
+                               });
+                           },
+                       .progress = {},
+                       .sample = {},
+                       .ended = [this](std::size_t index, const auto&) { ended_.push_back(index); },
+                       .split = {}});
+        canceller.join();
+        ASSERT_FALSE(done) << delay_ms;
+        EXPECT_TRUE(done.error().cancelled) << done.error().message;
+        EXPECT_EQ(started_, 2) << delay_ms;
+        EXPECT_THAT(ended_, ElementsAre(1u, 0u)) << delay_ms;
+    }
+}
+
+TEST_F(Turns, AWorkerThatDoesNotLeaveIsKilledOnce) {
+    setenv("TEMPOSCOPE_FAKE_WORKER", "deaf", 1);
+    const auto began = std::chrono::steady_clock::now();
+    {
+        auto worker = WorkerClient::start();
+        ASSERT_TRUE(worker) << worker.error().message;
+        worker->end();
+        worker->end();
+    }  // its destructor ends it again
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(3500))
+        << "2 s of patience, once";
 }
 
 }  // namespace

@@ -113,14 +113,25 @@ TEST(BuildCompareView, ShowsTheRatioOfStepsThatWereMeasuredInTurn) {
     EXPECT_EQ(build_compare_view(comparison).columns[1].step_time_change.text, "+10.0 %");
     EXPECT_EQ(build_compare_view(comparison).columns[1].step_ratio_text, "");
     auto& ratio = comparison.columns[1].step_ratio;
-    ratio = PairedRatio{.median = 1.08, .low = 1.06, .high = 1.101, .pairs = 3};
+    ratio = PairedRatio{.median = 1.08, .low = 1.06, .high = 1.101, .pairs = 6};
     CompareColumn tempo = build_compare_view(comparison).columns[1];
     EXPECT_EQ(tempo.step_time_change.text, "+8.0 %");
     EXPECT_EQ(tempo.step_time_change.tone, Tone::kBad);
-    EXPECT_EQ(tempo.step_ratio_text, "1.080 (1.060 to 1.101), 3 pairs");
+    EXPECT_EQ(tempo.step_ratio_text, "1.080 (1.060 to 1.101), 6 pairs");
     ratio->low = 0.99;
     tempo = build_compare_view(comparison).columns[1];
     EXPECT_EQ(tempo.step_time_change.tone, Tone::kNeutral) << "the spread includes no difference";
+    EXPECT_EQ(tempo.throughput_change.tone, Tone::kNeutral);
+}
+
+TEST(BuildCompareView, CallsTheSpeedOfFewPairsNeutralAndSaysThatTheyAreTooFew) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1].step_ratio =
+        PairedRatio{.median = 1.08, .low = 1.06, .high = 1.101, .pairs = 5};
+    const CompareColumn tempo = build_compare_view(comparison).columns[1];
+    EXPECT_EQ(tempo.step_ratio_text, "1.080 (1.060 to 1.101), 5 pairs, too few");
+    EXPECT_EQ(tempo.step_time_change.text, "+8.0 %");
+    EXPECT_EQ(tempo.step_time_change.tone, Tone::kNeutral);
     EXPECT_EQ(tempo.throughput_change.tone, Tone::kNeutral);
 }
 

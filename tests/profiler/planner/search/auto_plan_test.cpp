@@ -110,8 +110,8 @@ TEST(AutoPlan, EstimatesOfTheFrontierAreNearWhatTheSimulatorSays) {
     }
 }
 
-/// Every mix of three recipes over three layers, each planned by itself.
-TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
+/// Every choice of three recipes for three layers, each planned by itself.
+TEST(AutoPlan, ChoosesTheFastestOfAllChoicesThatFit) {
     const std::vector<std::string> names{"original", "tempo-gelu", "checkpoint"};
     // With passes of its own the in-place GELU is between the two others in memory and in time.
     const MetaTraceSource source = tests::toy_source({.in_place_passes = 3});
@@ -140,7 +140,7 @@ TEST(AutoPlan, ChoosesTheFastestOfAllMixesThatFit) {
         chosen_recipes.insert(row.row.workload.recipe_name);
         EXPECT_NEAR(row.row.time->total_ns() / fastest_ns, 1, 1e-6) << size_mib << " MiB";
     }
-    EXPECT_GE(chosen_recipes.size(), 3U);  // the sizes do tell mixes apart
+    EXPECT_GE(chosen_recipes.size(), 3U);  // the sizes lead to different choices
 }
 
 TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {

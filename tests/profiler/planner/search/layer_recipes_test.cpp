@@ -1,4 +1,4 @@
-// The dynamic program is held against trying every mix.
+// The dynamic program is held against trying every choice.
 #include "profiler/planner/search/layer_recipes.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 using PeakAndTime = std::pair<int64_t, int64_t>;
 
-/// All mixes, then those that no other one beats: peaks rise, times fall.
+/// All choices, then those that no other one beats: peaks rise, times fall.
 std::vector<PeakAndTime> frontier_by_enumeration(const LayerProblem& problem) {
     std::vector<PeakAndTime> all;
     std::vector<uint16_t> options(static_cast<std::size_t>(problem.num_layers), 0);
@@ -69,7 +69,7 @@ LayerProblem random_problem(std::mt19937& random) {
     return problem;
 }
 
-TEST(ParetoChoices, AreThoseOfTryingEveryMix) {
+TEST(ParetoChoices, AreThoseOfTryingEveryChoice) {
     std::mt19937 random(6);
     for (int i = 0; i < 2000; ++i) {
         const LayerProblem problem = random_problem(random);

@@ -1,0 +1,59 @@
+#include "app/commands/worker/meta_traces.h"
+
+#include "app/user/workload_jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace app {
+namespace {
+
+using testing::HasSubstr;
+
+class TraceWorkersTest : public testing::Test {
+protected:
+    void SetUp() override { setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1); }
+    void TearDown() override { unsetenv("TEMPOSCOPE_WORKER"); }
+
+    models::Result<std::shared_ptr<const profiler::Trace>> trace() {
+        return workers_.source()(workload_, profiler::kTracedCapability);
+    }
+
+    TraceWorkers workers_;
+    const models::Workload workload_ = make_workload({.model = "bert-base", .layers = 1}).value();
+};
+
+TEST_F(TraceWorkersTest, AWorkerStaysWhenTheThreadThatUsedItEnds) {
+    for (int i = 0; i < 20; ++i) {
+        std::thread([this] {
+            const auto traced = trace();
+            ASSERT_TRUE(traced.has_value()) << traced.error().message;
+            EXPECT_GT((*traced)->ops.size(), 0U);
+        }).join();
+    }
+    EXPECT_EQ(workers_.started(), 1U);
+}
+
+TEST_F(TraceWorkersTest, AWorkerThatFailedIsReplaced) {
+    setenv("TEMPOSCOPE_WORKER", "/bin/false", 1);  // ends before it says its version
+    EXPECT_FALSE(trace().has_value());
+    setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1);
+    EXPECT_TRUE(trace().has_value());
+    EXPECT_FALSE(workers_.is_cancelled());
+}
+
+TEST_F(TraceWorkersTest, NothingIsTracedAfterACancel) {
+    ASSERT_TRUE(trace().has_value());
+    workers_.cancel();
+    EXPECT_TRUE(workers_.is_cancelled());
+    const auto refused = trace();
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(refused.error().message, HasSubstr("cancelled"));
+    EXPECT_EQ(workers_.started(), 1U);
+}
+
+}  // namespace
+}  // namespace app

@@ -1,0 +1,76 @@
+// The form of a capture, and what a running capture shows.
+#include "app/workspace/capture_form.h"
+
+#include "app/workspace/capture_session.h"
+#include "app/workspace/rate_limit.h"
+#include "profiler/protocol/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+namespace {
+
+TEST(CaptureForm, ComesBackFromItsFields) {
+    const app::CaptureForm form{.model = "gpt2-medium",
+                                .num_layers = 0,
+                                .head = "lm",
+                                .recipes = {"original", "gelu=in_place,masks=bit"},
+                                .batch_size = 2,
+                                .memory_limit = "3GiB",
+                                .folder = "/somewhere else/out"};
+    EXPECT_EQ(app::form_from_fields(app::to_fields(form)), form);
+    EXPECT_EQ(app::form_from_fields({{"batch", "many"}}), app::CaptureForm{});
+}
+
+TEST(CaptureForm, BecomesOneRequestPerRecipe) {
+    const auto requests = app::make_requests({.recipes = {"original", "tempo"}, .folder = "/out"});
+    ASSERT_TRUE(requests) << requests.error().message;
+    ASSERT_EQ(requests->size(), 2U);
+    EXPECT_EQ((*requests)[1].output_path, "/out/tempo.tscope");
+    EXPECT_EQ((*requests)[1].workload.at("recipe_name"), "tempo");
+}
+
+TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
+    const auto refused = [](const app::CaptureForm& form) {
+        const auto requests = app::make_requests(form);
+        return requests ? std::string("accepted") : requests.error().message;
+    };
+    EXPECT_NE(refused({.model = "bert-huge"}).find("bert-huge"), std::string::npos);
+    EXPECT_NE(refused({.recipes = {"temp"}}).find("temp"), std::string::npos);
+    EXPECT_NE(refused({.seq_len = 100'000}), "accepted");
+    EXPECT_NE(refused({.memory_limit = "lots"}), "accepted");
+    // The checks are those of the command.
+    EXPECT_NE(refused({.memory_limit = "0"}).find("memory limit is 0"), std::string::npos);
+    EXPECT_NE(refused({.recipes = {"tempo", "tempo"}}).find("twice"), std::string::npos);
+    EXPECT_NE(refused({.num_layers = -1}), "accepted");
+    EXPECT_NE(refused({.steps = 0}).find("at least 1 step"), std::string::npos);
+    EXPECT_NE(refused({.recipes = {}}).find("at least one"), std::string::npos);
+    EXPECT_EQ(refused({.recipes = {"original", "gelu=in_place,masks=bit"}}), "accepted");
+}
+
+TEST(LiveCurve, StaysSmallAndKeepsThePeak) {
+    app::LiveCurve curve;
+    for (int i = 0; i < 100'000; ++i) curve.add(i, i == 41'234 ? 9e9 : 1000 + i % 7);
+    EXPECT_LE(curve.time_ns.size(), app::LiveCurve::kMaxPoints);
+    EXPECT_GE(curve.time_ns.size(), app::LiveCurve::kMaxPoints / 2);
+    EXPECT_EQ(curve.time_ns.size(), curve.allocated_bytes.size());
+    EXPECT_TRUE(std::is_sorted(curve.time_ns.begin(), curve.time_ns.end()));
+    const auto highest =
+        std::max_element(curve.allocated_bytes.begin(), curve.allocated_bytes.end());
+    EXPECT_EQ(*highest, 9e9);
+    EXPECT_EQ(curve.time_ns[static_cast<size_t>(highest - curve.allocated_bytes.begin())], 41'234);
+}
+
+TEST(RateLimit, LetsPassOneAPeriod) {
+    using namespace std::chrono_literals;
+    app::RateLimit limit(200ms);
+    const app::RateLimit::Clock::time_point start{};
+    int passed = 0;
+    for (auto t = 0ms; t < 1000ms; t += 50ms) passed += limit.passes(start + t);
+    EXPECT_EQ(passed, 5);
+}
+
+}  // namespace
