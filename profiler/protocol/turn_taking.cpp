@@ -110,9 +110,9 @@ int64_t TurnTaking::growth_bytes(const Waiting& member) const {
 /// Whether the next request's worker fits into memory beside those that wait.
 ///
 /// A sweep takes what its limit allows. What another recipe takes is not known before it has run:
-/// `original` after `tempo` takes more. The rule leaves room for twice the largest recipe so far. If
-/// a recipe takes even more and runs out of memory in its warm-up, gather_group tries it again once
-/// the others are gone (without a limit of the user).
+/// `original` after `tempo` takes more. The rule leaves room for twice the largest recipe so far.
+/// If a recipe takes even more and runs out of memory in its warm-up, gather_group tries it again
+/// once the others are gone (without a limit of the user).
 bool TurnTaking::next_fits() const {
     const Request& next = requests_[next_];
     const int64_t available_bytes = group_.back().waits.available_bytes;

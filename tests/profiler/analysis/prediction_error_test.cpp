@@ -107,7 +107,7 @@ TEST(ExplainPredictionError, SaysWhenThePeaksLieInDifferentPhases) {
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_THAT(result->sentence,
                 HasSubstr("gradient +1.00 MiB (the predicted peak lies in forward, the measured "
-                          "one in optimizer)."));
+                          "peak in optimizer)."));
 }
 
 TEST(ExplainPredictionError, WithoutSegmentsHoldsAllocatedMemoryAgainstEachOther) {
