@@ -60,10 +60,15 @@ TextTable metric_table(const CompareView& view) {
     metrics.add(
         "saved for backward", [](auto& c) { return c.saved_text; },
         [](auto& c) { return c.saved_change; });
+    // The change of paired steps is the one of their ratio, which may differ from that of the
+    // medians.
+    const auto is_paired = [](const CompareColumn& c) { return !c.step_ratio_text.empty(); };
     metrics.add(
         "step time", [](auto& c) { return c.step_time_text; },
-        [](auto& c) { return c.step_time_change; });
-    metrics.add("ratio of step times", [](auto& c) { return c.step_ratio_text; }, no_change);
+        [&](auto& c) { return is_paired(c) ? Change{} : c.step_time_change; });
+    metrics.add(
+        "ratio of step times", [](auto& c) { return c.step_ratio_text; },
+        [&](auto& c) { return is_paired(c) ? c.step_time_change : Change{}; });
     metrics.add(
         "sequences/s", [](auto& c) { return c.throughput_text; },
         [](auto& c) { return c.throughput_change; });
