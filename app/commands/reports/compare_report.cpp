@@ -60,8 +60,8 @@ TextTable metric_table(const CompareView& view) {
     metrics.add(
         "saved for backward", [](auto& c) { return c.saved_text; },
         [](auto& c) { return c.saved_change; });
-    // The change of paired steps is the one of their ratio, which may differ from that of the
-    // medians.
+    // For paired steps, step_time_change is the change of the median ratio. It can differ from the
+    // change of the median times, so it stands beside the ratio.
     const auto is_paired = [](const CompareColumn& c) { return !c.step_ratio_text.empty(); };
     metrics.add(
         "step time", [](auto& c) { return c.step_time_text; },

@@ -9,7 +9,7 @@
 /// measured step of the same workload and recipe.
 namespace app {
 
-/// Prints nothing if there is no such pair.
+/// Prints nothing if no predicted step has a measured one.
 void print_prediction_errors(Output& output, const profiler::Comparison& comparison);
 nlohmann::json prediction_errors_json(const profiler::Comparison& comparison);
 
