@@ -65,6 +65,7 @@ MAY_USE = {
     ],
     "profiler/charts": [*PLAIN, "profiler/view"],
     "profiler/protocol": PLAIN,
+    "profiler/virtual_gpu": [],
     "profiler/capture": [*PLAIN, "models/observer", "models/training", "profiler/protocol"],
     "profiler/capture/meta": [*PLAIN, "models/training", "profiler/capture"],
     "profiler/capture/cuda": [*PLAIN, "models/observer", "models/training", "profiler/capture"],
@@ -89,7 +90,7 @@ MAY_USE = {
         "profiler/formats",
     ],
     "app/commands/console": [
-        "models/config",
+        *PLAIN,
         "profiler/analysis",
         "profiler/formats",
         "profiler/protocol",
@@ -130,7 +131,7 @@ MAY_USE = {
         "profiler/planner",
         "profiler/view",
     ],
-    "app": ["app/commands", "app/commands/console", "app/commands/options"],
+    "app": ["app/commands", "app/commands/console", "app/commands/options", "profiler/protocol"],
     "app/worker": [*PLAIN, "profiler/capture", "profiler/capture/meta", "profiler/protocol"],
 }
 LIBTORCH = [
@@ -144,7 +145,7 @@ LIBTORCH = [
 OUTSIDE = [
     (
         r"c10/cuda/|ATen/cuda/|torch/csrc/cuda",
-        [*LIBTORCH, "profiler/capture/cuda"],
+        [*LIBTORCH, "profiler/capture/cuda", "profiler/virtual_gpu/torch_allocator.cpp"],
         "only the modules that are opened at run time may use the CUDA parts of libtorch",
     ),
     (
@@ -153,9 +154,9 @@ OUTSIDE = [
         "only the worker may use libtorch",
     ),
     (
-        r"cuda|cub/|cupti|thrust/|nvtx|nvml|driver_types|vector_types|crt/",
-        ["kernels", *LIBTORCH, "profiler/capture/cuda"],
-        "only the kernels and the CUDA modules may use CUDA headers",
+        r"cu[A-Z]|cublas|cuda|cudnn|cub/|cupti|thrust/|nvtx|nvml|driver_types|vector_types|crt/",
+        ["kernels", *LIBTORCH, "profiler/capture/cuda", "profiler/virtual_gpu"],
+        "only the kernels, the CUDA modules and the virtual GPU may use CUDA headers",
     ),
     (
         r"imgui_internal\.h",
@@ -178,7 +179,7 @@ OUTSIDE = [
     (r"hwy/", ["kernels"], "only the kernels may use vector code"),
 ]
 PROJECT = ("app/", "kernels/", "models/", "profiler/", "tests/")
-GENERATED = ("embedded/",)
+GENERATED = ("embedded/", "generated/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 

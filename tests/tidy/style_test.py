@@ -56,8 +56,9 @@ def line_problems(path: str, text: str) -> list[str]:
         if MACHINE_PATH.search(line):
             report("a path of one machine")
         is_comment = line.lstrip().startswith("//")
-        knows_none = path.startswith(WITHOUT_OPTIONS) and path not in MAY_NAME_OPTIONS and is_code
-        if knows_none and not is_comment and OPTION_NAME.search(line):
+        in_program = is_code and not path.endswith(".py")
+        knows_none = path.startswith(WITHOUT_OPTIONS) and path not in MAY_NAME_OPTIONS
+        if in_program and knows_none and not is_comment and OPTION_NAME.search(line):
             report("an option of the command line; name the field (models::Error::fields)")
         if path.startswith(SET_UP_FILES) and URL.search(line):
             report("the line has a URL; set-up files must refer to packages by name")

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+/// What all files here share: how a function becomes CUDA's, and how one that is missing says so.
+namespace profiler::virtual_gpu {
+
+/// A function under its name in CUDA's libraries.
+#define VIRTUAL_GPU_API extern "C" __attribute__((visibility("default")))
+
+/// Throws std::runtime_error: the program needs `function`, and nothing here can stand in for it.
+/// torch passes the exception on to the program.
+[[noreturn]] void refuse(const char* function);
+
+/// Keeps an error for cudaGetLastError, and returns it.
+cudaError_t report(cudaError_t error);
+/// The same error as the driver names it.
+CUresult to_driver_error(cudaError_t error);
+
+/// The device of this thread. Using it makes its context.
+int current_device();
+cudaError_t set_current_device(int device);
+bool has_context(int device);
+
+}  // namespace profiler::virtual_gpu

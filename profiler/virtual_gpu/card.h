@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Which GPUs the process sees: what TEMPOSCOPE_VIRTUAL_GPU says, as JSON.
+///
+///     {"devices": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0",
+///                   "total_bytes": 85094825984, "context_bytes": 524288000, "sm_count": 108,
+///                   "l2_bytes": 41943040, "threads_per_sm": 2048, "blocks_per_sm": 32,
+///                   "shared_bytes_per_sm": 167936, "shared_bytes_per_block": 166912}],
+///      "placement": "ascending"}
+///
+/// The figures come from assets/gpus.json; whoever starts the process fills them in.
+namespace profiler::virtual_gpu {
+
+inline constexpr const char* kEnvironmentVariable = "TEMPOSCOPE_VIRTUAL_GPU";
+
+struct Card {
+    std::string name;  // as CUDA reports it
+    int major = 0;     // of the compute capability
+    int minor = 0;
+    int64_t total_bytes = 0;    // as cudaMemGetInfo reports them
+    int64_t context_bytes = 0;  // of these, taken before the first allocation
+    int sm_count = 0;
+    int64_t l2_bytes = 0;
+    int threads_per_sm = 0;
+    int blocks_per_sm = 0;
+    int64_t shared_bytes_per_sm = 0;
+    int64_t shared_bytes_per_block = 0;  // with opt-in
+};
+
+/// Which hole of the address space the next segment takes. Nobody knows the driver's rule; it
+/// decides ties of the caching allocator, and so up to 0.5 % of the reserved memory.
+enum class Placement : uint8_t {
+    kAscending,  // the lowest that fits
+    kDescending  // the highest that fits
+};
+
+struct Machine {
+    std::vector<Card> cards;  // by device index
+    Placement placement = Placement::kAscending;
+};
+
+/// Throws std::invalid_argument with one sentence.
+Machine parse_machine(const std::string& json);
+
+/// The machine of this process. Ends the process with one sentence when the variable is missing or
+/// wrong: there is no CUDA to go on with.
+const Machine& machine();
+
+}  // namespace profiler::virtual_gpu

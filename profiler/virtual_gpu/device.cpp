@@ -1,0 +1,392 @@
+#include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/card.h"
+#include "profiler/virtual_gpu/device_memory.h"
+#include "profiler/virtual_gpu/kernels.h"
+#include "profiler/virtual_gpu/work.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+/// Devices, their properties, and errors.
+namespace profiler::virtual_gpu {
+namespace {
+
+constexpr int kCudaVersion = CUDART_VERSION;
+
+thread_local int device_of_thread = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+std::array<std::atomic<bool>, 64> contexts;
+
+int num_devices() { return static_cast<int>(machine().cards.size()); }
+bool is_device(int device) { return device >= 0 && device < num_devices(); }
+const Card& card_of(int device) { return machine().cards[static_cast<std::size_t>(device)]; }
+
+struct ErrorText {
+    cudaError_t error;
+    const char* name;
+    const char* text;
+};
+/// The errors that this library gives, in CUDA's words.
+constexpr ErrorText kErrors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {cudaErrorMissingConfiguration, "cudaErrorMissingConfiguration",
+     "__global__ function call is not configured"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState",
+     "the operation cannot be performed in the "
+     "present state"},
+    {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound", "named symbol not found"},
+    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+     "peer access is already enabled"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"}};
+
+const ErrorText* find_text(cudaError_t error) {
+    const auto* const found =
+        std::find_if(std::begin(kErrors), std::end(kErrors),
+                     [&](const ErrorText& row) { return row.error == error; });
+    return found == std::end(kErrors) ? nullptr : found;
+}
+
+void make_uuid(int device, char* bytes) {
+    constexpr char kStart[16] = "virtual GPU 000";
+    std::memcpy(bytes, kStart, sizeof kStart);
+    bytes[15] = static_cast<char>(device);
+}
+
+constexpr int kTextureAlignment = 512;
+
+int reserved_shared_bytes(const Card& card) { return card.major >= 8 ? 1024 : 0; }
+int persisting_l2_bytes(const Card& card) {
+    return card.major >= 8 ? static_cast<int>(card.l2_bytes / 4 * 3) : 0;
+}
+
+/// An attribute that torch or a library built on it asks for; refused where none is known.
+int attribute_of(const Card& card, int attribute) {
+    switch (static_cast<cudaDeviceAttr>(attribute)) {
+        case cudaDevAttrMaxThreadsPerBlock:
+        case cudaDevAttrMaxBlockDimX:
+        case cudaDevAttrMaxBlockDimY:
+            return kThreadsPerBlock;
+        case cudaDevAttrMaxBlockDimZ:
+            return kMaxBlockZ;
+        case cudaDevAttrMaxGridDimX:
+            return kMaxGridX;
+        case cudaDevAttrMaxGridDimY:
+        case cudaDevAttrMaxGridDimZ:
+            return kMaxGridYZ;
+        case cudaDevAttrMaxSharedMemoryPerBlock:
+            return kSharedBytesPerBlock;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+            return static_cast<int>(card.shared_bytes_per_block);
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+            return static_cast<int>(card.shared_bytes_per_sm);
+        case cudaDevAttrReservedSharedMemoryPerBlock:
+            return reserved_shared_bytes(card);
+        case cudaDevAttrTotalConstantMemory:
+            return 64 * 1024;
+        case cudaDevAttrWarpSize:
+            return kWarpThreads;
+        case cudaDevAttrMaxRegistersPerBlock:
+        case cudaDevAttrMaxRegistersPerMultiprocessor:
+            return kRegistersPerSm;
+        case cudaDevAttrTextureAlignment:
+            return kTextureAlignment;
+        case cudaDevAttrMultiProcessorCount:
+            return card.sm_count;
+        case cudaDevAttrL2CacheSize:
+            return static_cast<int>(card.l2_bytes);
+        case cudaDevAttrMaxPersistingL2CacheSize:
+            return persisting_l2_bytes(card);
+        case cudaDevAttrMaxThreadsPerMultiProcessor:
+            return card.threads_per_sm;
+        case cudaDevAttrMaxBlocksPerMultiprocessor:
+            return card.blocks_per_sm;
+        case cudaDevAttrComputeCapabilityMajor:
+            return card.major;
+        case cudaDevAttrComputeCapabilityMinor:
+            return card.minor;
+        case cudaDevAttrUnifiedAddressing:
+        case cudaDevAttrConcurrentKernels:
+        case cudaDevAttrCanMapHostMemory:
+        case cudaDevAttrStreamPrioritiesSupported:
+        case cudaDevAttrGlobalL1CacheSupported:
+        case cudaDevAttrLocalL1CacheSupported:
+        case cudaDevAttrComputePreemptionSupported:
+        case cudaDevAttrCooperativeLaunch:
+        case cudaDevAttrHostRegisterSupported:
+        case cudaDevAttrManagedMemory:
+        case cudaDevAttrConcurrentManagedAccess:
+        case cudaDevAttrCanUseHostPointerForRegisteredMem:
+            return 1;
+        case cudaDevAttrAsyncEngineCount:
+            return 3;
+        default:
+            break;
+    }
+    switch (attribute) {
+        case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+            return 1;
+        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+        case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+            return card.major >= 9 ? 1 : 0;
+        // What a virtual GPU does not have.
+        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+        case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+        case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD:
+        case CU_DEVICE_ATTRIBUTE_TCC_DRIVER:
+        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+            return 0;
+        default:
+            break;
+    }
+    char text[64];
+    std::snprintf(text, sizeof text, "device attribute %d", attribute);
+    refuse(text);
+}
+
+cudaDeviceProp properties_of(int device) {
+    const Card& card = card_of(device);
+    cudaDeviceProp properties{};
+    std::snprintf(properties.name, sizeof properties.name, "%s", card.name.c_str());
+    make_uuid(device, properties.uuid.bytes);
+    properties.totalGlobalMem = static_cast<std::size_t>(card.total_bytes);
+    properties.sharedMemPerBlock = kSharedBytesPerBlock;
+    properties.regsPerBlock = kRegistersPerSm;
+    properties.warpSize = kWarpThreads;
+    properties.memPitch = INT32_MAX;
+    properties.maxThreadsPerBlock = kThreadsPerBlock;
+    properties.maxThreadsDim[0] = properties.maxThreadsDim[1] = kThreadsPerBlock;
+    properties.maxThreadsDim[2] = kMaxBlockZ;
+    properties.maxGridSize[0] = kMaxGridX;
+    properties.maxGridSize[1] = properties.maxGridSize[2] = kMaxGridYZ;
+    properties.totalConstMem = 64 * 1024;
+    properties.major = card.major;
+    properties.minor = card.minor;
+    properties.textureAlignment = kTextureAlignment;
+    properties.multiProcessorCount = card.sm_count;
+    properties.canMapHostMemory = 1;
+    properties.concurrentKernels = 1;
+    properties.pciBusID = device + 1;
+    properties.asyncEngineCount = 3;
+    properties.unifiedAddressing = 1;
+    properties.l2CacheSize = static_cast<int>(card.l2_bytes);
+    properties.persistingL2CacheMaxSize = persisting_l2_bytes(card);
+    properties.maxThreadsPerMultiProcessor = card.threads_per_sm;
+    properties.streamPrioritiesSupported = 1;
+    properties.globalL1CacheSupported = properties.localL1CacheSupported = 1;
+    properties.sharedMemPerMultiprocessor = static_cast<std::size_t>(card.shared_bytes_per_sm);
+    properties.regsPerMultiprocessor = kRegistersPerSm;
+    properties.managedMemory = properties.concurrentManagedAccess = 1;
+    properties.computePreemptionSupported = 1;
+    properties.canUseHostPointerForRegisteredMem = 1;
+    properties.cooperativeLaunch = 1;
+    properties.sharedMemPerBlockOptin = static_cast<std::size_t>(card.shared_bytes_per_block);
+    properties.maxBlocksPerMultiProcessor = card.blocks_per_sm;
+    properties.reservedSharedMemPerBlock = static_cast<std::size_t>(reserved_shared_bytes(card));
+    properties.hostRegisterSupported = 1;
+    properties.clusterLaunch = card.major >= 9 ? 1 : 0;
+    return properties;
+}
+
+CUcontext context_of(int device) {
+    return reinterpret_cast<CUcontext>(&contexts[static_cast<std::size_t>(device)]);
+}
+
+}  // namespace
+
+cudaError_t report(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+int current_device() { return device_of_thread; }
+
+cudaError_t set_current_device(int device) {
+    if (!is_device(device)) return report(cudaErrorInvalidDevice);
+    device_of_thread = device;
+    contexts[static_cast<std::size_t>(device)] = true;
+    return cudaSuccess;
+}
+
+bool has_context(int device) { return contexts[static_cast<std::size_t>(device)]; }
+
+CUresult to_driver_error(cudaError_t error) {
+    // The two sets of numbers agree where both have an error; these differ.
+    if (error == cudaErrorMemoryAllocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    return static_cast<CUresult>(error);
+}
+
+/// By this name others find out that the process has a virtual GPU.
+VIRTUAL_GPU_API int temposcope_virtual_gpu() { return num_devices(); }
+
+// ---- the runtime --------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaGetDeviceCount(int* count) {
+    *count = num_devices();
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaGetDevice(int* device) {
+    *device = current_device();
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaSetDevice(int device) { return set_current_device(device); }
+VIRTUAL_GPU_API cudaError_t cudaDriverGetVersion(int* version) {
+    *version = kCudaVersion;
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaRuntimeGetVersion(int* version) {
+    *version = kCudaVersion;
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    if (!is_device(device)) return report(cudaErrorInvalidDevice);
+    *properties = properties_of(device);
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
+                                                   int device) {
+    if (!is_device(device)) return report(cudaErrorInvalidDevice);
+    *value = attribute_of(card_of(device), attribute);
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
+    if (!is_device(device)) return report(cudaErrorInvalidDevice);
+    std::snprintf(text, static_cast<std::size_t>(size), "00000000:%02X:00.0", device + 1);
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaDeviceSynchronize() {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020);
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+    if (!is_device(device) || !is_device(peer)) return report(cudaErrorInvalidDevice);
+    *can = device != peer ? 1 : 0;
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+VIRTUAL_GPU_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = -5;
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaProfilerStart() { return cudaSuccess; }
+VIRTUAL_GPU_API cudaError_t cudaProfilerStop() { return cudaSuccess; }
+
+VIRTUAL_GPU_API cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+VIRTUAL_GPU_API cudaError_t cudaPeekAtLastError() { return last_error; }
+VIRTUAL_GPU_API const char* cudaGetErrorName(cudaError_t error) {
+    const ErrorText* const row = find_text(error);
+    return row != nullptr ? row->name : "an error that the virtual GPU does not know";
+}
+VIRTUAL_GPU_API const char* cudaGetErrorString(cudaError_t error) {
+    const ErrorText* const row = find_text(error);
+    return row != nullptr ? row->text : "an error that the virtual GPU does not know";
+}
+
+// ---- the driver ---------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API CUresult cuInit(unsigned) {
+    machine();
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDriverGetVersion(int* version) {
+    *version = kCudaVersion;
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceGetCount(int* count) {
+    *count = num_devices();
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceGet(CUdevice* device, int index) {
+    if (!is_device(index)) return CUDA_ERROR_INVALID_DEVICE;
+    *device = index;
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceGetName(char* text, int size, CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    std::snprintf(text, static_cast<std::size_t>(size), "%s", card_of(device).name.c_str());
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
+                                              CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute_of(card_of(device), attribute);
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    make_uuid(device, uuid->bytes);
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = static_cast<std::size_t>(card_of(device).total_bytes);
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = 0;
+    *active = has_context(device) ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *context = context_of(device);
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuCtxGetCurrent(CUcontext* context) {
+    *context = has_context(current_device()) ? context_of(current_device()) : nullptr;
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuCtxSetCurrent(CUcontext context) {
+    for (int device = 0; device < num_devices(); ++device) {
+        if (context_of(device) == context) return to_driver_error(set_current_device(device));
+    }
+    return context == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+VIRTUAL_GPU_API CUresult cuCtxGetDevice(CUdevice* device) {
+    *device = current_device();
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuGetErrorString(CUresult error, const char** text) {
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory"
+                                              : cudaGetErrorString(static_cast<cudaError_t>(error));
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuGetErrorName(CUresult error, const char** text) {
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                              : cudaGetErrorName(static_cast<cudaError_t>(error));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace profiler::virtual_gpu

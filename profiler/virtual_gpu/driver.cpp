@@ -1,0 +1,158 @@
+#include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/kernels.h"
+#include "profiler/virtual_gpu/work.h"
+
+#include <dlfcn.h>
+#include <cstring>
+#include <string>
+
+/// The driver's entry points: functions by name, modules and their kernels.
+namespace profiler::virtual_gpu {
+namespace {
+
+/// A function of this library, and of no other.
+void* find_function(const std::string& name) {
+    static void* const self = [] {
+        Dl_info info{};
+        dladdr(reinterpret_cast<void*>(&find_function), &info);
+        return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    }();
+    Dl_info found{};
+    Dl_info own{};
+    void* const function = dlsym(self, name.c_str());
+    const bool is_own = function != nullptr && dladdr(function, &found) != 0 &&
+                        dladdr(reinterpret_cast<void*>(&find_function), &own) != 0 &&
+                        found.dli_fbase == own.dli_fbase;
+    return is_own ? function : nullptr;
+}
+
+/// The newest version of a function under its plain name: cuMemCreate, cuDeviceGetUuid_v2.
+void* find_entry_point(const char* name) {
+    for (const char* const suffix : {"_v3", "_v2", ""}) {
+        if (void* const function = find_function(std::string(name) + suffix)) return function;
+    }
+    return nullptr;
+}
+
+/// Modules are opaque: their kernels are known by name alone.
+CUmodule any_module() {
+    static int module = 0;
+    return reinterpret_cast<CUmodule>(&module);
+}
+
+Kernel& kernel_of_function(CUfunction function) { return *reinterpret_cast<Kernel*>(function); }
+
+CUresult attribute_of(int* value, CUfunction_attribute attribute) {
+    switch (attribute) {
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            *value = kThreadsPerBlock;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            *value = kAssumedRegisters;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+            *value = code_version();
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+            *value = 0;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult launch_function(CUfunction function, const Launch& work) {
+    return to_driver_error(launch(kernel_of_function(function), work));
+}
+
+}  // namespace
+
+VIRTUAL_GPU_API CUresult cuGetProcAddress_v2(const char* name, void** function, int, cuuint64_t,
+                                             CUdriverProcAddressQueryResult* result) {
+    *function = find_entry_point(name);
+    const bool found = *function != nullptr;
+    if (result != nullptr) {
+        *result = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    }
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+VIRTUAL_GPU_API cudaError_t
+cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                 cudaDriverEntryPointQueryResult* result) {
+    *function = find_entry_point(name);
+    const bool found = *function != nullptr;
+    if (result != nullptr) {
+        *result = found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    }
+    return found ? cudaSuccess : report(cudaErrorSymbolNotFound);
+}
+
+VIRTUAL_GPU_API CUresult cuModuleLoadData(CUmodule* module, const void*) {
+    *module = any_module();
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuModuleLoadDataEx(CUmodule* module, const void*, unsigned, CUjit_option*,
+                                            void**) {
+    *module = any_module();
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+VIRTUAL_GPU_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+    *function = reinterpret_cast<CUfunction>(add_kernel(name));
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
+                                            CUfunction) {
+    return attribute_of(value, attribute);
+}
+VIRTUAL_GPU_API CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
+
+VIRTUAL_GPU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                        unsigned grid_z, unsigned block_x, unsigned block_y,
+                                        unsigned block_z, unsigned shared, CUstream stream,
+                                        void** arguments, void**) {
+    const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+    return launch_function(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z),
+                                      shared, stream, arguments});
+}
+VIRTUAL_GPU_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x,
+                                                   unsigned grid_y, unsigned grid_z,
+                                                   unsigned block_x, unsigned block_y,
+                                                   unsigned block_z, unsigned shared,
+                                                   CUstream stream, void** arguments) {
+    const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel);
+    return launch_function(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z),
+                                      shared, stream, arguments});
+}
+VIRTUAL_GPU_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
+                                          void** arguments, void**) {
+    const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
+    return launch_function(function, {dim3(config->gridDimX, config->gridDimY, config->gridDimZ),
+                                      dim3(config->blockDimX, config->blockDimY, config->blockDimZ),
+                                      config->sharedMemBytes, config->hStream, arguments});
+}
+VIRTUAL_GPU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction,
+                                                                     int block_size,
+                                                                     std::size_t shared) {
+    *blocks = blocks_per_sm(block_size, shared);
+    return CUDA_SUCCESS;
+}
+
+/// A tensor map is 128 bytes that only kernels read.
+VIRTUAL_GPU_API CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t,
+                                                void*, const cuuint64_t*, const cuuint64_t*,
+                                                const cuuint32_t*, const cuuint32_t*,
+                                                CUtensorMapInterleave, CUtensorMapSwizzle,
+                                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+    *map = {};
+    return CUDA_SUCCESS;
+}
+
+}  // namespace profiler::virtual_gpu

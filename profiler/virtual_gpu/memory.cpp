@@ -1,0 +1,321 @@
+#include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/cupti.h"
+#include "profiler/virtual_gpu/device_memory.h"
+#include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/torch_allocator.h"
+
+#include <sys/mman.h>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+/// Allocations, copies, and pinned memory of the host.
+namespace profiler::virtual_gpu {
+namespace {
+
+uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
+/// Ranges of host memory that CUDA may read by itself.
+struct PinnedMemory {
+    std::mutex mutex;
+    std::map<uint64_t, std::size_t> ranges;
+
+    static PinnedMemory& instance() {
+        static auto* const memory = new PinnedMemory;
+        return *memory;
+    }
+    bool contains(const void* address) {
+        const std::lock_guard lock(mutex);
+        const auto after = ranges.upper_bound(number_of(address));
+        if (after == ranges.begin()) return false;
+        const auto& [start, size] = *std::prev(after);
+        return number_of(address) < start + size;
+    }
+};
+
+CUpti_ActivityMemcpyKind copy_kind(bool to_device, bool from_device) {
+    if (to_device) {
+        return from_device ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOD : CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+    }
+    return from_device ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOH : CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+}
+
+void move_bytes(void* target, const void* source, std::size_t size) {
+    Memories& memories = Memories::instance();
+    const int to = memories.device_of(target);
+    const int from = memories.device_of(source);
+    if (to < 0 && from < 0) {
+        std::memmove(target, source, size);
+    } else if (to < 0) {
+        const auto lock = memories[from].lock();
+        memories[from].contents().read(number_of(source), {static_cast<std::byte*>(target), size});
+    } else if (from < 0) {
+        const auto lock = memories[to].lock();
+        memories[to].contents().write(number_of(target),
+                                      {static_cast<const std::byte*>(source), size});
+    } else {
+        auto lock = memories[to].lock();
+        auto other = to == from ? std::unique_lock<std::mutex>() : memories[from].lock();
+        memories[to].contents().copy(memories[from].contents(), number_of(source),
+                                     number_of(target), size);
+    }
+}
+
+cudaError_t copy(void* target, const void* source, std::size_t size, cudaStream_t stream) {
+    if (size == 0) return cudaSuccess;
+    watch_torch_allocator();
+    const Memories& memories = Memories::instance();
+    submit(stream, {.kind = WorkKind::kCopy,
+                    .size_bytes = static_cast<int64_t>(size),
+                    .copy_kind = copy_kind(memories.device_of(target) >= 0,
+                                           memories.device_of(source) >= 0)});
+    if (!stream_of(stream).capture) move_bytes(target, source, size);
+    return cudaSuccess;
+}
+
+cudaError_t set(void* target, int value, std::size_t size, cudaStream_t stream) {
+    if (size == 0) return cudaSuccess;
+    submit(stream, {.kind = WorkKind::kSet, .size_bytes = static_cast<int64_t>(size)});
+    const int device = Memories::instance().device_of(target);
+    if (device < 0) {
+        std::memset(target, value, size);
+        return cudaSuccess;
+    }
+    DeviceMemory& memory = Memories::instance()[device];
+    const auto lock = memory.lock();
+    memory.contents().fill(number_of(target), static_cast<std::byte>(value), size);
+    return cudaSuccess;
+}
+
+cudaError_t allocate(void** address, std::size_t size) {
+    *address = nullptr;
+    if (size == 0) return cudaSuccess;
+    set_current_device(current_device());
+    const auto place = Memories::instance()[current_device()].allocate(size);
+    if (!place) return cudaErrorMemoryAllocation;
+    *address = reinterpret_cast<void*>(*place);
+    cupti_memory(/*is_release=*/false, *address, size);
+    return cudaSuccess;
+}
+
+cudaError_t free_memory(void* address) {
+    if (address == nullptr) return cudaSuccess;
+    const int device = Memories::instance().device_of(address);
+    if (device < 0) return cudaErrorInvalidValue;
+    const auto range = Memories::instance()[device].range_of(number_of(address));
+    if (!Memories::instance()[device].free(number_of(address))) return cudaErrorInvalidValue;
+    cupti_memory(/*is_release=*/true, address, range ? range->second : 0);
+    return cudaSuccess;
+}
+
+}  // namespace
+
+// ---- device memory ------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaMalloc(void** address, std::size_t size) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020);
+    return report(allocate(address, size));
+}
+
+VIRTUAL_GPU_API cudaError_t cudaFree(void* address) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020);
+    return report(free_memory(address));
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+    const DeviceMemory& memory = Memories::instance()[current_device()];
+    *free_bytes = static_cast<std::size_t>(memory.free_bytes());
+    *total_bytes = static_cast<std::size_t>(memory.total_bytes());
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
+                                                     const void* address) {
+    *attributes = {};
+    auto* const pointer = const_cast<void*>(address);
+    const int device = Memories::instance().device_of(address);
+    attributes->device = device >= 0 ? device : current_device();
+    if (device >= 0) {
+        attributes->type = cudaMemoryTypeDevice;
+        attributes->devicePointer = pointer;
+    } else if (PinnedMemory::instance().contains(address)) {
+        attributes->type = cudaMemoryTypeHost;
+        attributes->devicePointer = attributes->hostPointer = pointer;
+    } else {
+        attributes->type = cudaMemoryTypeUnregistered;
+        attributes->device = cudaInvalidDeviceId;
+        attributes->hostPointer = pointer;
+    }
+    return cudaSuccess;
+}
+
+// ---- pinned memory ------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaHostAlloc(void** address, std::size_t size, unsigned) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020);
+    *address = nullptr;
+    if (size == 0) return cudaSuccess;
+    void* const pages =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return report(cudaErrorMemoryAllocation);
+    PinnedMemory& memory = PinnedMemory::instance();
+    const std::lock_guard lock(memory.mutex);
+    memory.ranges[number_of(pages)] = size;
+    *address = pages;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaFreeHost(void* address) {
+    if (address == nullptr) return cudaSuccess;
+    PinnedMemory& memory = PinnedMemory::instance();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = memory.ranges.find(number_of(address));
+    if (found == memory.ranges.end()) return report(cudaErrorInvalidValue);
+    munmap(address, found->second);
+    memory.ranges.erase(found);
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaHostRegister(void* address, std::size_t size, unsigned) {
+    PinnedMemory& memory = PinnedMemory::instance();
+    const std::lock_guard lock(memory.mutex);
+    memory.ranges[number_of(address)] = size;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaHostUnregister(void* address) {
+    PinnedMemory& memory = PinnedMemory::instance();
+    const std::lock_guard lock(memory.mutex);
+    if (memory.ranges.erase(number_of(address)) > 0) return cudaSuccess;
+    return report(cudaErrorHostMemoryNotRegistered);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+    *device = host;
+    return cudaSuccess;
+}
+
+// ---- copies -------------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaMemcpy(void* target, const void* source, std::size_t size,
+                                       cudaMemcpyKind) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020);
+    return copy(target, source, size, nullptr);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t size,
+                                            cudaMemcpyKind, cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020);
+    return copy(target, source, size, stream);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int,
+                                                std::size_t size, cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000);
+    return copy(target, source, size, stream);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemcpy2DAsync(void* target, std::size_t target_pitch,
+                                              const void* source, std::size_t source_pitch,
+                                              std::size_t width, std::size_t height, cudaMemcpyKind,
+                                              cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020);
+    for (std::size_t row = 0; row < height; ++row) {
+        const cudaError_t error =
+            copy(static_cast<char*>(target) + row * target_pitch,
+                 static_cast<const char*>(source) + row * source_pitch, width, stream);
+        if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemset(void* target, int value, std::size_t size) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020);
+    return set(target, value, size, nullptr);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaMemsetAsync(void* target, int value, std::size_t size,
+                                            cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020);
+    return set(target, value, size, stream);
+}
+
+// ---- the driver: expandable segments ------------------------------------------------------------
+
+VIRTUAL_GPU_API CUresult cuMemGetAllocationGranularity(std::size_t* granularity,
+                                                       const CUmemAllocationProp*,
+                                                       CUmemAllocationGranularity_flags) {
+    *granularity = kGranuleBytes;
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size,
+                                             std::size_t alignment, CUdeviceptr,
+                                             unsigned long long) {
+    const auto place = Memories::instance()[current_device()].reserve(size, alignment);
+    if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = *place;
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
+    const int device = Memories::instance().device_of(reinterpret_cast<void*>(address));
+    if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+    Memories::instance()[device].release(address, size);
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size,
+                                     const CUmemAllocationProp* properties, unsigned long long) {
+    const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuMemCreate);
+    const int device = properties->location.id;
+    auto made = Memories::instance()[device].create(device, size);
+    if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(made.release());
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    auto* const memory = reinterpret_cast<MemoryHandle*>(handle);
+    Memories::instance()[memory->device].end_use(memory);
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemMap(CUdeviceptr address, std::size_t, std::size_t,
+                                  CUmemGenericAllocationHandle handle, unsigned long long) {
+    auto* const memory = reinterpret_cast<MemoryHandle*>(handle);
+    Memories::instance()[memory->device].map(address, *memory);
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*,
+                                        std::size_t) {
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
+    const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuMemUnmap);
+    const int device = Memories::instance().device_of(reinterpret_cast<void*>(address));
+    if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+    Memories::instance()[device].unmap(address, size);
+    return CUDA_SUCCESS;
+}
+
+VIRTUAL_GPU_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute,
+                                               CUdeviceptr address) {
+    const int device = Memories::instance().device_of(reinterpret_cast<void*>(address));
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *static_cast<int*>(value) = device;
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *static_cast<unsigned*>(value) =
+                device >= 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+            break;
+        default:
+            refuse("cuPointerGetAttribute of another attribute than device and memory type");
+    }
+    return device >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace profiler::virtual_gpu

@@ -1,0 +1,291 @@
+#include "profiler/virtual_gpu/streams.h"
+
+#include "profiler/virtual_gpu/card.h"
+#include "profiler/virtual_gpu/cupti.h"
+
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <unordered_set>
+
+namespace profiler::virtual_gpu {
+namespace {
+
+/// CUPTI's number of the default stream; others follow.
+constexpr uint32_t kDefaultStreamNumber = 7;
+
+struct Streams {
+    std::mutex mutex;
+    std::deque<Stream> defaults;  // by device
+    std::unordered_set<Stream*> made;
+    uint32_t last_number = 0;
+    uint64_t last_capture = 0;
+
+    static Streams& instance() {
+        static auto* const streams = new Streams;
+        return *streams;
+    }
+
+private:
+    Streams() {
+        for (std::size_t device = 0; device < machine().cards.size(); ++device) {
+            last_number = kDefaultStreamNumber + static_cast<uint32_t>(device);
+            defaults.push_back({.device = static_cast<int>(device), .number = last_number});
+        }
+    }
+};
+
+bool is_default(cudaStream_t handle) {
+    return handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
+}
+
+cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    auto* const stream = new Stream{.device = current_device(),
+                                    .number = ++streams.last_number,
+                                    .priority = priority,
+                                    .flags = flags};
+    streams.made.insert(stream);
+    *handle = reinterpret_cast<cudaStream_t>(stream);
+    cupti_stream_made(*handle);
+    return cudaSuccess;
+}
+
+Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
+
+cudaError_t make_event(cudaEvent_t* handle) {
+    *handle = reinterpret_cast<cudaEvent_t>(new Event);
+    return cudaSuccess;
+}
+
+cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream) {
+    Event& event = event_of(handle);
+    event.recorded_ns = steady_now_ns();
+    event.capture = stream_of(stream).capture;
+    return cudaSuccess;
+}
+
+/// A graph that is ready to run. It shares the captured work, which nobody changes any more.
+struct RunnableGraph {
+    std::shared_ptr<Graph> graph;
+};
+
+std::shared_ptr<Graph>& graph_of(cudaGraph_t handle) {
+    return *reinterpret_cast<std::shared_ptr<Graph>*>(handle);
+}
+
+}  // namespace
+
+uint64_t steady_now_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Stream& stream_of(cudaStream_t handle) {
+    if (!is_default(handle)) return *reinterpret_cast<Stream*>(handle);
+    return Streams::instance().defaults[static_cast<std::size_t>(current_device())];
+}
+
+void submit(cudaStream_t handle, Work work) {
+    const Stream& stream = stream_of(handle);
+    work.device = stream.device;
+    work.stream_number = stream.number;
+    if (stream.capture) {
+        stream.capture->work.push_back(work);
+    } else {
+        cupti_work_done(work);
+    }
+}
+
+// ---- streams ------------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreate_v3020);
+    return make_stream(stream, cudaStreamDefault, 0);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithFlags_v5000);
+    return make_stream(stream, flags, 0);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags,
+                                                         int priority) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithPriority_v5050);
+    return make_stream(stream, flags, priority);
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamDestroy_v5050);
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    auto* const stream = reinterpret_cast<Stream*>(handle);
+    if (streams.made.erase(stream) == 0) return report(cudaErrorInvalidResourceHandle);
+    cupti_stream_ends(handle);
+    delete stream;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+    *priority = stream_of(stream).priority;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+    *flags = stream_of(stream).flags;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+
+VIRTUAL_GPU_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
+    if (stream_of(stream).capture) return report(cudaErrorStreamCaptureUnsupported);
+    return cudaSuccess;
+}
+
+/// A stream that waits for a captured event is captured too.
+VIRTUAL_GPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020);
+    if (event_of(event).capture) stream_of(stream).capture = event_of(event).capture;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamAddCallback(cudaStream_t stream,
+                                                  cudaStreamCallback_t callback, void* data,
+                                                  unsigned) {
+    callback(stream, cudaSuccess, data);
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
+                                               void* data) {
+    if (!stream_of(stream).capture) function(data);
+    return cudaSuccess;
+}
+
+// ---- events -------------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaEventCreate(cudaEvent_t* event) { return make_event(event); }
+VIRTUAL_GPU_API cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    return make_event(event);
+}
+VIRTUAL_GPU_API cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete &event_of(event);
+    return cudaSuccess;
+}
+VIRTUAL_GPU_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020);
+    return record_event(event, stream);
+}
+VIRTUAL_GPU_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                                     unsigned) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_v11010);
+    return record_event(event, stream);
+}
+VIRTUAL_GPU_API cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+VIRTUAL_GPU_API cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020);
+    return cudaSuccess;
+}
+/// Time of the host: a virtual GPU has none of its own.
+VIRTUAL_GPU_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start,
+                                                 cudaEvent_t end) {
+    const uint64_t from = event_of(start).recorded_ns;
+    const uint64_t to = event_of(end).recorded_ns;
+    if (from == 0 || to == 0) return report(cudaErrorInvalidResourceHandle);
+    *milliseconds = static_cast<float>(static_cast<double>(static_cast<int64_t>(to - from)) * 1e-6);
+    return cudaSuccess;
+}
+
+// ---- graphs -------------------------------------------------------------------------------------
+
+VIRTUAL_GPU_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                                  cudaStreamCaptureStatus* status) {
+    *status =
+        stream_of(stream).capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                                     cudaStreamCaptureStatus* status,
+                                                     unsigned long long* id, cudaGraph_t* graph,
+                                                     const cudaGraphNode_t** dependencies,
+                                                     const cudaGraphEdgeData** edges,
+                                                     std::size_t* num_dependencies) {
+    std::shared_ptr<Graph>& capture = stream_of(stream).capture;
+    *status = capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (id != nullptr) *id = capture ? capture->capture_id : 0;
+    if (graph != nullptr) *graph = capture ? reinterpret_cast<cudaGraph_t>(&capture) : nullptr;
+    if (dependencies != nullptr) *dependencies = nullptr;
+    if (edges != nullptr) *edges = nullptr;
+    if (num_dependencies != nullptr) *num_dependencies = 0;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+    if (is_default(handle)) return report(cudaErrorStreamCaptureUnsupported);
+    Stream& stream = stream_of(handle);
+    if (stream.capture) return report(cudaErrorIllegalState);
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    stream.capture = std::make_shared<Graph>();
+    stream.capture->capture_id = ++streams.last_capture;
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+    const std::shared_ptr<Graph> captured = stream_of(handle).capture;
+    if (!captured) return report(cudaErrorStreamCaptureInvalidated);
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    for (Stream* const stream : streams.made) {
+        if (stream->capture == captured) stream->capture = nullptr;
+    }
+    for (Stream& stream : streams.defaults) {
+        if (stream.capture == captured) stream.capture = nullptr;
+    }
+    *graph = reinterpret_cast<cudaGraph_t>(new std::shared_ptr<Graph>(captured));
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    thread_local cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
+    std::swap(*mode, of_thread);
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes,
+                                              std::size_t* count) {
+    if (nodes != nullptr) refuse("cudaGraphGetNodes with a list of nodes");
+    *count = graph_of(graph)->work.size();
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* runnable,
+                                                          cudaGraph_t graph, unsigned long long) {
+    *runnable = reinterpret_cast<cudaGraphExec_t>(new RunnableGraph{graph_of(graph)});
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t stream) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000);
+    for (const Work& work : reinterpret_cast<RunnableGraph*>(runnable)->graph->work) {
+        submit(stream, work);
+    }
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t runnable) {
+    delete reinterpret_cast<RunnableGraph*>(runnable);
+    return cudaSuccess;
+}
+
+VIRTUAL_GPU_API cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete &graph_of(graph);
+    return cudaSuccess;
+}
+
+}  // namespace profiler::virtual_gpu

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/work.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+/// Streams, events and graphs. Work is complete as soon as it is given to a stream.
+namespace profiler::virtual_gpu {
+
+/// The work of a graph while it is captured, and afterwards.
+struct Graph {
+    uint64_t capture_id = 0;
+    std::vector<Work> work;
+};
+
+struct Stream {
+    int device = 0;
+    uint32_t number = 0;  // as CUPTI numbers it, unique in the process
+    int priority = 0;
+    unsigned flags = 0;
+    std::shared_ptr<Graph> capture;  // null: work runs
+};
+
+struct Event {
+    std::atomic<uint64_t> recorded_ns = 0;
+    std::shared_ptr<Graph> capture;  // of the stream that recorded it
+};
+
+/// CUDA's default streams are streams of the current device.
+Stream& stream_of(cudaStream_t handle);
+inline Stream& stream_of_driver(CUstream handle) { return stream_of(handle); }
+
+/// Gives work to a stream: it is in the graph that the stream captures, or it has run.
+void submit(cudaStream_t stream, Work work);
+
+uint64_t steady_now_ns();
+
+}  // namespace profiler::virtual_gpu

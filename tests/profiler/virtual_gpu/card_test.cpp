@@ -1,0 +1,68 @@
+#include "profiler/virtual_gpu/card.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <stdexcept>
+
+namespace profiler::virtual_gpu {
+namespace {
+
+using nlohmann::json;
+
+json small_machine() {
+    return {{"devices",
+             {{{"name", "A card"},
+               {"compute_capability", "8.6"},
+               {"total_bytes", 1000},
+               {"context_bytes", 100},
+               {"sm_count", 2},
+               {"l2_bytes", 64},
+               {"threads_per_sm", 1536},
+               {"blocks_per_sm", 16},
+               {"shared_bytes_per_sm", 102400},
+               {"shared_bytes_per_block", 101376}}}}};
+}
+
+/// The sentence of a machine that is refused.
+std::string refusal_of(const std::string& text) {
+    try {
+        parse_machine(text);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(VirtualCard, IsReadFromJson) {
+    const Machine machine = parse_machine(small_machine().dump());
+    ASSERT_EQ(machine.cards.size(), 1U);
+    EXPECT_EQ(machine.cards[0].name, "A card");
+    EXPECT_EQ(machine.cards[0].major, 8);
+    EXPECT_EQ(machine.cards[0].minor, 6);
+    EXPECT_EQ(machine.cards[0].context_bytes, 100);
+    EXPECT_EQ(machine.placement, Placement::kAscending);
+}
+
+TEST(VirtualCard, WrongFieldsAreNamed) {
+    using testing::HasSubstr;
+    const auto with = [](const char* key, const json& value) {
+        json machine = small_machine();
+        machine["devices"][0][key] = value;
+        return refusal_of(machine.dump());
+    };
+    EXPECT_THAT(with("sm_count", 0), HasSubstr("sm_count"));
+    EXPECT_THAT(with("sm_count", "two"), HasSubstr("type"));
+    EXPECT_THAT(with("compute_capability", "8"), HasSubstr("compute_capability '8'"));
+    EXPECT_THAT(with("context_bytes", 2000), HasSubstr("context_bytes"));
+    json machine = small_machine();
+    machine["placement"] = "random";
+    EXPECT_THAT(refusal_of(machine.dump()), HasSubstr("placement 'random'"));
+    EXPECT_THAT(refusal_of("{\"devices\": []}"), HasSubstr("1 to 64"));
+    EXPECT_NE(refusal_of("no JSON"), "accepted");
+    EXPECT_NE(refusal_of("{}"), "accepted");
+}
+
+}  // namespace
+}  // namespace profiler::virtual_gpu
