@@ -2,9 +2,13 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/command_line.h"
 #include "app/commands/window.h"
+#include "profiler/protocol/standard_streams.h"
+
+#include <fmt/format.h>
 
 #include <csignal>
 #include <exception>
+#include <new>
 #include <string>
 
 /// `temposcope`: the window and every command. This program does not link libtorch; work that needs
@@ -35,27 +39,33 @@ void add_commands(app::CommandLine& line) {
     app::add_doctor_command(line);
 }
 
+int status_of(app::ExitCode code) { return static_cast<int>(code); }
+
+int report_failure(const std::string& sentence, app::ExitCode code) {
+    app::print_error(sentence);
+    return status_of(code);
+}
+
 int finish(const app::Outcome& outcome, app::Output& output) {
-    if (!outcome) {
-        app::print_error(outcome.error().message);
-        return static_cast<int>(outcome.error().code);
-    }
-    if (const auto written = output.flush(); !written) {
-        app::print_error(written.error().message);
-        return static_cast<int>(app::ExitCode::kFailed);
-    }
-    return static_cast<int>(*outcome);
+    if (!outcome) return report_failure(outcome.error().message, outcome.error().code);
+    const auto written = output.flush();
+    return written ? status_of(*outcome)
+                   : report_failure(written.error().message, app::ExitCode::kFailed);
+}
+
+/// The text that --help or --version asked for.
+int write_answer(const std::string& text) {
+    const auto written = app::write_output(text);
+    return written ? status_of(app::ExitCode::kOk)
+                   : report_failure(written.error().message, app::ExitCode::kFailed);
 }
 
 int run(int argc, char** argv) {
     app::CommandLine line("temposcope", "temposcope " TEMPOSCOPE_VERSION, kDescription, kExamples);
     add_commands(line);
     const auto parsed = line.parse(argc, argv);
-    if (!parsed) {
-        app::print_error(parsed.error().message);
-        return static_cast<int>(app::ExitCode::kUsage);
-    }
-    if (!*parsed) return static_cast<int>(app::ExitCode::kOk);
+    if (!parsed) return report_failure(parsed.error().message, app::ExitCode::kUsage);
+    if (!*parsed) return write_answer(line.answer());
     app::Output output(line.json());
     return finish(line.has_command() ? line.run(output) : app::open_window({}), output);
 }
@@ -63,12 +73,18 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    profiler::open_missing_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // a write to a closed pipe shall fail, not end the program
     std::signal(SIGXFSZ, SIG_IGN);  // the same for a write over the size limit (ulimit -f)
     try {
         return run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        return report_failure(
+            "This program ran out of memory: close other programs, or raise the limit on memory "
+            "(ulimit -v).",
+            app::ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
-        app::print_error(std::string("an internal error: ") + error.what());
-        return static_cast<int>(app::ExitCode::kFailed);
+        return report_failure(fmt::format("an internal error: {}; please report it.", error.what()),
+                              app::ExitCode::kFailed);
     }
 }

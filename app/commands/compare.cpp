@@ -147,9 +147,9 @@ void add_compare_command(CommandLine& line) {
     command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
                 &options->files);
     command.add({.names = "--by",
-                 .help = "also what lives at each peak, by class, layer, op or tensor",
+                 .help = "also what lives at each peak, by class, layer, op, tensor or site",
                  .value_name = "GROUP",
-                 .choices = {"class", "layer", "op", "tensor"}},
+                 .choices = {kGroupByNames.begin(), kGroupByNames.end()}},
                 &options->by);
     command.add({"--baseline", "recipe with which the others are compared (without it: original)",
                  "RECIPE"},

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 
@@ -29,16 +30,37 @@ CsvTable csv_table(const std::string& name) {
     return models::find_name<CsvTable>(kCsvTableNames, name).value_or(CsvTable::kAllocations);
 }
 
+/// What the rows of a table are, in the order of CsvTable.
+constexpr std::array<std::string_view, 5> kRowNames{"allocations", "saved tensors", "ops", "steps",
+                                                    "batches of a sweep"};
+
+void warn_if_empty(const ExportOptions& options, CsvTable table, std::string_view csv) {
+    if (csv.find('\n') + 1 < csv.size()) return;
+    print_error(fmt::format("{} has no {}: {} holds only a header.", options.files.front(),
+                            kRowNames[static_cast<std::size_t>(table)], options.output));
+}
+
+models::Result<void> write_table(const ExportOptions& options, const profiler::Trace& trace) {
+    const CsvTable table = csv_table(options.table);
+    const std::string csv = to_csv(trace, table);
+    auto written = profiler::write_file(options.output, csv);
+    if (written) warn_if_empty(options, table, csv);
+    return written;
+}
+
 models::Result<void> write(const ExportOptions& options,
                            const std::vector<profiler::NamedTrace>& traces) {
-    if (options.format != "csv") return write_timeline(traces, options.format, options.output);
-    return profiler::write_file(options.output, to_csv(*traces[0].trace, csv_table(options.table)));
+    if (options.format == "csv") return write_table(options, *traces.front().trace);
+    return write_timeline(traces, options.format, options.output);
 }
 
 /// A chart never replaces a trace, whether it is one of the inputs or any other.
 bool would_replace_a_trace(const ExportOptions& options) {
     namespace fs = std::filesystem;
-    if (profiler::has_trace_extension(options.output)) return true;
+    std::error_code ignored;
+    const fs::path target = fs::weakly_canonical(options.output, ignored);  // of a link
+    if (profiler::belongs_to_trace(options.output) || profiler::belongs_to_trace(target))
+        return true;
     return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, options.output, error) && !error;
@@ -62,7 +84,8 @@ Outcome run_export(const ExportOptions& options, Output& output) {
     if (would_replace_a_trace(options)) {
         return fail_with(
             ExitCode::kUsage,
-            "-o {} names a trace, which the export would replace; choose another name, "
+            "-o {} names a trace or a part of one, which the export would replace; choose another "
+            "name, "
             "such as {}.",
             options.output,
             std::filesystem::path(options.output).stem().string() + "." + options.format);

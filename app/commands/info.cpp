@@ -17,12 +17,13 @@ struct InfoOptions {
     bool diagnostics = false;
     bool all = false;
     std::string module_path;
-    std::string by = "class";
+    std::string by;
 };
 
 /// CLI11 has already checked the name.
-profiler::GroupBy group_by(const std::string& name) {
-    return profiler::find_group_by(name).value_or(profiler::GroupBy::kClass);
+profiler::GroupBy group_by(const InfoOptions& options, const profiler::NamedTrace& named) {
+    const auto chosen = profiler::find_group_by(options.by);
+    return chosen ? *chosen : profiler::default_group_by(*named.trace);
 }
 
 /// A single report is the whole document. Several are members of it, by their names.
@@ -32,7 +33,7 @@ void write_json(const InfoOptions& options, const profiler::NamedTrace& named, O
         reports["ledger"] =
             ledger_json(named, {.include_all = options.all, .module_path = options.module_path});
     }
-    if (options.peak) reports["peak"] = peak_json(named, group_by(options.by));
+    if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
     if (options.diagnostics) reports["health"] = diagnostics_json(named);
     if (reports.empty()) {
         output.document(overview_json(named));
@@ -48,7 +49,7 @@ void write_text(const InfoOptions& options, const profiler::NamedTrace& named, O
                      {.include_all = options.all, .module_path = options.module_path});
     }
     if (options.ledger && options.peak) output.line();
-    if (options.peak) print_peak(output, named, group_by(options.by));
+    if (options.peak) print_peak(output, named, group_by(options, named));
     if ((options.ledger || options.peak) && options.diagnostics) output.line();
     if (options.diagnostics) print_diagnostics(output, named);
 }
@@ -61,6 +62,9 @@ models::Result<void> check_module_path(const profiler::NamedTrace& named,
     for (const profiler::StringId path : trace.module_paths.column<&profiler::ModulePath::path>()) {
         paths.push_back(trace.text(path));
         if (paths.back() == module || paths.back().starts_with(module + ".")) return {};
+    }
+    if (paths.empty()) {
+        return models::fail("{} records no modules: leave out --scope.", named.file);
     }
     return models::fail("{} has no module '{}': did you mean {}?", named.file, module,
                         fmt::join(models::nearest_names(module, paths), ", "));
@@ -109,9 +113,10 @@ void add_info_command(CommandLine& line) {
                  .needs = "--ledger"},
                 &options->module_path);
     command.add({.names = "--by",
-                 .help = "with --peak: class, layer, op or tensor",
+                 .help = "with --peak: class (without it), layer, op, tensor or site, the line of "
+                         "code (without it for a snapshot with call stacks)",
                  .value_name = "GROUP",
-                 .choices = {"class", "layer", "op", "tensor"},
+                 .choices = {profiler::kGroupByNames.begin(), profiler::kGroupByNames.end()},
                  .needs = "--peak"},
                 &options->by);
     command.footer(

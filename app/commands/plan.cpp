@@ -43,13 +43,13 @@ struct PlanOptions {
     std::string traces;
     std::string output;
     bool is_auto = false;
-    bool names_recipes = false;  // --recipe was given
+    bool names_recipes = false;  // --recipe was given, and is not all
 };
 
 /// The recipes of --recipe, each once.
-std::vector<std::string> recipes_of(const PlanOptions& options) {
+std::vector<std::string> planned_recipes(const PlanOptions& options) {
     std::vector<std::string> recipes;
-    for (std::string& recipe : split_recipes(options.workload.recipes)) {
+    for (std::string& recipe : recipes_of(options.workload.recipes)) {
         append_once(recipes, std::move(recipe));
     }
     return recipes;
@@ -72,7 +72,7 @@ Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options)
                     return models::fail(
                         "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
                 }
-                for (const std::string& recipe : recipes_of(options)) {
+                for (const std::string& recipe : planned_recipes(options)) {
                     WorkloadOptions one = options.workload;
                     one.model = model;
                     one.precision = precision;
@@ -190,21 +190,36 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     return request;
 }
 
-/// Adds the options of this command to the reasons of rows.
-void add_option_names(PlanRow& row) {
-    row.reason = with_options(std::move(row.reason), row.reason_fields);
+/// What a plan of the layers alone leaves out, and the head that adds it; empty: the model has
+/// no other head.
+std::string about_layers_only(const models::Workload& workload) {
+    if (workload.head != models::Head::kLayers) return {};
+    if (workload.model.family == models::Family::kSubstation) return {};
+    const bool is_decoder = workload.model.family == models::Family::kGpt2;
+    return fmt::format("no embeddings and no head: --head {} adds them",
+                       name_of(is_decoder ? models::Head::kLm : models::Head::kMlm));
 }
 
-/// For a plan without a possible row: the reason of the first row, and how many rows have another.
-std::string no_row_sentence(const Plan& plan) {
-    const std::string& first = plan.rows.front().reason;
-    const auto others = std::count_if(plan.rows.begin(), plan.rows.end(),
-                                      [&](const PlanRow& row) { return row.reason != first; });
-    return fmt::format("No row of the plan is possible. {}: {}{}",
-                       plan.rows.front().workload.recipe_name, first,
-                       others == 0 ? ""
-                                   : fmt::format(" ({} {} another reason.)", others,
-                                                 others == 1 ? "row has" : "rows have"));
+/// Adds what names options of this command.
+void add_option_names(PlanRow& row) {
+    row.reason = with_options(std::move(row.reason), row.reason_fields);
+    if (std::string note = about_layers_only(row.workload); !note.empty()) {
+        row.notes.insert(row.notes.begin(), std::move(note));
+    }
+}
+
+/// For a plan without a possible row: every reason, with the rows that have it.
+std::string no_row_sentence(const PlanView& view) {
+    std::string text = "No row of the plan is possible.";
+    for (const PlanSentence& reason : view.reasons) {
+        text += fmt::format(" {}{}{}", reason.rows, reason.rows.empty() ? "" : ": ", reason.text);
+    }
+    return text;
+}
+
+/// The exit code of a plan without a possible row.
+ExitCode no_row_code(const PlanRow& first) {
+    return first.ran_out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed;
 }
 
 /// Shows progress, but only for plans that take longer than 2 s. `progress` must outlive it.
@@ -232,7 +247,7 @@ Result<void> write_rows(const std::string& path, const ToJson& to_json, const To
 Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
     std::vector<models::Recipe> candidates;
     if (!options.names_recipes) return candidates;
-    for (const std::string& name : recipes_of(options)) {
+    for (const std::string& name : planned_recipes(options)) {
         const auto choice = models::parse_layer_recipes(name);
         if (!choice) return tl::unexpected(choice.error());
         if (!choice->layers.empty()) {
@@ -270,9 +285,8 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     auto candidates = auto_candidates(options);
     if (!candidates) return wrong_usage(candidates.error());
     PlanOptions grid = options;  // the result is compared with the first recipe
-    if (options.names_recipes) {
-        grid.workload.recipes = split_recipes(options.workload.recipes).front();
-    }
+    grid.workload.recipes =
+        options.names_recipes ? planned_recipes(options).front() : WorkloadOptions().recipes;
     const auto plan_request = make_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
@@ -290,12 +304,12 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
         write_rows(options.output, to_json, [&] { return auto_plan_csv(plan, view); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
-        return fail_with(ExitCode::kFailed, "{}", plan.rows.front().row.reason);
+        return fail_with(no_row_code(plan.rows.front().row), "{}", plan.rows.front().row.reason);
     }
     if (output.json()) {
         output.document(to_json());
     } else {
-        print_auto_plan(output, plan, view);
+        print_auto_plan(output, plan, request.plan);
     }
     return ExitCode::kOk;
 }
@@ -324,7 +338,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
-        return fail_with(ExitCode::kFailed, "{}", no_row_sentence(plan));
+        return fail_with(no_row_code(plan.rows.front()), "{}", no_row_sentence(view));
     }
     if (output.json()) {
         output.document(to_json());
@@ -342,12 +356,10 @@ void add_grid_options(Command& command, PlanOptions& options) {
                 &options.workload.model);
     command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
                 &options.workload.head);
-    command.add({"--recipe", "recipes, with commas between", "LIST"}, &options.workload.recipes);
+    command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes);
     command.add({"--gpu", "GPUs, with commas between, or all", "LIST"}, &options.gpu);
     command.add({"--precision",
-                 "fp32, tf32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16, pure-bf16, with commas "
-                 "between",
-                 "LIST"},
+                 list_precisions() + ", with commas between; there is no plan for fp64", "LIST"},
                 &options.workload.precision);
     command.add({"--seq", "tokens per sequence, with commas between", "LIST"}, &options.seq);
     command.add({"--padding", "none, or random lengths with a mask", "NAME"},
@@ -376,6 +388,19 @@ void add_limit_options(Command& command, PlanOptions& options) {
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
+/// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty: that of the recipe.
+std::string about_optimizer(const SoftwareEnvironment& environment) {
+    if (environment.optimizer == "recipe") return {};
+    std::string text = ". Optimizer: " + environment.optimizer;
+    if (!environment.optimizer_master.empty()) {
+        text += "; fp16 and bf16: " + environment.optimizer_master;
+    }
+    if (!environment.optimizer_half.empty()) {
+        text += "; pure-fp16 and pure-bf16: " + environment.optimizer_half;
+    }
+    return text;
+}
+
 /// The built-in GPUs and software environments. Those of the user are in files.
 std::string list_planner_data() {
     std::vector<std::string_view> gpus;
@@ -383,9 +408,11 @@ std::string list_planner_data() {
     std::string text = "GPUs:\n" + wrapped(fmt::format("{}", fmt::join(gpus, ", ")));
     text += "\nSoftware environments (--setup):\n";
     for (const SoftwareEnvironment& environment : built_in_planner_data().environments) {
-        text += two_columns(environment.id, environment.name, 16);
+        text += two_columns(environment.id, environment.name + about_optimizer(environment), 16);
     }
-    return text;
+    return text +
+           "bert_adam is the Adam of NVIDIA's BERT example. apex_* are apex's fused optimizers:\n"
+           "o2 with fp32 master weights, o3 in 16 bits throughout.\n";
 }
 
 }  // namespace
@@ -409,7 +436,8 @@ void add_plan_command(CommandLine& line) {
         "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 \\\n"
         "      -o plan.csv\n");
     command.on_run([options, &command](Output& output) {
-        options->names_recipes = command.is_given("--recipe");
+        options->names_recipes =
+            command.is_given("--recipe") && options->workload.recipes != kAllRecipes;
         return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
     });
 }

@@ -1,6 +1,7 @@
 #include "app/commands/window.h"
 
 #include "app/window/run_window.h"
+#include "profiler/trace/readable_file.h"
 
 #include <filesystem>
 
@@ -10,8 +11,9 @@ Outcome open_window(const std::vector<std::string>& files) {
     WindowOptions options;
     for (const std::string& file : files) {
         std::error_code error;
-        if (!std::filesystem::exists(file, error)) {
-            return fail_with(ExitCode::kFailed, "{} does not exist: check the name.", file);
+        if (!std::filesystem::is_directory(file, error)) {
+            const auto readable = profiler::check_readable(file);
+            if (!readable) return failed(readable.error());
         }
         options.files.emplace_back(file);
     }

@@ -132,6 +132,13 @@ void draw_progress(const CaptureStatus& status) {
     ImGui::ProgressBar(static_cast<float>(status.share), {-1, px(6)}, "");
 }
 
+/// As in the comparison that follows.
+std::vector<size_t> curve_colors(const CaptureStatus& status) {
+    std::vector<std::string> recipes;
+    for (const LiveCurve& curve : status.curves) recipes.push_back(curve.recipe);
+    return profiler::recipe_color_indices(recipes);
+}
+
 void draw_live_curve(const CaptureStatus& status, float height) {
     double end_ns = 1e9, peak = 1;
     for (const LiveCurve& curve : status.curves) {
@@ -145,12 +152,13 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, 0, peak * 1.1, height);
     ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0, peak * 1.1, ImPlotCond_Always);
+    const std::vector<size_t> colors = curve_colors(status);
     for (size_t i = 0; i < status.curves.size(); ++i) {
         const LiveCurve& curve = status.curves[i];
         ImPlotSpec line;
-        line.LineColor = to_vec4(recipe_color(i));
+        line.LineColor = to_vec4(recipe_color(colors[i]));
         line.LineWeight = px(1.75F);
-        line.FillColor = to_vec4(recipe_color(i));
+        line.FillColor = to_vec4(recipe_color(colors[i]));
         line.FillAlpha = 0.14F;
         const auto count = static_cast<int>(curve.time_ns.size());
         ImPlot::PlotShaded(curve.recipe.c_str(), curve.time_ns.data(), curve.allocated_bytes.data(),
@@ -162,10 +170,11 @@ void draw_live_curve(const CaptureStatus& status, float height) {
 }
 
 void draw_curve_legend(const CaptureStatus& status) {
+    const std::vector<size_t> colors = curve_colors(status);
     for (size_t i = 0; i < status.curves.size(); ++i) {
         const LiveCurve& curve = status.curves[i];
         if (i > 0) ImGui::SameLine(0, px(14));
-        swatch(recipe_color(i));
+        swatch(recipe_color(colors[i]));
         text(curve.recipe);
         ImGui::SameLine(0, px(6));
         dim_text("peak " + profiler::format_bytes(curve.peak_bytes));

@@ -239,7 +239,7 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
             const auto value = static_cast<double>(column.largest_batch);
             const ImVec2 upper{bar.left, y_of(value)}, lower{bar.right, y_of(0)};
             // Pale when the sweep ended before it reached the maximum.
-            const ImU32 color = recipe_color(column.index);
+            const ImU32 color = recipe_color(column.color);
             draw->AddRectFilled(upper, lower,
                                 column.max_batch_size ? color : with_alpha(color, 0.35F));
             bar_label(draw, bar, value, column.max_batch_text, column.max_batch_change);
@@ -279,7 +279,7 @@ ImPlotMarker plot_marker(size_t index) {
 
 void point_tooltip(const CompareColumn& column, const profiler::CurvePoint& point) {
     if (!ImGui::BeginTooltip()) return;
-    swatch(recipe_color(column.index));
+    swatch(recipe_color(column.color));
     bold_text(column.recipe);
     text(point.text);
     ImGui::EndTooltip();
@@ -287,7 +287,7 @@ void point_tooltip(const CompareColumn& column, const profiler::CurvePoint& poin
 
 void draw_curve(ImDrawList* draw, const CompareColumn& column) {
     std::vector<double> x, y;
-    const ImU32 color = recipe_color(column.index);
+    const ImU32 color = recipe_color(column.color);
     for (const profiler::CurvePoint& point : column.curve) {
         x.push_back(static_cast<double>(point.batch_size));
         y.push_back(point.sequences_per_s);
@@ -299,7 +299,7 @@ void draw_curve(ImDrawList* draw, const CompareColumn& column) {
     ImPlotSpec line;
     line.LineColor = to_vec4(color);
     line.LineWeight = px(2);
-    line.Marker = plot_marker(column.index);
+    line.Marker = plot_marker(column.color);
     line.MarkerSize = px(4);
     line.MarkerFillColor = to_vec4(color);
     line.MarkerLineColor = to_vec4(palette().plot);
@@ -322,7 +322,7 @@ void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     if (!column.out_of_memory_batch || column.curve.empty()) return;
     const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
                                            column.curve.back().sequences_per_s);
-    draw_cross(draw, at, recipe_color(column.index));
+    draw_cross(draw, at, recipe_color(column.color));
     const ImVec2 reach{px(8), px(8)};
     if (mouse_in(at - reach, at + reach)) {
         ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
@@ -351,7 +351,7 @@ void curve_legend(ImDrawList* draw, const CompareView& view) {
         y -= line;
         const float middle = std::round(y + line / 2) - px(1);
         draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
-                            recipe_color(column->index));
+                            recipe_color(column->color));
         draw->AddText({left, y}, palette().text, column->recipe.c_str());
     }
 }

@@ -118,9 +118,9 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
 }
 
 /// The first cell: swatch, name, and "A" or "B" if the recipe is selected.
-void draw_recipe_cell(const Workspace& workspace, size_t row, const std::string& name) {
-    swatch(recipe_color(row));
-    bold_text(name);
+void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_t row) {
+    swatch(recipe_color(view.columns[row].color));
+    bold_text(view.columns[row].recipe);
     const DocumentPtr document = workspace.document_of_column(row);
     if (!document) return;
     const bool a = document == workspace.selection().a, b = document == workspace.selection().b;
@@ -129,8 +129,9 @@ void draw_recipe_cell(const Workspace& workspace, size_t row, const std::string&
     dim_text(a ? "A" : "B");
 }
 
-void draw_table_row(const Workspace& workspace, const TextTable& table, size_t row,
+void draw_table_row(const Workspace& workspace, const CompareView& view, size_t row,
                     PanelEvents& events) {
+    const TextTable& table = view.table;
     const ScopedId id(static_cast<int>(row));
     ImGui::TableNextRow();
     for (const CellPair& pair : pair_cells(table)) {
@@ -146,7 +147,7 @@ void draw_table_row(const Workspace& workspace, const TextTable& table, size_t r
             events.column = row;
         }
         ImGui::SetCursorPos(start);
-        draw_recipe_cell(workspace, row, table.rows[row][pair.value]);
+        draw_recipe_cell(workspace, view, row);
     }
 }
 
@@ -184,8 +185,9 @@ TableLayout lay_out_table(const TextTable& table) {
     return layout;
 }
 
-void draw_table(const Workspace& workspace, const TextTable& table, const TableLayout& layout,
+void draw_table(const Workspace& workspace, const CompareView& view, const TableLayout& layout,
                 PanelEvents& events) {
+    const TextTable& table = view.table;
     const ImGuiTableFlags flags =
         ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
         (layout.scrolls ? ImGuiTableFlags_ScrollX | ImGuiTableFlags_SizingFixedFit
@@ -208,7 +210,7 @@ void draw_table(const Workspace& workspace, const TextTable& table, const TableL
         draw_header_cell(table.columns[pair.value], pair.change.has_value());
     }
     for (size_t row = 0; row < table.rows.size(); ++row) {
-        draw_table_row(workspace, table, row, events);
+        draw_table_row(workspace, view, row, events);
     }
     ImGui::EndTable();
 }
@@ -237,7 +239,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
     const size_t per_row = std::min(charts, charts_per_row());
     const float height = std::clamp(space, em(12), per_row < charts ? em(16) : 1e6F);
     draw_chart_row(view, selection, 0, per_row, height, events);
-    draw_table(workspace, view.table, table, events);
+    draw_table(workspace, view, table, events);
     for (size_t first = per_row; first < charts; first += per_row) {
         draw_chart_row(view, selection, first, std::min(per_row, charts - first), height, events);
     }

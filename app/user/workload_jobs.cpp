@@ -99,6 +99,59 @@ Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_cou
     return {};
 }
 
+/// Whether the device that was asked for can run the workload, as far as this side knows: only the
+/// worker knows the generation of its GPU.
+Result<void> check_device(const Workload& workload, const JobList& list) {
+    if (!list.gpu.empty()) return models::validate(workload);
+    if (list.device == "cpu") return models::validate_for_cpu(workload);
+    constexpr models::ComputeCapability kNewerThanAny{1000, 0};
+    auto on_gpu = models::validate_for_cuda(workload, kNewerThanAny);
+    if (list.device == "cuda" || on_gpu || !models::validate_for_cpu(workload)) return on_gpu;
+    return {};  // "auto" may become the CPU
+}
+
+/// Adds a job for each recipe, possible or not.
+Result<void> add_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes,
+                      JobList& list) {
+    const auto base = make_workload(options);
+    if (!base) return tl::unexpected(base.error());
+    if (auto ok = check_output(options, recipes.size()); !ok) return ok;
+    for (const std::string& name : recipes) {
+        auto workload = models::with_recipe(*base, name);
+        if (!workload) return tl::unexpected(workload.error());
+        Job job{std::move(*workload), path_of(options, name)};
+        const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
+                                         [&](const Job& other) { return other.path == job.path; });
+        if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);
+        list.jobs.push_back(std::move(job));
+    }
+    return {};
+}
+
+Result<JobList> make_list(const WorkloadOptions& options, const std::vector<std::string>& recipes,
+                          bool is_all) {
+    if (recipes.empty()) return fail("There is no recipe to run: choose at least one.");
+    const auto gpu = predicted_gpu(options);
+    if (!gpu) return tl::unexpected(gpu.error());
+    if (auto ok = check_counts(options); !ok) return tl::unexpected(ok.error());
+    JobList list{.is_all = is_all, .gpu = *gpu, .device = measured_device(options.device)};
+    if (auto ok = add_jobs(options, recipes, list); !ok) return tl::unexpected(ok.error());
+    const auto ok =
+        leave_out(list, [&](const Job& job) { return check_device(job.workload, list); });
+    if (!ok) return tl::unexpected(ok.error());
+    if (!options.memory_limit.empty()) {
+        const auto limit = profiler::parse_bytes(options.memory_limit);
+        if (!limit) return tl::unexpected(limit.error());
+        if (*limit == 0) {
+            return fail_fields({"memory_limit_bytes"},
+                               "The memory limit is 0: give the memory to use, such as 16GiB.");
+        }
+        list.memory_limit_bytes = *limit;
+    }
+    if (!options.output.ends_with(".tscope")) list.folder = options.output;
+    return list;
+}
+
 }  // namespace
 
 Result<Workload> make_workload(const WorkloadOptions& options) {
@@ -141,6 +194,15 @@ std::vector<std::string> split_recipes(std::string_view text) {
     }
 }
 
+std::vector<std::string> recipes_of(std::string_view text) {
+    if (text != kAllRecipes) return split_recipes(text);
+    std::vector<std::string> recipes;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        recipes.emplace_back(preset.name);
+    }
+    return recipes;
+}
+
 std::string measured_device(const std::string& device) {
     if (device != "auto") return device;
     std::error_code error;
@@ -149,45 +211,28 @@ std::string measured_device(const std::string& device) {
     return has_driver ? "auto" : "cpu";
 }
 
+Result<void> leave_out(JobList& list, const std::function<Result<void>(const Job&)>& check) {
+    std::vector<Job> possible;
+    for (Job& job : list.jobs) {
+        const auto ok = check(job);
+        if (!ok && !list.is_all) return ok;
+        if (ok) {
+            possible.push_back(std::move(job));
+        } else {
+            list.left_out.push_back({job.workload.recipe_name, ok.error()});
+        }
+    }
+    list.jobs = std::move(possible);
+    if (list.jobs.empty()) return tl::unexpected(list.left_out.front().why);
+    return {};
+}
+
 Result<JobList> make_jobs(const WorkloadOptions& options) {
-    return make_jobs(options, split_recipes(options.recipes));
+    return make_list(options, recipes_of(options.recipes), options.recipes == kAllRecipes);
 }
 
 Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes) {
-    if (recipes.empty()) return fail("There is no recipe to run: choose at least one.");
-    const auto gpu = predicted_gpu(options);
-    if (!gpu) return tl::unexpected(gpu.error());
-    if (auto ok = check_counts(options); !ok) return tl::unexpected(ok.error());
-    const auto base = make_workload(options);
-    if (!base) return tl::unexpected(base.error());
-    if (auto ok = check_output(options, recipes.size()); !ok) return tl::unexpected(ok.error());
-
-    JobList list{.gpu = *gpu, .device = measured_device(options.device)};
-    for (const std::string& name : recipes) {
-        auto workload = models::with_recipe(*base, name);
-        if (!workload) return tl::unexpected(workload.error());
-        Job job{std::move(*workload), path_of(options, name)};
-        // Only the worker knows on which GPU the workload will run.
-        const bool on_cpu = list.gpu.empty() && list.device == "cpu";
-        const auto ok =
-            on_cpu ? models::validate_for_cpu(job.workload) : models::validate(job.workload);
-        if (!ok) return tl::unexpected(ok.error());
-        const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
-                                         [&](const Job& other) { return other.path == job.path; });
-        if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);
-        list.jobs.push_back(std::move(job));
-    }
-    if (!options.memory_limit.empty()) {
-        const auto limit = profiler::parse_bytes(options.memory_limit);
-        if (!limit) return tl::unexpected(limit.error());
-        if (*limit == 0) {
-            return fail_fields({"memory_limit_bytes"},
-                               "The memory limit is 0: give the memory to use, such as 16GiB.");
-        }
-        list.memory_limit_bytes = *limit;
-    }
-    if (!options.output.ends_with(".tscope")) list.folder = options.output;
-    return list;
+    return make_list(options, recipes, /*is_all=*/false);
 }
 
 }  // namespace app

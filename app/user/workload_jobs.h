@@ -3,6 +3,7 @@
 #include "models/config/workload.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ struct WorkloadOptions {
     std::string model;
     std::optional<int64_t> layers, hidden, heads, intermediate, vocab;
     std::string head = "layers";
-    std::string recipes = "original";
+    std::string recipes = "original";  // a list, or "all"
     int64_t batch_size = 8;
     int64_t seq_len = 512;
     std::optional<double> dropout_p, attention_dropout_p;
@@ -37,8 +38,16 @@ struct Job {
     std::string path;  // ends in .tscope
 };
 
+/// A recipe of "all" that cannot run here, and why.
+struct LeftOut {
+    std::string recipe;
+    models::Error why;
+};
+
 struct JobList {
     std::vector<Job> jobs;
+    std::vector<LeftOut> left_out;  // only of "all"
+    bool is_all = false;
     int64_t memory_limit_bytes = -1;
     std::string folder;          // to create first; empty: the folder of the file must exist
     std::string gpu;             // the predicted GPU; empty: measured on this machine
@@ -58,11 +67,20 @@ std::string measured_device(const std::string& device);
 /// impossible shapes, several recipes for one file.
 models::Result<JobList> make_jobs(const WorkloadOptions& options,
                                   const std::vector<std::string>& recipes);
-/// The same for the recipes in `options.recipes`.
+/// The same for the recipes in `options.recipes`. Those of "all" that are impossible are left out,
+/// as long as one is possible.
 models::Result<JobList> make_jobs(const WorkloadOptions& options);
+
+/// Takes out the jobs that `check` refuses. Errors: the first refusal, if the recipes were named or
+/// no job is left.
+models::Result<void> leave_out(JobList& list,
+                               const std::function<models::Result<void>(const Job&)>& check);
 
 /// "original,tempo" are two recipes; "tempo,masks=bit" and "gelu=in_place,masks=bit" are one:
 /// an item with '=' belongs to the recipe before it.
 std::vector<std::string> split_recipes(std::string_view text);
+/// The same, where "all" stands for every preset.
+std::vector<std::string> recipes_of(std::string_view text);
+inline constexpr std::string_view kAllRecipes = "all";
 
 }  // namespace app

@@ -1,10 +1,16 @@
 #include "app/worker/meta_trace.h"
 
 #include "app/worker/answers.h"
+#include "app/worker/training_device.h"
 #include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/capture/meta/capture.h"
+#include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/trace/trace_bytes.h"
+
+#include <new>
+
+#include <cstdlib>
 
 namespace app {
 namespace {
@@ -15,10 +21,22 @@ using profiler::WorkerOutcome;
 WorkerOutcome trace_on_meta(const models::Workload& workload, const profiler::MetaTarget& target,
                             profiler::WorkerServer& server) try {
     profiler::Trace trace;
-    profiler::capture_on_meta(workload, target, callbacks_to(server), trace);
+    if (std::getenv(profiler::kVirtualGpuVariable) != nullptr) {
+        const auto cuda = find_cuda();
+        if (!cuda) return failure(cuda.error());
+        (*cuda)->predict_step(workload, target.capability, callbacks_to(server), trace);
+    } else {
+        profiler::capture_on_meta(workload, target, callbacks_to(server), trace);
+    }
     return ResultFrame{.path = {}, .summary = {}, .payload = profiler::to_bytes(trace)};
 } catch (const profiler::Cancelled&) {
     return cancellation("The prediction was cancelled.");
+} catch (const std::bad_alloc&) {
+    return failure(
+        "There is not enough memory on this machine to predict the step: choose fewer layers, "
+        "close "
+        "other programs, or raise the limit on memory (ulimit -v).",
+        profiler::ExitCode::kOutOfMemory);
 } catch (const c10::Error& error) {
     return failure("torch refused the step: " + first_line(error) + ".");
 } catch (const std::exception& error) {

@@ -66,17 +66,19 @@ const profiler::CudaModule& cuda_module() {
 }
 
 Result<TrainingDevice*> find_gpu() {
-    const profiler::CudaModule& module = cuda_module();
-    if (module.source == nullptr) {
-        return models::fail("{}", profiler::describe_problem(module.checks));
-    }
-    if (const auto device = module.source->device(); !device) {
-        return tl::unexpected(device.error());
-    }
-    return module.source;
+    const auto cuda = find_cuda();
+    if (!cuda) return tl::unexpected(cuda.error());
+    if (const auto device = (*cuda)->device(); !device) return tl::unexpected(device.error());
+    return *cuda;
 }
 
 }  // namespace
+
+Result<profiler::CudaSource*> find_cuda() {
+    const profiler::CudaModule& module = cuda_module();
+    if (module.source != nullptr) return module.source;
+    return models::fail("{}", profiler::describe_problem(module.checks));
+}
 
 Result<TrainingDevice*> find_training_device(std::string_view name) {
     static Processor processor;

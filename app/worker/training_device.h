@@ -14,6 +14,10 @@ namespace app {
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<profiler::TrainingDevice*> find_training_device(std::string_view name);
 
+/// CUDA as this process has it: of the machine, or a virtual one.
+/// Errors: one sentence on what is missing.
+models::Result<profiler::CudaSource*> find_cuda();
+
 /// Checks everything that CUDA needs, for doctor. Opens libtorch_cuda and our modules.
 std::vector<profiler::CudaCheck> check_cuda();
 

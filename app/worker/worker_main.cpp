@@ -3,6 +3,7 @@
 
 #include "app/worker/answer_request.h"
 #include "profiler/capture/cpu_capture.h"
+#include "profiler/protocol/standard_streams.h"
 #include "profiler/protocol/worker_server.h"
 
 #include <torch/version.h>
@@ -10,12 +11,14 @@
 #include <fmt/core.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string_view>
 
 int main(int argc, char** argv) {
+    profiler::open_missing_standard_streams();
     if (argc == 2 && std::string_view(argv[1]) == "--version") {
         fmt::print("temposcope-worker {}, torch {}\n", profiler::build_version(), TORCH_VERSION);
-        return 0;
+        return std::fflush(stdout) == 0 ? 0 : 1;
     }
     if (!profiler::WorkerServer::has_program()) {
         fmt::print(stderr,

@@ -53,16 +53,20 @@ DocumentPtr Workspace::document_of_column(size_t column) const {
     return with_file;
 }
 
-/// Until the comparison knows a document, its look is its recipe and its place in the list.
+/// Until the comparison knows a document, its look is its recipe and the colour of that.
 void Workspace::update_looks() {
     const profiler::Comparison* comparison = comparison_of(slots_);
+    const std::vector<size_t> colors =
+        comparison ? profiler::comparison_colors(*comparison) : std::vector<size_t>();
+    std::vector<std::string> recipes;
+    for (const DocumentPtr& document : documents()) recipes.push_back(document->recipe);
+    const std::vector<size_t> own_colors = profiler::recipe_color_indices(recipes);
     looks_.clear();
     for (const DocumentPtr& document : documents()) {
-        DocumentLook look{document->recipe, looks_.size()};
-        const size_t count = comparison ? comparison->columns.size() : 0;
-        for (size_t i = 0; i < count; ++i) {
+        DocumentLook look{document->recipe, own_colors[looks_.size()]};
+        for (size_t i = 0; i < colors.size(); ++i) {
             const profiler::ComparisonColumn& column = comparison->columns[i];
-            if (has_file(column, document->file)) look = {column.recipe, i};
+            if (has_file(column, document->file)) look = {column.recipe, colors[i]};
         }
         if (document == selection_.a) selection_.look_a = look;
         if (document == selection_.b) selection_.look_b = look;

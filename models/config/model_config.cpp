@@ -68,7 +68,7 @@ const std::vector<ModelConfig>& model_presets() {
 Result<ModelConfig> find_model(std::string_view name) {
     std::vector<std::string_view> names;
     for (const ModelConfig& preset : model_presets()) {
-        if (preset.name == name) return preset;
+        if (is_same_name(name, preset.name)) return preset;
         names.push_back(preset.name);
     }
     return fail_fields({"hidden_size", "num_heads", "num_layers"},

@@ -52,6 +52,10 @@ Candidate compare(const std::string& word, std::string_view name) {
 
 }  // namespace
 
+bool is_same_name(std::string_view word, std::string_view name) {
+    return lower_case(word) == lower_case(name);
+}
+
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names) {
     constexpr std::size_t kMostNames = 3;

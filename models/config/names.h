@@ -13,6 +13,9 @@
 /// Names of enum values, read and written, and suggestions for misspelled names.
 namespace models {
 
+/// Whether a word that a user wrote is this name: "RTX4090" is "rtx4090".
+bool is_same_name(std::string_view word, std::string_view name);
+
 template <typename Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view word) {
     for (std::size_t i = 0; i < N; ++i) {
@@ -21,11 +24,13 @@ std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std:
     return std::nullopt;
 }
 
-/// `what` is the noun of the sentence: "precision".
+/// Case does not matter. `what` is the noun of the sentence: "precision".
 template <typename Enum, std::size_t N>
 Result<Enum> parse_name(const std::array<std::string_view, N>& names, std::string_view word,
                         std::string_view what) {
-    if (const auto value = find_name<Enum>(names, word)) return *value;
+    for (std::size_t i = 0; i < N; ++i) {
+        if (is_same_name(word, names[i])) return static_cast<Enum>(i);
+    }
     return fail("'{}' is not a {}: choose one of {}.", word, what, fmt::join(names, ", "));
 }
 

@@ -21,6 +21,7 @@ struct Error {
     /// speaks of them in words ("the sequence length"); a command adds its options ("--seq"). Names
     /// are literals and outlive the error.
     std::vector<std::string_view> fields = {};
+    bool out_of_memory = false;  // of this machine; commands have an exit code for it
 };
 
 template <typename T>

@@ -19,11 +19,6 @@
 /// tables. To add a value, add its enumerator, its row, and the code that runs it.
 namespace models {
 
-struct Phrase {
-    std::string_view text;  // "in-place GELU"
-    bool is_plural = false;
-};
-
 enum class RunsOn : uint8_t {
     kEverywhere,
     kCuda,        // measured on CUDA, and predicted
@@ -42,8 +37,8 @@ struct CudaLimits {
 };
 
 struct SwitchValue {
-    std::string_view name;  // in a recipe's text: "in_place"
-    Phrase phrase;          // in a sentence
+    std::string_view name;    // in a recipe's text: "in_place"
+    std::string_view phrase;  // in a sentence: "in-place GELU"
     RunsOn runs_on = RunsOn::kEverywhere;
     CudaLimits cuda = {};
     bool is_fused_attention = false;          // a backend of scaled_dot_product_attention
@@ -142,20 +137,20 @@ inline constexpr Switch<Gelu, 4> kGeluSwitch{
     .is_for_step = false,
     .rows = {{
         {Gelu::kOriginal,
-         {.name = "original", .phrase = {"GELU as in the original"}, .saves = kGeluSaves}},
+         {.name = "original", .phrase = "GELU as in the original", .saves = kGeluSaves}},
         {Gelu::kInPlace,
          {.name = "in_place",
-          .phrase = {"in-place GELU"},
+          .phrase = "in-place GELU",
           .uses_implementation = true,
           .saves = kInPlaceGeluSaves}},
         {Gelu::kRecompute,
          {.name = "recompute",
-          .phrase = {"recomputed GELU"},
+          .phrase = "recomputed GELU",
           .uses_implementation = true,
           .saves = kRecomputedGeluSaves}},
         {Gelu::kPython,
          {.name = "python",
-          .phrase = {"unfused GELU"},
+          .phrase = "unfused GELU",
           .in_search = false,  // it only takes more: it is there to compare with other libraries
           .saves = kPythonGeluSaves}},
     }}};
@@ -167,12 +162,10 @@ inline constexpr Switch<LayerNorm, 2> kLayerNormSwitch{
     .is_for_step = false,
     .rows = {{
         {LayerNorm::kOriginal,
-         {.name = "original",
-          .phrase = {"LayerNorm as in the original"},
-          .saves = kLayerNormSaves}},
+         {.name = "original", .phrase = "LayerNorm as in the original", .saves = kLayerNormSaves}},
         {LayerNorm::kFromOutput,
          {.name = "from_output",
-          .phrase = {"in-place LayerNorm"},
+          .phrase = "in-place LayerNorm",
           .uses_implementation = true,
           .saves = kLayerNormFromOutputSaves}},
     }}};
@@ -188,17 +181,17 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
     .rows = {{
         {Attention::kEager,
          {.name = "eager",
-          .phrase = {"eager attention"},
+          .phrase = "eager attention",
           .saves = kEagerSaves,
           .former_name = "materialized"}},
         {Attention::kRecomputeDropout,
          {.name = "recompute_dropout",
-          .phrase = {"dropout recomputation"},
+          .phrase = "dropout recomputation",
           .uses_implementation = true,
           .saves = kRecomputeDropoutSaves}},
         {Attention::kFlash,
          {.name = "flash",
-          .phrase = {"flash attention"},
+          .phrase = "flash attention",
           .cuda = {.capability = kAmpere,
                    .max_element_bytes = 2,
                    .head_load_bytes = 16,
@@ -211,7 +204,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
               "the tensors that flash attention saves for its dropout have not been checked"}},
         {Attention::kEfficient,
          {.name = "efficient",
-          .phrase = {"memory-efficient attention"},
+          .phrase = "memory-efficient attention",
           .runs_on = RunsOn::kCuda,
           .cuda = {.max_element_bytes = 4,
                    .head_load_bytes = 16,
@@ -220,7 +213,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
           .no_closed_form = kUnknownSaves}},
         {Attention::kCudnn,
          {.name = "cudnn",
-          .phrase = {"cuDNN attention"},
+          .phrase = "cuDNN attention",
           .runs_on = RunsOn::kCuda,
           .cuda = {.capability = kAmpere,
                    .max_element_bytes = 2,
@@ -237,16 +230,15 @@ inline constexpr Switch<Masks, 3> kMasksSwitch{
     .member = &Recipe::masks,
     .is_for_step = false,
     .rows = {{
-        {Masks::kByte,
-         {.name = "byte", .phrase = {"masks of one byte", true}, .saves = kByteMasks}},
+        {Masks::kByte, {.name = "byte", .phrase = "masks of one byte", .saves = kByteMasks}},
         {Masks::kBit,
          {.name = "bit",
-          .phrase = {"masks of one bit", true},
+          .phrase = "masks of one bit",
           .uses_implementation = true,
           .saves = kBitMasks}},
         {Masks::kPhilox,
          {.name = "philox",
-          .phrase = {"regenerated masks", true},
+          .phrase = "regenerated masks",
           .uses_implementation = true,
           .saves = kPhiloxMasks}},
     }}};
@@ -257,18 +249,18 @@ inline constexpr Switch<Checkpoint, 4> kCheckpointSwitch{
     .member = &Recipe::checkpoint,
     .is_for_step = false,
     .rows = {{
-        {Checkpoint::kNone, {.name = "none", .phrase = {"no checkpointing"}}},
+        {Checkpoint::kNone, {.name = "none", .phrase = "no checkpointing"}},
         {Checkpoint::kPerLayer,
-         {.name = "per_layer", .phrase = {"checkpointing"}, .saves = kCheckpointedLayerSaves}},
+         {.name = "per_layer", .phrase = "checkpointing", .saves = kCheckpointedLayerSaves}},
         {Checkpoint::kSqrt,
          {.name = "sqrt",
-          .phrase = {"checkpointing of several layers at once"},
+          .phrase = "checkpointing of several layers at once",
           .in_search = false,
           .no_closed_form =
               "with checkpoint=sqrt only the first layer of a segment saves tensors"}},
         {Checkpoint::kAttentionCore,
          {.name = "attention_core",
-          .phrase = {"checkpointing of attention"},
+          .phrase = "checkpointing of attention",
           .runs_on = RunsOn::kNowhere,
           .in_search = false}},
     }}};
@@ -279,20 +271,20 @@ inline constexpr Switch<Fusion, 4> kFusionSwitch{
     .member = &Recipe::fusion,
     .is_for_step = false,
     .rows = {{
-        {Fusion::kNone, {.name = "none", .phrase = {"no fusion"}}},
+        {Fusion::kNone, {.name = "none", .phrase = "no fusion"}},
         {Fusion::kTempo,  // the fused ops save what their steps save, and have one form of each
          {.name = "tempo",
-          .phrase = {"fused GELU and LayerNorm"},
+          .phrase = "fused GELU and LayerNorm",
           .in_search = false,
           .needs = "gelu=in_place,layer_norm=from_output,dropout=tempo,implementation=ours"}},
         {Fusion::kSubstation,
          {.name = "substation",
-          .phrase = {"Substation's fused kernels", true},
+          .phrase = "Substation's fused kernels",
           .runs_on = RunsOn::kNowhere,
           .in_search = false}},
         {Fusion::kDeepSpeed,
          {.name = "deepspeed",
-          .phrase = {"DeepSpeed's fused kernels", true},
+          .phrase = "DeepSpeed's fused kernels",
           .runs_on = RunsOn::kNowhere,
           .in_search = false}},
     }}};
@@ -303,8 +295,8 @@ inline constexpr Switch<Dropout, 2> kDropoutSwitch{
     .member = &Recipe::dropout,
     .is_for_step = false,
     .rows = {{
-        {Dropout::kTempo, {.name = "tempo", .phrase = {"tempo::dropout"}, .in_search = false}},
-        {Dropout::kStock, {.name = "stock", .phrase = {"torch's dropout"}, .in_search = false}},
+        {Dropout::kTempo, {.name = "tempo", .phrase = "tempo::dropout", .in_search = false}},
+        {Dropout::kStock, {.name = "stock", .phrase = "torch's dropout", .in_search = false}},
     }}};
 
 inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
@@ -313,12 +305,12 @@ inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
     .member = &Recipe::optimizer,
     .is_for_step = true,
     .rows = {{
-        {Optimizer::kSgd, {.name = "sgd", .phrase = {"SGD"}, .in_search = false}},
-        {Optimizer::kAdamW, {.name = "adamw", .phrase = {"foreach AdamW"}, .in_search = false}},
+        {Optimizer::kSgd, {.name = "sgd", .phrase = "SGD", .in_search = false}},
+        {Optimizer::kAdamW, {.name = "adamw", .phrase = "foreach AdamW", .in_search = false}},
         {Optimizer::kAdamWLoop,
-         {.name = "adamw_loop", .phrase = {"AdamW tensor by tensor"}, .in_search = false}},
+         {.name = "adamw_loop", .phrase = "AdamW tensor by tensor", .in_search = false}},
         {Optimizer::kAdamWFused,
-         {.name = "adamw_fused", .phrase = {"fused AdamW"}, .in_search = false}},
+         {.name = "adamw_fused", .phrase = "fused AdamW", .in_search = false}},
     }}};
 
 inline constexpr Switch<Implementation, 2> kImplementationSwitch{
@@ -327,11 +319,10 @@ inline constexpr Switch<Implementation, 2> kImplementationSwitch{
     .member = &Recipe::implementation,
     .is_for_step = true,
     .rows = {{
-        {Implementation::kOurs,
-         {.name = "ours", .phrase = {"our kernels", true}, .in_search = false}},
+        {Implementation::kOurs, {.name = "ours", .phrase = "our kernels", .in_search = false}},
         {Implementation::kPublished,
          {.name = "published",
-          .phrase = {"the kernels of Tempo's 2022 release", true},
+          .phrase = "the kernels of Tempo's 2022 release",
           .runs_on = RunsOn::kPrediction,
           .in_search = false}},
     }}};

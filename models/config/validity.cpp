@@ -308,22 +308,29 @@ Result<void> validate_head_dim(const Workload& w, const Choice& choice) {
                        name_of(Attention::kEager));
 }
 
+/// No other choice helps a GPU that is too old for the kernels.
+Result<void> validate_generation(const Choice& choice, ComputeCapability capability) {
+    if (capability >= choice.value.cuda.capability) return {};
+    return fail_fields({"recipe"},
+                       "{} needs compute capability {}, and this GPU has {}: choose attention={}.",
+                       choice.text(), to_text(choice.value.cuda.capability), to_text(capability),
+                       name_of(Attention::kEfficient));
+}
+
+/// "fp16 or bf16": the precisions that a GPU of this generation has and the kernels take.
+std::string_view precisions_for(const CudaLimits& limits, ComputeCapability capability) {
+    if (limits.max_element_bytes > 2) return "fp32";
+    return capability >= kAmpere ? "fp16 or bf16" : "fp16";
+}
+
 Result<void> validate_limits(const Workload& w, const Choice& choice,
                              ComputeCapability capability) {
     const CudaLimits& limits = choice.value.cuda;
     if (attention_bytes(w.precision) > limits.max_element_bytes) {
         return fail_fields({"precision", "recipe"},
                            "{} has no {} kernel: choose the precision {}, or attention={}.",
-                           choice.text(), name_of(w.precision),
-                           limits.max_element_bytes == 2 ? "bf16" : "fp32",
+                           choice.text(), name_of(w.precision), precisions_for(limits, capability),
                            name_of(Attention::kEager));
-    }
-    if (capability < limits.capability) {
-        return fail_fields({"recipe"},
-                           "{} needs compute capability {}, and this GPU has {}: choose "
-                           "attention={}.",
-                           choice.text(), to_text(limits.capability), to_text(capability),
-                           name_of(Attention::kEfficient));
     }
     if (auto ok = validate_head_dim(w, choice); !ok) return ok;
     if (w.padding == Padding::kNone) return {};
@@ -369,6 +376,12 @@ Result<void> validate_for_cpu(const Workload& workload) {
 
 Result<void> validate_for_prediction(const Workload& workload, ComputeCapability capability) {
     if (auto ok = validate(workload); !ok) return ok;
+    for (const Recipe& recipe : recipes_in(workload)) {
+        auto ok = check_switches(recipe, [&](const auto& table, const SwitchValue& value) {
+            return validate_generation({table.name, value}, capability);
+        });
+        if (!ok) return ok;
+    }
     if (auto ok = validate_precision(workload.precision, capability); !ok) return ok;
     for (const Recipe& recipe : recipes_in(workload)) {
         auto ok = check_switches(recipe, [&](const auto& table, const SwitchValue& value) {

@@ -1,6 +1,7 @@
 #include "profiler/analysis/breakdown.h"
 
 #include "models/config/names.h"
+#include "profiler/analysis/call_site.h"
 #include "profiler/analysis/storage_names.h"
 
 #include <fmt/format.h>
@@ -117,7 +118,11 @@ struct Group {
 class Grouping {
 public:
     Grouping(const Trace& trace, GroupBy by)
-        : trace_(trace), by_(by), places_(trace), storage_names_(names_of_storages(trace)) {}
+        : trace_(trace),
+          by_(by),
+          places_(trace),
+          sites_(trace),
+          storage_names_(names_of_storages(trace)) {}
 
     Group of(const Allocation& allocation, Category category) const {
         const std::string_view tensor =
@@ -132,6 +137,8 @@ public:
                 const Place place = places_.of(allocation.op, tensor);
                 return {std::string(place.name), place.layer};
             }
+            case GroupBy::kSite:
+                return {sites_.of(allocation.stack)};
             case GroupBy::kTensor:
                 break;
         }
@@ -143,6 +150,7 @@ private:
     const Trace& trace_;
     GroupBy by_;
     Places places_;
+    CallSites sites_;
     std::vector<StringId> storage_names_;
 };
 
@@ -150,6 +158,10 @@ private:
 
 std::optional<GroupBy> find_group_by(std::string_view name) {
     return models::find_name<GroupBy>(kGroupByNames, name);
+}
+
+GroupBy default_group_by(const Trace& trace) {
+    return trace.ops.empty() && !trace.stacks.empty() ? GroupBy::kSite : GroupBy::kClass;
 }
 
 std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by) {

@@ -13,13 +13,19 @@
 /// The memory that is allocated at the peak, in groups.
 namespace profiler {
 
-enum class GroupBy : uint8_t { kClass, kLayer, kOp, kTensor };
-inline constexpr std::array<std::string_view, 4> kGroupByNames{"class", "layer", "op", "tensor"};
-/// "class", "layer", "op", "tensor"; nullopt for anything else.
+enum class GroupBy : uint8_t { kClass, kLayer, kOp, kTensor, kSite };
+inline constexpr std::array<std::string_view, 5> kGroupByNames{"class", "layer", "op", "tensor",
+                                                               "site"};
+constexpr std::string_view name_of(GroupBy v) { return kGroupByNames[static_cast<size_t>(v)]; }
+/// nullopt for what is not one of kGroupByNames.
 std::optional<GroupBy> find_group_by(std::string_view name);
 
+/// The group that says most: the call site where a trace has call stacks but no ops, else the
+/// class.
+GroupBy default_group_by(const Trace& trace);
+
 struct BreakdownRow {
-    std::string name;  // "activation"; "encoder.layer.3"; "aten::_softmax"; "attention_probs"
+    std::string name;  // "activation"; "encoder.layer.3"; "aten::_softmax"; "model.py:54 forward"
     int64_t size_bytes = 0;
     int64_t count = 0;  // allocations
     CategoryBytes by_category{};

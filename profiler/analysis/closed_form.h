@@ -47,5 +47,7 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace);
 
 /// "Layer 1 saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
 std::string to_sentence(const ClosedFormCheck& check);
+/// The same below rows of other layers: "Checked on the middle layer, 12: it saves ...".
+std::string to_sentence_below_rows(const ClosedFormCheck& check);
 
 }  // namespace profiler

@@ -26,6 +26,17 @@ std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
     return recipe ? std::optional(*recipe) : std::nullopt;
 }
 
+/// "saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
+std::string what_it_saves(const ClosedFormCheck& check) {
+    const std::string saved =
+        fmt::format("saves {} for backward", format_exact_bytes(check.ledger_bytes));
+    if (check.equal()) {
+        return fmt::format("{}, equal to the closed form {}.", saved, check.form.formula);
+    }
+    return fmt::format("{}; the closed form {} says {}.", saved, check.form.formula,
+                       format_exact_bytes(check.form.total_bytes));
+}
+
 }  // namespace
 
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
@@ -63,13 +74,11 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace) {
 }
 
 std::string to_sentence(const ClosedFormCheck& check) {
-    const std::string layer = fmt::format("Layer {} saves {} for backward", check.layer,
-                                          format_exact_bytes(check.ledger_bytes));
-    if (check.equal()) {
-        return fmt::format("{}, equal to the closed form {}.", layer, check.form.formula);
-    }
-    return fmt::format("{}; the closed form {} says {}.", layer, check.form.formula,
-                       format_exact_bytes(check.form.total_bytes));
+    return fmt::format("Layer {} {}", check.layer, what_it_saves(check));
+}
+
+std::string to_sentence_below_rows(const ClosedFormCheck& check) {
+    return fmt::format("Checked on the middle layer, {}: it {}", check.layer, what_it_saves(check));
 }
 
 }  // namespace profiler

@@ -5,6 +5,7 @@
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
@@ -50,6 +51,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         column.slowest_step_ns = *slowest;
     }
     column.was_busy = has_note(trace, kMachineBusy);
+    column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
     column.turns_run = turns_run_of(trace);
     column.step_time_ns = median(times_ns);
     column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
@@ -57,6 +59,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
 
 void take_sweep(ComparisonColumn& column, const Trace& trace) {
     column.memory_limit_bytes = trace.run().memory_limit_bytes;
+    column.sweep_was_busy = has_note(trace, kMachineBusy);
     column.curve = sweep_curve(trace);
     column.max_batch = bounds_of(column.curve);
     for (const ThroughputPoint& point : column.curve) {
@@ -114,6 +117,7 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     draft.step_is_sweeps = has_sweep && has_step;
     draft.column.recipe = run.recipe.valid() ? std::string(trace.text(run.recipe))
                                              : std::filesystem::path(named.file).stem().string();
+    draft.column.recipe_of_trace = draft.column.recipe;
     draft.column.source = run.source;
     draft.column.device = trace.text(run.device_name);
     draft.column.batch_size = run.batch_size;
@@ -210,6 +214,7 @@ void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& not
     for (const Draft& draft : drafts) {
         const ComparisonColumn& column = draft.column;
         if (column.steps < 2 || draft.step_is_sweeps) continue;
+        if (column.was_busy || column.sweep_was_busy) continue;  // another note says so
         for (const ThroughputPoint& point : column.curve) {
             if (point.batch_size != column.batch_size || point.sequences_per_s <= 0) continue;
             const double ratio = column.sequences_per_s / point.sequences_per_s;
@@ -226,6 +231,29 @@ void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& not
         fmt::join(times, ", ")));
 }
 
+/// Times that say nothing, or not much.
+void note_bad_times(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    std::vector<std::string> busy;
+    std::vector<std::string> devices;
+    for (const Draft& draft : drafts) {
+        const ComparisonColumn& column = draft.column;
+        if (has_bad_times(column) || column.sweep_was_busy) busy.push_back(column.recipe);
+        const bool is_known =
+            std::find(devices.begin(), devices.end(), column.device) != devices.end();
+        if (!column.times_are_calibrated && !is_known) devices.push_back(column.device);
+    }
+    if (!busy.empty()) {
+        notes.push_back(fmt::format(
+            "The machine was busy with something else while {} ran: those times are left out; "
+            "capture again when it is idle.",
+            join_with_and(busy)));
+    }
+    for (const std::string& device : devices) {
+        notes.push_back(fmt::format(
+            "Times are predicted and not calibrated on {}: expect ±20 % in each of them.", device));
+    }
+}
+
 void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>& notes) {
     for (const NamedTrace& named : traces) {
         const auto steps = static_cast<int64_t>(named.trace->steps.size());
@@ -233,7 +261,7 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
             notes.push_back(fmt::format("{} is incomplete: {} {} recorded.", named.file, steps,
                                         steps == 1 ? "step was" : "steps were"));
         }
-        if (!workload_of(*named.trace)) {
+        if (traces.size() > 1 && !workload_of(*named.trace)) {
             notes.push_back(
                 fmt::format("{} does not say which workload it ran, so that nothing can check "
                             "whether it is comparable.",
@@ -261,6 +289,10 @@ void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {
 }
 
 }  // namespace
+
+bool has_bad_times(const ComparisonColumn& column) {
+    return column.was_busy && column.source != Source::kPredicted;
+}
 
 bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.was_busy || baseline.was_busy) return true;
@@ -291,6 +323,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     note_steps(drafts, comparison.notes);
     note_differences(drafts, comparison.notes);
     note_speeds(drafts, comparison.notes);
+    note_bad_times(drafts, comparison.notes);
     const bool one_step = std::all_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
         return draft.workload && draft.column.baseline == 0;
     });

@@ -17,7 +17,8 @@ namespace profiler {
 
 /// One column: all traces of one workload and recipe (a capture and its sweep may be two files).
 struct ComparisonColumn {
-    std::string recipe;  // "tempo"
+    std::string recipe;           // "tempo"; of columns with one recipe "tempo (before)"
+    std::string recipe_of_trace;  // "tempo" in any case
     Source source = Source::kMeasuredCpu;
     std::string device;        // "cpu"
     std::size_t baseline = 0;  // the column of the same step with which this one is compared
@@ -35,6 +36,8 @@ struct ComparisonColumn {
     std::string turns_run;                  // turns_run_of the captured steps
     std::optional<PairedRatio> step_ratio;  // to the baseline's steps; none: not measured in turn
     bool was_busy = false;  // something else took the processor during the steps (kMachineBusy)
+    bool sweep_was_busy = false;       // the same, of the sweep
+    bool times_are_calibrated = true;  // false: predicted, and kTimesNotCalibrated
     double sequences_per_s = 0;
     std::optional<double> loss;                  // of the last recorded step; none: predicted
     BatchBounds max_batch;                       // what the sweep found of the maximum batch
@@ -51,6 +54,9 @@ struct ComparisonColumn {
 /// times of the two overlap. A single step shows no spread, and a busy machine no speed: both are
 /// uncertain.
 bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& baseline);
+
+/// Whether the steps were measured while something else slowed them down: their times mean nothing.
+bool has_bad_times(const ComparisonColumn& column);
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // grouped by step, the baseline of each step first

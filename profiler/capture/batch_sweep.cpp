@@ -13,13 +13,9 @@ namespace {
 
 class Sweep {
 public:
-    Sweep(models::Training& training, const SweepOptions& options, const SweptMemory& memory,
-          const CaptureCallbacks& callbacks, Trace& trace)
-        : training_(training),
-          options_(options),
-          memory_(memory),
-          callbacks_(callbacks),
-          trace_(trace) {}
+    Sweep(const SweepOptions& options, const SweptDevice& device, const CaptureCallbacks& callbacks,
+          Trace& trace)
+        : options_(options), device_(device), callbacks_(callbacks), trace_(trace) {}
 
     double run() {
         if (options_.batch_sizes.empty()) {
@@ -51,34 +47,30 @@ private:
         SweepPoint point{.batch_size = batch_size};
         std::vector<int64_t> step_times_ns;
         try {
+            models::Training* training = nullptr;
             for (int64_t i = 0; i < options_.warmup_steps + options_.steps; ++i) {
                 wait_for_turn(callbacks_, trace_);
-                if (i == 0) begin_batch(batch_size);
-                const int64_t step_time_ns = time_step();
+                if (i == 0) training = &device_.begin_batch(batch_size);
+                const int64_t step_time_ns = time_step(*training);
                 if (i >= options_.warmup_steps) step_times_ns.push_back(step_time_ns);
             }
         } catch (const std::exception& error) {
             if (!is_out_of_memory(error)) throw;
             point.outcome = SweepOutcome::kOutOfMemory;
-            const OutOfMemoryDetail refusal = memory_.last_out_of_memory();
+            const OutOfMemoryDetail refusal = device_.last_out_of_memory();
             point.requested_bytes = refusal.requested_bytes;
             point.free_bytes = refusal.free_bytes;
         }
-        memory_.read_peaks(point);
+        device_.read_peaks(point);
         add(point, step_times_ns);
         return point.outcome == SweepOutcome::kOk;
     }
 
-    void begin_batch(int64_t batch_size) {
-        training_.set_batch_size(batch_size);
-        memory_.begin_batch();
-    }
-
-    int64_t time_step() {
+    int64_t time_step(models::Training& training) {
         StepWatch watch(callbacks_);
         processor_.begin();
         const auto start = std::chrono::steady_clock::now();
-        training_.step(&watch);
+        training.step(&watch);
         const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
         processor_.end();
         return elapsed.count();
@@ -92,9 +84,8 @@ private:
         if (callbacks_.step_done) callbacks_.step_done();
     }
 
-    models::Training& training_;
     const SweepOptions& options_;
-    const SweptMemory& memory_;
+    const SweptDevice& device_;
     const CaptureCallbacks& callbacks_;
     Trace& trace_;
     ProcessorShare processor_;
@@ -103,9 +94,9 @@ private:
 
 }  // namespace
 
-double sweep_batches(models::Training& training, const SweepOptions& options,
-                     const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace) {
-    return Sweep(training, options, memory, callbacks, trace).run();
+double sweep_batches(const SweepOptions& options, const SweptDevice& device,
+                     const CaptureCallbacks& callbacks, Trace& trace) {
+    return Sweep(options, device, callbacks, trace).run();
 }
 
 }  // namespace profiler

@@ -11,10 +11,11 @@
 /// The largest batch that trains, and the step time at each batch on the way, on any device.
 namespace profiler {
 
-/// What a sweep needs to know about the device's memory.
-struct SweptMemory {
-    /// Before a batch: forgets the peaks and the failed allocations of the batches before.
-    std::function<void()> begin_batch;
+/// What a sweep needs of the device.
+struct SweptDevice {
+    /// The training of a batch of this size; the one before it is no longer used. Forgets the peaks
+    /// and the failed allocations of the batches before. May throw as a step does.
+    std::function<models::Training&(int64_t batch_size)> begin_batch;
     std::function<void(SweepPoint&)> read_peaks;
     std::function<OutOfMemoryDetail()> last_out_of_memory;
 };
@@ -23,7 +24,7 @@ struct SweptMemory {
 /// fit is a result, not an error. A step ends when its loss is known on the host, so that times are
 /// right on a device that works asynchronously. Returns the share of the time in which this process
 /// had a processor (ProcessorShare).
-double sweep_batches(models::Training& training, const SweepOptions& options,
-                     const SweptMemory& memory, const CaptureCallbacks& callbacks, Trace& trace);
+double sweep_batches(const SweepOptions& options, const SweptDevice& device,
+                     const CaptureCallbacks& callbacks, Trace& trace);
 
 }  // namespace profiler

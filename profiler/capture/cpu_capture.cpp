@@ -61,9 +61,13 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     note_busy_machine(trace, processor.share());
 }
 
-SweptMemory swept_memory() {
+SweptDevice swept_device(models::Training& training) {
     TrackingAllocator& allocator = TrackingAllocator::instance();
-    return {.begin_batch = [&] { allocator.reset_peak(); },
+    return {.begin_batch = [&](int64_t batch_size) -> models::Training& {
+                training.set_batch_size(batch_size);
+                allocator.reset_peak();
+                return training;
+            },
             .read_peaks =
                 [&](SweepPoint& point) {
                     point.peak_allocated_bytes = allocator.peak_bytes();
@@ -106,7 +110,7 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     models::Workload smallest = workload;
     smallest.batch_size = 1;
     models::Training training(smallest);
-    note_busy_machine(trace, sweep_batches(training, sweep, swept_memory(), callbacks, trace));
+    note_busy_machine(trace, sweep_batches(sweep, swept_device(training), callbacks, trace));
 }
 
 }  // namespace profiler

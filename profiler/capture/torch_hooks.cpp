@@ -102,11 +102,15 @@ public:
 
 }  // namespace
 
-void install_torch_hooks(Recorder* recorder) {
+void install_hook_engine() {
     [[maybe_unused]] static const bool installed = [] {
         torch::autograd::set_default_engine_stub(&HookingEngine::instance);
         return true;
     }();
+}
+
+void install_torch_hooks(Recorder* recorder) {
+    install_hook_engine();
     static std::optional<at::CallbackHandle> callback;
     if (recorder && !callback) {
         callback = at::addGlobalCallback(

@@ -63,8 +63,8 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& name = layout.rows[i].name;
-        canvas.marker(recipe_marker(column.index), {name.x + 6, name.center_y()}, 4.5,
-                      recipe_color(theme, column.index));
+        canvas.marker(recipe_marker(column.color), {name.x + 6, name.center_y()}, 4.5,
+                      recipe_color(theme, column.color));
         const auto lines = wrap_label(column.recipe, name.width - 26, 3, canvas.measurer(style));
         double y = middle_of(name) - 7.5 * static_cast<double>(lines.size() - 1);
         for (const std::string& line : lines) {
@@ -118,7 +118,7 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].batch_bar;
         // Pale: everything fitted, so the maximum is larger than what the sweep tried.
-        canvas.fill(bar, recipe_color(theme, column.index), column.max_batch_size ? 1 : 0.35);
+        canvas.fill(bar, recipe_color(theme, column.color), column.max_batch_size ? 1 : 0.35);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.max_batch_text, column.max_batch_change);
     }
@@ -135,7 +135,7 @@ void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view
         std::any_of(view.columns.begin(), view.columns.end(),
                     [](const CompareColumn& c) { return c.sequences_per_s > 0; });
     if (!has_rates) {
-        draw_empty_panel(canvas, theme, plot, view.no_throughput_text);
+        draw_empty_panel(canvas, theme, plot, view.no_rate_text);
         return;
     }
     const auto ticks = make_ticks(AxisUnit::kRate, 0, layout.rate_end, tick_count(plot.width));
@@ -143,7 +143,7 @@ void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].rate_bar;
-        canvas.fill(bar, recipe_color(theme, column.index));
+        canvas.fill(bar, recipe_color(theme, column.color));
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.throughput_text, column.throughput_change);
     }

@@ -96,7 +96,7 @@ void draw_curve(Canvas& canvas, const Scales& scales, const CompareColumn& colum
     }
     canvas.polyline(points, {.color = color, .width = 1.8});
     for (const Point& point : points) {
-        canvas.marker(recipe_marker(column.index), point, 3.6, color);
+        canvas.marker(recipe_marker(column.color), point, 3.6, color);
     }
 }
 
@@ -109,7 +109,7 @@ bool draw_failures(Canvas& canvas, const Theme& theme, const CompareView& view,
         const auto below = static_cast<double>(drawn.count(*column.out_of_memory_batch));
         const Point at{scales.batch.x(*column.out_of_memory_batch),
                        scales.plot.bottom() - 8 - 11 * below};
-        canvas.marker(Marker::kCross, at, 4, recipe_color(theme, column.index));
+        canvas.marker(Marker::kCross, at, 4, recipe_color(theme, column.color));
         drawn.insert(*column.out_of_memory_batch);
     }
     return !drawn.empty();
@@ -141,7 +141,7 @@ void draw_best(Canvas& canvas, const Theme& theme, const CompareView& view, cons
         const Point at{scales.batch.x(best.batch_size), scales.y(best.sequences_per_s)};
         const std::string rate = column.best_text.substr(0, column.best_text.find(' '));
         labels.push_back({at, at.y - 9, rate});
-        canvas.ring(at, 6.5, {.color = recipe_color(theme, column.index), .width = 1.4});
+        canvas.ring(at, 6.5, {.color = recipe_color(theme, column.color), .width = 1.4});
     }
     std::stable_sort(labels.begin(), labels.end(),
                      [](const BestLabel& a, const BestLabel& b) { return a.at.y < b.at.y; });
@@ -182,11 +182,11 @@ void draw_throughput_panel(Canvas& canvas, const Theme& theme, const CompareView
     scales.batch.draw(canvas, theme);
     for (const CompareColumn& column : view.columns) {
         if (!column.curve.empty()) {
-            draw_spread(canvas, scales, column, recipe_color(theme, column.index));
+            draw_spread(canvas, scales, column, recipe_color(theme, column.color));
         }
     }
     for (const CompareColumn& column : view.columns) {
-        draw_curve(canvas, scales, column, recipe_color(theme, column.index));
+        draw_curve(canvas, scales, column, recipe_color(theme, column.color));
     }
     const bool has_failures = draw_failures(canvas, theme, view, scales);
     draw_best(canvas, theme, view, scales);

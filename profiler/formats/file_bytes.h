@@ -9,7 +9,7 @@
 namespace profiler {
 
 /// Reads a file into memory, at most `limit` bytes.
-/// Errors: the file is not there, is a folder or cannot be read: one sentence with the path.
+/// Errors: as check_readable (trace/readable_file.h). Throws std::bad_alloc.
 models::Result<std::string> read_file_bytes(
     const std::filesystem::path& path, std::size_t limit = std::numeric_limits<std::size_t>::max());
 

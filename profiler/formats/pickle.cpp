@@ -384,9 +384,8 @@ private:
 };
 
 models::Result<Pickle> Pickle::read(std::string_view bytes) {
-    if (bytes.size() > std::numeric_limits<uint32_t>::max()) {
-        return models::fail("byte {}: files of 4 GiB and more are not read",
-                            std::numeric_limits<uint32_t>::max());
+    if (bytes.size() > kMaxBytes) {
+        return models::fail("byte {}: files of 4 GiB and more are not read", kMaxBytes);
     }
     return PickleMachine(bytes).run();
 }

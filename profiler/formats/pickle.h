@@ -3,6 +3,7 @@
 #include "models/config/result.h"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ enum class PickleKind : uint8_t { kNone, kBool, kInteger, kReal, kText, kList, k
 class Pickle {
 public:
     using Index = uint32_t;
+    static constexpr std::size_t kMaxBytes = std::numeric_limits<Index>::max();
 
     /// Reads one pickle. `bytes` must outlive the result, whose texts point into it.
     /// Errors: 4 GiB or larger, truncated, an instruction that builds objects, nested too deep,

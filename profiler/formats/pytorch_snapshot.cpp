@@ -153,10 +153,10 @@ private:
         return read;
     }
 
-    /// Events of one call stack refer to one list, and lists refer to the same frames and texts.
-    /// Each of them is read once, so work and memory stay within the size of the file.
-    int32_t read_stack(Index event) {
-        const auto frames = pickle_.find(event, "frames");  // the innermost first
+    /// Events and blocks of one call stack refer to one list, and lists refer to the same frames
+    /// and texts. Each of them is read once, so work and memory stay within the size of the file.
+    int32_t read_stack(Index event_or_block) {
+        const auto frames = pickle_.find(event_or_block, "frames");  // the innermost first
         if (!frames || pickle_.kind(*frames) != PickleKind::kList) return -1;
         const auto [known, is_new] = stack_of_list_.try_emplace(*frames, -1);
         if (!is_new) return known->second;
@@ -222,6 +222,7 @@ private:
         int64_t end = read.address;
         for_each(*blocks, [&](Index block) {
             read.blocks.push_back(read_block(block, end));
+            add_block_stack(block, read.blocks.back(), snapshot_.devices[device]);
             end += read.blocks.back().size_bytes;
             if (end > read.address + read.size_bytes) stop(block, "it ends after its segment");
         });
@@ -244,6 +245,12 @@ private:
         read.requested_bytes = std::min(
             optional_integer(block, "requested_size").value_or(read.size_bytes), read.size_bytes);
         return read;
+    }
+
+    void add_block_stack(Index dict, const RecordedBlock& block, AllocatorRecording& device) {
+        if (block.state == BlockState::kInactive) return;
+        const int32_t stack = read_stack(dict);
+        if (stack >= 0) device.block_stacks.push_back({block.address, stack});
     }
 
     RecordedSettings read_settings(std::optional<Index> settings) const {
@@ -275,6 +282,14 @@ private:
     PytorchSnapshot snapshot_;
 };
 
+/// Whatever is wrong with a snapshot, the same helps.
+tl::unexpected<models::Error> unreadable_snapshot(std::string_view name, std::string_view problem) {
+    return fail(
+        "{} cannot be read as a PyTorch memory snapshot: {}; copy it again, or dump it again with "
+        "torch.cuda.memory._dump_snapshot.",
+        name, problem);
+}
+
 }  // namespace
 
 const AllocatorRecording& PytorchSnapshot::busiest() const { return *busiest_of(devices); }
@@ -283,23 +298,27 @@ Result<PytorchSnapshot> parse_pytorch_snapshot(std::string_view bytes, std::stri
     if (!looks_like_pickle(bytes)) {
         return fail(
             "{} is not a PyTorch memory snapshot: byte 0: it does not begin as a pickle of "
-            "protocol 2 or later does.",
+            "protocol 2 or later does; name a file that torch.cuda.memory._dump_snapshot wrote.",
             name);
     }
     const auto pickle = Pickle::read(bytes);
-    if (!pickle) {
-        return fail("{} cannot be read as a PyTorch memory snapshot: {}.", name,
-                    pickle.error().message);
-    }
+    if (!pickle) return unreadable_snapshot(name, pickle.error().message);
     try {
         return SnapshotReader(*pickle, bytes.size()).read();
     } catch (const Problem& problem) {
-        return fail("{} cannot be read as a PyTorch memory snapshot: byte {}: {}.", name,
-                    problem.offset, problem.text);
+        return unreadable_snapshot(name, fmt::format("byte {}: {}", problem.offset, problem.text));
     }
 }
 
 Result<PytorchSnapshot> read_pytorch_snapshot(const std::filesystem::path& path) {
+    std::error_code error;  // read_file_bytes reports it
+    const auto size_bytes = std::filesystem::file_size(path, error);
+    if (!error && size_bytes > Pickle::kMaxBytes) {
+        return fail(
+            "{} has {} bytes, and snapshots of 4 GiB and more are not read; record less history "
+            "(max_entries of torch.cuda.memory._record_memory_history) and dump it again.",
+            path.string(), size_bytes);
+    }
     const auto bytes = read_file_bytes(path);
     if (!bytes) return tl::unexpected(bytes.error());
     return parse_pytorch_snapshot(*bytes, path.string());
@@ -313,10 +332,7 @@ Result<Trace> read_snapshot_trace(const std::filesystem::path& path, const ReadO
     if (!snapshot) return tl::unexpected(snapshot.error());
     if (cancelled(0.7)) return fail("Reading {} was cancelled.", path.string());
     auto trace = trace_of(snapshot->devices);
-    if (!trace) {
-        return fail("{} cannot be read as a PyTorch memory snapshot: {}.", path.string(),
-                    trace.error().message);
-    }
+    if (!trace) return unreadable_snapshot(path.string(), trace.error().message);
     return trace;
 }
 

@@ -12,8 +12,9 @@
 ///
 /// The dictionary has `segments` (what the allocator holds, with its blocks), `device_traces` (the
 /// events of each device, oldest first; the oldest are lost when torch's buffer was full) and
-/// `allocator_settings`. Of the events, allocations keep their call stacks, up to the 256 innermost
-/// frames. The stacks of other events and of blocks, compile contexts and annotations are skipped.
+/// `allocator_settings`. Allocations, and the blocks that are in use at the end, keep their call
+/// stacks, up to the 256 innermost frames. The stacks of other events, compile contexts and
+/// annotations are skipped.
 /// Source: torch/csrc/cuda/memory_snapshot.cpp, torch/cuda/_memory_viz.py.
 namespace profiler {
 

@@ -128,16 +128,16 @@ public:
                 checked.address = clamp_bytes(event.address);
             }
             rows_.apply(checked, moment_of(event.time_us));
-            if (event.action == RecordedAction::kAlloc && event.stack >= 0) {
-                trace_.allocations.set<&Allocation::stack>(rows_.at(event.address),
-                                                           stacks_.row_of(event.stack));
-            }
+            if (event.action == RecordedAction::kAlloc) set_stack(event.address, event.stack);
         }
         for (const RecordedSegment& segment : recording_.segments) {
             for (const RecordedBlock& block : segment.blocks) {
                 if (block.state == BlockState::kInactive) continue;
                 rows_.set_block_bytes(block.address, block.size_bytes);
             }
+        }
+        for (const RecordedBlockStack& block : recording_.block_stacks) {
+            set_stack(block.address, block.stack);
         }
     }
 
@@ -169,6 +169,13 @@ public:
 private:
     static int64_t clamp_bytes(int64_t bytes) {
         return std::clamp(bytes, int64_t{0}, range_of_column("size_bytes").max);
+    }
+
+    /// The call stack of the live block at `address`.
+    void set_stack(int64_t address, int32_t stack) {
+        const Id<Allocation> allocation = rows_.at(address);
+        if (!allocation.valid() || stack < 0) return;
+        trace_.allocations.set<&Allocation::stack>(allocation, stacks_.row_of(stack));
     }
 
     /// A recording that contradicts itself still shows what its events say.
@@ -207,6 +214,21 @@ private:
     std::string start_problem_;
 };
 
+void add_allocations_only(Trace& trace, bool has_stacks) {
+    const std::string_view contents =
+        has_stacks ? "what the allocator did and the call stacks of its allocations, but no ops, "
+                     "modules, saved tensors or training steps"
+                   : "what the allocator did, but no ops, modules, saved tensors, training steps "
+                     "or call stacks";
+    const std::string_view remedy =
+        has_stacks ? " Group the peak by site to see which lines of code allocated." : "";
+    add_diagnostic(trace, {.code = kAllocationsOnly,
+                           .explanation = fmt::format(
+                               "The file holds {}. So every block is of class \"unknown\", and "
+                               "the peak is over the whole recording.{}",
+                               contents, remedy)});
+}
+
 void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64_t> start_us) {
     Run run{.source = Source::kImported,
             .time_basis = start_us ? TimeBasis::kMeasured : TimeBasis::kEventOrder,
@@ -217,12 +239,7 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
         run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
     }
     trace.runs.append(run);
-    add_diagnostic(trace,
-                   {.code = kAllocationsOnly,
-                    .explanation = "The file holds what the allocator did and nothing else. It has "
-                                   "no ops, modules, saved tensors or training steps, so every "
-                                   "block is of class \"unknown\" and the peak is over the whole "
-                                   "recording."});
+    add_allocations_only(trace, device != nullptr && device->stacks != nullptr);
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include "profiler/formats/file_bytes.h"
 #include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/trace/readable_file.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -58,17 +60,21 @@ Result<const TraceFormat*> format_of(const fs::path& path) {
 
 std::span<const TraceFormat> trace_formats() { return kFormats; }
 
-Result<Trace> open_trace(const fs::path& path, const ReadOptions& options) {
+Result<Trace> open_trace(const fs::path& path, const ReadOptions& options) try {
     const auto format = format_of(path);
     if (!format) return tl::unexpected(format.error());
     return (*format)->read(path, options);
+} catch (const std::bad_alloc&) {
+    return not_enough_memory(path);
 }
 
-Result<std::vector<AllocatorRecording>> open_recordings(const fs::path& path) {
+Result<std::vector<AllocatorRecording>> open_recordings(const fs::path& path) try {
     const auto format = format_of(path);
     if (!format) return tl::unexpected(format.error());
     if ((*format)->read_recordings == nullptr) return std::vector<AllocatorRecording>{};
     return (*format)->read_recordings(path);
+} catch (const std::bad_alloc&) {
+    return not_enough_memory(path);
 }
 
 std::vector<std::string> trace_extensions() {
@@ -82,6 +88,15 @@ std::vector<std::string> trace_extensions() {
 bool has_trace_extension(const fs::path& path) {
     return std::any_of(kFormats.begin(), kFormats.end(),
                        [&](const TraceFormat& format) { return has_extension(format, path); });
+}
+
+bool belongs_to_trace(const fs::path& path) {
+    std::string name = path.filename().string();
+    if (name.find(".tscope.partial") != std::string::npos) return true;
+    for (const std::string_view suffix : {"-wal", "-shm", "-journal"}) {
+        if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    }
+    return has_trace_extension(name);
 }
 
 Result<std::vector<fs::path>> traces_in(const fs::path& folder) {

@@ -36,8 +36,8 @@ inline constexpr std::size_t kFormatBytes = 4096;
 std::span<const TraceFormat> trace_formats();
 
 /// Reads a trace of any format.
-/// Errors: the file is not there, has no known format, or its reader refuses it: one sentence with
-/// the path.
+/// Errors: the file is not there, has no known format, needs more memory than there is, or its
+/// reader refuses it: one sentence with the path.
 models::Result<Trace> open_trace(const std::filesystem::path& path, const ReadOptions& = {});
 
 /// Reads the allocator's own actions; no recordings for a format that does not hold them.
@@ -49,6 +49,10 @@ std::vector<std::string> trace_extensions();
 
 /// Whether the name ends with one of them.
 bool has_trace_extension(const std::filesystem::path& path);
+
+/// Whether a file of this name is a trace or a part of one: SQLite's files beside it, or a killed
+/// capture that was set aside (".tscope.partial.1").
+bool belongs_to_trace(const std::filesystem::path& path);
 
 /// The traces of a folder, without those in folders inside it, ordered by name without extension:
 /// "tempo" comes before "tempo-packed". May be none.

@@ -66,7 +66,9 @@ struct PlanRow {
     PlanStatus status = PlanStatus::kOk;
     std::string reason;                           // why it is not ok; else empty
     std::vector<std::string_view> reason_fields;  // the fields to change, as models::Error::fields
+    bool ran_out_of_memory = false;               // this machine did, when it planned the row
     std::vector<std::string> notes;               // assumptions
+    std::vector<std::string> details;             // how it was planned: notes of JSON and CSV only
 
     std::optional<int64_t> batch_size;  // of the figures
     std::optional<int64_t> max_batch_size;
@@ -74,6 +76,7 @@ struct PlanRow {
     std::optional<int64_t> best_batch_size;  // of the highest throughput
     std::optional<PlanMemory> memory;
     std::optional<StepTime> time;
+    std::optional<bool> times_are_calibrated;  // on this GPU; empty without times
     double sequences_per_s = 0;
     double best_sequences_per_s = 0;
     double model_tflops = 0;       // of one GPU

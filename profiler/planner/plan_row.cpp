@@ -119,9 +119,17 @@ private:
         for (std::string& note : model->kernels.notes(*matmul_type_of(row_.workload.precision))) {
             row_.notes.push_back(std::move(note));
         }
-        row_.notes.push_back(fmt::format("optimizer {}", model->optimizer));
+        add_optimizer_note(*model);
         add_link_note();
         return *model;
+    }
+
+    void add_optimizer_note(const TimeModel& model) {
+        const std::string_view of_recipe = name_of(row_.workload.recipe.optimizer);
+        row_.notes.push_back(model.optimizer == of_recipe
+                                 ? fmt::format("optimizer {}", model.optimizer)
+                                 : fmt::format("optimizer {}, which {} has instead of {}",
+                                               model.optimizer, row_.environment->id, of_recipe));
     }
 
     void add_link_note() {
@@ -218,7 +226,7 @@ private:
         const auto step = interpolation_.at(batch_size);
         if (!step) return row_.refuse(step.error());
         if (std::string why = interpolation_.why_not_affine(batch_size); !why.empty()) {
-            row_.notes.push_back(std::move(why));
+            row_.details.push_back(std::move(why));
         }
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
@@ -228,6 +236,7 @@ private:
         const auto step = interpolation_.ops_at(batch_size);
         if (!step) return row_.refuse(step.error());
         row_.time = time_of(*step, model);
+        row_.times_are_calibrated = model.kernels.is_calibrated();
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
         row_.model_tflops = model_tflops(*step, row_.time->total_ns());
     }

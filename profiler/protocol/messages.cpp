@@ -129,6 +129,10 @@ Message message_from(const json& header) {
 
 }  // namespace
 
+models::Error to_error(const ErrorFrame& frame) {
+    return {frame.message, {frame.fields.begin(), frame.fields.end()}, frame.out_of_memory()};
+}
+
 std::string_view build_version() { return TEMPOSCOPE_VERSION; }
 
 json to_header(const Message& message, int64_t id) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/protocol/exit_code.h"
 
 #include <nlohmann/json.hpp>
 
@@ -94,7 +95,17 @@ struct ErrorFrame {
     int exit_code = 1;    // 1 failed, 3 out of memory
     bool cancelled = false;
     std::vector<std::string> fields = {};  // whose values the remedy changes (models::Error)
+
+    bool out_of_memory() const { return exit_code == static_cast<int>(ExitCode::kOutOfMemory); }
 };
+
+/// The message of a worker that this machine's memory does not suffice for.
+inline constexpr std::string_view kWorkerOutOfMemory =
+    "The worker ran out of memory: choose a smaller model or batch, close other programs, or raise "
+    "the limit on memory (ulimit -v).";
+
+/// The fields of the error point into the frame.
+models::Error to_error(const ErrorFrame& frame);
 
 /// How a request ended.
 using WorkerOutcome = tl::expected<ResultFrame, ErrorFrame>;

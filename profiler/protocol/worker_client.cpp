@@ -111,7 +111,12 @@ models::Result<WorkerClient> WorkerClient::start() {
 }
 
 models::Result<WorkerClient> WorkerClient::start(const std::filesystem::path& program) {
-    auto process = WorkerProcess::start(program);
+    return start(program, {});
+}
+
+models::Result<WorkerClient> WorkerClient::start(const std::filesystem::path& program,
+                                                 const std::vector<std::string>& environment) {
+    auto process = WorkerProcess::start(program, environment);
     if (!process) return tl::unexpected(process.error());
     return WorkerClient(std::make_unique<Impl>(std::move(*process)));
 }
@@ -284,7 +289,7 @@ WorkerOutcome WorkerClient::Impl::ended() {
     if (process.log_descriptor() >= 0) process.drain_log(log);
     socket.close();
     if (cancel_requested) return cancelled(output_path);
-    const int exit_code = process.out_of_memory() ? 3 : 1;
+    const int exit_code = process.out_of_memory(log) ? 3 : 1;
     return tl::unexpected(ErrorFrame{process.describe_end(log) + saved_in(output_path), exit_code});
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 /// The side of `temposcope`: starts a worker and asks it for work.
 ///
@@ -34,6 +35,9 @@ public:
     /// Starts the worker that `find_worker` finds, or `program`.
     static models::Result<WorkerClient> start();
     static models::Result<WorkerClient> start(const std::filesystem::path& program);
+    /// With more variables, "NAME=value", in its environment.
+    static models::Result<WorkerClient> start(const std::filesystem::path& program,
+                                              const std::vector<std::string>& environment);
     WorkerClient(WorkerClient&&) noexcept;
     WorkerClient& operator=(WorkerClient&&) noexcept;
     ~WorkerClient();  // ends the worker

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -42,8 +43,27 @@ struct Descriptors {
     int exec_failed = -1;  // write end; closed by a successful exec
 };
 
+/// `added` before this program's variables of other names; ends with null.
+std::vector<char*> with_own_environment(const std::vector<std::string>& added) {
+    std::vector<char*> variables;
+    for (const std::string& variable : added) {
+        variables.push_back(const_cast<char*>(variable.c_str()));
+    }
+    for (char** own = environ; *own != nullptr; ++own) {
+        const std::string_view name =
+            std::string_view(*own).substr(0, std::string_view(*own).find('=') + 1);
+        const bool is_replaced = std::any_of(added.begin(), added.end(), [&](const auto& variable) {
+            return std::string_view(variable).starts_with(name);
+        });
+        if (!is_replaced) variables.push_back(*own);
+    }
+    variables.push_back(nullptr);
+    return variables;
+}
+
 /// Between fork and exec: async-signal-safe calls only, since other threads held locks.
-[[noreturn]] void become_worker(const char* program, const Descriptors& fds, pid_t parent) {
+[[noreturn]] void become_worker(const char* program, char* const* environment,
+                                const Descriptors& fds, pid_t parent) {
     // Copies with numbers above 9: the descriptors up to 3 are about to be replaced.
     const int socket = fcntl(fds.socket, F_DUPFD_CLOEXEC, 10);
     const int log = fcntl(fds.log, F_DUPFD_CLOEXEC, 10);
@@ -63,7 +83,8 @@ struct Descriptors {
     std::signal(SIGPIPE, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent) execl(program, program, static_cast<char*>(nullptr));
+    const std::array<char*, 2> arguments{const_cast<char*>(program), nullptr};
+    if (getppid() == parent) execve(program, arguments.data(), environment);
     const int error_number = errno;
     [[maybe_unused]] const ssize_t written = write(failed, &error_number, sizeof error_number);
     _exit(127);
@@ -106,7 +127,9 @@ std::string WorkerLog::last_line() const {
     return start == std::string::npos ? log : log.substr(start + 1);
 }
 
-Result<WorkerProcess> WorkerProcess::start(const fs::path& program) {
+Result<WorkerProcess> WorkerProcess::start(const fs::path& program,
+                                           const std::vector<std::string>& environment) {
+    const std::vector<char*> variables = with_own_environment(environment);
     std::array<int, 2> sockets{-1, -1}, log{-1, -1}, exec_failed{-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0 ||
         pipe2(log.data(), O_CLOEXEC) != 0 || pipe2(exec_failed.data(), O_CLOEXEC) != 0) {
@@ -125,7 +148,8 @@ Result<WorkerProcess> WorkerProcess::start(const fs::path& program) {
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid == 0) {
-        become_worker(program.c_str(), {sockets[1], log[1], exec_failed[1]}, parent);
+        become_worker(program.c_str(), variables.data(), {sockets[1], log[1], exec_failed[1]},
+                      parent);
     }
     const int fork_error = errno;
     close(sockets[1]);
@@ -204,15 +228,26 @@ bool WorkerProcess::wait(std::chrono::milliseconds timeout) {
     return true;
 }
 
-bool WorkerProcess::out_of_memory() const {
+bool WorkerProcess::out_of_memory(const WorkerLog& log) const {
+    return killed_for_memory() || ended_by_bad_alloc(log);
+}
+
+bool WorkerProcess::killed_for_memory() const {
     return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL && !killed_by_us_ &&
            count_oom_kills() > oom_kills_before_;
+}
+
+/// The C++ library names an exception that nobody caught in its last line.
+bool WorkerProcess::ended_by_bad_alloc(const WorkerLog& log) const {
+    return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGABRT &&
+           log.last_line().find("std::bad_alloc") != std::string::npos;
 }
 
 std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     const std::string line = log.last_line();
     const std::string said = line.empty() ? "" : fmt::format(" Its last line was: {}", line);
-    if (out_of_memory()) {
+    if (ended_by_bad_alloc(log)) return std::string(kWorkerOutOfMemory);
+    if (killed_for_memory()) {
         return fmt::format(
             "The machine ran out of memory and its kernel killed the worker; take a "
             "smaller batch, or set a memory limit below the free memory.");

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// The worker as a process: starting it, its log, its end.
 namespace profiler {
@@ -37,7 +38,9 @@ public:
     /// Starts `program` with its end of a socket pair on descriptor 3. The worker gets a process
     /// group of its own, so that Ctrl-C reaches only this program, and the kernel kills it when the
     /// calling thread ends.
-    static models::Result<WorkerProcess> start(const std::filesystem::path& program);
+    /// `environment` holds "NAME=value" and comes on top of this program's.
+    static models::Result<WorkerProcess> start(const std::filesystem::path& program,
+                                               const std::vector<std::string>& environment = {});
     WorkerProcess(WorkerProcess&& other) noexcept;
     WorkerProcess& operator=(WorkerProcess&&) = delete;
     ~WorkerProcess();  // kills it if it still runs
@@ -56,10 +59,13 @@ public:
     bool wait(std::chrono::milliseconds timeout);
     /// One sentence on how it ended. Call it after wait() returned true.
     std::string describe_end(const WorkerLog& log) const;
-    bool out_of_memory() const;
+    /// Whether memory ran out: the kernel killed it, or an allocation that failed ended it.
+    bool out_of_memory(const WorkerLog& log) const;
 
 private:
     WorkerProcess() = default;
+    bool killed_for_memory() const;
+    bool ended_by_bad_alloc(const WorkerLog& log) const;
 
     std::filesystem::path program_;
     pid_t pid_ = -1;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -59,6 +60,9 @@ void WorkerServer::answer(const PendingRequest& pending, const Handler& handler)
     WorkerOutcome outcome;
     try {
         outcome = handler(pending.request);
+    } catch (const std::bad_alloc&) {
+        outcome = tl::unexpected(
+            ErrorFrame{std::string(kWorkerOutOfMemory), static_cast<int>(ExitCode::kOutOfMemory)});
     } catch (const std::exception& error) {
         outcome = tl::unexpected(ErrorFrame{error.what()});
     }

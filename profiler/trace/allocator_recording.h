@@ -133,12 +133,21 @@ struct RecordedStacks {
     std::vector<RecordedStack> stacks;
 };
 
+/// The call stack of a block that is in use after the last event.
+struct RecordedBlockStack {
+    int64_t address = 0;
+    int32_t stack = -1;  // index into RecordedStacks::stacks
+
+    friend bool operator==(const RecordedBlockStack&, const RecordedBlockStack&) = default;
+};
+
 struct AllocatorRecording {
     int64_t device = 0;
     RecordedSettings settings;
     std::vector<RecordedEvent> events;             // the total order
     std::vector<RecordedSegment> segments;         // after the last event, by address
-    std::shared_ptr<const RecordedStacks> stacks;  // null when no event has a stack
+    std::vector<RecordedBlockStack> block_stacks;  // of the blocks whose stack was recorded
+    std::shared_ptr<const RecordedStacks> stacks;  // null when no event and no block has a stack
 };
 
 }  // namespace profiler

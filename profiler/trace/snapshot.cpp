@@ -97,7 +97,11 @@ bool Snapshot::try_open(const std::string& uri) {
     } catch (const Error& error) {
         database_.reset();
         const int code = error.primary_code();
-        if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || error.busy()) return false;
+        // SQLITE_PROTOCOL: the index of a dead writer belongs to another log.
+        if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PROTOCOL ||
+            error.busy()) {
+            return false;
+        }
         throw;
     }
 }

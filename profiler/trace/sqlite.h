@@ -19,6 +19,9 @@ public:
     int primary_code() const { return code_ & 0xff; }
     bool busy() const { return primary_code() == SQLITE_BUSY || primary_code() == SQLITE_LOCKED; }
     bool disk_full() const;
+    bool out_of_memory() const {
+        return primary_code() == SQLITE_NOMEM || code_ == SQLITE_IOERR_NOMEM;
+    }
     int system_error() const { return system_errno_; }  // errno of the call that failed, or 0
 
 private:

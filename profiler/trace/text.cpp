@@ -6,30 +6,6 @@
 #include <system_error>
 
 namespace profiler {
-namespace {
-
-/// Bytes of the character that `text` begins with; 0 when it is malformed.
-std::size_t character_bytes(std::string_view text) {
-    const auto byte = [&](std::size_t i) {
-        return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
-    };
-    const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const uint8_t first = byte(0);
-    if (first < 0x80) return 1;
-    if (first < 0xc2) return 0;  // a continuation, or an overlong form of two bytes
-    if (first < 0xe0) return continues(1) ? 2 : 0;
-    if (first < 0xf0) {
-        const bool overlong = first == 0xe0 && byte(1) < 0xa0;
-        const bool surrogate = first == 0xed && byte(1) > 0x9f;
-        return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-    }
-    if (first > 0xf4) return 0;
-    const bool overlong = first == 0xf0 && byte(1) < 0x90;
-    const bool too_large = first == 0xf4 && byte(1) > 0x8f;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-}
-
-}  // namespace
 
 std::string to_lower(std::string_view text) {
     std::string result(text);
@@ -51,6 +27,26 @@ std::string join_with_and(const std::vector<std::string>& parts) {
         text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
     }
     return text;
+}
+
+std::size_t character_bytes(std::string_view text) {
+    const auto byte = [&](std::size_t i) {
+        return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
+    };
+    const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+    const uint8_t first = byte(0);
+    if (first < 0x80) return 1;
+    if (first < 0xc2) return 0;  // a continuation, or an overlong form of two bytes
+    if (first < 0xe0) return continues(1) ? 2 : 0;
+    if (first < 0xf0) {
+        const bool overlong = first == 0xe0 && byte(1) < 0xa0;
+        const bool surrogate = first == 0xed && byte(1) > 0x9f;
+        return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+    }
+    if (first > 0xf4) return 0;
+    const bool overlong = first == 0xf0 && byte(1) < 0x90;
+    const bool too_large = first == 0xf4 && byte(1) > 0x8f;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
 }
 
 bool is_utf8(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ std::string capitalized(std::string text);
 
 /// "a", "a and b", "a, b and c".
 std::string join_with_and(const std::vector<std::string>& parts);
+
+/// Bytes of the UTF-8 character that `text` begins with; 0 when it is malformed.
+std::size_t character_bytes(std::string_view text);
 
 /// Whether the text is well-formed UTF-8 (Unicode, table 3-7): it has no overlong forms, no
 /// surrogates and nothing over U+10FFFF.

@@ -190,6 +190,8 @@ struct Diagnostic {
 };
 /// Code of a diagnostic: other programs used the processor, so times are not the workload's alone.
 inline constexpr std::string_view kMachineBusy = "machine_busy";
+/// Code of a diagnostic: no measurement of the GPU stands behind the times of a predicted step.
+inline constexpr std::string_view kTimesNotCalibrated = "times_not_calibrated";
 /// Code of a diagnostic: the file holds the allocator's actions only, no ops, steps or modules.
 inline constexpr std::string_view kAllocationsOnly = "allocations_only";
 /// Code of a diagnostic: the first `count` events rebuild what was there before the recording.

@@ -1,3 +1,4 @@
+#include "profiler/trace/readable_file.h"
 #include "profiler/trace/schema.h"
 #include "profiler/trace/snapshot.h"
 #include "profiler/trace/sqlite.h"
@@ -11,6 +12,7 @@
 #include <exception>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -29,13 +31,70 @@ namespace {
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 
-struct OtherProgram : FileError {
-    using FileError::FileError;
+/// The first bytes of an SQLite file (SQLite file format, 1.3).
+class FileHeader {
+public:
+    static constexpr std::size_t kBytes = 100;
+
+    explicit FileHeader(const fs::path& path) {
+        std::ifstream file(path, std::ios::binary);
+        file.read(reinterpret_cast<char*>(bytes_.data()), kBytes);
+        num_read_ = static_cast<std::size_t>(file.gcount());
+    }
+
+    std::size_t num_read() const { return num_read_; }
+    bool is_cut_short() const {
+        return num_read_ < kBytes && kMagic.starts_with(magic().substr(0, num_read_));
+    }
+    bool is_whole() const { return num_read_ == kBytes && magic() == kMagic; }
+
+    /// Whether a writer began the file and did not end it in order.
+    bool expects_log() const { return is_whole() && byte(18) == 2; }
+    /// None when the file does not say it: the number of pages at 28 counts only when the change
+    /// counter at 24 equals the one at 92.
+    std::optional<int64_t> promised_bytes() const {
+        if (!is_whole() || word(24) != word(92)) return std::nullopt;
+        const int64_t page_bytes = byte(16) << 8 | byte(17);
+        return word(28) * (page_bytes == 1 ? 65536 : page_bytes);
+    }
+
+private:
+    std::string_view magic() const {
+        return {reinterpret_cast<const char*>(bytes_.data()), kMagic.size()};
+    }
+    int64_t byte(std::size_t offset) const { return bytes_[offset]; }
+    int64_t word(std::size_t offset) const {
+        return byte(offset) << 24 | byte(offset + 1) << 16 | byte(offset + 2) << 8 |
+               byte(offset + 3);
+    }
+
+    std::array<unsigned char, kBytes> bytes_{};
+    std::size_t num_read_ = 0;
 };
 
-void check_header(Database& db) {
+/// Whether a log lies beside the file. SQLite takes no notice of one that does not begin as a log
+/// does (SQLite file format, 4.1).
+bool has_log(const fs::path& path) {
+    std::array<char, 4> first{};
+    std::ifstream(sqlite::side_file(path, "-wal"), std::ios::binary).read(first.data(), 4);
+    const std::string_view magic(first.data(), first.size());
+    return magic == "\x37\x7f\x06\x82" || magic == "\x37\x7f\x06\x83";
+}
+
+std::string log_name(const fs::path& path) {
+    return sqlite::side_file(path, "-wal").filename().string();
+}
+
+/// A capture that is killed early leaves everything, the schema too, in the log beside the file.
+struct LogMissing {};
+
+void check_header(Database& db, bool expects_log) {
+    if (expects_log && db.integer("PRAGMA application_id") == 0 &&
+        db.integer("SELECT count(*) FROM sqlite_master") == 0) {
+        throw LogMissing();
+    }
     if (db.integer("PRAGMA application_id") != schema::kApplicationId) {
-        throw OtherProgram("it is an SQLite file of another program; open a .tscope file");
+        throw FileError("it is an SQLite file of another program; open a .tscope file");
     }
     const int64_t version = db.integer("PRAGMA user_version");
     if (version > kTraceFormatVersion) {
@@ -129,10 +188,10 @@ void check_no_rings(std::string_view name, const Table<Row>& table) {
     });
 }
 
-Trace read_tables(Snapshot& file, const ReadOptions& options) {
+Trace read_tables(Snapshot& file, bool expects_log, const ReadOptions& options) {
     Database& db = file.database();
     db.execute("BEGIN");  // one state of the file, even if its writer continues
-    check_header(db);
+    check_header(db, expects_log);
     check_schema(db);
     const RowCounts counts(file);
     ReadProgress progress(options, counts.total());
@@ -150,37 +209,36 @@ Trace read_tables(Snapshot& file, const ReadOptions& options) {
 }
 
 /// Refuses a file without a log that is shorter than its own header says.
-/// SQLite file format, 1.3: page size at offset 16, number of pages at 28, which counts when the
-/// change counter at 24 equals the one at 92.
 Result<void> check_length(const fs::path& path) {
     if (fs::exists(sqlite::side_file(path, "-wal"))) return {};
-    std::array<unsigned char, 100> header{};
-    std::ifstream file(path, std::ios::binary);
-    file.read(reinterpret_cast<char*>(header.data()), header.size());
-    const auto byte = [&](std::size_t offset) { return static_cast<int64_t>(header[offset]); };
-    const auto word = [&](std::size_t offset) {
-        return byte(offset) << 24 | byte(offset + 1) << 16 | byte(offset + 2) << 8 |
-               byte(offset + 3);
-    };
-    const std::string_view magic(reinterpret_cast<const char*>(header.data()), kMagic.size());
-    const auto num_read = static_cast<std::size_t>(file.gcount());
-    if (num_read < header.size() && kMagic.starts_with(magic.substr(0, num_read))) {
+    const FileHeader header(path);
+    if (header.is_cut_short()) {
         return fail(
             "{} is truncated: its {} bytes are less than the header of a trace; copy it again or "
             "repeat the capture.",
-            path.string(), num_read);
+            path.string(), header.num_read());
     }
-    if (!file || magic != kMagic || word(24) != word(92)) return {};  // left to SQLite
-    const int64_t page_bytes = byte(16) << 8 | byte(17);
-    const int64_t promised_bytes = word(28) * (page_bytes == 1 ? 65536 : page_bytes);
     const auto size_bytes = static_cast<int64_t>(fs::file_size(path));
+    const int64_t promised_bytes = header.promised_bytes().value_or(0);
     if (size_bytes >= promised_bytes) return {};
     return fail(
         "{} is truncated: it has only {} of its {} bytes; copy it again or repeat the capture.",
         path.string(), size_bytes, promised_bytes);
 }
 
-tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Error& error) {
+/// A log that is not there may hold the last steps of a killed capture.
+void add_missing_log(const fs::path& path, Trace& trace) {
+    add_diagnostic(trace, {.code = "missing_log",
+                           .severity = Severity::kWarning,
+                           .explanation = fmt::format(
+                               "The log {} of this capture is missing or damaged, so its last "
+                               "steps may be missing: put the log beside the file under this "
+                               "name.",
+                               log_name(path))});
+}
+
+tl::unexpected<models::Error> refused_by_sqlite(const fs::path& path, const sqlite::Error& error) {
+    if (error.out_of_memory()) return not_enough_memory(path);
     switch (error.primary_code()) {
         case SQLITE_NOTADB:
             return fail(
@@ -208,38 +266,16 @@ tl::unexpected<models::Error> cannot_read(const fs::path& path, const sqlite::Er
 /// Finds what is wrong with a path before SQLite opens it.
 Result<void> check_path(const fs::path& path) {
     std::error_code error;
-    if (fs::is_directory(path, error)) {
-        return fail("{} is a folder; name a .tscope file in it.", path.string());
+    const fs::path partial = path.string() + ".partial";
+    if (!fs::exists(path, error) && fs::exists(partial, error)) {
+        return fail("{} does not exist, but its capture left {}; open that.", path.string(),
+                    partial.string());
     }
-    if (!fs::exists(path, error)) {
-        const fs::path partial = path.string() + ".partial";
-        if (fs::exists(partial, error)) {
-            return fail("{} does not exist, but its capture left {}; open that.", path.string(),
-                        partial.string());
-        }
-        return fail("{} does not exist; check the name.", path.string());
-    }
-    if (!fs::is_regular_file(path, error)) {
-        return fail("{} is not a file; name a .tscope file.", path.string());
-    }
+    if (auto readable = check_readable(path); !readable) return readable;
     if (fs::file_size(path, error) == 0 && !fs::exists(sqlite::side_file(path, "-wal"))) {
         return fail("{} is empty; repeat the capture.", path.string());
     }
     return {};
-}
-
-/// A capture that is killed early leaves its first pages, and the schema, in the log beside the
-/// file.
-bool is_only_first_pages(const fs::path& path) {
-    std::error_code error;
-    constexpr uintmax_t kFewPages = 8 * 4096;
-    return fs::file_size(path, error) <= kFewPages && !error;
-}
-
-std::string missing_log(const fs::path& path) {
-    return fmt::format(
-        "its log {} is missing or damaged; put it beside the file, or repeat the capture",
-        sqlite::side_file(path, "-wal").filename().string());
 }
 
 }  // namespace
@@ -264,22 +300,29 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
     if (auto found = check_path(path); !found) return tl::unexpected(found.error());
     try {
         if (auto whole = check_length(path); !whole) return tl::unexpected(whole.error());
+        // Before SQLite opens the file: to close it again would release SQLite's locks.
+        const bool expects_log = FileHeader(path).expects_log();
+        const bool lacks_log = expects_log && !has_log(path);
         Snapshot file(path);
-        return read_tables(file, options);
-    } catch (const OtherProgram& error) {
-        const bool is_killed = path.extension() == ".partial" && is_only_first_pages(path);
-        return fail("{} cannot be read: {}.", path.string(),
-                    is_killed ? missing_log(path) : error.what());
+        Trace trace = read_tables(file, expects_log, options);
+        const bool is_killed = trace.run().state == RunState::kIncomplete;
+        if (is_killed && lacks_log) add_missing_log(path, trace);
+        return trace;
+    } catch (const LogMissing&) {
+        return fail(
+            "{} cannot be read: its log {} is missing or damaged; put it beside the file under "
+            "this name, or repeat the capture.",
+            path.string(), log_name(path));
     } catch (const FileError& error) {
         return fail("{} cannot be read: {}.", path.string(), error.what());
     } catch (const ReadCancelled&) {
         return fail("Reading {} was cancelled.", path.string());
     } catch (const sqlite::Error& error) {
-        return cannot_read(path, error);
+        return refused_by_sqlite(path, error);
     } catch (const fs::filesystem_error& error) {
         return fail("Cannot open {}: {}.", path.string(), error.code().message());
     } catch (const std::bad_alloc&) {
-        return fail("Cannot open {}: there is not enough memory for it.", path.string());
+        return not_enough_memory(path);
     }
 }
 

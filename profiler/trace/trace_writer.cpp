@@ -171,6 +171,9 @@ struct TraceWriter::Impl {
         : path(std::move(final_path)),
           partial(path.string() + ".partial"),
           db(std::move(database)) {}
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl();
 
     fs::path path;
     fs::path partial;
@@ -178,6 +181,7 @@ struct TraceWriter::Impl {
     std::optional<TraceSink> sink;
     struct stat identity = {};  // of the .partial, to detect that it was removed or replaced
 
+    bool is_in_place() const;
     Result<void> commit(const Trace& trace);
     Result<bool> leave_wal();
 };
@@ -214,11 +218,15 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
     }
 }
 
+bool TraceWriter::Impl::is_in_place() const {
+    struct stat now = {};
+    return stat(partial.c_str(), &now) == 0 && now.st_ino == identity.st_ino &&
+           now.st_dev == identity.st_dev;
+}
+
 Result<void> TraceWriter::Impl::commit(const Trace& trace) {
     if (!db) throw std::logic_error("TraceWriter used after finish");
-    struct stat now = {};
-    if (stat(partial.c_str(), &now) != 0 || now.st_ino != identity.st_ino ||
-        now.st_dev != identity.st_dev) {
+    if (!is_in_place()) {
         return fail("{} was removed or replaced while the capture wrote it; run the capture again.",
                     partial.string());
     }
@@ -238,6 +246,16 @@ Result<void> TraceWriter::Impl::commit(const Trace& trace) {
 }
 
 Result<void> TraceWriter::commit(const Trace& trace) { return impl_->commit(trace); }
+
+/// Without finish it leaves a file that is whole without a log. A reader that misses the log then
+/// knows that the writer was killed.
+TraceWriter::Impl::~Impl() {
+    if (!db || !is_in_place()) return;
+    sink.reset();
+    for (const char* sql : {"ROLLBACK", "PRAGMA journal_mode = DELETE"}) {
+        sqlite3_exec(db->get(), sql, nullptr, nullptr, nullptr);
+    }
+}
 
 /// Merges the log into the file. Returns false when a reader keeps the .partial open: SQLite then
 /// reports that it is busy, or answers with the mode that the file still has.

@@ -29,7 +29,7 @@ std::vector<PlanCell> cells_of(const FrontierPoint& point) {
 
 /// The points of the table, by index.
 std::set<std::size_t> shown_points(const std::vector<FrontierPoint>& frontier) {
-    constexpr std::size_t kShown = 10;
+    constexpr std::size_t kShown = 6;
     std::set<std::size_t> shown;
     if (frontier.empty()) return shown;
     for (std::size_t i = 0; i < kShown; ++i) shown.insert(i * (frontier.size() - 1) / (kShown - 1));
@@ -71,7 +71,9 @@ FrontierView build_frontier_view(const std::vector<FrontierPoint>& frontier) {
 PlanView build_plan_view(const AutoPlan& plan, const PlanRequest& request) {
     Plan chosen;
     for (const AutoRow& row : plan.rows) chosen.rows.push_back(row.row);
-    return build_plan_view(chosen, request);
+    PlanView view = build_plan_view(chosen, request);
+    if (!request.batch_size) view.batch = "the batch that was chosen";
+    return view;
 }
 
 }  // namespace profiler

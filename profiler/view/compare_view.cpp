@@ -14,6 +14,9 @@
 namespace profiler {
 namespace {
 
+/// In place of a time that something else on the machine made too long.
+constexpr const char* kBusy = "(busy)";
+
 enum class Better : uint8_t { kLess, kMore };
 
 Change change_of(double value, double baseline, Better better) {
@@ -72,6 +75,7 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
         }
         if (measured.sequences_per_s <= 0) continue;
         view.curve.push_back(build_point(measured));
+        if (column.sweep_was_busy) continue;
         if (!view.best_point ||
             view.curve.back().sequences_per_s > view.curve[*view.best_point].sequences_per_s) {
             view.best_point = view.curve.size() - 1;
@@ -81,6 +85,8 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
         const CurvePoint& best = view.curve[*view.best_point];
         view.best_text =
             fmt::format("{} at B={}", rate_text(best.sequences_per_s), best.batch_size);
+    } else if (!view.curve.empty()) {
+        view.best_text = kBusy;
     }
 }
 
@@ -95,6 +101,24 @@ std::string max_batch_text(const ComparisonColumn& column) {
     return parts.empty() ? "–" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// "0.92 (0.89 to 0.96), 6 pairs"
+std::string ratio_text(const PairedRatio& ratio) {
+    constexpr double kNarrow = 0.05;
+    const int digits = ratio.high - ratio.low < kNarrow ? 3 : 2;
+    return fmt::format("{:.{}f} ({:.{}f} to {:.{}f}), {} pairs", ratio.median, digits, ratio.low,
+                       digits, ratio.high, digits, ratio.pairs);
+}
+
+void add_times(const ComparisonColumn& column, CompareColumn& view) {
+    if (has_bad_times(column)) {
+        view.throughput_text = view.step_time_text = kBusy;
+        return;
+    }
+    view.sequences_per_s = column.sequences_per_s;
+    view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
+    view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
+}
+
 CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     CompareColumn view;
     view.recipe = column.recipe;
@@ -107,16 +131,10 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.peak_text = view.peak_bytes > 0 ? format_bytes(view.peak_bytes) : "–";
     if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
     view.saved_bytes = column.saved_bytes;
-    view.saved_text = view.saved_bytes > 0 ? format_bytes(view.saved_bytes) : "–";
-    view.sequences_per_s = column.sequences_per_s;
-    view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
-    view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
-    if (const auto& ratio = column.step_ratio) {
-        view.step_ratio_text =
-            fmt::format("{:.3f} ({:.3f} to {:.3f}), {} {}{}", ratio->median, ratio->low,
-                        ratio->high, ratio->pairs, ratio->pairs == 1 ? "pair" : "pairs",
-                        ratio->has_enough_pairs() ? "" : ", too few");
-    }
+    // A recorded step may save nothing, as one checkpointed layer does.
+    const bool knows_saved = column.steps > 0 || view.saved_bytes > 0;
+    view.saved_text = knows_saved ? format_bytes(view.saved_bytes) : "–";
+    add_times(column, view);
     add_curve(column, view);
     view.max_batch_size = column.max_batch.exact();
     view.largest_batch = view.max_batch_size.value_or(column.max_batch.at_least.value_or(0));
@@ -136,18 +154,33 @@ bool best_rates_overlap(const CompareColumn& a, const CompareColumn& b) {
            y.sequences_per_s_min <= x.sequences_per_s_max;
 }
 
+/// Where steps were measured in turn, their pairs are compared, not their medians.
+void add_changes_of_step_time(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
+                              CompareColumn& view) {
+    view.was_in_turn = own.step_ratio.has_value();
+    if (own.step_ratio && !own.step_ratio->has_enough_pairs()) return;
+    view.throughput_change =
+        change_of(own.sequences_per_s, own_baseline.sequences_per_s, Better::kMore);
+    if (own.step_ratio) {
+        view.step_ratio_text = ratio_text(*own.step_ratio);
+        view.step_ratio_tone = change_of(own.step_ratio->median, 1, Better::kLess).tone;
+    } else {
+        view.step_time_change =
+            change_of(static_cast<double>(own.step_time_ns),
+                      static_cast<double>(own_baseline.step_time_ns), Better::kLess);
+    }
+    if (own.source != Source::kPredicted && speed_is_uncertain(own, own_baseline)) {
+        view.throughput_change.tone = view.step_time_change.tone = view.step_ratio_tone =
+            Tone::kNeutral;
+    }
+}
+
 /// Only for captures on one machine: between two machines, the recipe is not the only difference.
 void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
                           const CompareColumn& baseline, CompareColumn& view) {
     if (own.source != own_baseline.source || own.device != own_baseline.device) return;
-    view.throughput_change =
-        change_of(view.sequences_per_s, baseline.sequences_per_s, Better::kMore);
-    view.step_time_change =
-        own.step_ratio ? change_of(own.step_ratio->median, 1, Better::kLess)
-                       : change_of(static_cast<double>(own.step_time_ns),
-                                   static_cast<double>(own_baseline.step_time_ns), Better::kLess);
-    if (own.source != Source::kPredicted && speed_is_uncertain(own, own_baseline)) {
-        view.throughput_change.tone = view.step_time_change.tone = Tone::kNeutral;
+    if (!has_bad_times(own) && !has_bad_times(own_baseline)) {
+        add_changes_of_step_time(own, own_baseline, view);
     }
     view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
     if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
@@ -222,6 +255,10 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
             predicted ? "A predicted step has no sweep; `temposcope plan` computes what fits."
                       : "These files hold no sweep; run `temposcope sweep`.";
     }
+    const bool is_busy = std::any_of(comparison.columns.begin(), comparison.columns.end(),
+                                     [](const auto& column) { return has_bad_times(column); });
+    view.no_rate_text = is_busy ? "The machine was busy during these steps; capture them again."
+                                : view.no_throughput_text;
     if (view.has_max_batch) return;
     view.no_max_batch_text =
         !view.has_throughput
@@ -231,7 +268,20 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
                   view.max_batch_size);
 }
 
+void add_colors(const Comparison& comparison, CompareView& view) {
+    const std::vector<std::size_t> colors = comparison_colors(comparison);
+    for (std::size_t i = 0; i < colors.size(); ++i) view.columns[i].color = colors[i];
+}
+
 }  // namespace
+
+std::vector<std::size_t> comparison_colors(const Comparison& comparison) {
+    std::vector<std::string> recipes;
+    for (const ComparisonColumn& column : comparison.columns) {
+        recipes.push_back(column.recipe_of_trace.empty() ? column.recipe : column.recipe_of_trace);
+    }
+    return recipe_color_indices(recipes);
+}
 
 CompareView build_compare_view(const Comparison& comparison) {
     CompareView view;
@@ -242,6 +292,7 @@ CompareView build_compare_view(const Comparison& comparison) {
     for (const ComparisonColumn& column : comparison.columns) {
         view.columns.push_back(build_column(column, view.columns.size()));
     }
+    add_colors(comparison, view);
     for (CompareColumn& column : view.columns) {
         if (column.is_baseline) continue;
         const ComparisonColumn& own = comparison.columns[column.index];

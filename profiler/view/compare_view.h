@@ -48,7 +48,8 @@ struct CurvePoint {
 
 struct CompareColumn {
     std::string recipe;
-    std::size_t index = 0;  // for recipe_color and recipe_marker
+    std::size_t index = 0;  // in the order of the comparison
+    std::size_t color = 0;  // for recipe_color and recipe_marker
     bool is_baseline = false;
     std::string source;  // "measured on the CPU"
 
@@ -67,18 +68,19 @@ struct CompareColumn {
     std::string max_batch_text;  // "12", "≥ 8, < 16", "≥ 64" (no limit met), "–" (no sweep)
     Change max_batch_change;
 
-    double sequences_per_s = 0;  // of the captured step; 0 = none
-    std::string throughput_text;
-    Change throughput_change;
+    double sequences_per_s = 0;   // of the captured step; 0 = none
+    std::string throughput_text;  // "(busy)" where the machine was
+    Change throughput_change;     // of the medians
     std::string step_time_text;
-    Change step_time_change;
-    // "0.917 (0.909 to 0.930), 6 pairs", or "..., 3 pairs, too few"; empty: not measured in turn
-    std::string step_ratio_text;
+    Change step_time_change;  // of the medians; empty for steps that were measured in turn
+    bool was_in_turn = false;
+    std::string step_ratio_text;  // "0.92 (0.89 to 0.96), 6 pairs"; empty: too few pairs, or none
+    Tone step_ratio_tone = Tone::kNeutral;
 
     std::vector<CurvePoint> curve;               // batches that trained, ascending
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest
     std::optional<int64_t> out_of_memory_batch;  // the smallest batch that did not fit
-    std::string best_text;                       // "14.1 sequences/s at B=16"
+    std::string best_text;                       // "14.1 at B=16", "(busy)"
     Change best_change;
 
     std::vector<std::string> files;
@@ -119,8 +121,12 @@ struct CompareView {
     std::string memory_limit_text;  // "8.00 GiB"; empty without a limit or when the limits differ
     std::string no_max_batch_text;  // if there is nothing to draw: why, and what to run
     std::string no_throughput_text;
+    std::string no_rate_text;  // the same, of the rates of captured steps
 };
 
 CompareView build_compare_view(const Comparison& comparison);
+
+/// The colour of each column, as `color` of its view.
+std::vector<std::size_t> comparison_colors(const Comparison& comparison);
 
 }  // namespace profiler

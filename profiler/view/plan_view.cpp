@@ -59,7 +59,7 @@ void add_columns(std::vector<Definition>& all) {
     add_name("precision", "precision", [](Row r) { return text(name_of(r.workload.precision)); });
     add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true},
         [](Row r) { return r.workload.seq_len; });
-    add({"status", ""}, [](Row r) { return text(name_of(r.status)); });
+    add({"status", "status"}, [](Row r) { return text(name_of(r.status)); });
     add({"reason", "reason"}, [](Row r) { return r.reason; });
     add({"batch_size", "at batch", kCount}, [](Row r) { return or_nothing(r.batch_size); });
     add({"max_batch_size", "max batch", kCount},
@@ -78,13 +78,15 @@ void add_columns(std::vector<Definition>& all) {
     });
     add({"step_time_ns", "step", kNanoseconds},
         [](Row r) { return of(r.time, [](auto& time) { return whole_ns(time.total_ns()); }); });
+    add({"times_calibrated", "times calibrated", kYesNo},
+        [](Row r) { return or_nothing(r.times_are_calibrated); });
     add({"throughput_sequences_per_s", "seq/s", kSequencesPerSecond},
         [](Row r) { return r.time ? PlanCell(r.sequences_per_s) : PlanCell(); });
     add({"model_tflops", "TFLOPS", kTflops},
         [](Row r) { return r.time ? PlanCell(r.model_tflops) : PlanCell(); });
-    add({"best_throughput_sequences_per_s", "its seq/s", kSequencesPerSecond},
+    add({"best_throughput_sequences_per_s", "best seq/s", kSequencesPerSecond},
         [](Row r) { return r.best_batch_size ? PlanCell(r.best_sequences_per_s) : PlanCell(); });
-    add({"best_model_tflops", "its TFLOPS", kTflops},
+    add({"best_model_tflops", "best TFLOPS", kTflops},
         [](Row r) { return r.best_batch_size ? PlanCell(r.best_model_tflops) : PlanCell(); });
     const auto add_request = [&](const char* id, const char* title, PlanUnit unit, auto cell) {
         all.push_back({{.id = id, .title = title, .unit = unit, .is_of_request = true},
@@ -205,15 +207,43 @@ std::vector<std::string> distinct_texts(const std::vector<std::string>& column, 
     return texts;
 }
 
+/// "tempo/flash"; of many texts "all recipes but flash", or the first ones and the number of the
+/// others. `title` is that of the column, and `all` are its texts in all rows.
+std::string name_of_texts(const std::string& title, const std::vector<std::string>& all,
+                          const std::vector<std::string>& texts) {
+    constexpr std::size_t kFew = 3;
+    constexpr std::size_t kMost = 6;
+    const std::string list = fmt::format("{}", fmt::join(texts, "/"));
+    if (texts.size() <= kFew) return list;
+    std::vector<std::string> others;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(others), [&](const std::string& text) {
+        return std::find(texts.begin(), texts.end(), text) == texts.end();
+    });
+    if (others.empty()) return fmt::format("all {}s", title);
+    if (others.size() <= kMost && others.size() < texts.size()) {
+        return fmt::format("all {}s but {}", title, fmt::join(others, "/"));
+    }
+    if (texts.size() <= kMost) return list;
+    return fmt::format("{} and {} more {}s", fmt::join(texts.begin(), texts.begin() + kFew, "/"),
+                       texts.size() - kFew, title);
+}
+
+/// A column that identifies rows: a text per row.
+struct NamingColumn {
+    std::string title;
+    std::vector<std::string> texts;
+};
+
 /// The fewest of `columns` that select `rows` out of `all`, as "fp16/pure-fp16, t4"; empty: all.
-std::string name_of_rows(const std::vector<std::vector<std::string>>& columns, const Rows& all,
+std::string name_of_rows(const std::vector<NamingColumn>& columns, const Rows& all,
                          const Rows& rows) {
     std::vector<std::vector<std::string>> texts;
-    for (const auto& column : columns) texts.push_back(distinct_texts(column, rows));
+    for (const NamingColumn& column : columns) texts.push_back(distinct_texts(column.texts, rows));
     const auto selects = [&](uint32_t chosen, std::size_t row) {
         for (std::size_t i = 0; i < columns.size(); ++i) {
             if ((chosen >> i & 1) == 0) continue;
-            if (std::find(texts[i].begin(), texts[i].end(), columns[i][row]) == texts[i].end()) {
+            const std::string& text = columns[i].texts[row];
+            if (std::find(texts[i].begin(), texts[i].end(), text) == texts[i].end()) {
                 return false;
             }
         }
@@ -229,14 +259,16 @@ std::string name_of_rows(const std::vector<std::vector<std::string>>& columns, c
     if (!best) return fmt::format("{} of {} rows", rows.size(), all.size());
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        if ((*best >> i & 1) != 0) parts.push_back(fmt::format("{}", fmt::join(texts[i], "/")));
+        if ((*best >> i & 1) == 0) continue;
+        parts.push_back(
+            name_of_texts(columns[i].title, distinct_texts(columns[i].texts, all), texts[i]));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// Each sentence once, in the order in which they first occur, with the rows that it is about.
 template <typename SentencesOf>
-std::vector<PlanSentence> group_sentences(const std::vector<std::vector<std::string>>& columns,
+std::vector<PlanSentence> group_sentences(const std::vector<NamingColumn>& columns,
                                           const Rows& rows, const SentencesOf& sentences_of) {
     std::vector<std::pair<std::string, Rows>> groups;
     for (const std::size_t row : rows) {
@@ -258,12 +290,12 @@ std::vector<PlanSentence> group_sentences(const std::vector<std::vector<std::str
 }
 
 void add_sentences(const Plan& plan, PlanView& view) {
-    std::vector<std::vector<std::string>> columns;  // that identify rows; a text per row
+    std::vector<NamingColumn> columns;
     for (std::size_t column = 0; column < view.columns.size(); ++column) {
         if (!view.columns[column].identifies_row) continue;
-        columns.emplace_back();
+        columns.push_back({.title = view.columns[column].title, .texts = {}});
         for (const PlanViewRow& row : view.rows) {
-            columns.back().push_back(text_of(view.columns[column].unit, row.cells[column]));
+            columns.back().texts.push_back(text_of(view.columns[column].unit, row.cells[column]));
         }
     }
     Rows all;
@@ -308,10 +340,26 @@ std::size_t index_of(const PlanView& view, std::string_view id) {
 
 std::string table_text(const PlanColumn& column, const PlanCell& cell) {
     std::string text = text_of(column.unit, cell);
-    if (column.id != "status") return text;
-    if (text == name_of(PlanStatus::kOk)) return kNoValue;
-    std::replace(text.begin(), text.end(), '_', ' ');
+    if (column.id == "status") std::replace(text.begin(), text.end(), '_', ' ');
     return text;
+}
+
+/// Whether the column would only repeat: every row is ok, or every row's figures are at the fastest
+/// batch anyway.
+bool is_needless(const PlanView& view, std::string_view id) {
+    const auto all = [&](auto&& holds) {
+        return std::all_of(view.rows.begin(), view.rows.end(), holds);
+    };
+    if (id == "status") {
+        return all([](const PlanViewRow& row) { return row.status == PlanStatus::kOk; });
+    }
+    if (id != "best_throughput_sequences_per_s" && id != "best_model_tflops") return false;
+    const std::size_t best = index_of(view, "best_batch_size");
+    const std::size_t shown = index_of(view, "batch_size");
+    return all([&](const PlanViewRow& row) {
+        const bool has_best = !std::holds_alternative<std::monostate>(row.cells[best]);
+        return !has_best || row.cells[best] == row.cells[shown];
+    });
 }
 
 /// Fills `table`, and `common` with the columns that say the same in every row.
@@ -319,6 +367,7 @@ void add_table(PlanView& view) {
     std::vector<std::size_t> shown;
     std::vector<std::string> common;
     for (const char* id : kTableColumns) {
+        if (is_needless(view, id)) continue;
         const std::size_t index = index_of(view, id);
         const PlanColumn& column = view.columns[index];
         const auto is_same = [&](const PlanViewRow& row) {
@@ -349,7 +398,9 @@ const PlanCell& PlanView::cell(std::size_t row, std::string_view column_id) cons
 }
 
 PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
-    PlanView view{.environment = request.environment->id};
+    PlanView view{.environment = request.environment->id,
+                  .batch = request.batch_size ? fmt::format("batch {}", *request.batch_size)
+                                              : "the largest batch that fits"};
     const std::vector<Definition> all = definitions();
     for (const Definition& one : all) view.columns.push_back(one.column);
     for (const PlanRow& row : plan.rows) {
@@ -359,6 +410,7 @@ PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
         if (row.time) shown.time_parts = time_parts(*row.time);
         shown.curve = row.curve;
         shown.notes = row.notes;
+        shown.notes.insert(shown.notes.end(), row.details.begin(), row.details.end());
     }
     if (view.rows.empty()) return view;
     add_table(view);

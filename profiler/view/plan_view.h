@@ -49,7 +49,7 @@ struct PlanViewRow {
     std::vector<PlanPart> memory_parts;  // what the GPU holds at the peak, with sums
     std::vector<PlanPart> time_parts;    // what a step spends its time on
     std::vector<PlanPoint> curve;
-    std::vector<std::string> notes;
+    std::vector<std::string> notes;  // also those that are no assumption
 };
 
 /// A sentence and the rows that it is about.
@@ -63,6 +63,7 @@ struct PlanView {
     std::vector<PlanViewRow> rows;
     std::string environment;                // the software environment that was asked for
     std::string common;                     // what all rows share: "bert-large, fp16"
+    std::string batch;                      // of memory and step: "the largest batch that fits"
     TextTable table;                        // a row per row; without the columns in `common`
     std::vector<PlanSentence> reasons;      // why rows do not fit or are not supported
     std::vector<PlanSentence> assumptions;  // of the rows that are ok

@@ -1,13 +1,16 @@
 #include "profiler/view/theme.h"
 
 #include "embedded/temposcope_themes.h"
+#include "models/config/recipe.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace profiler {
@@ -107,7 +110,47 @@ double luminance(Color color) {
     return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b);
 }
 
+/// Among models::recipe_presets(); their number for a recipe that is none.
+std::size_t preset_place(std::string_view recipe) {
+    const auto& presets = models::recipe_presets();
+    const auto found =
+        std::find_if(presets.begin(), presets.end(),
+                     [&](const models::RecipePreset& preset) { return preset.name == recipe; });
+    return static_cast<std::size_t>(found - presets.begin());
+}
+
+using ColorUses = std::array<int, kMaxDistinctRecipes>;
+
+/// The least used colour, from the wanted one on; grey last.
+std::size_t take_color(std::size_t place, ColorUses& uses) {
+    const bool is_preset = place < models::recipe_presets().size();
+    const std::size_t wanted = is_preset ? place % kMaxDistinctRecipes : 1;
+    const auto rank = [&](std::size_t color) {
+        return std::tuple(uses[color], color == 0 && place != 0,
+                          (color + kMaxDistinctRecipes - wanted) % kMaxDistinctRecipes);
+    };
+    std::size_t best = 0;
+    for (std::size_t color = 1; color < kMaxDistinctRecipes; ++color) {
+        if (rank(color) < rank(best)) best = color;
+    }
+    ++uses[best];
+    return best;
+}
+
 }  // namespace
+
+std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes) {
+    std::vector<std::size_t> order(recipes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return std::tuple(preset_place(recipes[a]), std::string_view(recipes[a])) <
+               std::tuple(preset_place(recipes[b]), std::string_view(recipes[b]));
+    });
+    std::vector<std::size_t> colors(recipes.size());
+    ColorUses uses{};
+    for (const std::size_t i : order) colors[i] = take_color(preset_place(recipes[i]), uses);
+    return colors;
+}
 
 models::Result<Theme> parse_theme(std::string_view text) {
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);

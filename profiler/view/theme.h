@@ -65,7 +65,7 @@ struct Theme {
     Color warning;     //
     std::array<Color, kCategoryNames.size()> categories{};       // by Category
     std::array<Color, kActivityClassNames.size()> activities{};  // by ActivityClass
-    std::vector<Color> recipes;  // grey for the first, then the accent, ...
+    std::vector<Color> recipes;  // by recipe_color_indices: grey for `original`, the accent, ...
 };
 
 const Theme& dark_theme();
@@ -85,10 +85,16 @@ inline Color color_of(const Theme& theme, Category category) {
 inline Color color_of(const Theme& theme, ActivityClass activity_class) {
     return theme.activities[static_cast<std::size_t>(activity_class)];
 }
-/// The colour of the `index`-th recipe of a comparison; repeats after kMaxDistinctRecipes.
+/// A colour and a marker of recipe_color_indices; both repeat after kMaxDistinctRecipes.
 Color recipe_color(const Theme& theme, std::size_t index);
 Marker recipe_marker(std::size_t index);
 inline constexpr std::size_t kMaxDistinctRecipes = 8;
+
+/// The index of each recipe's colour and marker, whatever the order of the recipes. The place of a
+/// preset in models::recipe_presets() decides; if an earlier preset has that colour, it takes the
+/// next free one. Other recipes take what is left. Grey is for `original`, unless all others are
+/// taken.
+std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes);
 
 /// Black or white, whichever reads better on `fill`.
 Color ink_on(Color fill);

@@ -50,6 +50,11 @@ def planned_rows(program, gpus: dict, described: dict, *options: str) -> list:
     return json.loads(report)["rows"]
 
 
+# A plan is traced on the Meta device, which lacks the scratch of reductions. A predicted capture
+# runs on a virtual GPU.
+SAME_STEP = 0.1
+
+
 def check_step(program, gpu: str, described: dict, planned: dict, folder: str):
     """Exits if the planner, a predicted trace and the worker's request describe different steps.
     The figures of the predicted trace are read in the same way as those of a measured trace."""
@@ -63,7 +68,7 @@ def check_step(program, gpu: str, described: dict, planned: dict, folder: str):
     if found["workload"] != expected:
         raise SystemExit(f"gpu-check: temposcope reads {described} as another workload")
     for figure in ("peak_allocated_bytes", "peak_reserved_bytes"):
-        if found[figure] != planned[figure]:
+        if abs(found[figure] - planned[figure]) > SAME_STEP * planned[figure]:
             raise SystemExit(f"gpu-check: {figure} of {described} differs from the planner's")
 
 
@@ -83,8 +88,7 @@ def predict(program, catalogue: dict) -> dict:
     for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
         predictions[row["gpu"]] |= {
             "max_batch_size": row["max_batch_size"],
-            # The planner adds this note if its times rest on no measurement of the GPU.
-            "calibrated": not any("not calibrated on this GPU" in note for note in row["notes"]),
+            "calibrated": row["times_calibrated"] is True,
         }
     return predictions
 

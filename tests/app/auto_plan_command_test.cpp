@@ -43,6 +43,25 @@ TEST_F(AutoPlanCommand, SaysWhatItChoseAndWhy) {
                                HasSubstr("checkpoint=per_layer"), HasSubstr("Assumptions")));
 }
 
+TEST_F(AutoPlanCommand, GivesTheAnswerFirstAndLettersToRecipes) {
+    const std::string out = search({"--gpu", "t4", "--batch", "8", "--budget", "800MiB"}).out;
+    std::istringstream lines(out);
+    std::string title, answer;
+    std::getline(lines, title);
+    std::getline(lines, answer);
+    EXPECT_THAT(title, testing::StartsWith("t4, bert-base, fp32, sequence length 512: recipe A"));
+    EXPECT_THAT(answer, testing::StartsWith("  Fits batch 8, where original "));
+    EXPECT_LT(out.find("recipes that no other recipe beats"), out.find("\nRecipes\n  A  "));
+    EXPECT_LT(out.find("\nRecipes\n  A  "), out.find("Assumptions"));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find('=') == std::string::npos) {
+            EXPECT_LT(line.size(), 160U) << line;
+        } else {  // the whole text of a recipe, or a sum
+            EXPECT_THAT(line, testing::ContainsRegex("^(  [A-Z][0-9]*  |= )")) << line;
+        }
+    }
+}
+
 TEST_F(AutoPlanCommand, HasTheDocumentedKeys) {
     for (const auto& batch : {std::vector<std::string>{"--batch", "8"}, {}}) {
         std::vector<std::string> arguments{"--gpu", "t4", "--budget", "800MiB", "--json"};
@@ -81,6 +100,17 @@ TEST_F(AutoPlanCommand, ChoosesAmongTheRecipesThatAreNamed) {
     EXPECT_THAT(row["recipe"].get<std::string>(), HasSubstr("checkpoint"));
 }
 
+TEST_F(AutoPlanCommand, OfAllRecipesChoosesAsWithoutNames) {
+    const auto result = [&](std::vector<std::string> more) {
+        more.insert(more.end(), {"--gpu", "t4", "--batch", "8", "--budget", "800MiB", "--json"});
+        return search(more).json()["rows"][0];
+    };
+    const auto all = result({"--recipe", "all"});
+    const auto any = result({});
+    EXPECT_EQ(all["recipe"], any["recipe"]);
+    EXPECT_EQ(all["candidates"], any["candidates"]);
+}
+
 TEST_F(AutoPlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--traces", folder_ / "traces"}, 2, "leave out --traces");
     expect_failure({"--recipe", "tempo@0-2"}, 2, "chooses the layers of a recipe itself");
@@ -94,7 +124,7 @@ TEST_F(AutoPlanCommand, FailsWithTheReasonWhereNothingFits) {
     expect_failure({"--gpu", "t4", "--budget", "510MiB"}, 1,
                    "the recipe that needs the least memory");
     expect_failure({"--gpu", "mi300x"}, 1, "compares times");
-    expect_failure({"--gpu", "t4", "--recipe", "flash"}, 1, "no fp32 kernel");
+    expect_failure({"--gpu", "t4", "--recipe", "flash"}, 1, "capability 8.0");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 /// A file that cannot be read or written is reported in one sentence with exit code 1. Nothing is
@@ -85,12 +86,17 @@ TEST(BadInput, AnExportNeverOverwritesATrace) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "sample.tscope");
     std::filesystem::create_symlink(sample, folder / "link");
+    std::filesystem::create_symlink(write_sample(folder, "second.tscope"), folder / "chart.svg");
     for (const std::string& output :
-         {sample, std::string(folder / "other.tscope"), std::string(folder / "link")}) {
+         {sample, folder / "other.tscope", folder / "link", folder / "chart.svg",
+          folder / "killed.tscope.partial", folder / "killed.tscope.partial.1",
+          folder / "killed.tscope.partial-wal", folder / "killed.tscope.partial-shm",
+          folder / "running.tscope-journal"}) {
         const Ran ran = run({"export", sample, "--to", "svg", "-o", output});
         EXPECT_EQ(ran.exit_code, 2) << output;
         EXPECT_THAT(ran.err, HasSubstr("would replace")) << output;
     }
+    EXPECT_FALSE(std::filesystem::exists(folder / "killed.tscope.partial-wal"));
     EXPECT_EQ(run({"info", sample}).exit_code, 0);
 }
 
@@ -99,6 +105,65 @@ TEST(BadInput, ControlCharactersOfANameDoNotReachTheTerminal) {
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_EQ(ran.err.find('\x1b'), std::string::npos);
     EXPECT_THAT(ran.err, HasSubstr("\\x1b"));
+}
+
+constexpr const char* kHostile = "\x1b[31m\a\r\n\xe2\x80\xae\xc2\x9b";
+
+/// A trace whose names are made to act on a terminal.
+std::string write_hostile_sample(const TemporaryFolder& folder) {
+    Trace trace = make_sample();
+    const StringId hostile = trace.strings.intern(kHostile);
+    trace.runs.set<&profiler::Run::recipe>(Id<profiler::Run>(0), hostile);
+    trace.runs.set<&profiler::Run::device_name>(Id<profiler::Run>(0), hostile);
+    trace.module_paths.set<&ModulePath::path>(Id<ModulePath>(0), hostile);
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        trace.ops.set<&Op::name>(Id<Op>(i), hostile);
+    }
+    add_diagnostic(trace, {.code = "hostile", .explanation = kHostile});
+    const std::string file = folder / (std::string("trace") + kHostile + ".tscope");
+    const auto written = write_trace(trace, file);
+    EXPECT_TRUE(written) << written.error().message;
+    return file;
+}
+
+void expect_harmless(const std::string& text) {
+    EXPECT_TRUE(std::none_of(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f;
+    })) << text;
+    EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
+    EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+    EXPECT_THAT(text, HasSubstr("\\x1b[31m\\x07\\x0d\\x0a\\u202e\\u009b"));
+}
+
+TEST(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
+    const TemporaryFolder folder;
+    const std::string file = write_hostile_sample(folder);
+    for (const auto& arguments : std::vector<std::vector<std::string>>{
+             {"info", file},
+             {"info", file, "--ledger", "--peak", "--by", "op", "--health"},
+             {"compare", file, file, "--by", "op"},
+             {"replay", file},
+             {"export", file, "--to", "csv", "-o", folder / (std::string(kHostile) + ".csv")}}) {
+        const Ran ran = run(arguments);
+        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        expect_harmless(ran.out);
+    }
+    EXPECT_EQ(run({"info", file, "--json"}).json()["recipe"], kHostile) << "JSON has its own rules";
+}
+
+TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {
+    const TemporaryFolder folder;
+    const Surroundings small_memory{.shell_setup = "ulimit -v 2000000"};  // KiB
+    if (run({"--version"}, small_memory).exit_code != 0) {
+        GTEST_SKIP() << "this build does not start with so little memory";
+    }
+    const std::string file = folder / "large.pickle";
+    write(file, "\x80\x04");
+    std::filesystem::resize_file(file, 3'000'000'000);
+    for (const char* command : {"info", "replay", "compare"}) {
+        expect_one_sentence(run({command, file, "--json"}, small_memory), 3,
+                            "not enough memory to read " + file + ": close other programs");
+    }
 }
 
 TEST(BadInput, AFullDiskUnderStandardOutputIsAFailure) {
@@ -134,7 +199,7 @@ TEST(BadInput, AnImpossibleWorkloadDoesNotCrash) {
             EXPECT_EQ(ran.exit_code, 0) << size << " " << report << ": " << ran.err;
         }
         EXPECT_TRUE(run({"info", file, "--json"}).json()["closed_form"].is_null());
-        EXPECT_THAT(run({"compare", file}).out, HasSubstr("does not say which workload"));
+        EXPECT_THAT(run({"compare", file, file}).out, HasSubstr("does not say which workload"));
     }
 }
 

@@ -24,13 +24,33 @@ TEST(CompareCommand, PutsRecipesSideBySide) {
     EXPECT_LT(rows[1]["kept_bytes"], rows[0]["kept_bytes"]);
 }
 
+TEST(CompareCommand, OrdersAFolderAsHelpDoesAndKeepsTheOrderOfFiles) {
+    const TemporaryFolder folder;
+    const std::string original = write_sample(folder, "original.tscope");
+    const std::string packed =
+        write_sample(folder, "tempo-packed.tscope", {.recipe = "tempo-packed"});
+    const std::string tempo = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const auto recipes = [](std::vector<std::string> files) {
+        files.insert(files.begin(), "compare");
+        files.emplace_back("--json");
+        const auto json = run(files).json();
+        std::vector<std::string> names;
+        for (const auto& row : json["rows"]) names.push_back(row["recipe"]);
+        return names;
+    };
+    EXPECT_THAT(recipes({folder.path().string()}),
+                testing::ElementsAre("original", "tempo", "tempo-packed"));
+    EXPECT_THAT(recipes({packed, tempo, original}),
+                testing::ElementsAre("original", "tempo-packed", "tempo"));
+}
+
 TEST(CompareCommand, BreaksPeaksDown) {
     const TemporaryFolder folder;
     write_sample(folder, "original.tscope");
     write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
     const std::string path = folder.path().string();
     EXPECT_THAT(run({"compare", path, "--by", "layer"}).out, HasSubstr("encoder.layer.2"));
-    for (const char* by : {"class", "layer", "op", "tensor"}) {
+    for (const char* by : {"class", "layer", "op", "tensor", "site"}) {
         for (const auto& row : run({"compare", path, "--by", by, "--json"}).json()["rows"]) {
             int64_t total = 0;
             for (const auto& group : row["groups"]) total += group["size_bytes"].get<int64_t>();

@@ -55,6 +55,17 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
             "aten::addmm\n"));
 }
 
+TEST(ExportCommand, SaysThatATableIsEmpty) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string out = folder / "x.csv";
+    const Ran ran = run({"export", sample, "--to", "csv", "--table", "sweep", "-o", out});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_THAT(ran.err, HasSubstr("s.tscope has no batches of a sweep: "));
+    EXPECT_THAT(ran.err, HasSubstr("x.csv holds only a header.\n"));
+    EXPECT_EQ(run({"export", sample, "--to", "csv", "--table", "steps", "-o", out}).err, "");
+}
+
 TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
     const TemporaryFolder folder;
     const std::string a = write_sample(folder, "a.tscope");

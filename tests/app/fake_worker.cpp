@@ -50,15 +50,18 @@ WorkerOutcome write_steps(const Request& request, const std::string& act, Worker
     return ResultFrame{.path = request.output_path, .summary = nlohmann::json::object()};
 }
 
-WorkerOutcome trace_toy(const Request& request) {
+WorkerOutcome trace_toy(const Request& request, const std::string& act) {
     const auto workload = models::workload_from_json(request.workload);
     if (!workload) return error(workload.error().message);
+    if (act == "out-of-memory") return error("There is not enough memory on this machine.", 3);
     return ResultFrame{.summary = nlohmann::json::object(),
                        .payload = to_bytes(make_toy_step(*workload))};
 }
 
 WorkerOutcome answer(const Request& request, WorkerServer& server) {
-    if (request.kind == RequestKind::kMetaTrace) return trace_toy(request);
+    const char* variable = std::getenv("TEMPOSCOPE_FAKE");
+    const std::string act = variable == nullptr ? "" : variable;
+    if (request.kind == RequestKind::kMetaTrace) return trace_toy(request, act);
     if (request.kind == RequestKind::kDoctor) {
         return ResultFrame{
             .path = "",
@@ -69,8 +72,6 @@ WorkerOutcome answer(const Request& request, WorkerServer& server) {
                            {"detail", "no NVIDIA driver"},
                            {"remedy", "Install one to measure on a GPU."}}}}}};
     }
-    const char* variable = std::getenv("TEMPOSCOPE_FAKE");
-    const std::string act = variable == nullptr ? "" : variable;
     server.send(profiler::Progress{"warm-up", 1, 1});
     server.send(profiler::Sample{.allocated_bytes = 1 << 20, .peak_bytes = 1 << 21});
     if (act == "out-of-memory") {

@@ -1,3 +1,4 @@
+#include "models/config/recipe.h"
 #include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
 
@@ -60,14 +61,31 @@ TEST_F(PlanCommand, MakesOneRowForACellThatIsGivenTwice) {
     EXPECT_EQ(json["rows"].size(), 1U);
 }
 
+TEST_F(PlanCommand, TakesTheNamesOfGpusInAnyCase) {
+    EXPECT_EQ(plan({"--gpu", "T4", "--json"}).json()["rows"][0]["gpu"], "t4");
+}
+
+TEST_F(PlanCommand, OfAllRecipesHasARowForEachPreset) {
+    const auto rows = plan({"--recipe", "all", "--gpu", "t4", "--json"}).json()["rows"];
+    ASSERT_EQ(rows.size(), models::recipe_presets().size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(rows[i]["recipe"], std::string(models::recipe_presets()[i].name));
+        EXPECT_EQ(rows[i]["status"] == "ok", rows[i]["reason"] == "");
+    }
+    EXPECT_EQ(rows[0]["status"], "ok");
+}
+
 TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
-                               HasSubstr("Assumptions"), HasSubstr("CUDA context of 500")));
+                               HasSubstr("Assumptions"), HasSubstr("CUDA context of 500"),
+                               HasSubstr("are at batch 8."), HasSubstr("best TFLOPS")));
+    EXPECT_THAT(ran.out, HasSubstr("\n  no embeddings and no head: --head mlm adds them\n"));
     const Ran one = plan({"--gpu", "t4"});
-    EXPECT_THAT(one.out, AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction"),
-                               HasSubstr("= allocated"), HasSubstr("its TFLOPS")));
+    EXPECT_THAT(one.out,
+                AllOf(HasSubstr("optimizer_state"), HasSubstr("contraction"),
+                      HasSubstr("= allocated"), HasSubstr("are at the largest batch that fits.")));
 }
 
 TEST_F(PlanCommand, OneImpossibleCellStopsNothing) {
@@ -76,11 +94,16 @@ TEST_F(PlanCommand, OneImpossibleCellStopsNothing) {
     const auto rows = ran.json()["rows"];
     EXPECT_EQ(rows[0]["status"], "ok");
     EXPECT_EQ(rows[1]["status"], "not_supported");
-    EXPECT_THAT(rows[1]["reason"].get<std::string>(), HasSubstr("no fp32 kernel"));
+    EXPECT_THAT(rows[1]["reason"].get<std::string>(), HasSubstr("capability 8.0"));
 }
 
 TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
-    expect_failure({"--recipe", "flash", "--gpu", "t4"}, 1, "no fp32 kernel");
+    expect_failure({"--recipe", "flash", "--gpu", "a100-80gb"}, 1, "no fp32 kernel");
+    expect_failure({"--recipe", "flash", "--gpu", "t4"}, 1, "capability 8.0");
+    for (const char* part : {"original: Batch 1 needs", "flash: attention=flash needs"}) {
+        expect_failure({"--recipe", "original,flash", "--budget", "520MiB", "--gpu", "t4"}, 1,
+                       part);
+    }
     expect_failure({"--recipe", "flash", "--precision", "fp16", "--gpu", "t4"}, 1,
                    "capability 8.0");
     expect_failure({"--batch", "500000", "--gpu", "t4"}, 1, "2^31");
@@ -93,12 +116,12 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
 
 TEST_F(PlanCommand, WritesItsRowsWhereNoneIsPossible) {
     expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.json"}, 1,
-                   "no fp32 kernel");
+                   "capability 8.0");
     std::ifstream file(folder_ / "plan.json");
     const auto row = nlohmann::json::parse(file)["rows"].at(0);
     EXPECT_EQ(row["status"], "not_supported");
-    EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("no fp32 kernel"));
-    expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.csv"}, 1, "fp32");
+    EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("capability 8.0"));
+    expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.csv"}, 1, "8.0");
     std::stringstream csv;
     csv << std::ifstream(folder_ / "plan.csv").rdbuf();
     EXPECT_THAT(csv.str(), HasSubstr("not_supported"));
@@ -108,7 +131,8 @@ TEST_F(PlanCommand, NamesTheRowsOfAnAssumptionAndWhyOthersAreImpossible) {
     const Ran ran =
         plan({"--recipe", "original,flash", "--gpu", "t4,v100-16gb,mi300x", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, AllOf(HasSubstr("\nWhy not\n  flash: attention=flash has no fp32 kernel"),
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("\nWhy not\n  flash, t4: attention=flash needs compute"),
+                               HasSubstr("  flash, mi300x: attention=flash has no fp32 kernel"),
                                HasSubstr("\n  mi300x: memory only"), HasSubstr("not supported\n"),
                                HasSubstr("  v100-16gb: PyTorch 2.11.0 does not run on v100-16gb")));
     std::istringstream lines(ran.out);
@@ -173,6 +197,20 @@ TEST_F(PlanCommand, WritesFiles) {
     const Ran ran = plan({"--gpu", "t4", "--json", "-o", folder_ / "plan.json"});
     std::ifstream file(folder_ / "plan.json");
     EXPECT_EQ(nlohmann::json::parse(file), ran.json());
+}
+
+TEST(PlanWithWorker, SaysByItsExitCodeThatThisMachineRanOutOfMemory) {
+    const TemporaryFolder folder;
+    const Surroundings surroundings{.environment = {"TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
+                                                    "/tests/fake_worker_for_commands",
+                                                    "TEMPOSCOPE_FAKE=out-of-memory",
+                                                    "XDG_CONFIG_HOME=" + (folder / "config")}};
+    for (const bool is_auto : {false, true}) {
+        std::vector<std::string> arguments{"plan", "--model", "bert-base", "--gpu", "t4"};
+        if (is_auto) arguments.emplace_back("--auto");
+        expect_one_sentence(run(arguments, surroundings), 3,
+                            "There is not enough memory on this machine");
+    }
 }
 
 TEST_F(PlanCommand, ZeroStagesAreNamedTerms) {

@@ -47,6 +47,10 @@ Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundi
         const std::function<void(pid_t)>& started) {
     const TemporaryFolder folder;
     std::vector<std::string> words{TEMPOSCOPE_BINARY_DIR "/temposcope"};
+    if (!surroundings.shell_setup.empty()) {
+        words.insert(words.begin(),
+                     {"/bin/sh", "-c", surroundings.shell_setup + "; exec \"$0\" \"$@\""});
+    }
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> environment = surroundings.environment;
     for (char** variable = environ; *variable != nullptr; ++variable)

@@ -26,6 +26,7 @@ struct Ran {
 struct Surroundings {
     std::vector<std::string> environment;  // such as "LC_ALL=de_DE.UTF-8", added to the test's own
     std::string out_file;                  // receives standard output, such as "/dev/full"
+    std::string shell_setup;               // what sh does before it, such as "exec 2>&-"
 };
 
 /// `started` is called with the process while it runs.

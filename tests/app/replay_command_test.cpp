@@ -52,6 +52,20 @@ TEST(Replay, OfASnapshotWithoutHistoryReportsNoMatchRate) {
                                testing::Not(HasSubstr("100.0 %"))));
 }
 
+TEST(Replay, SaysThatAFileRecordsNoSegmentEvents) {
+    const TemporaryFolder folder;
+    Recorder recorder({});
+    recorder.free(recorder.allocate(512));  // its segment stays
+    const std::size_t first_event = recorder.num_events();
+    recorder.free(recorder.allocate(512));
+    const std::string path = folder / "snapshot.pickle";
+    std::ofstream(path, std::ios::binary) << snapshot_bytes(recorder.recording(first_event));
+    const Ran ran = run({"replay", path});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("  the file records no segment events, equal segments"));
+    EXPECT_THAT(ran.out, HasSubstr("info counts the requested bytes"));
+}
+
 TEST(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {
     const TemporaryFolder folder;
     const auto json = run({"replay", write_snapshot(folder), "--alloc-conf",
@@ -71,6 +85,8 @@ TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
     const Ran ran = run({"replay", file, "--memory-limit", "60MiB"});
     EXPECT_EQ(ran.exit_code, 0) << "it was asked for";
     EXPECT_THAT(ran.out, HasSubstr("Out of memory with default settings and 60.0 MiB after"));
+    EXPECT_THAT(ran.out, testing::ContainsRegex("allocations; the first [0-9,]+ are those that "
+                                                "were there when the recording began\\. A"));
     const auto json = run({"replay", file, "--memory-limit", "60MiB", "--json"}).json();
     const auto& oom = json["rows"][2]["out_of_memory"];
     EXPECT_GT(oom["asked_bytes"], oom["free_bytes"]);

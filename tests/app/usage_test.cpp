@@ -40,10 +40,30 @@ TEST(Usage, EachCommandHasHelpWithAnExample) {
     }
 }
 
+TEST(Usage, HelpListsWhatOptionsTakeAndWhatNotesName) {
+    for (const char* command : {"capture", "sweep", "plan"}) {
+        const Ran ran = run({command, "--help"});
+        for (const char* part : {"fp64", "tf32", "or all.", "original,tempo,masks=bit"}) {
+            EXPECT_THAT(ran.out, HasSubstr(part)) << command;
+        }
+    }
+    const Ran plan = run({"plan", "--help"});
+    for (const char* optimizer : {"bert_adam", "apex_o2_adam", "apex_o3_lamb", "adamw_loop"}) {
+        EXPECT_THAT(plan.out, HasSubstr(optimizer));
+    }
+}
+
 TEST(Usage, VersionIsOneLine) {
     const Ran ran = run({"--version"});
     EXPECT_EQ(ran.exit_code, 0);
     EXPECT_THAT(ran.out, testing::MatchesRegex("temposcope [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, HelpAndVersionThatCannotBeWrittenAreAFailure) {
+    for (const auto& arguments :
+         std::vector<std::vector<std::string>>{{"--help"}, {"info", "--help"}, {"--version"}}) {
+        expect_one_sentence(run(arguments, {.out_file = "/dev/full"}), 1, "could not be written");
+    }
 }
 
 TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
@@ -105,6 +125,8 @@ TEST(Usage, ImpossibleShapesAreRefusedBeforeAnythingRuns) {
     expect_usage_error(capture({"--memory-limit", "0"}), "--memory-limit");
     expect_usage_error(capture({"--recipe", "flash"}), "to 0 (--attention-dropout)");
     expect_usage_error(capture({"--recipe", "attention=cudnn"}), "CUDA");
+    expect_usage_error(capture({"--recipe", "original,flash", "--device", "predict:RTX3090"}),
+                       "attention=flash has no fp32 kernel");
 }
 
 TEST(Usage, OneFileTakesOneRecipe) {

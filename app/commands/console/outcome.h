@@ -21,8 +21,8 @@ struct Failure {
 using Outcome = tl::expected<ExitCode, Failure>;
 
 inline tl::unexpected<Failure> failed(models::Error error) {
-    return tl::unexpected(
-        Failure{ExitCode::kFailed, with_options(std::move(error.message), error.fields)});
+    return tl::unexpected(Failure{error.out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed,
+                                  with_options(std::move(error.message), error.fields)});
 }
 inline tl::unexpected<Failure> wrong_usage(models::Error error) {
     return tl::unexpected(

@@ -38,7 +38,8 @@ Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() { clear(); }
 
-void Progress::update(double fraction, std::string_view text) {
+void Progress::update(double fraction, std::string_view raw_text) {
+    const std::string text = printable(raw_text);
     const auto now = std::chrono::steady_clock::now();
     const bool is_new = text != last_text_;
     if (last_ && now - *last_ < (is_terminal_ ? kBarInterval : kLineInterval)) return;
@@ -52,7 +53,7 @@ void Progress::update(double fraction, std::string_view text) {
     const std::string bar = make_bar(fraction);
     // ASCII up to here, so cutting bytes cannot split a character of the bar.
     const auto room = static_cast<std::size_t>(terminal_width() - 1) - bar.size();
-    write_error(fmt::format("\r\x1b[K{}{}", bar, text.substr(0, room)));
+    write_error(fmt::format("\r\x1b[K{}{}", bar, std::string_view(text).substr(0, room)));
     bar_shown_ = true;
 }
 

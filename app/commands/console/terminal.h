@@ -9,9 +9,16 @@
 #include <string_view>
 
 /// What a command writes on standard output, and how it looks there.
+///
+/// Names come from files and command lines. What is written for people passes through `printable`
+/// here, so no caller escapes them; JSON and CSV have rules of their own.
 namespace app {
 
 enum class Style : uint8_t { kPlain, kBold, kDim, kGood, kBad, kWarning };
+
+/// The text without what acts on a terminal: control characters, marks that turn the direction of
+/// writing, line ends, and bytes that are not UTF-8 become "\\x1b" or "\\u202e".
+std::string printable(std::string_view text);
 
 /// Collects the output of a command and writes it in one piece at its end, so that a command that
 /// fails has written nothing.
@@ -21,25 +28,30 @@ public:
     explicit Output(bool json);
 
     bool json() const { return json_; }
-    /// The text with an escape sequence around it, on a terminal that shows colours and unless
-    /// NO_COLOR is set.
+    /// The text in this style, as a part of a `line`. Plain unless this is a terminal that shows
+    /// colours, or if NO_COLOR is set.
     std::string styled(std::string_view text, Style style) const;
 
+    /// One line. Line ends inside the text are escaped.
     void line(std::string_view text = {});
     void heading(std::string_view text);
     /// Columns aligned, numbers to the right, titles dim; empty and all-dash columns are left out.
     void table(const profiler::TextTable& table);
     void document(const nlohmann::json& document);
 
-    /// Errors: standard output is closed or full. A reader that has seen enough (a pipe to `head`)
-    /// is none.
     models::Result<void> flush();
 
 private:
+    std::string shown(std::string_view text) const;
+
     std::string text_;
     bool json_ = false;
     bool colour_ = false;
 };
+
+/// Text for standard output, as it is.
+/// Errors: it is closed or full. A reader that has seen enough (a pipe to `head`) is none.
+models::Result<void> write_output(std::string_view text);
 
 /// Columns on a terminal: code points, not bytes.
 std::size_t display_width(std::string_view text);

@@ -1,11 +1,13 @@
 #include "app/commands/console/trace_files.h"
 
 #include "app/commands/console/progress.h"
+#include "models/config/recipe.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace app {
@@ -14,6 +16,20 @@ namespace {
 namespace fs = std::filesystem;
 using models::Result;
 using profiler::NamedTrace;
+
+/// Files that are named after presets, as `capture` names them, in the order of --help; then the
+/// others, in the order given.
+void order_by_preset(std::vector<fs::path>& files) {
+    const auto& presets = models::recipe_presets();
+    const auto place = [&](const fs::path& file) {
+        const std::string name = file.stem().string();
+        return std::find_if(
+            presets.begin(), presets.end(),
+            [&](const models::RecipePreset& preset) { return preset.name == name; });
+    };
+    std::stable_sort(files.begin(), files.end(),
+                     [&](const fs::path& a, const fs::path& b) { return place(a) < place(b); });
+}
 
 }  // namespace
 
@@ -25,7 +41,7 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
             files.push_back(path);
             continue;
         }
-        const auto inside = profiler::traces_in(path);
+        auto inside = profiler::traces_in(path);
         if (!inside) return tl::unexpected(inside.error());
         if (inside->empty()) {
             return models::fail(
@@ -33,6 +49,7 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
                 "capture\".",
                 path, fmt::join(profiler::trace_extensions(), ", "));
         }
+        order_by_preset(*inside);
         for (const fs::path& file : *inside) files.push_back(file.string());
     }
     return files;

@@ -11,7 +11,8 @@
 /// The traces that a command line names, in any format of formats/trace_formats.h.
 namespace app {
 
-/// The files as given. A folder stands for the traces in it, ordered by name.
+/// The files as given. A folder stands for the traces in it: presets in the order of --help, then
+/// the others by name.
 models::Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& paths);
 
 /// Reads a trace. Shows a bar on a terminal when it takes long.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <type_traits>
 
 namespace app {
@@ -218,7 +219,9 @@ models::Result<bool> CommandLine::parse(int argc, char** argv) {
     try {
         parser_->parse(argc, argv);
     } catch (const CLI::Success& answered) {
-        parser_->exit(answered);
+        std::ostringstream text;
+        parser_->exit(answered, text, text);
+        answer_ = std::move(text).str();
         return false;
     } catch (const CLI::ParseError& error) {
         return tl::unexpected(explain(*parser_, error));

@@ -69,9 +69,11 @@ public:
 
     Command& add_command(const std::string& name, const std::string& summary);
 
-    /// False: --help or --version was given and has been answered.
+    /// False: --help or --version was given, and `answer()` is the text to write.
     /// Errors: one sentence on what is wrong, with what was probably meant.
     models::Result<bool> parse(int argc, char** argv);
+
+    const std::string& answer() const { return answer_; }
 
     bool has_command() const { return chosen_ != nullptr; }
     bool json() const;
@@ -81,6 +83,7 @@ private:
     std::unique_ptr<CLI::App> parser_;
     std::deque<Command> commands_;
     const Command* chosen_ = nullptr;
+    std::string answer_;
 };
 
 }  // namespace app

@@ -1,5 +1,6 @@
 #include "app/commands/options/help.h"
 
+#include "models/config/precision.h"
 #include "models/config/recipe.h"
 #include "models/config/switches.h"
 
@@ -50,6 +51,16 @@ std::string list_values(const auto& table) {
         text += fmt::format(", {}", row.is.name);
     }
     return text;
+}
+
+std::string about_recipe_list() {
+    return "with commas between, or all. A switch after a name changes that name's recipe: "
+           "original,tempo,masks=bit are two recipes, original and tempo with masks=bit. Begin "
+           "with a name to get a recipe of its own: tempo,original,masks=bit; see below";
+}
+
+std::string list_precisions() {
+    return fmt::format("{}", fmt::join(models::kPrecisionNames, ", "));
 }
 
 std::string list_recipes() {

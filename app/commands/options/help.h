@@ -8,6 +8,10 @@ namespace app {
 
 /// All recipes and the switches of a recipe.
 std::string list_recipes();
+/// The rule by which commas part the recipes of --recipe, with an example.
+std::string about_recipe_list();
+/// "fp32, tf32, ...": every name that --precision takes.
+std::string list_precisions();
 /// `name` in a column of its own and `text` wrapped beside it.
 std::string two_columns(const std::string& name, const std::string& text, std::size_t name_width);
 /// `text` wrapped to the page, indented.

@@ -1,5 +1,6 @@
 #include "app/commands/options/workload_options.h"
 
+#include "app/commands/options/help.h"
 #include "models/config/model_config.h"
 
 #include <fmt/format.h>
@@ -27,13 +28,13 @@ void add_workload_options(Command& command, WorkloadOptions& options) {
                  "NAME", kModel},
                 &options.head);
     add_model_size_options(command, options);
-    command.add({"--recipe", "recipes to measure, with commas between; see below", "LIST", kStep},
+    command.add({"--recipe", "recipes to run, " + about_recipe_list(), "LIST", kStep},
                 &options.recipes);
     command.add({"--batch", "sequences per step", "N", kStep}, &options.batch_size);
     command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len);
-    command.add({"--precision", "fp32, fp16, bf16, amp-fp16, amp-bf16, pure-fp16 or pure-bf16",
-                 "NAME", kStep},
-                &options.precision);
+    command.add(
+        {"--precision", "one of " + list_precisions() + "; tf32 on CUDA only", "NAME", kStep},
+        &options.precision);
     command.add({"--padding", "none, or random lengths with a mask", "NAME", kStep},
                 &options.padding);
     command.add({"--seed", "of weights, data and dropout", "N", kStep}, &options.seed);

@@ -7,6 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 namespace app {
 namespace {
 
@@ -24,26 +30,99 @@ Json frontier_json(const FrontierView& frontier) {
     return json;
 }
 
-}  // namespace
+/// Letters for the recipes that are no preset, in the order in which they are first named.
+class RecipeLetters {
+public:
+    /// "A"; a preset's own name.
+    std::string letter_of(const std::string& recipe) {
+        if (recipe.find_first_of("=@") == std::string::npos) return recipe;
+        const auto known = std::find(recipes_.begin(), recipes_.end(), recipe);
+        const auto index = static_cast<std::size_t>(known - recipes_.begin());
+        if (known == recipes_.end()) recipes_.push_back(recipe);
+        return letter_at(index);
+    }
+    /// "recipe A"; a preset's own name.
+    std::string name_of(const std::string& recipe) {
+        const std::string letter = letter_of(recipe);
+        return letter == recipe ? recipe : "recipe " + letter;
+    }
+    void print(Output& output) const {
+        if (!recipes_.empty()) output.heading("Recipes");
+        for (std::size_t i = 0; i < recipes_.size(); ++i) {
+            output.line(fmt::format("  {}  {}", letter_at(i), recipes_[i]));
+        }
+    }
 
-void print_auto_plan(Output& output, const AutoPlan& plan, const PlanView& view) {
-    print_plan(output, view);
+private:
+    /// A to Z, then A1 to Z1, ...
+    static std::string letter_at(std::size_t index) {
+        const char letter = static_cast<char>('A' + index % 26);
+        return index < 26 ? fmt::format("{}", letter) : fmt::format("{}{}", letter, index / 26);
+    }
+
+    std::vector<std::string> recipes_;
+};
+
+/// Indented lines of at most 100 columns, as far as words allow.
+void print_wrapped(Output& output, std::string_view text) {
+    constexpr std::size_t kMost = 98;
+    while (!text.empty()) {
+        std::size_t end = text.size() > kMost ? text.rfind(' ', kMost) : text.size();
+        if (end == text.npos) end = std::min(text.find(' '), text.size());
+        output.line(fmt::format("  {}", text.substr(0, end)));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+void print_answers(Output& output, const AutoPlan& plan, RecipeLetters& letters) {
+    bool is_first = true;
     for (const AutoRow& row : plan.rows) {
         if (row.sentence.empty()) continue;
+        if (!std::exchange(is_first, false)) output.line();
         const PlanRow& chosen = row.row;
-        output.heading(fmt::format(
-            "{}, {}, {}, sequence length {}", chosen.gpu->id, chosen.workload.model.name,
-            models::name_of(chosen.workload.precision), chosen.workload.seq_len));
-        output.line(fmt::format("  {}", row.sentence));
-        output.line(fmt::format("  {}", row.why));
-        const TextTable table = build_frontier_view(row.frontier).table;
-        const bool is_whole = table.rows.size() == row.frontier.size();
-        output.heading(fmt::format("{}: recipes that no other recipe beats{}", chosen.gpu->id,
-                                   is_whole ? ""
-                                            : fmt::format(" ({} of {}; --json has all)",
-                                                          table.rows.size(), row.frontier.size())));
-        output.table(table);
+        const std::string title =
+            fmt::format("{}, {}, {}, sequence length {}: {}", chosen.gpu->id,
+                        chosen.workload.model.name, models::name_of(chosen.workload.precision),
+                        chosen.workload.seq_len, letters.name_of(chosen.workload.recipe_name));
+        output.line(output.styled(title, Style::kBold));
+        print_wrapped(output, row.sentence);
+        print_wrapped(output, row.why);
     }
+}
+
+void print_frontier(Output& output, const AutoRow& row, RecipeLetters& letters) {
+    TextTable table = build_frontier_view(row.frontier).table;
+    for (std::vector<std::string>& cells : table.rows)
+        cells.back() = letters.letter_of(cells.back());
+    const bool is_whole = table.rows.size() == row.frontier.size();
+    output.heading(fmt::format("{}: recipes that no other recipe beats{}", row.row.gpu->id,
+                               is_whole ? ""
+                                        : fmt::format(" ({} of {}; --json has all)",
+                                                      table.rows.size(), row.frontier.size())));
+    output.table(table);
+}
+
+/// The rows with short names for their recipes.
+PlanView build_short_view(AutoPlan plan, const PlanRequest& request, RecipeLetters& letters) {
+    for (AutoRow& row : plan.rows) {
+        std::string& name = row.row.workload.recipe_name;
+        name = letters.name_of(name);
+    }
+    return build_plan_view(plan, request);
+}
+
+}  // namespace
+
+void print_auto_plan(Output& output, const AutoPlan& plan, const PlanRequest& request) {
+    RecipeLetters letters;
+    const PlanView view = build_short_view(plan, request, letters);
+    print_answers(output, plan, letters);
+    for (const AutoRow& row : plan.rows) {
+        if (!row.sentence.empty()) print_frontier(output, row, letters);
+    }
+    letters.print(output);
+    output.line();
+    print_plan(output, view);
 }
 
 Json auto_plan_json(const AutoPlan& plan, const PlanView& view) {

@@ -3,10 +3,12 @@
 #include "app/commands/console/json_values.h"
 #include "app/commands/reports/prediction_error_report.h"
 #include "app/commands/reports/reports.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace app {
 namespace {
@@ -60,18 +62,13 @@ TextTable metric_table(const CompareView& view) {
     metrics.add(
         "saved for backward", [](auto& c) { return c.saved_text; },
         [](auto& c) { return c.saved_change; });
-    // For paired steps, step_time_change is the change of the median ratio. It can differ from the
-    // change of the median times, so it stands beside the ratio.
-    const auto is_paired = [](const CompareColumn& c) { return !c.step_ratio_text.empty(); };
     metrics.add(
         "step time", [](auto& c) { return c.step_time_text; },
-        [&](auto& c) { return is_paired(c) ? Change{} : c.step_time_change; });
-    metrics.add(
-        "ratio of step times", [](auto& c) { return c.step_ratio_text; },
-        [&](auto& c) { return is_paired(c) ? c.step_time_change : Change{}; });
+        [](auto& c) { return c.step_time_change; });
+    // Of steps that were measured in turn, only the ratio of pairs is a change: print_step_ratios.
     metrics.add(
         "sequences/s", [](auto& c) { return c.throughput_text; },
-        [](auto& c) { return c.throughput_change; });
+        [](auto& c) { return c.was_in_turn ? Change{} : c.throughput_change; });
     metrics.add(
         "maximum batch", [](auto& c) { return c.max_batch_text; },
         [](auto& c) { return c.max_batch_change; });
@@ -79,6 +76,39 @@ TextTable metric_table(const CompareView& view) {
         "best throughput", [](auto& c) { return c.best_text; },
         [](auto& c) { return c.best_change; });
     return std::move(metrics.table);
+}
+
+Style ratio_style(Tone tone) {
+    if (tone == Tone::kNeutral) return Style::kPlain;
+    return tone == Tone::kGood ? Style::kGood : Style::kBad;
+}
+
+/// A line for each recipe whose steps were measured in turn with those of its baseline.
+void print_step_ratios(Output& output, const Comparison& comparison, const CompareView& view) {
+    std::vector<std::string> too_few;
+    bool has_heading = false;
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        const CompareColumn& column = view.columns[i];
+        if (!column.was_in_turn) continue;
+        if (column.step_ratio_text.empty()) {
+            too_few.push_back(column.recipe);
+            continue;
+        }
+        if (!std::exchange(has_heading, true)) {
+            output.heading(
+                "Ratio of step times, from pairs of steps that ran in turn (below 1: faster)");
+        }
+        output.line(fmt::format(
+            "  {} / {}: {}", column.recipe, view.columns[comparison.columns[i].baseline].recipe,
+            output.styled(column.step_ratio_text, ratio_style(column.step_ratio_tone))));
+    }
+    const bool sentence_says_it = !has_heading && !comparison.sentence.empty();
+    if (too_few.empty() || sentence_says_it) return;
+    output.line();
+    output.line(
+        fmt::format("Too few pairs of steps to compare the step times of {}: capture {} "
+                    "steps or more (--steps).",
+                    join_with_and(too_few), PairedRatio::kFewestPairs));
 }
 
 /// The peaks of all columns by group. A group stands where the first column that has it lists it.
@@ -104,11 +134,15 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
     return groups;
 }
 
+bool has_call_stacks(const Comparison& comparison) {
+    return std::any_of(comparison.columns.begin(), comparison.columns.end(),
+                       [](const auto& c) { return c.step_trace && !c.step_trace->stacks.empty(); });
+}
+
 TextTable group_table(const Comparison& comparison, GroupBy by) {
     const GroupedPeaks groups = group_peaks(comparison, by);
     TextTable table;
-    table.columns.push_back(
-        {std::string(kGroupByNames[static_cast<std::size_t>(by)]), Align::kLeft, {}});
+    table.columns.push_back({std::string(name_of(by)), Align::kLeft, {}});
     for (const ComparisonColumn& column : comparison.columns) {
         table.columns.push_back({column.recipe, Align::kRight, {}});
     }
@@ -192,9 +226,14 @@ void print_comparison(Output& output, const Comparison& comparison, std::optiona
     if (!view.source.empty()) output.line(output.styled(view.source, Style::kDim));
     output.line();
     output.table(metric_table(view));
+    print_step_ratios(output, comparison, view);
     if (by) {
         output.heading("At the peak");
-        output.table(group_table(comparison, *by));
+        if (*by == GroupBy::kSite && !has_call_stacks(comparison)) {
+            output.line(kNoCallStacks);
+        } else {
+            output.table(group_table(comparison, *by));
+        }
     }
     if (!comparison.sentence.empty()) {
         output.line();

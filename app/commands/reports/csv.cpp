@@ -1,6 +1,7 @@
 #include "app/commands/reports/csv.h"
 
 #include "app/commands/console/csv_writer.h"
+#include "profiler/analysis/call_site.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/storage_names.h"
@@ -28,8 +29,9 @@ std::string_view module_path_of(const Trace& trace, Id<Op> op) {
 std::string allocations_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
-            "address", "role", "tensor", "op", "scope", "freeing_op");
+            "address", "role", "tensor", "op", "scope", "freeing_op", "site");
     const std::vector<StringId> names = names_of_storages(trace);
+    const CallSites sites(trace);
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
         const bool known = a.storage.valid();
@@ -38,7 +40,8 @@ std::string allocations_csv(const Trace& trace) {
         csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
                 a.requested_bytes, a.block_bytes, a.address, name_of(category),
                 known ? trace.text(names[a.storage.index()]) : std::string_view(),
-                op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op));
+                op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op),
+                a.stack.valid() ? sites.of(a.stack) : std::string());
     }
     return csv.take();
 }

@@ -83,9 +83,7 @@ std::string csv_of(const PlanCell& cell) {
 
 void print_plan(Output& output, const PlanView& view) {
     output.line(output.styled(view.common, Style::kBold));
-    output.line(
-        "Predicted. Figures from \"at batch\" on are at the largest batch that fits, or at "
-        "--batch.");
+    output.line(fmt::format("Predicted. Figures from \"at batch\" on are at {}.", view.batch));
     output.line();
     output.table(view.table);
     if (view.rows.size() == 1) {

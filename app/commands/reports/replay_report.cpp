@@ -55,11 +55,15 @@ void print_exactness(Output& output, const ReplayReport& report) {
     output.line(fmt::format("  {} of {} allocations at the recorded address ({})",
                             format_count(report.address_matches), format_count(report.allocations),
                             format_percent(report.address_match_rate())));
-    output.line(
-        fmt::format("  {} of {} segment events, {}", format_count(report.segment_event_matches),
-                    format_count(report.segment_events),
-                    report.final_state_matches ? "equal segments and blocks at the end"
-                                               : "different segments or blocks at the end"));
+    const std::string segment_events =
+        report.segment_events == 0
+            ? "the file records no segment events"
+            : fmt::format("{} of {} segment events", format_count(report.segment_event_matches),
+                          format_count(report.segment_events));
+    output.line(fmt::format("  {}, {}", segment_events,
+                            report.final_state_matches
+                                ? "equal segments and blocks at the end"
+                                : "different segments or blocks at the end"));
     if (!report.first_difference.empty()) output.line("  " + report.first_difference);
 }
 
@@ -67,13 +71,13 @@ void print_exactness(Output& output, const ReplayReport& report) {
 std::string out_of_memory_sentence(const ReplayRow& row, int64_t recorded_allocations) {
     const OutOfMemory& detail = row.out_of_memory->detail;
     return fmt::format(
-        "Out of memory with {}{} after {} of {} allocations{}: a request of {} needed a segment of "
+        "Out of memory with {}{} after {} of {} allocations{}. A request of {} needed a segment of "
         "{}, but {} were free ({} allocated, {} reserved).",
         settings_text(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
         recorded_allocations < row.num_allocations
-            ? fmt::format(" ({} of them were there when the recording began)",
+            ? fmt::format("; the first {} are those that were there when the recording began",
                           format_count(row.num_allocations - recorded_allocations))
             : std::string(),
         format_bytes(detail.requested_bytes), format_bytes(detail.asked_bytes),
@@ -149,6 +153,9 @@ void print_replay(Output& output, const ReplayDocument& document) {
     }
     output.line(output.styled(
         "Fragmentation: the share of the reserved memory that is not allocated, at the peak.",
+        Style::kDim));
+    output.line(output.styled(
+        "Allocated: whole blocks; temposcope info counts the requested bytes in them.",
         Style::kDim));
     for (const std::string& note : document.notes) output.line("Note: " + note);
 }

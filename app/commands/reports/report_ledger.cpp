@@ -33,6 +33,15 @@ nlohmann::json shape_json(std::string_view shape) {
     return json.is_array() ? json : nlohmann::json(shape);
 }
 
+std::string why_empty(const Trace& trace, const std::string& module_path) {
+    if (trace.ops.size() == 0) {
+        return "Saved tensors are not recorded in this file: it has allocations, but no ops.";
+    }
+    return module_path.empty()
+               ? "Nothing is saved: no op saved a tensor in the last recorded forward."
+               : fmt::format("Nothing is saved in {}.", module_path);
+}
+
 }  // namespace
 
 void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
@@ -46,10 +55,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
     output.line(describe_run(trace));
     output.line();
     if (ledger.rows.empty()) {
-        output.line(
-            options.module_path.empty()
-                ? "Nothing is saved: the trace has no op that saved a tensor in its last forward."
-                : fmt::format("Nothing is saved in {}.", options.module_path));
+        output.line(why_empty(trace, options.module_path));
         return;
     }
     TextTable table;
@@ -74,7 +80,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
                     ledger.rows.size() == 1 ? "tensor" : "tensors",
                     format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
-    output.line(check ? to_sentence(*check) : check.error().message);
+    output.line(check ? to_sentence_below_rows(*check) : check.error().message);
 }
 
 nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options) {

@@ -52,8 +52,11 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     const auto add = [&](std::string name, std::string value, std::string detail) {
         figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
     };
-    add("peak memory", format_bytes(peak.allocated_bytes), describe_peak_place(trace, peak));
-    if (peak.reserved_bytes != peak.allocated_bytes) {
+    const bool has_blocks = peak.reserved_bytes != peak.allocated_bytes;
+    std::string detail = describe_peak_place(trace, peak);
+    if (has_blocks) detail += detail.empty() ? "requested bytes" : "; requested bytes";
+    add("peak memory", format_bytes(peak.allocated_bytes), detail);
+    if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
     if (!trace.steps.empty()) {
@@ -72,7 +75,8 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     print_allocator(output, trace);
 
     output.heading("At the peak");
-    output.table(breakdown_table(break_down(trace, peak, GroupBy::kClass), "class", 8));
+    const GroupBy by = default_group_by(trace);
+    output.table(breakdown_table(break_down(trace, peak, by), name_of(by), 8));
 }
 
 void print_sweep(Output& output, const ComparisonColumn& column) {
@@ -161,7 +165,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
                          {"segments", counts.segments}};
     json["health_notes"] = report_diagnostics(trace, *report).size();
     json["rows"] = nlohmann::json::array();
-    for (const BreakdownRow& row : break_down(trace, report->peak, GroupBy::kClass)) {
+    for (const BreakdownRow& row : break_down(trace, report->peak, default_group_by(trace))) {
         json["rows"].push_back(
             {{"name", row.name}, {"size_bytes", row.size_bytes}, {"count", row.count}});
     }

@@ -35,8 +35,11 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
                             peak.phase.valid() ? fmt::format(", {}", phase_name(trace, peak)) : "",
                             peak.op.valid() ? fmt::format(", in {}", op_name(trace, peak)) : ""));
     output.line();
-    const auto name = kGroupByNames[static_cast<std::size_t>(by)];
-    output.table(breakdown_table(break_down(trace, peak, by), name, kMaxRows));
+    if (by == GroupBy::kSite && trace.stacks.empty()) {
+        output.line(kNoCallStacks);
+        return;
+    }
+    output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
 }
 
 nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
@@ -50,7 +53,7 @@ nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
     json["time_ns"] = peak.time_ns;
     json["phase"] = phase_name(trace, peak);
     json["op"] = op_name(trace, peak);
-    json["by"] = kGroupByNames[static_cast<std::size_t>(by)];
+    json["by"] = name_of(by);
     json["rows"] = nlohmann::json::array();
     for (const BreakdownRow& row : break_down(trace, peak, by)) {
         json["rows"].push_back({{"name", row.name},

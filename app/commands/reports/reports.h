@@ -38,6 +38,11 @@ nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,
                                     std::string_view title, std::size_t max_rows);
 
+/// For a breakdown by site of traces without call stacks.
+inline constexpr std::string_view kNoCallStacks =
+    "No call stacks were recorded: only PyTorch memory snapshots have them, unless their history "
+    "was recorded with context=None.";
+
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
 /// it, and the bounds that it knows; null for what it does not know.
 nlohmann::json max_batch_json(const profiler::ComparisonColumn& column);

@@ -41,10 +41,7 @@ tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
         return fail_with(ExitCode::kFailed,
                          "The measurement was cancelled; your calibration is as before.");
     }
-    if (!outcome) {
-        const profiler::ErrorFrame& error = outcome.error();
-        return failed({error.message, {error.fields.begin(), error.fields.end()}});
-    }
+    if (!outcome) return failed(to_error(outcome.error()));
     const auto speed = profiler::device_speed_from_json(outcome->summary);
     if (!speed) return failed(speed.error());
     return *speed;

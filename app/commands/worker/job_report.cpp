@@ -10,19 +10,48 @@
 
 #include <cmath>
 #include <filesystem>
+#include <vector>
 
 namespace app {
 namespace {
 
 using profiler::NamedTrace;
 
-models::Result<void> make_folder(const std::string& folder) {
-    if (folder.empty()) return {};
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (!error && std::filesystem::is_directory(folder, error)) return {};
-    return models::fail("Cannot create the folder {} ({}): choose another place with -o.", folder,
-                        error ? error.message() : "a file has that name");
+/// The folder for the traces. What it made is deleted with it, unless a trace lies inside.
+class OutputFolder {
+public:
+    OutputFolder() = default;
+    OutputFolder(const OutputFolder&) = delete;
+    OutputFolder& operator=(const OutputFolder&) = delete;
+    ~OutputFolder() {
+        std::error_code ignored;
+        for (const auto& folder : made_) std::filesystem::remove(folder, ignored);
+    }
+
+    models::Result<void> make(const std::string& folder) {
+        if (folder.empty()) return {};
+        std::error_code error;
+        auto missing = std::filesystem::absolute(folder).lexically_normal();
+        if (!missing.has_filename()) missing = missing.parent_path();
+        for (; !std::filesystem::exists(missing, error); missing = missing.parent_path()) {
+            if (!missing.has_relative_path()) break;
+            made_.push_back(missing);
+        }
+        std::filesystem::create_directories(folder, error);
+        if (!error && std::filesystem::is_directory(folder, error)) return {};
+        return models::fail("Cannot create the folder {} ({}): choose another place with -o.",
+                            folder, error ? error.message() : "a file has that name");
+    }
+
+private:
+    std::vector<std::filesystem::path> made_;  // the innermost first
+};
+
+void say_what_is_left_out(const JobList& list) {
+    for (const LeftOut& one : list.left_out) {
+        print_error(fmt::format("{} is left out: {}", one.recipe,
+                                with_options(one.why.message, one.why.fields)));
+    }
 }
 
 void warn_about_losses(const std::vector<NamedTrace>& traces) {
@@ -63,14 +92,20 @@ nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
 }  // namespace
 
 Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output& output) {
-    const auto list = make_jobs(workload);
+    auto list = make_jobs(workload);
     if (!list) return wrong_usage(list.error());
     if (kind == MeasureKind::kSweep && !list->gpu.empty()) {
         return fail_with(ExitCode::kUsage,
                          "A sweep measures. To predict what fits on {}, run temposcope plan.",
                          list->gpu);
     }
-    if (const auto made = make_folder(list->folder); !made) return failed(made.error());
+    if (!list->gpu.empty()) {
+        const auto ok = check_predicted(*list, workload.setup);
+        if (!ok) return tl::unexpected(ok.error());
+    }
+    say_what_is_left_out(*list);
+    OutputFolder folder;
+    if (const auto made = folder.make(list->folder); !made) return failed(made.error());
     if (kind == MeasureKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
         print_error(
             "Without --memory-limit the sweep goes on until this machine's memory is full. That "
@@ -84,7 +119,7 @@ Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output
                                                  .warmup_steps = workload.warmup_steps,
                                                  .steps = workload.steps,
                                                  .memory_limit_bytes = list->memory_limit_bytes})
-                          : capture_predicted(list->jobs, list->gpu, workload.setup);
+                          : capture_predicted(*list, workload.setup);
     if (!done) return tl::unexpected(done.error());
     std::vector<NamedTrace> traces;
     for (const Job& job : list->jobs) {

@@ -3,6 +3,8 @@
 #include "app/commands/console/trace_files.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/protocol/meta_trace_client.h"
+#include "profiler/protocol/virtual_gpu_process.h"
+#include "profiler/protocol/worker_process.h"
 
 #include <chrono>
 #include <memory>
@@ -30,10 +32,19 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
     return a == b;
 }
 
+models::Result<WorkerClient> start_on(const std::vector<VirtualCard>& cards) {
+    if (cards.empty()) return WorkerClient::start();
+    const auto program = find_worker();
+    if (!program) return tl::unexpected(program.error());
+    const auto environment = virtual_gpu_environment(virtual_gpu_folder(), cards);
+    if (!environment) return tl::unexpected(environment.error());
+    return WorkerClient::start(*program, *environment);
+}
+
 }  // namespace
 
 models::Result<WorkerClient> WorkerStarter::start() {
-    Start job([] { return WorkerClient::start(); });
+    Start job([this] { return start_on(cards_); });
     auto result = job.get_future();
     {
         const std::lock_guard lock(mutex_);
@@ -111,7 +122,8 @@ models::Result<TracePointer> TraceWorkers::trace(const models::Workload& workloa
     }
     (*worker)->client.end();  // most errors are of workers that cannot be used again
     if (trace.error().cancelled) cancelled_ = true;
-    return models::fail("{}", trace.error().message);
+    return tl::unexpected(models::Error{.message = trace.error().message,
+                                        .out_of_memory = trace.error().out_of_memory()});
 }
 
 models::Result<MetaTraceSource> trace_folder_source(const std::string& folder) {

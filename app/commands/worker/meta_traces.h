@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/protocol/worker_client.h"
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 /// Sources of the traced steps from which plans are made.
@@ -20,6 +22,9 @@ namespace app {
 /// object must outlive its workers.
 class WorkerStarter {
 public:
+    /// The workers see `cards` as their GPUs; without any they are as on this machine.
+    explicit WorkerStarter(std::vector<profiler::VirtualCard> cards) : cards_(std::move(cards)) {}
+
     /// Any thread.
     models::Result<profiler::WorkerClient> start();
 
@@ -27,16 +32,21 @@ private:
     using Start = std::packaged_task<models::Result<profiler::WorkerClient>()>;
     void run(const std::stop_token& stop);
 
+    const std::vector<profiler::VirtualCard> cards_;
     std::mutex mutex_;
     std::condition_variable_any has_work_;
     std::list<Start> waiting_;
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };
 
-/// Workers that trace models on libtorch's Meta device. A thread borrows a worker for one trace:
-/// an idle one, or a new one if all are busy. Threads may end; their workers stay.
+/// Workers that trace steps: on virtual GPUs if there are any, else on libtorch's Meta device. A
+/// thread borrows a worker for one trace: an idle one, or a new one if all are busy. Threads may
+/// end; their workers stay.
 class TraceWorkers {
 public:
+    explicit TraceWorkers(std::vector<profiler::VirtualCard> cards = {})
+        : starter_(std::move(cards)) {}
+
     /// Any number of threads may call it at once. Must not outlive this object.
     profiler::MetaTraceSource source();
 

@@ -2,6 +2,7 @@
 
 #include "app/commands/console/interrupt.h"
 #include "app/commands/worker/meta_traces.h"
+#include "app/commands/worker/virtual_cards.h"
 #include "app/user/settings.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/data/planner_data.h"
@@ -43,9 +44,9 @@ std::string why_too_large(const Trace& trace) {
 }
 
 tl::expected<void, Failure> predict(const Job& job, const Target& target, const PlannerData& data,
-                                    const MetaTraceSource& source) {
-    const auto meta = source(traced_workload(job.workload, *target.environment, data.calibration),
-                             target.gpu->compute_capability.value_or(kTracedCapability));
+                                    ComputeCapability traced, const MetaTraceSource& source) {
+    const auto meta =
+        source(traced_workload(job.workload, *target.environment, data.calibration), traced);
     if (!meta) return failed(meta.error());
     const auto trace = place_and_schedule(**meta, *target.gpu, AllocatorSettings(),
                                           data.calibration, *target.environment);
@@ -64,21 +65,29 @@ tl::expected<void, Failure> predict(const Job& job, const Target& target, const 
 
 }  // namespace
 
-tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, const std::string& gpu,
-                                              const std::string& environment) {
+tl::expected<void, Failure> check_predicted(JobList& list, const std::string& environment) {
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
-    const auto target = find_target(*data, gpu, environment);
+    const auto target = find_target(*data, list.gpu, environment);
     if (!target) return wrong_usage(target.error());
-    for (const Job& job : jobs) {
-        const auto ok = check_gpu_support(job.workload, *target->gpu);
-        if (!ok) return failed(ok.error());
-    }
-    TraceWorkers workers;
+    const auto ok = leave_out(
+        list, [&](const Job& job) { return check_gpu_support(job.workload, *target->gpu); });
+    if (!ok) return wrong_usage(ok.error());
+    return {};
+}
+
+tl::expected<void, Failure> capture_predicted(const JobList& list, const std::string& environment) {
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    const auto target = find_target(*data, list.gpu, environment);
+    if (!target) return wrong_usage(target.error());
+    const VirtualCard card = virtual_card(*target->gpu);
+    TraceWorkers workers({card});
     const CancelOnInterrupt cancel(workers);
     const MetaTraceSource source = workers.source();
-    for (const Job& job : jobs) {
-        if (const auto done = predict(job, *target, *data, source); !done) return done;
+    for (const Job& job : list.jobs) {
+        if (const auto done = predict(job, *target, *data, card.capability, source); !done)
+            return done;
     }
     return {};
 }

@@ -4,14 +4,17 @@
 #include "app/user/workload_jobs.h"
 
 #include <string>
-#include <vector>
 
 /// `capture --device predict:GPU`: traces of steps as a GPU would run them, without the GPU.
 namespace app {
 
-/// Writes the predicted trace of each job on `gpu` under `environment`, a software environment.
-/// Errors: an unknown GPU or environment, a workload that the GPU cannot run, errors of the worker.
-tl::expected<void, Failure> capture_predicted(const std::vector<Job>& jobs, const std::string& gpu,
-                                              const std::string& environment);
+/// Checks the jobs of a list with a GPU before anything is made or run, and leaves out of `all`
+/// what the GPU cannot run. Errors: an unknown GPU or environment, a workload that the GPU cannot
+/// run.
+tl::expected<void, Failure> check_predicted(JobList& list, const std::string& environment);
+
+/// Writes the predicted trace of each job on the GPU of the list under `environment`, a software
+/// environment. Errors: an unknown GPU or environment, errors of the worker.
+tl::expected<void, Failure> capture_predicted(const JobList& list, const std::string& environment);
 
 }  // namespace app

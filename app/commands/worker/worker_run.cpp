@@ -79,12 +79,6 @@ private:
     profiler::Progress progress_{.stage = "starting"};
 };
 
-Failure make_failure(const profiler::ErrorFrame& error) {
-    const bool out_of_memory = error.exit_code == static_cast<int>(ExitCode::kOutOfMemory);
-    return {out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed,
-            with_options(error.message, {error.fields.begin(), error.fields.end()})};
-}
-
 }  // namespace
 
 tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureOptions& options) {
@@ -99,7 +93,7 @@ tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureO
          .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
          .ended = {},
          .split = &print_error});
-    if (!done) return tl::unexpected(make_failure(done.error()));
+    if (!done) return failed(to_error(done.error()));
     return {};
 }
 

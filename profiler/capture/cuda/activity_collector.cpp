@@ -7,6 +7,9 @@
 namespace profiler {
 namespace {
 
+/// As many as CUPTI fills at a time: one for each of a few threads.
+constexpr std::size_t kReadyBuffers = 4;
+
 template <typename Record>
 std::size_t bytes_of(const std::vector<Record>& records) {
     return records.capacity() * sizeof(Record);
@@ -15,7 +18,10 @@ std::size_t bytes_of(const std::vector<Record>& records) {
 }  // namespace
 
 ActivityCollector::ActivityCollector(NextActivityRecord next, const CollectorOptions& options)
-    : next_(next), options_(options), reader_([this] { read_buffers(); }) {}
+    : next_(next), options_(options) {
+    for (std::size_t i = 0; i < std::min(kReadyBuffers, options_.max_buffers); ++i) make_buffer();
+    reader_ = std::thread([this] { read_buffers(); });
+}
 
 ActivityCollector::~ActivityCollector() {
     {
@@ -26,18 +32,22 @@ ActivityCollector::~ActivityCollector() {
     reader_.join();
 }
 
+/// The caller holds the lock, or is the constructor.
+void ActivityCollector::make_buffer() {
+    auto buffer = std::make_unique<uint64_t[]>(options_.buffer_bytes / 8);  // CUPTI aligns to 8
+    buffers_.reserve(buffers_.size() + 1);
+    // So that complete() and the reader, who cannot refuse a buffer, need no memory for it.
+    filled_.reserve(buffers_.size() + 1);
+    empty_.reserve(buffers_.size() + 1);
+    empty_.push_back(reinterpret_cast<uint8_t*>(buffer.get()));
+    buffers_.push_back(std::move(buffer));
+}
+
 std::span<uint8_t> ActivityCollector::request() noexcept try {
     const std::lock_guard lock(mutex_);
     if (empty_.empty()) {
         if (buffers_.size() >= options_.max_buffers) return {};
-        // Not initialized: CUPTI writes what it later calls valid. 8-byte words for its alignment.
-        auto buffer = std::make_unique_for_overwrite<uint64_t[]>(options_.buffer_bytes / 8);
-        buffers_.reserve(buffers_.size() + 1);
-        // So that complete() and the reader, who cannot refuse a buffer, need no memory for it.
-        filled_.reserve(buffers_.size() + 1);
-        empty_.reserve(buffers_.size() + 1);
-        empty_.push_back(reinterpret_cast<uint8_t*>(buffer.get()));
-        buffers_.push_back(std::move(buffer));
+        make_buffer();
     }
     uint8_t* const buffer = empty_.back();
     empty_.pop_back();
@@ -84,6 +94,7 @@ std::size_t ActivityCollector::read(const Filled& filled) {
     } catch (const std::bad_alloc&) {
         ++records_.broken_buffers;
     }
+    std::fill(bytes.begin(), bytes.end(), uint8_t{0});
     return bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
            bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
            bytes_of(records_.overheads);

@@ -18,7 +18,8 @@
 ///     request() ─► empty ─► ... filled ─► complete() ─► parse, then empty again
 ///
 /// request() and complete() only move a pointer under their lock, so that the workload never waits
-/// for parsing. If our thread falls behind, new buffers are allocated, up to a limit. Beyond it
+/// for parsing. Our thread also zeroes what it has read, and the first buffers are made before any
+/// is asked for. If our thread falls behind, new buffers are allocated, up to a limit. Beyond it
 /// CUPTI drops records and counts them.
 namespace profiler {
 
@@ -53,6 +54,7 @@ private:
         uint8_t* buffer = nullptr;
         std::size_t valid_bytes = 0;
     };
+    void make_buffer();
     void read_buffers();
     /// Returns the bytes that all waiting records take.
     std::size_t read(const Filled& filled);

@@ -121,13 +121,21 @@ StringId ActivityJoin::kernel_name(std::string_view mangled) {
     return found->second;
 }
 
+template <auto kOp, typename Table, typename Row>
+void ActivityJoin::add_late_ops(Table& table, std::vector<Id<Row>>& rows) {
+    std::erase_if(rows, [&](Id<Row> row) {
+        const Id<Op> op = op_of(static_cast<uint32_t>(table.template get<&Row::correlation>(row)));
+        if (op.valid()) table.template set<kOp>(row, op);
+        return op.valid();
+    });
+}
+
 void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
     sort_by_start(kernels);
     for (const KernelRecord& kernel : kernels) {
         const Id<Op> op = op_of(kernel.correlation);
-        counts_.without_op += op.valid() ? 0 : 1;
-        counts_.without_time += kernel.start_ns == 0 || kernel.end_ns == 0 ? 1 : 0;
-        trace_.kernels.append(
+        without_time_ += kernel.start_ns == 0 || kernel.end_ns == 0 ? 1 : 0;
+        const Id<Kernel> row = trace_.kernels.append(
             {.name = kernel_name(kernel.name),
              .stream = streams_.row_of(options_.stream_handle(kernel.context, kernel.stream)),
              .op = op,
@@ -142,6 +150,7 @@ void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
              .block_z = kernel.block.z,
              .registers_per_thread = kernel.registers_per_thread,
              .shared_memory_bytes = kernel.shared_memory_bytes});
+        if (!op.valid()) kernels_without_op_.push_back(row);
     }
 }
 
@@ -149,9 +158,8 @@ void ActivityJoin::add_copies(std::vector<CopyRecord>& copies) {
     sort_by_start(copies);
     for (const CopyRecord& copy : copies) {
         const Id<Op> op = op_of(copy.correlation);
-        counts_.without_op += op.valid() ? 0 : 1;
-        counts_.without_time += copy.start_ns == 0 || copy.end_ns == 0 ? 1 : 0;
-        trace_.memcpys.append(
+        without_time_ += copy.start_ns == 0 || copy.end_ns == 0 ? 1 : 0;
+        const Id<Memcpy> row = trace_.memcpys.append(
             {.kind = trace_.strings.intern(kCopyKindNames[static_cast<std::size_t>(copy.kind)]),
              .stream = streams_.row_of(options_.stream_handle(copy.context, copy.stream)),
              .op = op,
@@ -159,6 +167,7 @@ void ActivityJoin::add_copies(std::vector<CopyRecord>& copies) {
              .start_ns = time_of(copy.start_ns),
              .end_ns = time_of(copy.end_ns),
              .size_bytes = copy.size_bytes});
+        if (!op.valid()) copies_without_op_.push_back(row);
     }
 }
 
@@ -225,6 +234,8 @@ void ActivityJoin::add(ActivityRecords records) {
     }
     list_new_ops();
     add_origins(records);
+    add_late_ops<&Kernel::op>(trace_.kernels, kernels_without_op_);
+    add_late_ops<&Memcpy::op>(trace_.memcpys, copies_without_op_);
     add_kernels(records.kernels);
     add_copies(records.copies);
     add_apis(records.apis);

@@ -32,7 +32,7 @@ struct JoinOptions {
 
 /// How many records so far could not be joined.
 struct JoinCounts {
-    int64_t without_op = 0;    // kernels and copies
+    int64_t without_op = 0;    // kernels and copies whose call has not come yet, or had no op
     int64_t without_time = 0;  // kernels and copies: their times are -1
 };
 
@@ -49,7 +49,11 @@ public:
     /// add().
     void add(ActivityRecords records);
 
-    const JoinCounts& counts() const { return counts_; }
+    JoinCounts counts() const {
+        return {.without_op =
+                    static_cast<int64_t>(kernels_without_op_.size() + copies_without_op_.size()),
+                .without_time = without_time_};
+    }
 
 private:
     /// The op of a call of the API, and of all work with the call's correlation id.
@@ -65,6 +69,9 @@ private:
     Id<Thread> thread_row(uint32_t system_id);
     StringId kernel_name(std::string_view mangled);
 
+    /// Rows whose call was not known yet, when it is by now.
+    template <auto kOp, typename Table, typename Row>
+    void add_late_ops(Table& table, std::vector<Id<Row>>& rows);
     void add_kernels(std::vector<KernelRecord>& kernels);
     void add_copies(std::vector<CopyRecord>& copies);
     void add_apis(std::vector<ApiRecord>& apis);
@@ -74,7 +81,9 @@ private:
     Trace& trace_;
     StreamRows& streams_;
     JoinOptions options_;
-    JoinCounts counts_;
+    int64_t without_time_ = 0;
+    std::vector<Id<Kernel>> kernels_without_op_;
+    std::vector<Id<Memcpy>> copies_without_op_;
     std::size_t listed_ops_ = 0;
     std::size_t listed_threads_ = 0;
     std::vector<std::vector<Id<Op>>> thread_ops_;             // by row of thread; by start

@@ -5,6 +5,7 @@
 
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -111,10 +112,15 @@ allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, fal
 }  // namespace
 
 /// torch tells a thread's memory profiler about each block, with its size after rounding. Autograd
-/// passes thread-local state on, so that the backward pass's threads report too.
-class CudaAllocations::BlockSizeReporter final : public c10::MemoryReportingInfoBase {
+/// passes thread-local state on, so that the backward pass's threads report too. torch takes what
+/// it finds in this place for a ProfilerStateBase; this one profiles nothing but memory.
+class CudaAllocations::BlockSizeReporter final : public torch::profiler::impl::ProfilerStateBase {
 public:
-    explicit BlockSizeReporter(c10::DeviceIndex device) : device_(device) {}
+    explicit BlockSizeReporter(c10::DeviceIndex device)
+        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
+              torch::profiler::impl::ProfilerState::Disabled, /*report_input_shapes=*/false,
+              /*profile_memory=*/true)),
+          device_(device) {}
 
     void reportMemoryUsage(void* address, int64_t size_bytes, size_t allocated_bytes,
                            size_t reserved_bytes, c10::Device device) override {
@@ -124,14 +130,17 @@ public:
                                   static_cast<int64_t>(reserved_bytes));
         });
     }
-    bool memoryProfilingEnabled() const override { return true; }
+    torch::profiler::impl::ActiveProfilerType profilerType() override {
+        return torch::profiler::impl::ActiveProfilerType::NONE;
+    }
 
 private:
     c10::DeviceIndex device_;
 };
 
-CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device)
-    : rows_(trace, streams), device_(device) {
+CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device,
+                                 AllocatorActions actions)
+    : rows_(trace, streams), device_(device), actions_(actions) {
     [[maybe_unused]] static const bool attached = [] {
         allocator::attachAllocatorTraceTracker(&on_any_entry);
         return true;
@@ -171,6 +180,10 @@ void CudaAllocations::on_any_entry(const TraceEntry& entry) {
 }
 
 void CudaAllocations::on_entry(const TraceEntry& entry) {
+    const bool is_request = entry.action_ == TraceEntry::ALLOC ||
+                            entry.action_ == TraceEntry::FREE_REQUESTED ||
+                            entry.action_ == TraceEntry::FREE_COMPLETED;
+    if (actions_ == AllocatorActions::kRequests && !is_request) return;
     const LockedMoment locked = listener_->next_action();
     rows_.apply({.action = action_of(entry.action_),
                  .address = static_cast<int64_t>(entry.addr_),
@@ -221,8 +234,10 @@ std::string CudaAllocations::settings_text() {
 void CudaAllocations::release_cache() { allocator::emptyCache(); }
 
 void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes) {
+    // torch computes floor(fraction * total) again. Without the half byte, rounding would lose one
+    // byte of some limits, and with it the last segment.
     const double fraction =
-        bytes < 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(total_bytes);
+        bytes < 0 ? 1 : (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes);
     allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
     reserved_limit_bytes = bytes;
 }

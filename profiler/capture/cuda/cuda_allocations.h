@@ -33,10 +33,17 @@ struct CudaMemory {
     int64_t peak_reserved_bytes = 0;
 };
 
+/// Which of the allocator's actions become rows.
+enum class AllocatorActions : uint8_t {
+    kAll,
+    kRequests  // allocations and frees, without the segments that serve them
+};
+
 class CudaAllocations final : public AllocationSource {
 public:
     /// Needs an initialized CUDA with `device`, and require_native() before.
-    CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device);
+    CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device,
+                    AllocatorActions actions = AllocatorActions::kAll);
     ~CudaAllocations() override;
 
     void start(AllocationListener& listener) override;
@@ -76,6 +83,7 @@ private:
 
     AllocatorRows rows_;
     const c10::DeviceIndex device_;
+    const AllocatorActions actions_;
     AllocationListener* listener_ = nullptr;
     std::map<c10::MempoolId_t, int64_t> pools_;  // under the listener's lock
     int64_t differing_totals_ = 0;

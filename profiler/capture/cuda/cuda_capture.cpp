@@ -5,21 +5,21 @@
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/cuda/cuda_device.h"
 #include "profiler/capture/cuda/gpu_recorder.h"
+#include "profiler/capture/cuda/predicted_step.h"
+#include "profiler/capture/cuda/torch_state.h"
 #include "profiler/capture/measure_device.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/torch_hooks.h"
 #include "profiler/trace/units.h"
 
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
 #include <nlohmann/json.hpp>
 
-#include <mutex>
-#include <shared_mutex>
+#include <optional>
 #include <stdexcept>
 
 namespace profiler {
@@ -52,19 +52,11 @@ public:
     MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
 
-/// Sets torch's process-wide switches and seeds its process-wide generator.
-void set_up_torch(const models::Workload& workload) {
-    at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);
-    at::Generator generator = at::globalContext().defaultGenerator(kDevice);
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(static_cast<uint64_t>(workload.seed));
-}
-
 void describe_cuda_run(const models::Workload& workload, const CaptureOptions& options,
                        const CudaDevice& device, const std::string& cupti, Trace& trace) {
     describe_run(workload,
-                 {.source = Source::kMeasuredCuda,
-                  .time_basis = TimeBasis::kMeasured,
+                 {.source = on_virtual_gpu() ? Source::kPredicted : Source::kMeasuredCuda,
+                  .time_basis = on_virtual_gpu() ? TimeBasis::kEventOrder : TimeBasis::kMeasured,
                   .device_name = device.name,
                   .memory_limit_bytes = options.memory_limit_bytes},
                  trace);
@@ -83,32 +75,18 @@ void describe_cuda_run(const models::Workload& workload, const CaptureOptions& o
         run, trace.strings.intern(CudaAllocations::settings_text()));
 }
 
-/// torch allocates workspaces for cuBLAS and cuBLASLt, one per handle and stream. Each thread has
-/// its own handle: this thread runs forward, autograd's thread runs backward.
-void describe_workspaces(Recorder& recorder) {
-    // Asking for a handle would create one, with its workspace.
-    if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return;
-    void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
-    const auto describe = [&](at::cuda::WorkspaceMapWithMutex& workspaces, std::string_view name,
-                              int64_t size_bytes) {
-        const std::shared_lock lock(workspaces.mutex);
-        for (const auto& [handle_and_stream, memory] : workspaces.map) {
-            const bool forward = std::get<0>(handle_and_stream) == forward_handle;
-            const at::Tensor bytes =
-                at::from_blob(memory.get(), {size_bytes}, at::device(kDevice).dtype(at::kByte));
-            recorder.describe(bytes, fmt::format("{} ({})", name, forward ? "forward" : "backward"),
-                              Category::kWorkspace);
-        }
-    };
-    describe(at::cuda::cublas_handle_stream_to_workspace(), "cublas_workspace",
-             static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()));
-    describe(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
-             static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
+void note_cupti_refusals(const std::vector<std::string>& refusals, Trace& trace) {
+    if (refusals.empty()) return;
+    const Id<Run> run(0);
+    auto software =
+        nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(run)), nullptr, false);
+    software["cupti_refused"] = refusals;
+    trace.runs.set<&Run::software>(run, trace.strings.intern(software.dump()));
 }
 
 void describe_all(Recorder& recorder, const models::Training& training) {
     describe_storages(recorder, training);
-    describe_workspaces(recorder);
+    describe_workspaces(recorder, kCudaDevice);
 }
 
 void record_steps(models::Training& training, const CaptureOptions& options,
@@ -119,6 +97,9 @@ void record_steps(models::Training& training, const CaptureOptions& options,
                               .ops = OpSet::kCuda,
                               .observer = &gpu});
     gpu.start(recorder);
+    // The last step of the warm-up runs under CUPTI: the first one that it records takes longer.
+    if (options.warmup_steps > 0) warm_up(training, 1, callbacks);
+    gpu.drop_work();
     recorder.start();
     describe_all(recorder, training);
     StepWatch watch(callbacks, &recorder, &training);
@@ -126,7 +107,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
         const double loss = training.step(&watch);
-        recorder.end_step(loss);
+        recorder.end_step(on_virtual_gpu() ? 0 : loss);
         describe_all(recorder, training);
         note_step(recorder, training, i, loss);
         gpu.add_reading();
@@ -135,17 +116,28 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
     gpu.stop();
+    if (on_virtual_gpu()) {
+        recorder.add_note("virtual_gpu", Severity::kInfo,
+                          "The step ran on a virtual GPU: allocations and launches are those of "
+                          "torch's own CUDA code, no kernel ran, and times mean nothing.");
+    }
+    note_cupti_refusals(gpu.cupti_refusals(), trace);
     add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
 }
 
-SweptMemory swept_memory() {
-    return {.begin_batch =
-                [] {
-                    (void)cudaGetLastError();  // clears a library's error before the next launch
-                    CudaAllocations::release_cache();  // of another batch's sizes
-                    CudaAllocations::reset_peak(kCudaDevice);
-                    CudaAllocations::watch_out_of_memory();
-                },
+/// Each batch finds the allocator as a fresh process does: where an earlier batch's parameters,
+/// optimizer state and workspaces lie decides what a later one can place.
+SweptDevice swept_device(const models::Workload& workload,
+                         std::optional<models::Training>& training) {
+    return {.begin_batch = [&](int64_t batch_size) -> models::Training& {
+                training.reset();
+                forget_earlier_training();
+                CudaAllocations::reset_peak(kCudaDevice);
+                CudaAllocations::watch_out_of_memory();
+                models::Workload with_batch = workload;
+                with_batch.batch_size = batch_size;
+                return training.emplace(with_batch, kDevice);
+            },
             .read_peaks =
                 [](SweepPoint& point) {
                     const CudaMemory memory = CudaAllocations::memory(kCudaDevice);
@@ -205,12 +197,13 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     has_allocator_ = true;
     cuda_bytes_ = gpu.outside_bytes();
     describe_cuda_run(workload, options, device, gpu.cupti_text(), trace);
-    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_, device.total_bytes);
-    set_up_torch(workload);
+    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
+                            DeviceMonitor::cuda_memory().total_bytes);
+    set_up_torch(workload, kCudaDevice);
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, kDevice);
     gpu.add_reading();  // separates what the model loads from what the warm-up loads
-    warm_up(training, options.warmup_steps, callbacks);
+    warm_up(training, options.warmup_steps - 1, callbacks);
     record_steps(training, options, callbacks, trace, gpu);
 }
 
@@ -225,13 +218,17 @@ void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& 
         has_allocator_ = true;
     }
     if (trace.runs.empty()) describe_cuda_run(workload, options, device, "not used", trace);
-    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_, device.total_bytes);
-    set_up_torch(workload);
-    report(callbacks, "building the model", 0, 1);
-    models::Workload smallest = workload;
-    smallest.batch_size = 1;
-    models::Training training(smallest, kDevice);
-    sweep_batches(training, sweep, swept_memory(), callbacks, trace);
+    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
+                            DeviceMonitor::cuda_memory().total_bytes);
+    set_up_torch(workload, kCudaDevice);
+    std::optional<models::Training> training;
+    sweep_batches(sweep, swept_device(workload, training), callbacks, trace);
+}
+
+void CudaCapture::predict_step(const models::Workload& workload,
+                               models::ComputeCapability capability,
+                               const CaptureCallbacks& callbacks, Trace& trace) {
+    record_predicted_step(workload, capability, callbacks, trace);
 }
 
 LiveMemory CudaCapture::live_memory() const {
@@ -249,6 +246,7 @@ OutOfMemoryDetail CudaCapture::last_out_of_memory() const {
 /// The worker looks this function up after it has opened the module.
 extern "C" __attribute__((visibility("default"))) profiler::CudaSource*
 temposcope_make_cuda_source() {
+    profiler::install_hook_engine();
     static profiler::CudaCapture source;
     return &source;
 }

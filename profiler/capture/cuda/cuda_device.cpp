@@ -4,6 +4,7 @@
 #include "profiler/trace/units.h"
 
 #include <cupti.h>
+#include <dlfcn.h>
 
 #include <filesystem>
 #include <fstream>
@@ -111,6 +112,8 @@ models::Result<CudaDevice> find_cuda_device() {
                       .sm_count = properties.multiProcessorCount,
                       .l2_bytes = properties.l2CacheSize};
 }
+
+bool on_virtual_gpu() { return dlsym(RTLD_DEFAULT, "temposcope_virtual_gpu") != nullptr; }
 
 std::vector<CudaCheck> check_cuda_device() {
     cudaError_t error = cudaSuccess;

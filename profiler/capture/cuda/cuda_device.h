@@ -17,6 +17,10 @@ inline constexpr int kCudaDevice = 0;
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<CudaDevice> find_cuda_device();
 
+/// Whether the process has a virtual GPU in place of CUDA (docs/virtual_gpu.md): no kernel runs,
+/// so that times and values mean nothing.
+bool on_virtual_gpu();
+
 /// Whether torch's allocator can be recorded: only the native one can, with its cache. `backend` is
 /// torch's name of the allocator in use; `uncached`: PYTORCH_NO_CUDA_MEMORY_CACHING is set.
 /// Errors: one sentence with the variables to unset.

@@ -39,11 +39,13 @@ uint64_t CUPTIAPI steady_now() {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
-constexpr std::array kWorkKinds{
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER,
-    CUPTI_ACTIVITY_KIND_OVERHEAD,          CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::array kWorkKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                CUPTI_ACTIVITY_KIND_MEMCPY,
+                                CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                CUPTI_ACTIVITY_KIND_MEMSET,
+                                CUPTI_ACTIVITY_KIND_RUNTIME,
+                                CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
 /// Calls that torch makes by the thousand, and that neither start work nor wait for any.
 constexpr std::array kQuietRuntimeCalls{
@@ -55,9 +57,16 @@ constexpr std::array kQuietRuntimeCalls{
     CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
     CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
     CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020};
-constexpr std::array kQuietDriverCalls{
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent, CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
-    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState, CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice};
+/// The driver's calls that start work by themselves. All others are parts of the runtime's calls.
+constexpr std::array kDriverCalls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
 
 /// Where the buffers are to be kept for tests; empty: nowhere.
 std::filesystem::path recording_path() {
@@ -87,11 +96,12 @@ models::Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi
 models::Result<void> CuptiSession::record_memory() {
     // A refusal of these shows: libraries without names, growth that stays unexplained, streams
     // that bear numbers instead of handles.
-    api_.enable_allocation_source(1);
+    note("cuptiActivityEnableAllocationSource", api_.enable_allocation_source(1));
     for (const CUpti_CallbackId event :
          {CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_STREAM_CREATED,
           CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING}) {
-        api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, event);
+        note(fmt::format("cuptiEnableCallback of resource event {}", event),
+             api_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, event));
     }
     const CUptiResult result = api_.enable(CUPTI_ACTIVITY_KIND_MEMORY2);
     if (result == CUPTI_SUCCESS) return {};
@@ -115,16 +125,30 @@ models::Result<void> CuptiSession::subscribe() {
 models::Result<void> CuptiSession::set_up_clock_and_buffers() {
     // CUPTI's own buffers would otherwise lie in the memory that is measured, as a part of it that
     // bears CUPTI's name.
-    uint8_t in_host_memory = 1;
-    size_t size = sizeof in_host_memory;
-    api_.set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &size, &in_host_memory);
-    api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    uses_steady_clock_ = api_.register_timestamp(&steady_now) == CUPTI_SUCCESS;
+    set_flag("host buffers", CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED);
+    // The collector gives zeroed buffers: CUPTI would zero them on the workload's thread.
+    set_flag("zeroed buffers", CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
+    note("cuptiSetThreadIdType", api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
+    uses_steady_clock_ =
+        note("cuptiActivityRegisterTimestampCallback", api_.register_timestamp(&steady_now));
     active_collector.set(&collector_);
     active_session.set(this);
     const CUptiResult result = api_.register_callbacks(&give_buffer, &take_buffer);
     if (result == CUPTI_SUCCESS) return {};
     return models::fail("{}", describe_cupti_refusal(result, api_.name_of(result), {}));
+}
+
+void CuptiSession::set_flag(std::string_view name, CUpti_ActivityAttribute attribute) {
+    uint8_t on = 1;
+    size_t size = sizeof on;
+    note(fmt::format("cuptiActivitySetAttribute of {}", name),
+         api_.set_attribute(attribute, &size, &on));
+}
+
+bool CuptiSession::note(std::string_view call, CUptiResult result) {
+    if (result == CUPTI_SUCCESS) return true;
+    refusals_.push_back(fmt::format("{}: {}", call, api_.name_of(result)));
+    return false;
 }
 
 models::Result<void> CuptiSession::record_work() {
@@ -136,7 +160,7 @@ models::Result<void> CuptiSession::record_work() {
     }
     // Only fewer records are at stake: a refusal is none of the user's concern.
     for (const auto call : kQuietRuntimeCalls) api_.enable_runtime_call(call, 0);
-    for (const auto call : kQuietDriverCalls) api_.enable_driver_call(call, 0);
+    for (const auto call : kDriverCalls) api_.enable_driver_call(call, 1);
     records_work_ = true;
     return {};
 }
@@ -171,11 +195,12 @@ ActivityRecords CuptiSession::finish() {
 void CuptiSession::end_work() {
     if (!records_work_) return;
     for (const CUpti_ActivityKind kind : kWorkKinds) api_.disable(kind);
+    for (const auto call : kDriverCalls) api_.enable_driver_call(call, 0);
     records_work_ = false;
 }
 
 ActivityRecords CuptiSession::hand_over(uint32_t flush_flag) {
-    api_.flush(flush_flag);
+    note("cuptiActivityFlushAll", api_.flush(flush_flag));
     ActivityRecords records = collector_.take();
     size_t dropped = 0;
     if (api_.dropped_records(nullptr, 0, &dropped) == CUPTI_SUCCESS) {

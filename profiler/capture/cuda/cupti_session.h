@@ -61,6 +61,8 @@ public:
     /// may still be to come.
     std::vector<NumberedStream> new_streams();
     std::string api_name(ApiDomain domain, uint32_t function) const;
+    /// "cuptiSetThreadIdType: CUPTI_ERROR_NOT_SUPPORTED": calls that a recording can do without.
+    const std::vector<std::string>& refusals() const { return refusals_; }
 
     /// The images of all modules that were loaded since record_memory().
     int64_t module_image_bytes() const { return module_image_bytes_; }
@@ -71,6 +73,9 @@ private:
     models::Result<void> subscribe();
     models::Result<void> set_up_clock_and_buffers();
     void end_work();
+    /// Notes a call that failed, and returns whether it succeeded.
+    bool note(std::string_view call, CUptiResult result);
+    void set_flag(std::string_view name, CUpti_ActivityAttribute attribute);
     ActivityRecords hand_over(uint32_t flush_flag);
     static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                      const void* data);
@@ -85,6 +90,7 @@ private:
     CUpti_SubscriberHandle subscriber_ = nullptr;
     bool records_work_ = false;
     bool uses_steady_clock_ = false;
+    std::vector<std::string> refusals_;
     std::atomic<int64_t> module_image_bytes_ = 0;
     std::mutex streams_mutex_;
     std::vector<NumberedStream> new_streams_;         // guarded by streams_mutex_

@@ -62,6 +62,17 @@ std::string GpuRecorder::cupti_text() const {
     return cupti_ ? fmt::format("{}", cupti_version_) : "not used";
 }
 
+std::vector<std::string> GpuRecorder::cupti_refusals() const {
+    return cupti_ ? cupti_->refusals() : std::vector<std::string>();
+}
+
+void GpuRecorder::drop_work() {
+    C10_CUDA_CHECK(cudaDeviceSynchronize());
+    if (!cupti_) return;
+    const ActivityRecords records = cupti_->flush();
+    driver_allocations_.add(records.memory);
+}
+
 void GpuRecorder::start(Recorder& recorder) {
     read_device(ReadingCause::kRun);  // what the model and the warm-up loaded
     recorder_ = &recorder;
@@ -102,8 +113,18 @@ int64_t GpuRecorder::handle_of_stream(uint32_t number) {
 }
 
 void GpuRecorder::add_reading() {
+    add_clock();  // while the device works: an idle one lowers its clock
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     read_device(ReadingCause::kRun);
+}
+
+void GpuRecorder::add_clock() {
+    const int64_t clock_hz = monitor_.sm_clock_hz();
+    if (clock_hz < 0) return;
+    trace_.counters.append({.name = trace_.strings.intern("sm_clock_hz"),
+                            .device = streams_.device(),
+                            .time_ns = recorder_ ? recorder_->now_ns() : 0,
+                            .value = static_cast<double>(clock_hz)});
 }
 
 void GpuRecorder::stop() {
@@ -140,12 +161,6 @@ void GpuRecorder::read_device(ReadingCause cause) {
     if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
     outside_.add(reading);
     append_memory_counters(trace_, streams_.device(), reading, outside_.parts());
-    if (const int64_t clock_hz = monitor_.sm_clock_hz(); clock_hz >= 0) {
-        trace_.counters.append({.name = trace_.strings.intern("sm_clock_hz"),
-                                .device = streams_.device(),
-                                .time_ns = reading.time_ns,
-                                .value = static_cast<double>(clock_hz)});
-    }
 }
 
 GpuFaults GpuRecorder::faults() const {

@@ -30,6 +30,8 @@ public:
 
     /// Records GPU work from here on, with times on `recorder`'s clock.
     void start(Recorder& recorder);
+    /// Waits for the device, and drops the records of its work so far.
+    void drop_work();
     /// Waits for the device, then adds the rows of its work since the last call and one value of
     /// each counter. Call it between parts of the run, such as after each step.
     void add_reading();
@@ -40,6 +42,8 @@ public:
 
     /// {"cupti": "130001", ...} for the run's software.
     std::string cupti_text() const;
+    /// What CUPTI refused and a recording can do without.
+    std::vector<std::string> cupti_refusals() const;
 
     // RunObserver, on the threads that run ops
     void on_op_begin(Id<Op> op) noexcept override;
@@ -51,6 +55,7 @@ private:
     void open_cupti_session();
     void add_records(ActivityRecords records);
     void read_device(ReadingCause cause);
+    void add_clock();
     int64_t handle_of_stream(uint32_t number);
     void number_streams();
 

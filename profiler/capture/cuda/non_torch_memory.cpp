@@ -58,13 +58,11 @@ void NonTorchMemory::add(const DeviceReading& reading) {
 
 void DriverAllocations::add(std::span<const MemoryRecord> records) {
     for (const MemoryRecord& record : records) {
-        if (!record.is_device_memory) continue;
-        if (record.is_release) {
-            live_.erase(record.address);
-        } else {
-            live_[record.address] = {record.size_bytes,
-                                     record.library.find("nccl") != std::string_view::npos};
-        }
+        if (!record.is_device_memory || record.address == 0) continue;  // 0: memory without a place
+        Last& last = last_[record.address];
+        if (record.time_ns < last.time_ns) continue;
+        last = {record.time_ns, record.is_release ? 0 : record.size_bytes,
+                record.library.find("nccl") != std::string_view::npos};
     }
 }
 
@@ -75,10 +73,10 @@ DriverAllocations::Outside DriverAllocations::outside(
         ends[segment.address] = segment.address + segment.size_bytes;
     }
     Outside result;
-    for (const auto& [address, live] : live_) {
+    for (const auto& [address, last] : last_) {
         const auto after = ends.upper_bound(address);
         if (after != ends.begin() && address < std::prev(after)->second) continue;
-        (live.is_nccl ? result.nccl_bytes : result.library_bytes) += live.size_bytes;
+        (last.is_nccl ? result.nccl_bytes : result.library_bytes) += last.size_bytes;
     }
     return result;
 }

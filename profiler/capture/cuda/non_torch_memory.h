@@ -88,11 +88,14 @@ public:
     Outside outside(std::span<const RecordedSegment> segments) const;
 
 private:
-    struct Live {
-        int64_t size_bytes = 0;
+    /// What happened last at an address. CUPTI's buffers belong to threads, so that a release and
+    /// a later allocation of its address may arrive in the other order.
+    struct Last {
+        uint64_t time_ns = 0;
+        int64_t size_bytes = 0;  // 0: released
         bool is_nccl = false;
     };
-    std::unordered_map<int64_t, Live> live_;  // device memory, by address
+    std::unordered_map<int64_t, Last> last_;  // device memory, by address
 };
 
 /// One value of each part, of the reserved bytes and of what the device has free, as counters.

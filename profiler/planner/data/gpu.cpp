@@ -77,7 +77,7 @@ models::Result<std::vector<Gpu>> parse_gpus(std::string_view text, const std::st
 models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_view id) {
     std::vector<std::string_view> ids;
     for (const Gpu& gpu : gpus) {
-        if (gpu.id == id) return &gpu;
+        if (models::is_same_name(id, gpu.id)) return &gpu;
         ids.push_back(gpu.id);
     }
     return models::fail("'{}' is not a known GPU: did you mean {}?", id,

@@ -1,5 +1,6 @@
 #include "profiler/planner/data/software_environment.h"
 
+#include "models/config/names.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ models::Result<const SoftwareEnvironment*> find_environment(
     const std::vector<SoftwareEnvironment>& environments, std::string_view id) {
     std::vector<std::string_view> ids;
     for (const SoftwareEnvironment& environment : environments) {
-        if (environment.id == id) return &environment;
+        if (models::is_same_name(id, environment.id)) return &environment;
         ids.push_back(environment.id);
     }
     return models::fail_fields({"setup"}, "'{}' is not a software environment: choose one of {}.",

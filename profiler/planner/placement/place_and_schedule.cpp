@@ -7,6 +7,7 @@
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_time.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -103,6 +104,12 @@ public:
 
     void add_times(const StepWork& work, const TimeModel& model) {
         KernelSchedule(trace_, work, model, kernel_stream()).add_times();
+        if (model.kernels.is_calibrated()) return;
+        trace_.diagnostics.append({.code = trace_.strings.intern(kTimesNotCalibrated),
+                                   .severity = Severity::kWarning,
+                                   .count = 1,
+                                   .explanation = trace_.strings.intern(
+                                       capitalized(fmt::format("{}.", kNotCalibratedText)))});
     }
 
     void describe() {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cmath>
 
 namespace profiler {
@@ -21,34 +20,32 @@ models::Result<std::string> AutoSentences::gain(const SearchBatch& batch,
                                                 const SimulatedChoice& chosen) const {
     const std::string& own = own_.workload.recipe_name;
     const std::string at = batch_text(batch.batch_size);
-    const TechniqueWords words = describe_techniques(chosen.workload, own_.workload);
+    const std::string words = describe_techniques(chosen.workload, own_.workload);
     if (search_.num_candidates() == 1) {
         return fmt::format("{} fits at batch {}. No other recipe was tried.", own, at);
     }
-    if (words.text == "nothing") {
+    if (words == "nothing") {
         return fmt::format(
             "{} is the fastest recipe that fits at batch {}: saving memory would not make it "
             "faster.",
             own, at);
     }
     const double share = chosen.time.total_ns() / batch.own_step_ns - 1;
-    std::string text = words.text;
-    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    const char* take = words.is_plural ? "take" : "takes";
-    const char* allow = words.is_plural ? "allow" : "allows";
+    const std::string uses = fmt::format(" It uses {}.", words);
+    const std::string time =
+        fmt::format("{} {} time", percent(std::abs(share)), share < 0 ? "less" : "more");
     if (batch.batch_size <= own_max_batch_) {
-        return fmt::format("{} {} {} {} time per step than {} at batch {}, which also fits.", text,
-                           take, percent(std::abs(share)), share < 0 ? "less" : "more", own, at);
+        return fmt::format("At batch {} a step takes {} than with {}, which also fits.{}", at, time,
+                           own, uses);
+    }
+    if (const std::string rates = compared_rates(batch.batch_size, chosen); !rates.empty()) {
+        return fmt::format("Fits batch {} instead of {} with {}. {}{}", at, own_max_batch_, own,
+                           rates, uses);
     }
     const auto limit = end_of_own(batch.batch_size);
     if (!limit) return tl::unexpected(limit.error());
-    const std::string bargain =
-        share < 0 ? fmt::format("{} batch {} and {} {} less time per step there than {} would take",
-                                allow, at, take, percent(-share), own)
-                  : fmt::format("{} batch {} for {} more time per step than {}", allow, at,
-                                percent(share), own);
-    return fmt::format("{} {}, which {}{}.", text, bargain, *limit,
-                       compared_rates(batch.batch_size, chosen));
+    return fmt::format("Fits batch {}, where {} {}. A step takes {} than {} would take there.{}",
+                       at, own, *limit, time, own, uses);
 }
 
 models::Result<std::string> AutoSentences::why(const SearchBatch& batch,
@@ -65,9 +62,8 @@ models::Result<std::string> AutoSentences::why(const SearchBatch& batch,
     const auto needed = search_.needed_bytes(**simulated);
     if (!needed) return tl::unexpected(needed.error());
     return fmt::format(
-        "The next faster recipe at batch {}, {}, needs {} for tensors, {} more than the GPU has.",
-        batch.batch_size, (*simulated)->workload.recipe_name, format_bytes(*needed),
-        format_bytes(*needed - search_.capacity_bytes()));
+        "The next faster recipe at batch {} needs {} for tensors, {} more than the GPU has.",
+        batch.batch_size, format_bytes(*needed), format_bytes(*needed - search_.capacity_bytes()));
 }
 
 /// "8", or "8 per GPU" with several GPUs.
@@ -75,22 +71,22 @@ std::string AutoSentences::batch_text(int64_t batch_size) const {
     return fmt::format("{}{}", batch_size, request_.parallel.num_gpus > 1 ? " per GPU" : "");
 }
 
-/// Why the workload's own recipe is not at this batch: the words after "which".
+/// Why the workload's own recipe is not at this batch: the words after its name.
 models::Result<std::string> AutoSentences::end_of_own(int64_t batch_size) const {
-    if (own_max_batch_ > 0) return fmt::format("fits up to batch {}", batch_text(own_max_batch_));
+    if (own_max_batch_ > 0) return fmt::format("fits only up to {}", own_max_batch_);
     const auto least = least_capacity_bytes(search_.interpolation(), search_.memory_options(),
                                             batch_size, search_.capacity_bytes());
     if (!least) return tl::unexpected(least.error());
-    return fmt::format("does not fit at batch {}: it needs {} more than the GPU has",
-                       batch_text(batch_size), format_bytes(*least - search_.capacity_bytes()));
+    return fmt::format("needs {} more than the GPU has",
+                       format_bytes(*least - search_.capacity_bytes()));
 }
 
-/// ": 12.9 sequences/s instead of 11.3" if the search chose the batch; else nothing.
+/// "12.9 sequences/s instead of 11.3." if the search chose the batch; else nothing.
 std::string AutoSentences::compared_rates(int64_t batch_size, const SimulatedChoice& chosen) const {
     if (request_.batch_size || own_max_batch_ == 0) return {};
     const auto own = search_.at_batch(own_max_batch_);
     if (!own) return {};
-    return fmt::format(": {:.1f} sequences/s instead of {:.1f}",
+    return fmt::format("{:.1f} sequences/s instead of {:.1f}.",
                        search_.sequences_per_s(batch_size, chosen.time.total_ns()),
                        search_.sequences_per_s(own_max_batch_, own->own_step_ns));
 }

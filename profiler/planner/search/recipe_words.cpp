@@ -15,8 +15,8 @@ namespace {
 using models::Recipe;
 
 /// The values in which a layer's recipe differs from the reference.
-std::vector<models::Phrase> phrases_of(const Recipe& recipe, const Recipe& reference) {
-    std::vector<models::Phrase> phrases;
+std::vector<std::string_view> phrases_of(const Recipe& recipe, const Recipe& reference) {
+    std::vector<std::string_view> phrases;
     models::for_each_switch([&](const auto& table) {
         const models::SwitchValue& value = table.chosen(recipe);
         const bool differs = &value != &table.chosen(reference);
@@ -43,20 +43,19 @@ std::string text_of(const Layers& layers, int64_t num_layers) {
 
 }  // namespace
 
-TechniqueWords describe_techniques(const models::Workload& chosen,
-                                   const models::Workload& reference) {
+std::string describe_techniques(const models::Workload& chosen, const models::Workload& reference) {
     const int64_t num_layers = chosen.model.num_layers;
-    std::vector<std::pair<models::Phrase, Layers>> techniques;
+    std::vector<std::pair<std::string_view, Layers>> techniques;
     for (int64_t layer = 0; layer < num_layers; ++layer) {
         const Recipe recipe = models::recipe_of_layer(models::layer_recipes_of(chosen), layer);
-        for (const models::Phrase& phrase : phrases_of(recipe, reference.recipe)) {
+        for (const std::string_view phrase : phrases_of(recipe, reference.recipe)) {
             std::size_t i = 0;
-            while (i < techniques.size() && techniques[i].first.text != phrase.text) ++i;
+            while (i < techniques.size() && techniques[i].first != phrase) ++i;
             if (i == techniques.size()) techniques.push_back({phrase, {}});
             techniques[i].second.push_back(layer);
         }
     }
-    if (techniques.empty()) return {.text = "nothing"};
+    if (techniques.empty()) return "nothing";
 
     std::vector<std::string> groups;  // techniques of the same layers
     std::vector<bool> is_said(techniques.size(), false);
@@ -65,15 +64,14 @@ TechniqueWords describe_techniques(const models::Workload& chosen,
         for (std::size_t j = i; j < techniques.size(); ++j) {
             if (is_said[j] || techniques[j].second != techniques[i].second) continue;
             is_said[j] = true;
-            names.emplace_back(techniques[j].first.text);
+            names.emplace_back(techniques[j].first);
         }
         if (names.empty()) continue;
         groups.push_back(join_with_and(names) + " in " + text_of(techniques[i].second, num_layers));
     }
     std::string text;
     for (const std::string& group : groups) text += (text.empty() ? "" : "; ") + group;
-    return {.text = std::move(text),
-            .is_plural = techniques.size() > 1 || techniques.front().first.is_plural};
+    return text;
 }
 
 }  // namespace profiler

@@ -76,6 +76,9 @@ double rule_ratio(const Calibration& calibration, const Gpu& gpu) {
     return ratio;
 }
 
+/// "74 %", "88.2 %".
+std::string format_share(double share) { return fmt::format("{:.4g} %", 100 * share); }
+
 }  // namespace
 
 double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel& model,
@@ -150,9 +153,9 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     std::vector<std::string> notes;
     const auto i = static_cast<std::size_t>(type);
     if (ratios_[i] > 0) {
-        notes.push_back(
-            fmt::format("GEMM rates are extrapolated: {} of the specification's {} rate",
-                        ratios_[i], name_of(has_rate_[i] ? type : MatmulType::kFp32)));
+        notes.push_back(fmt::format(
+            "GEMM rates are extrapolated: {} of the specification's {} rate",
+            format_share(ratios_[i]), name_of(has_rate_[i] ? type : MatmulType::kFp32)));
     }
     if (!has_rate_[i]) {
         notes.push_back(
@@ -160,14 +163,9 @@ std::vector<std::string> KernelModel::notes(MatmulType type) const {
     }
     if (!bandwidth_is_measured_) {
         notes.push_back(fmt::format("bandwidth is extrapolated: {} of the specification",
-                                    calibration_->bandwidth_ratio.value));
+                                    format_share(calibration_->bandwidth_ratio.value)));
     }
-    if (!is_calibrated_) {
-        notes.push_back(
-            "times are not calibrated on this GPU: expect ±20 %; most published times are met "
-            "within "
-            "10 %, the worst is 30 % off (docs/validation.md)");
-    }
+    if (!is_calibrated_) notes.emplace_back(kNotCalibratedText);
     return notes;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// How long one kernel takes on a GPU. Only this file turns work into time.
@@ -19,6 +20,11 @@
 /// ramp-up. They come from the calibration, or for GPUs without measured rows from the
 /// specification.
 namespace profiler {
+
+/// What to expect of times that no measurement of the GPU stands behind.
+inline constexpr std::string_view kNotCalibratedText =
+    "times are not calibrated on this GPU: expect ±20 %; most published times are met within 10 %, "
+    "the worst is 30 % off (docs/validation.md)";
 
 /// `batch` GEMMs of [m, k] by [k, n]. m = 0: only k is known.
 struct GemmShape {
@@ -57,6 +63,8 @@ public:
     double flop_per_s(MatmulType type) const { return rates_[static_cast<std::size_t>(type)]; }
     double bytes_per_s() const { return bytes_per_s_; }
     double launch_ns() const { return launch_ns_; }
+    /// Whether times were measured on this GPU.
+    bool is_calibrated() const { return is_calibrated_; }
     /// What was assumed, as notes: rates that come from the specification only.
     std::vector<std::string> notes(MatmulType type) const;
 

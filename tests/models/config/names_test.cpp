@@ -31,5 +31,11 @@ TEST(NearestNames, HaveTheFewestEditsIfNoneContainsTheWord) {
     EXPECT_TRUE(nearest_names("t4", {}).empty());
 }
 
+TEST(IsSameName, IgnoresCase) {
+    EXPECT_TRUE(is_same_name("RTX4090", "rtx4090"));
+    EXPECT_FALSE(is_same_name("rtx409", "rtx4090"));
+    EXPECT_FALSE(is_same_name("", "t4"));
+}
+
 }  // namespace
 }  // namespace models

@@ -46,8 +46,8 @@ TEST(Switches, EveryValueHasItsOwnNameAndWords) {
         for (const auto& row : table.rows) {
             EXPECT_TRUE(names.insert(row.is.name).second) << row.is.name;
             EXPECT_TRUE(names.insert(row.is.former_name).second || row.is.former_name.empty());
-            EXPECT_TRUE(phrases.insert(row.is.phrase.text).second) << row.is.phrase.text;
-            EXPECT_NE(row.is.phrase.text, "");
+            EXPECT_TRUE(phrases.insert(row.is.phrase).second) << row.is.phrase;
+            EXPECT_NE(row.is.phrase, "");
         }
     });
 }

@@ -197,8 +197,14 @@ TEST(ValidateForCuda, RefusesWhatNoKernelTakes) {
                 HasSubstr("attention=flash has no fp32 kernel"));
     EXPECT_THAT(problem(workload("attention=efficient", Precision::kFp64)),
                 HasSubstr("has no fp64 kernel"));
-    EXPECT_THAT(problem(workload("flash", Precision::kFp16), {7, 5}),
-                HasSubstr("this GPU has 7.5"));
+    EXPECT_THAT(problem(workload("flash", Precision::kFp32)),
+                HasSubstr("choose the precision fp16 or bf16"));
+    // A GPU that is too old for flash attention says so in every precision.
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+        EXPECT_THAT(problem(workload("flash", precision), {7, 5}),
+                    HasSubstr("this GPU has 7.5: choose attention=efficient"));
+    }
+    EXPECT_EQ(problem(workload("attention=efficient", Precision::kFp32), {7, 5}), "");
     EXPECT_THAT(problem(workload("original", Precision::kTf32), {7, 5}), HasSubstr("choose fp32"));
     EXPECT_THAT(problem(workload("original", Precision::kAmpBf16), {7, 5}), HasSubstr("no bf16"));
     EXPECT_EQ(problem(workload("original", Precision::kFp16), {7, 0}), "");

@@ -82,7 +82,8 @@ TEST(BreakDown, ByTensorGathersTheSameTensorOfAllLayers) {
 TEST(BreakDown, SumsToThePeakWhateverTheGroup) {
     const Trace trace = make_layered_trace();
     const PeakReport peak = find_peak(trace);
-    for (const GroupBy by : {GroupBy::kClass, GroupBy::kLayer, GroupBy::kOp, GroupBy::kTensor}) {
+    for (const std::string_view name : kGroupByNames) {
+        const GroupBy by = *find_group_by(name);
         int64_t total = 0, count = 0;
         for (const auto& row : break_down(trace, peak, by)) {
             total += row.size_bytes;
@@ -123,6 +124,7 @@ TEST(BreakDown, ByTensorKeepsNamesThatAreNotInsideTheirLayer) {
 
 TEST(FindGroupBy, KnowsItsNamesOnly) {
     EXPECT_EQ(find_group_by("layer"), GroupBy::kLayer);
+    EXPECT_EQ(find_group_by("site"), GroupBy::kSite);
     EXPECT_FALSE(find_group_by(""));
 }
 

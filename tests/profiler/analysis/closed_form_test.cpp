@@ -257,6 +257,8 @@ TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
     EXPECT_FALSE(differing->equal());
     EXPECT_EQ(differing->ledger_bytes - differing->form.total_bytes, 1);
     EXPECT_TRUE(to_sentence(*differing).ends_with(" says 552,669 B."));
+    EXPECT_TRUE(to_sentence_below_rows(*equal).starts_with(
+        "Checked on the middle layer, 1: it saves 552,669 B for backward, equal to"));
 }
 
 TEST(CheckAgainstClosedForm, NeedsThreeLayersOfOneRecipe) {

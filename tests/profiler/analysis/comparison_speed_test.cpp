@@ -135,6 +135,31 @@ TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
                                 .value();
     EXPECT_THAT(comparison.sentence, HasSubstr("busy with something else while tempo ran"));
     EXPECT_THAT(comparison.sentence, Not(HasSubstr("less time")));
+    EXPECT_THAT(comparison.notes,
+                testing::ElementsAre(HasSubstr("while tempo ran: those times are left out")));
+}
+
+TEST(Compare, SaysThatASweepRanOnABusyMachine) {
+    Trace busy = *make_trace({.step_times_ns = {}, .sweep = {{1, {1'000'000}}, {2, {}}}});
+    busy.diagnostics.append(
+        {.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
+    const auto comparison = compare({{"a", std::make_shared<const Trace>(busy)}}).value();
+    EXPECT_TRUE(comparison.columns[0].sweep_was_busy);
+    EXPECT_THAT(comparison.notes, testing::Contains(HasSubstr("The machine was busy")));
+}
+
+TEST(Compare, SaysOnceThatPredictedTimesAreNotCalibrated) {
+    const auto predicted = [](const char* recipe) {
+        Trace trace = *make_trace({.recipe = recipe, .source = Source::kPredicted});
+        trace.diagnostics.append(
+            {.code = trace.strings.intern(kTimesNotCalibrated), .severity = Severity::kWarning});
+        trace.runs.set<&Run::device_name>(Id<profiler::Run>(0), trace.strings.intern("RTX 3090"));
+        return std::make_shared<const Trace>(trace);
+    };
+    const auto comparison =
+        compare({{"a", predicted("original")}, {"b", predicted("tempo")}}).value();
+    EXPECT_THAT(comparison.notes,
+                testing::ElementsAre(HasSubstr("not calibrated on RTX 3090: expect ±20 %")));
 }
 
 TEST(TurnsRunOf, ReadsNothingFromWhatIsNotThere) {

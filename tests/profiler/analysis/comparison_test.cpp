@@ -291,11 +291,13 @@ TEST(Compare, NotesIncompleteAndUnknownFiles) {
     trace.runs.set<&Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
     trace.runs.set<&Run::workload>(Id<profiler::Run>(0), {});
     trace.runs.set<&Run::recipe>(Id<profiler::Run>(0), {});
-    const auto comparison =
-        compare({{"dir/snapshot.tscope", std::make_shared<const Trace>(trace)}}).value();
-    EXPECT_THAT(recipes(comparison), ElementsAre("snapshot"));
-    EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("incomplete: 1 step was recorded"),
-                                              HasSubstr("does not say which workload")));
+    const NamedTrace unknown{"dir/snapshot.tscope", std::make_shared<const Trace>(trace)};
+    const auto alone = compare({unknown}).value();
+    EXPECT_THAT(recipes(alone), ElementsAre("snapshot"));
+    EXPECT_THAT(alone.notes, ElementsAre(HasSubstr("incomplete: 1 step was recorded")))
+        << "there is nothing to be comparable with";
+    const auto two = compare({{"known.tscope", make_trace({})}, unknown}).value();
+    EXPECT_THAT(two.notes, testing::Contains(HasSubstr("does not say which workload")));
 }
 
 TEST(Compare, TakesTheChosenBaseline) {

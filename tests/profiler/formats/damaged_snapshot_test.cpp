@@ -54,6 +54,19 @@ TEST(DamagedSnapshot, TruncatedFilesAreRefusedAtEveryLength) {
     }
 }
 
+TEST(DamagedSnapshot, EveryErrorSaysWhatToDo) {
+    const std::string whole = sound_bytes();
+    for (const std::string& bytes : {whole.substr(0, whole.size() / 2), std::string("\x80\x02N."),
+                                     std::string("\x80\x02"
+                                                 "cos\nsystem\n.")}) {
+        const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
+        ASSERT_FALSE(snapshot);
+        EXPECT_THAT(snapshot.error().message,
+                    testing::EndsWith("; copy it again, or dump it again with "
+                                      "torch.cuda.memory._dump_snapshot."));
+    }
+}
+
 TEST(DamagedSnapshot, MutatedFilesAreErrorsOrSurvive) {
     const std::string whole = sound_bytes();
     std::mt19937 random(20261121);

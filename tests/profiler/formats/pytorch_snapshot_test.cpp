@@ -83,6 +83,23 @@ TEST(PytorchSnapshot, KeepsTheInnermostFramesOfADeepStack) {
     EXPECT_EQ(read.stacks->frames.back().line, 299);
 }
 
+TEST(PytorchSnapshot, KeepsTheStacksOfBlocksInUse) {
+    AllocatorRecording written = sample();
+    written.stacks = std::make_shared<const RecordedStacks>(
+        RecordedStacks{.texts = {"forward", "bert.py"},
+                       .frames = {{.function = 0, .file = 1, .line = 7}},
+                       .stacks = {{.parent = -1, .frame = 0}}});
+    const auto& blocks = written.segments[0].blocks;
+    written.block_stacks = {{blocks[1].address, 0}, {blocks[2].address, 0}};
+    const auto snapshot = parse_pytorch_snapshot(tests::snapshot_bytes(written), "s.pickle");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    const AllocatorRecording& read = snapshot->busiest();
+    EXPECT_EQ(read.block_stacks, (std::vector<RecordedBlockStack>{{blocks[1].address, 0}}))
+        << "the third block is free";
+    ASSERT_NE(read.stacks, nullptr);
+    EXPECT_EQ(read.stacks->frames[0].line, 7);
+}
+
 TEST(PytorchSnapshot, KeepsDevicesApart) {
     PickleBytes out;
     out.op("}(").text("segments").op("](}(").entry("device", 1).entry("address", 0);

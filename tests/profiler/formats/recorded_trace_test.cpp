@@ -4,6 +4,7 @@
 
 #include "profiler/allocator/replay.h"
 #include "profiler/analysis/allocator_counts.h"
+#include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/memory_curve.h"
@@ -17,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -138,6 +140,36 @@ TEST(TraceOfRecordings, HasTheCallStackOfEachRecordedAllocation) {
     EXPECT_EQ(stacks[3], stacks[1]);
     EXPECT_EQ(trace.frames.size(), 3u);
     EXPECT_EQ(trace.stacks.size(), 3u) << "both stacks have one caller";
+}
+
+/// With context="state" a snapshot has the stacks of the blocks in use and no others.
+TEST(TraceOfRecordings, HasTheCallStackOfABlockFromBeforeTheRecording) {
+    AllocatorRecording recording = three_blocks();
+    recording.stacks = std::make_shared<const RecordedStacks>(
+        RecordedStacks{.texts = {"load", "bert.py"},
+                       .frames = {{.function = 0, .file = 1, .line = 3}},
+                       .stacks = {{.parent = -1, .frame = 0}}});
+    recording.block_stacks = {{kBase, 0}};
+    const Trace trace = trace_of(std::span(&recording, 1)).value();
+    const auto stacks = trace.allocations.column<&Allocation::stack>();
+    ASSERT_EQ(stacks.size(), 3u);
+    EXPECT_THAT(frames_of(trace, stacks[0]), ElementsAre("load bert.py:3"));
+    EXPECT_FALSE(stacks[1].valid());
+    EXPECT_FALSE(stacks[2].valid());
+}
+
+TEST(TraceOfRecordings, SaysWhetherThereAreCallStacks) {
+    const auto note = [](const AllocatorRecording& recording) {
+        const Trace trace = trace_of(std::span(&recording, 1)).value();
+        return std::string(trace.text(trace.diagnostics[Id<Diagnostic>(0)].explanation));
+    };
+    AllocatorRecording recording = three_blocks();
+    EXPECT_THAT(note(recording), HasSubstr("training steps or call stacks."));
+    EXPECT_THAT(note(recording), Not(HasSubstr("by site")));
+    recording.stacks = std::make_shared<const RecordedStacks>(RecordedStacks{
+        .texts = {"x.py"}, .frames = {{.line = 1}}, .stacks = {{.parent = -1, .frame = 0}}});
+    EXPECT_THAT(note(recording), HasSubstr("the call stacks of its allocations, but no ops"));
+    EXPECT_THAT(note(recording), HasSubstr("by site"));
 }
 
 TEST(TraceOfRecordings, CountsEventsBlocksAndSegments) {
@@ -281,6 +313,29 @@ TEST(TraceOfSamples, EndWhereTheRecordingEnds) {
         EXPECT_GT(trace->allocations.size(), 1000u);
         EXPECT_EQ(trace->run().time_basis, TimeBasis::kMeasured);
     }
+}
+
+/// One line of softmax keeps 256 MiB of each of the 24 layers.
+TEST(TraceOfSamples, ShowTheLinesThatAllocatedAtThePeak) {
+    const auto file = tests::samples_folder() / "snapshot_medium_1024_training.pickle";
+    if (!std::filesystem::exists(file)) GTEST_SKIP() << "no snapshot: set TEMPOSCOPE_SAMPLES";
+    const auto trace = open_trace(file);
+    ASSERT_TRUE(trace) << trace.error().message;
+    ASSERT_EQ(default_group_by(*trace), GroupBy::kSite);
+    const PeakReport peak = find_peak(*trace);
+    std::map<std::string, BreakdownRow> sites;
+    int64_t total_bytes = 0;
+    for (const BreakdownRow& row : break_down(*trace, peak, GroupBy::kSite)) {
+        sites[row.name] = row;
+        total_bytes += row.size_bytes;
+        EXPECT_THAT(row.name, Not(HasSubstr("einops"))) << "it calls torch for the model";
+        EXPECT_THAT(row.name, Not(HasSubstr("modules/module.py"))) << "it belongs to torch";
+    }
+    EXPECT_EQ(total_bytes, peak.allocated_bytes);
+    EXPECT_EQ(sites["cs336_basics/nn_utils.py:6 softmax"].count, 24);
+    EXPECT_EQ(sites["cs336_basics/nn_utils.py:6 softmax"].size_bytes, 24 * 256 * kMiB);
+    EXPECT_EQ(sites["autograd AccumulateGrad"].count, 5);
+    EXPECT_EQ(sites["no stack"].count, 664) << "the blocks from before the recording";
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ inline void write_stack(PickleBytes& out, const profiler::RecordedStacks& stacks
 inline std::string snapshot_bytes(const profiler::AllocatorRecording& recording, int protocol = 4) {
     using namespace profiler;
     PickleBytes out(protocol);
+    std::set<int32_t> written_stacks;
     out.op("}(").text("segments").op("](");
     for (const RecordedSegment& segment : recording.segments) {
         out.op("}(").entry("device", recording.device).entry("address", segment.address);
@@ -81,12 +82,16 @@ inline std::string snapshot_bytes(const profiler::AllocatorRecording& recording,
             const char* states[] = {"inactive", "active_allocated", "active_pending_free"};
             out.op("}(").entry("address", block.address).entry("size", block.size_bytes);
             out.entry("requested_size", block.requested_bytes);
-            out.entry("state", states[static_cast<int>(block.state)]).op("u");
+            out.entry("state", states[static_cast<int>(block.state)]);
+            for (const RecordedBlockStack& known : recording.block_stacks) {
+                if (known.address != block.address) continue;
+                write_stack(out, *recording.stacks, known.stack, written_stacks);
+            }
+            out.op("u");
         }
         out.op("eu");
     }
     out.op("e").text("device_traces").op("](](");
-    std::set<int32_t> written_stacks;
     for (const RecordedEvent& event : recording.events) {
         out.op("}(").entry("action", name_of(event.action));
         const bool is_oom = event.action == RecordedAction::kOom;

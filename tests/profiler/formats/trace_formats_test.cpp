@@ -5,8 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 namespace profiler {
 namespace {
@@ -84,6 +87,76 @@ TEST(OpenTrace, SaysWhatIsWrongWithAFile) {
           "\x80\x02"
           "cos\nsystem\n.");
     EXPECT_THAT(problem(folder / "code.pickle"), HasSubstr("GLOBAL builds Python objects"));
+}
+
+TEST(OpenTrace, GivesTheReasonWhyAFileCannotBeReached) {
+    const TemporaryFolder folder;
+    write(folder / "file", "x");
+    std::filesystem::create_symlink("loop.tscope", folder / "loop.tscope");
+    for (const char* extension : {".tscope", ".pickle", ".txt"}) {
+        EXPECT_THAT(problem(folder / "file/a" += extension),
+                    HasSubstr("cannot be read (Not a directory)"));
+    }
+    EXPECT_THAT(problem(folder / "loop.tscope"),
+                HasSubstr("cannot be read (Too many levels of symbolic links)"));
+    EXPECT_THAT(problem(folder / (std::string(300, 'x') + ".tscope")),
+                HasSubstr("cannot be read (File name too long)"));
+}
+
+/// Exit status of a child process that is not root, since root may read everything: 0 if `check`.
+int ask_as_another_user(const std::function<bool()>& check) {
+    constexpr uid_t kNobody = 65534;
+    constexpr int kStillRoot = 2;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(kNobody) != 0) _exit(kStillRoot);
+        _exit(check() ? 0 : 1);
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(OpenTrace, NamesThePermissionsOfAFileAndOfItsFolder) {
+    const TemporaryFolder folder;
+    namespace fs = std::filesystem;
+    fs::permissions(folder.path(), fs::perms::all);
+    fs::create_directory(folder / "closed");
+    std::vector<fs::path> files;
+    for (const char* name : {"a.tscope", "a.pickle", "closed/a.tscope", "closed/a.pickle"}) {
+        files.push_back(folder / name);
+        write(files.back(), "x");
+        fs::permissions(files.back(), fs::perms::none);
+    }
+    fs::permissions(folder / "closed", fs::perms::none);
+    for (const fs::path& file : files) {
+        const int status = ask_as_another_user([&] {
+            return problem(file) == file.string() +
+                                        " cannot be read (Permission denied); check its "
+                                        "permissions and those of its folders.";
+        });
+        if (status == 2) GTEST_SKIP() << "root cannot become another user here";
+        EXPECT_EQ(status, 0) << file;
+    }
+    fs::permissions(folder / "closed", fs::perms::owner_all);
+}
+
+TEST(OpenTrace, RefusesASnapshotOfFourGibibytesUnread) {
+    const TemporaryFolder folder;
+    write(folder / "large.pickle", "\x80\x04");
+    std::filesystem::resize_file(folder / "large.pickle", uintmax_t{5} << 30);
+    EXPECT_THAT(problem(folder / "large.pickle"),
+                HasSubstr("snapshots of 4 GiB and more are not read; record less history"));
+}
+
+TEST(BelongsToTrace, KnowsTheFilesOfSqliteAndCapturesSetAside) {
+    for (const char* name :
+         {"a.tscope", "a.tscope.partial", "a.tscope.partial.1", "a.tscope.partial-wal",
+          "a.tscope.partial-shm", "a.tscope-journal", "a.tscope.partial.2-wal", "a.pickle"}) {
+        EXPECT_TRUE(belongs_to_trace(name)) << name;
+    }
+    for (const char* name : {"a.svg", "tscope", "a.tscope.svg", "a-wal", "a.partial"}) {
+        EXPECT_FALSE(belongs_to_trace(name)) << name;
+    }
 }
 
 TEST(OpenTrace, CanBeCancelledInEveryFormat) {

@@ -146,7 +146,8 @@ TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
     EXPECT_EQ(calls, 3);
     const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
     EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
-    EXPECT_THAT(result.rows.front().notes, Contains(HasSubstr("each batch from")));
+    EXPECT_THAT(result.rows.front().details, Contains(HasSubstr("each batch from")));
+    EXPECT_THAT(result.rows.front().notes, Not(Contains(HasSubstr("each batch from"))));
 }
 
 TEST(Plan, FillsEveryRow) {

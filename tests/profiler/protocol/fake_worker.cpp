@@ -109,6 +109,11 @@ WorkerOutcome handle(WorkerServer& server, const Request& request) {
     if (act == "kill") raise(SIGKILL);
     if (act == "exit") std::_Exit(7);
     if (act == "throw") throw std::runtime_error("The workload threw.");
+    if (act == "bad-alloc") throw std::bad_alloc();
+    if (act == "bad-alloc-in-thread") {
+        std::fprintf(stderr, "terminate called\n  what():  std::bad_alloc\n");
+        std::abort();
+    }
     if (act == "payload") {
         return ResultFrame{.path = {}, .summary = {}, .payload = std::string("\0\n\xff", 3)};
     }

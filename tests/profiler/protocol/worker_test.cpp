@@ -185,6 +185,15 @@ TEST_F(Worker, ErrorsOfTheWorkloadArriveWithTheirExitCode) {
     EXPECT_EQ(error_of("out-of-memory").exit_code, 3);
 }
 
+TEST_F(Worker, AWorkerWithoutMemorySaysSo) {
+    for (const char* act : {"bad-alloc", "bad-alloc-in-thread"}) {
+        const ErrorFrame error = error_of(act);
+        EXPECT_THAT(error.message, HasSubstr("The worker ran out of memory: choose a smaller"));
+        EXPECT_EQ(error.exit_code, 3) << act;
+        EXPECT_TRUE(to_error(error).out_of_memory) << act;
+    }
+}
+
 TEST_F(Worker, HostileFramesAreOneSentence) {
     EXPECT_THAT(error_before_requests("oversized").message, HasSubstr("another build"));
     EXPECT_THAT(error_before_requests("broken-json").message, HasSubstr("another build"));

@@ -87,6 +87,8 @@ TEST_F(DamagedTrace, FilesThatAreNoTracesAreNamed) {
     EXPECT_THAT(message(), HasSubstr("it is not an SQLite file"));
     EXPECT_THAT(message_after("PRAGMA application_id = 1"),
                 HasSubstr("SQLite file of another program"));
+    EXPECT_THAT(message_after("PRAGMA application_id = 1; PRAGMA journal_mode = WAL"),
+                HasSubstr("SQLite file of another program"));
 }
 
 TEST_F(DamagedTrace, OtherVersionsAreRefused) {

@@ -105,6 +105,63 @@ TEST(PartialTrace, SaysThatTheLogIsMissingOfACopyWithoutIt) {
                 HasSubstr("its log a.tscope.partial-wal is missing or damaged"));
 }
 
+TEST(PartialTrace, SaysThatTheLogIsMissingOfACopyUnderTheFinalName) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    fs::rename(folder / "a.tscope.partial", folder / "a.tscope");
+    const auto trace = read_trace(folder / "a.tscope");
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(trace.error().message, HasSubstr("its log a.tscope-wal is missing or damaged"));
+}
+
+std::vector<std::string> diagnostic_codes(const Trace& trace) {
+    std::vector<std::string> codes;
+    for (const StringId code : trace.diagnostics.column<&Diagnostic::code>()) {
+        codes.emplace_back(trace.text(code));
+    }
+    return codes;
+}
+
+/// Moves the log into the file, which SQLite does now and then, and removes the log.
+void merge_log_and_lose_it(const fs::path& partial) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(partial.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, "PRAGMA wal_checkpoint", nullptr, nullptr, nullptr), SQLITE_OK);
+    ASSERT_EQ(sqlite3_close(db), SQLITE_OK);
+    for (const char* suffix : {"-wal", "-shm"}) fs::remove(partial.string() + suffix);
+}
+
+TEST(PartialTrace, AKilledCaptureWithoutItsLogSaysThatStepsMayBeMissing) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    const fs::path partial = folder / "a.tscope.partial";
+    EXPECT_THAT(diagnostic_codes(read(partial)), testing::IsEmpty());
+    merge_log_and_lose_it(partial);
+    const Trace trace = read(partial);
+    EXPECT_EQ(trace.steps.size(), 2u);
+    EXPECT_THAT(diagnostic_codes(trace), testing::ElementsAre("missing_log"));
+    EXPECT_THAT(trace.text(trace.diagnostics[Id<Diagnostic>(0)].explanation),
+                HasSubstr("a.tscope.partial-wal of this capture is missing or damaged"));
+
+    std::ofstream(partial.string() + "-wal") << "<?xml version=\"1.0\"?>" << std::string(99, ' ');
+    EXPECT_THAT(diagnostic_codes(read(partial)), testing::ElementsAre("missing_log"));
+}
+
+TEST(PartialTrace, ACaptureThatEndedInOrderNeedsNoLog) {
+    const TemporaryFolder folder;
+    {
+        TraceWriter writer = create(folder / "a.tscope");
+        Trace trace;
+        add_step(trace);
+        ASSERT_TRUE(writer.commit(trace));
+    }
+    EXPECT_THAT(folder.names(), UnorderedElementsAre("a.tscope.partial"));
+    const Trace trace = read(folder / "a.tscope.partial");
+    EXPECT_EQ(trace.run().state, RunState::kIncomplete);
+    EXPECT_EQ(trace.steps.size(), 1u);
+    EXPECT_THAT(diagnostic_codes(trace), testing::IsEmpty());
+}
+
 /// Sets TMPDIR during its lifetime.
 class TemporaryFilesIn {
 public:

@@ -115,24 +115,63 @@ TEST(BuildCompareView, ShowsTheRatioOfStepsThatWereMeasuredInTurn) {
     auto& ratio = comparison.columns[1].step_ratio;
     ratio = PairedRatio{.median = 1.08, .low = 1.06, .high = 1.101, .pairs = 6};
     CompareColumn tempo = build_compare_view(comparison).columns[1];
-    EXPECT_EQ(tempo.step_time_change.text, "+8.0 %");
-    EXPECT_EQ(tempo.step_time_change.tone, Tone::kBad);
+    EXPECT_TRUE(tempo.was_in_turn);
+    EXPECT_TRUE(tempo.step_time_change.empty()) << "the pairs are compared, not the medians";
+    EXPECT_EQ(tempo.step_ratio_tone, Tone::kBad);
     EXPECT_EQ(tempo.step_ratio_text, "1.080 (1.060 to 1.101), 6 pairs");
-    ratio->low = 0.99;
+    ratio->low = 0.9;
     tempo = build_compare_view(comparison).columns[1];
-    EXPECT_EQ(tempo.step_time_change.tone, Tone::kNeutral) << "the spread includes no difference";
+    EXPECT_EQ(tempo.step_ratio_text, "1.08 (0.90 to 1.10), 6 pairs");
+    EXPECT_EQ(tempo.step_ratio_tone, Tone::kNeutral) << "the spread includes no difference";
     EXPECT_EQ(tempo.throughput_change.tone, Tone::kNeutral);
 }
 
-TEST(BuildCompareView, CallsTheSpeedOfFewPairsNeutralAndSaysThatTheyAreTooFew) {
+TEST(BuildCompareView, GivesNoRatioAndNoChangeOfTooFewPairs) {
     Comparison comparison = make_comparison();
     comparison.columns[1].step_ratio =
         PairedRatio{.median = 1.08, .low = 1.06, .high = 1.101, .pairs = 5};
     const CompareColumn tempo = build_compare_view(comparison).columns[1];
-    EXPECT_EQ(tempo.step_ratio_text, "1.080 (1.060 to 1.101), 5 pairs, too few");
-    EXPECT_EQ(tempo.step_time_change.text, "+8.0 %");
-    EXPECT_EQ(tempo.step_time_change.tone, Tone::kNeutral);
-    EXPECT_EQ(tempo.throughput_change.tone, Tone::kNeutral);
+    EXPECT_TRUE(tempo.was_in_turn);
+    EXPECT_EQ(tempo.step_ratio_text, "");
+    EXPECT_EQ(tempo.step_time_text, "440 ms");
+    EXPECT_TRUE(tempo.step_time_change.empty());
+    EXPECT_TRUE(tempo.throughput_change.empty());
+}
+
+TEST(BuildCompareView, ShowsNoTimesOfABusyMachine) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1].was_busy = comparison.columns[1].sweep_was_busy = true;
+    comparison.columns[1].step_ratio = PairedRatio{.median = 20, .low = 2, .high = 30, .pairs = 6};
+    const CompareView view = build_compare_view(comparison);
+    const CompareColumn& tempo = view.columns[1];
+    EXPECT_EQ(tempo.step_time_text, "(busy)");
+    EXPECT_EQ(tempo.throughput_text, "(busy)");
+    EXPECT_EQ(tempo.best_text, "(busy)");
+    EXPECT_EQ(tempo.step_ratio_text, "");
+    EXPECT_TRUE(tempo.step_time_change.empty());
+    EXPECT_TRUE(tempo.throughput_change.empty());
+    EXPECT_TRUE(tempo.best_change.empty());
+    EXPECT_FALSE(tempo.best_point);
+    EXPECT_EQ(tempo.peak_change.text, "-25.0 %") << "memory is right";
+    EXPECT_EQ(view.columns[0].step_time_text, "400 ms");
+    std::swap(comparison.columns[0].was_busy, comparison.columns[1].was_busy);
+    EXPECT_TRUE(build_compare_view(comparison).columns[1].throughput_change.empty())
+        << "of a baseline that was busy";
+}
+
+TEST(BuildCompareView, GivesARecipeTheSameColorInEveryOrder) {
+    Comparison comparison = make_comparison();
+    comparison.columns.push_back(make_column("tempo-packed", 5, 430));
+    const CompareView view = build_compare_view(comparison);
+    std::swap(comparison.columns[1], comparison.columns[2]);
+    const CompareView swapped = build_compare_view(comparison);
+    EXPECT_EQ(swapped.columns[1].recipe, "tempo-packed");
+    EXPECT_EQ(swapped.columns[1].color, view.columns[2].color);
+    EXPECT_EQ(swapped.columns[2].color, view.columns[1].color);
+    EXPECT_NE(view.columns[1].color, view.columns[2].color);
+    comparison.columns[2].recipe = "tempo (before)";
+    comparison.columns[2].recipe_of_trace = "tempo";
+    EXPECT_EQ(build_compare_view(comparison).columns[2].color, view.columns[1].color);
 }
 
 TEST(BuildCompareView, CallsNoChangeNeutral) {
@@ -249,6 +288,12 @@ TEST(BuildCompareView, GivesEveryTableRowACellPerColumn) {
     EXPECT_EQ(view.table.rows[0][2], "–");
 }
 
+TEST(BuildCompareView, ARecordedStepMaySaveNothing) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1].saved_bytes = 0;
+    EXPECT_EQ(build_compare_view(comparison).columns[1].saved_text, "0 B");
+}
+
 TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
     Comparison comparison = make_comparison();
     ComparisonColumn& column = comparison.columns[1];
@@ -258,6 +303,7 @@ TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
     const CompareView view = build_compare_view(comparison);
     EXPECT_TRUE(view.columns[1].stack.empty());
     EXPECT_EQ(view.columns[1].peak_text, "–");
+    EXPECT_EQ(view.columns[1].saved_text, "–");
     EXPECT_TRUE(view.columns[1].peak_change.empty());
     EXPECT_EQ(view.table.rows[1].back(), "–");
 }

@@ -81,11 +81,34 @@ TEST_F(PlanViewOf, TheTableLeavesOutWhatAllRowsShare) {
     const PlanView shown = view();
     EXPECT_EQ(shown.common, "bert-base, layers, original, fp32, sequence length 512");
     EXPECT_EQ(shown.table.columns.front().title, "GPU");
-    EXPECT_EQ(shown.table.columns.back().title, "");
+    EXPECT_EQ(shown.table.columns.back().title, "status");
     EXPECT_THAT(shown.table.rows[0], ElementsAre("t4", "8", "4", "0.0", "0.0", "8", "2.00 MiB",
-                                                 "3.00 MiB", "2.00 ms", "12.2", "0.0", "–"));
+                                                 "3.00 MiB", "2.00 ms", "12.2", "0.0", "ok"));
     EXPECT_EQ(shown.table.rows[1].front(), "v100-16gb");
     EXPECT_EQ(shown.table.rows[1].back(), "does not fit");
+}
+
+TEST_F(PlanViewOf, TheTableLeavesOutWhatOnlyRepeats) {
+    fill(add_row("original", 0));
+    plan_.rows.front().best_batch_size = 8;
+    const auto titles = [&] {
+        std::vector<std::string> all;
+        for (const auto& column : view().table.columns) all.push_back(column.title);
+        return all;
+    };
+    EXPECT_THAT(titles(), ElementsAre("max batch", "fastest batch", "at batch", "allocated",
+                                      "reserved", "step", "seq/s", "TFLOPS"));
+    plan_.rows.front().best_batch_size = 4;
+    EXPECT_THAT(titles(), testing::IsSupersetOf({"best seq/s", "best TFLOPS"}));
+}
+
+TEST_F(PlanViewOf, SaysAtWhichBatchItsFiguresAre) {
+    fill(add_row("original", 0));
+    EXPECT_EQ(view().batch, "the largest batch that fits");
+    request_.batch_size = 16;
+    EXPECT_EQ(view().batch, "batch 16");
+    request_.batch_size.reset();
+    EXPECT_EQ(build_plan_view(AutoPlan{}, request_).batch, "the batch that was chosen");
 }
 
 TEST_F(PlanViewOf, ASentenceNamesTheFewestColumnsThatSelectItsRows) {
@@ -103,6 +126,43 @@ TEST_F(PlanViewOf, ASentenceNamesTheFewestColumnsThatSelectItsRows) {
     EXPECT_EQ(shown.assumptions[1].rows, "t4");
     EXPECT_EQ(shown.assumptions[2].rows, "original/tempo");
     EXPECT_THAT(shown.reasons, IsEmpty());
+}
+
+TEST_F(PlanViewOf, ASentenceAboutMostRowsNamesTheOthers) {
+    for (const char* recipe : {"original", "tempo", "flash", "checkpoint", "tempo-gelu"}) {
+        add_row(recipe, 0);
+        if (plan_.rows.back().workload.recipe_name != "flash") {
+            plan_.rows.back().notes.emplace_back("of most recipes");
+        }
+    }
+    ASSERT_EQ(view().assumptions.size(), 1U);
+    EXPECT_EQ(view().assumptions[0].rows, "all recipes but flash");
+}
+
+TEST_F(PlanViewOf, ALongListOfRowsIsCut) {
+    for (int i = 0; i < 20; ++i) {
+        PlanRow& row = add_row("r" + std::to_string(i), 0);
+        if (i < 9) row.notes.emplace_back("of nine");
+    }
+    EXPECT_EQ(view().assumptions.at(0).rows, "r0/r1/r2 and 6 more recipes");
+}
+
+TEST_F(PlanViewOf, DetailsAreOnlyAmongTheNotesOfARow) {
+    PlanRow& row = add_row("original", 0);
+    row.notes = {"an assumption"};
+    row.details = {"how it was planned"};
+    const PlanView shown = view();
+    EXPECT_THAT(shown.rows[0].notes, ElementsAre("an assumption", "how it was planned"));
+    ASSERT_EQ(shown.assumptions.size(), 1U);
+    EXPECT_EQ(shown.assumptions[0].text, "an assumption");
+}
+
+TEST_F(PlanViewOf, SaysWhetherTimesAreCalibrated) {
+    add_row("original", 0);
+    fill(add_row("tempo", 0));
+    plan_.rows.back().times_are_calibrated = false;
+    EXPECT_EQ(view().cell(0, "times_calibrated"), PlanCell());
+    EXPECT_EQ(view().cell(1, "times_calibrated"), PlanCell(false));
 }
 
 TEST_F(PlanViewOf, MemoryPartsAddUpToTheGpu) {

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -203,6 +205,47 @@ TEST(InkOn, ReadsOnEveryCategoryAndRecipe) {
         fills.insert(fills.end(), theme->activities.begin(), theme->activities.end());
         for (const Color fill : fills) {
             EXPECT_GE(contrast_ratio(ink_on(fill), fill), 4.5) << to_hex(fill);
+        }
+    }
+}
+
+/// The first presets have colours of their own, whatever stands beside them.
+TEST(RecipeColorIndices, APresetKeepsItsColorInEveryOrder) {
+    const std::vector<std::string> some{"original", "tempo", "tempo-packed", "checkpoint", "flash"};
+    const auto colors = recipe_color_indices(some);
+    EXPECT_EQ(colors[0], 0U);
+    EXPECT_EQ(std::set<std::size_t>(colors.begin(), colors.end()).size(), some.size());
+    const std::vector<std::string> reversed(some.rbegin(), some.rend());
+    EXPECT_EQ(recipe_color_indices(reversed),
+              std::vector<std::size_t>(colors.rbegin(), colors.rend()));
+    EXPECT_EQ(recipe_color_indices({"tempo-packed"}).front(), colors[2]);
+    EXPECT_EQ(recipe_color_indices({"flash", "original"}).front(), colors[4]);
+}
+
+TEST(RecipeColorIndices, OtherRecipesTakeFreeColors) {
+    const auto colors = recipe_color_indices({"masks=bit", "original-stock", "gelu=in_place"});
+    EXPECT_EQ(colors[1], recipe_color_indices({"original-stock"}).front());
+    EXPECT_EQ(std::set<std::size_t>(colors.begin(), colors.end()).size(), 3U);
+    EXPECT_FALSE(std::set<std::size_t>(colors.begin(), colors.end()).contains(0)) << "grey";
+    EXPECT_EQ(recipe_color_indices({"gelu=in_place", "masks=bit", "original-stock"}),
+              (std::vector{colors[2], colors[0], colors[1]}));
+}
+
+TEST(RecipeColorIndices, TwoColumnsOfARecipeDiffer) {
+    const auto colors = recipe_color_indices({"tempo", "tempo"});
+    EXPECT_NE(colors[0], colors[1]);
+}
+
+/// As many as there are colours, so that each is taken once.
+TEST(RecipeColorIndices, RepeatOnlyAfterAllAreTaken) {
+    std::vector<std::string> recipes;
+    for (std::size_t i = 0; i < 2 * kMaxDistinctRecipes; ++i) {
+        recipes.push_back("r" + std::to_string(i));
+        std::map<std::size_t, int> uses;
+        for (const std::size_t color : recipe_color_indices(recipes)) ++uses[color];
+        EXPECT_EQ(uses.size(), std::min(recipes.size(), kMaxDistinctRecipes));
+        for (const auto& [color, count] : uses) {
+            EXPECT_LE(count, i < kMaxDistinctRecipes ? 1 : 2) << color;
         }
     }
 }

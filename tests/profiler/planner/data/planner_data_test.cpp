@@ -72,6 +72,7 @@ TEST(GpuCatalogue, HasFiguresInBaseUnits) {
 }
 
 TEST(GpuCatalogue, ListsNearNames) {
+    EXPECT_EQ(gpu_named("RTX4090").id, "rtx4090");
     const auto missing = find_gpu(built_in_planner_data().gpus, "rtx3080ti");
     ASSERT_FALSE(missing);
     EXPECT_THAT(missing.error().message, HasSubstr("rtx3090ti"));

@@ -1,6 +1,7 @@
 #include "profiler/planner/placement/place_and_schedule.h"
 
 #include "profiler/allocator/sizes.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
@@ -219,14 +220,24 @@ TEST(Lower, TakesTheWorkspaceOfAHopper) {
 TEST(Lower, SaysThatAStepDoesNotFit) {
     // 40,000 sequences of four 32 KiB tensors a layer and more: above 11 GB.
     const Trace trace = lower_toy(60'000, "rtx2080ti", {}, 1);
-    ASSERT_EQ(trace.diagnostics.size(), 1U);
-    EXPECT_EQ(trace.text(trace.diagnostics[Id<Diagnostic>(0)].code), "does_not_fit");
+    EXPECT_TRUE(has_note(trace, "does_not_fit"));
     EXPECT_GT(find_peak(trace).allocated_bytes,
               tensor_capacity_bytes(gpu_named("rtx2080ti"), today()));
 }
 
+TEST(Lower, SaysThatItsTimesAreNotCalibrated) {
+    EXPECT_TRUE(has_note(lower_toy(2, "rtx3090"), kTimesNotCalibrated));
+    profiler::Calibration calibration = data().calibration;
+    calibration.launch.push_back({.gpus = {"rtx3090"}, .ns = calibration.launch.front().ns});
+    const Trace meta = tests::make_toy_step(tests::toy_workload(2), {.num_steps = 1});
+    const auto trace = place_and_schedule(meta, gpu_named("rtx3090"), {}, calibration, today());
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_FALSE(has_note(*trace, kTimesNotCalibrated));
+}
+
 TEST(Lower, WithoutAKernelModelKeepsTheOrderAsTime) {
     const Trace trace = lower_toy(2, "mi300x");
+    EXPECT_FALSE(has_note(trace, kTimesNotCalibrated)) << "it has no times";
     EXPECT_EQ(trace.run().time_basis, TimeBasis::kEventOrder);
     EXPECT_TRUE(trace.kernels.empty());
 }

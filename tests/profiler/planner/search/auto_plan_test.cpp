@@ -216,11 +216,32 @@ TEST(AutoPlan, SaysInWordsWhatTheRecipeBuys) {
     const Gpu gpu = gpu_with(420 * kMiB);
     const AutoRow row = search(request_for(gpu, 8));
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
-    EXPECT_THAT(row.sentence, testing::MatchesRegex(".*heckpointing in .*layers? .*"));
-    EXPECT_THAT(row.sentence, HasSubstr("batch 8 for "));
-    EXPECT_THAT(row.sentence,
-                HasSubstr("% more time per step than original, which fits up to batch "));
+    EXPECT_THAT(row.sentence, testing::MatchesRegex(
+                                  "Fits batch 8, where original fits only up to [1-7]\\. A step "
+                                  "takes [0-9.]+ % more time than original would take "
+                                  "there\\. It uses .*checkpointing in .*layer.*\\."));
     EXPECT_THAT(row.why, HasSubstr("more than the GPU has."));
+    EXPECT_THAT(row.why, Not(HasSubstr("="))) << "no text of a recipe";
+}
+
+TEST(AutoPlan, BeginsWithTheBatchAndTheRateWhereItChoosesALargerBatch) {
+    int num_larger = 0;
+    for (const int64_t mib : {300, 420, 480, 700}) {
+        const Gpu gpu = gpu_with(mib * kMiB);
+        const AutoRequest request = request_for(gpu);
+        const AutoRow row = search(request);
+        ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
+        const int64_t own_max_batch = planned(request, "original", 1).max_batch_size.value_or(0);
+        if (own_max_batch == 0 || *row.row.batch_size <= own_max_batch) continue;
+        ++num_larger;
+        const std::string start = "Fits batch " + std::to_string(*row.row.batch_size) +
+                                  " instead of " + std::to_string(own_max_batch) +
+                                  " with original. ";
+        ASSERT_THAT(row.sentence, testing::StartsWith(start));
+        EXPECT_THAT(row.sentence.substr(start.size()),
+                    testing::MatchesRegex("[0-9.]+ sequences/s instead of [0-9.]+\\. It uses .*"));
+    }
+    EXPECT_GT(num_larger, 0);
 }
 
 TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
@@ -229,8 +250,8 @@ TEST(AutoPlan, WhatDoesNotFitAtBatchOneSaysByHowMuchAndWhatWould) {
     request.plan.workloads[0].seq_len = 2048;
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
-    EXPECT_THAT(row.sentence, HasSubstr("original, which does not fit at batch 1: it needs "));
-    EXPECT_THAT(row.sentence, HasSubstr("MiB more than the GPU has"));
+    EXPECT_THAT(row.sentence, testing::StartsWith("Fits batch 1, where original needs "));
+    EXPECT_THAT(row.sentence, HasSubstr("MiB more than the GPU has. A step takes "));
 }
 
 TEST(AutoPlan, SaysHowMuchIsMissingWhereNoRecipeFits) {

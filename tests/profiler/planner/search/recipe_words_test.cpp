@@ -7,8 +7,7 @@ namespace {
 std::string words(std::string_view chosen, std::string_view reference = "original") {
     const models::Workload large{.model = models::find_model("bert-large").value()};
     return profiler::describe_techniques(models::with_recipe(large, chosen).value(),
-                                         models::with_recipe(large, reference).value())
-        .text;
+                                         models::with_recipe(large, reference).value());
 }
 
 TEST(DescribeTechniques, NamesWhatDiffersAndWhere) {

@@ -126,8 +126,12 @@ TEST(KernelModel, UnmeasuredCardsFollowTheirKindsRuleAndSaySo) {
     EXPECT_NEAR(h100.flop_per_s(MatmulType::kBf16), 0.74 * 989e12, 1e6);
     EXPECT_NEAR(h100.bytes_per_s(), 0.85 * 3352e9, 1e3);
     EXPECT_THAT(h100.notes(MatmulType::kBf16),
-                testing::ElementsAre(testing::HasSubstr("extrapolated"),
-                                     testing::HasSubstr("bandwidth"), testing::HasSubstr("20 %")));
+                testing::ElementsAre(testing::HasSubstr("74 % of the specification's bf16 rate"),
+                                     testing::HasSubstr("85 % of the specification"),
+                                     testing::HasSubstr("expect ±20 %")));
+    EXPECT_FALSE(h100.is_calibrated());
+    EXPECT_THAT(model_of("rtx4090").notes(MatmulType::kFp32),
+                testing::Contains(testing::HasSubstr("100 % of the specification's fp32 rate")));
     EXPECT_NEAR(model_of("rtx4090").flop_per_s(MatmulType::kFp16), 165e12, 1e6);
     EXPECT_NEAR(model_of("rtx2080ti", "tempo-2022").flop_per_s(MatmulType::kFp16), 0.9 * 53.8e12,
                 1e6);

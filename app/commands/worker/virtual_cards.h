@@ -1,0 +1,17 @@
+#pragma once
+
+#include "models/config/compute_capability.h"
+#include "profiler/planner/data/gpu.h"
+#include "profiler/protocol/virtual_gpu_process.h"
+
+/// The virtual GPUs on which steps are traced.
+namespace app {
+
+/// The oldest generation that torch 2.11 has code for. Older GPUs are traced as this one.
+inline constexpr models::ComputeCapability kOldestTraced{7, 5};
+
+/// `gpu` with memory without end: the step is placed into the GPU's own memory afterwards. A GPU
+/// that is not CUDA's counts as an A100's generation.
+profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
+
+}  // namespace app

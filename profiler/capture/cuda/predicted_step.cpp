@@ -1,0 +1,87 @@
+#include "profiler/capture/cuda/predicted_step.h"
+
+#include "models/training/training.h"
+#include "profiler/capture/cuda/cuda_allocations.h"
+#include "profiler/capture/cuda/published_tempo.h"
+#include "profiler/capture/cuda/torch_state.h"
+#include "profiler/capture/recorded_training.h"
+#include "profiler/capture/recorder.h"
+#include "profiler/capture/run_description.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cuda_runtime_api.h>
+
+#include <optional>
+#include <stdexcept>
+
+namespace profiler {
+namespace {
+
+constexpr int64_t kSteps = 1;
+constexpr int64_t kWarmupSteps = 1;
+
+c10::DeviceIndex device_of(models::ComputeCapability capability) {
+    int count = 0;
+    (void)cudaGetDeviceCount(&count);
+    for (int device = 0; device < count; ++device) {
+        cudaDeviceProp properties{};
+        if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
+        if (models::ComputeCapability{properties.major, properties.minor} == capability) {
+            return static_cast<c10::DeviceIndex>(device);
+        }
+    }
+    throw std::invalid_argument("this process has no virtual GPU of compute capability " +
+                                models::to_text(capability));
+}
+
+void describe_all(Recorder& recorder, const models::Training& training, c10::DeviceIndex device) {
+    describe_storages(recorder, training);
+    describe_workspaces(recorder, device);
+}
+
+}  // namespace
+
+void record_predicted_step(const models::Workload& workload, models::ComputeCapability capability,
+                           const CaptureCallbacks& callbacks, Trace& trace) {
+    describe_run(workload,
+                 {.source = Source::kPredicted,
+                  .time_basis = TimeBasis::kEventOrder,
+                  .device_name = "compute capability " + models::to_text(capability)},
+                 trace);
+    CudaAllocations::require_native();
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    const c10::DeviceIndex index = device_of(capability);
+    const c10::cuda::CUDAGuard guard(index);
+    set_up_torch(workload, index);
+    forget_earlier_training();
+    std::optional<PublishedTempo> published;
+    if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
+    StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
+    CudaAllocations allocations(trace, streams, index, AllocatorActions::kRequests);
+    Recorder recorder(trace, {.allocations = &allocations,
+                              .device = streams.device(),
+                              .time_basis = TimeBasis::kEventOrder,
+                              .ops = OpSet::kCuda});
+    recorder.start_allocations();
+    report(callbacks, "building the model", 0, 1);
+    models::Training training(workload, at::Device(at::kCUDA, index));
+    warm_up(training, kWarmupSteps, callbacks, &recorder);
+    StepWatch watch(callbacks, &recorder, &training);
+    recorder.start_ops();
+    describe_all(recorder, training, index);
+    for (int64_t i = 0; i < kSteps; ++i) {
+        report(callbacks, "step", i, kSteps);
+        recorder.begin_step();
+        training.step(&watch);
+        recorder.end_step(0);
+        describe_all(recorder, training, index);
+        if (callbacks.step_done) callbacks.step_done();
+    }
+    report(callbacks, "step", kSteps, kSteps);
+    recorder.stop();
+    trace.runs.set<&Run::state>(Id<Run>(0), RunState::kComplete);
+}
+
+}  // namespace profiler

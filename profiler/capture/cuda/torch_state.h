@@ -1,0 +1,22 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/capture/recorder.h"
+
+#include <c10/core/Device.h>
+
+/// torch's process-wide state on CUDA: switches, generators, and the workspaces of cuBLAS.
+namespace profiler {
+
+/// Sets the switches for a workload and seeds the generator of `device`.
+void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
+
+/// Gives back what earlier training left: workspaces and cached segments. The next step finds the
+/// allocator as a fresh process does. No tensor may be live that matters.
+void forget_earlier_training();
+
+/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream. Each thread has its own
+/// handle: this thread runs forward, autograd's thread runs backward.
+void describe_workspaces(Recorder& recorder, c10::DeviceIndex device);
+
+}  // namespace profiler

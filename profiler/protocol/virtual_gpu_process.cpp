@@ -1,0 +1,72 @@
+#include "profiler/protocol/virtual_gpu_process.h"
+
+#include "models/config/sm_limits.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <system_error>
+
+namespace profiler {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json to_json(const VirtualCard& card) {
+    const models::SmLimits limits = models::sm_limits(card.capability);
+    return {{"name", card.name},
+            {"compute_capability", models::to_text(card.capability)},
+            {"total_bytes", card.total_bytes},
+            {"context_bytes", card.context_bytes},
+            {"sm_count", card.sm_count},
+            {"l2_bytes", card.l2_bytes},
+            {"threads_per_sm", limits.threads},
+            {"blocks_per_sm", limits.blocks},
+            {"shared_bytes_per_sm", limits.shared_bytes},
+            {"shared_bytes_per_block", limits.shared_bytes_per_block}};
+}
+
+/// All libraries of the folder, separated by colons.
+models::Result<std::string> libraries_in(const fs::path& folder) {
+    std::vector<std::string> libraries;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        libraries.push_back(entry->path().string());
+    }
+    if (error || libraries.empty()) {
+        return models::fail("The virtual GPU is missing in {}: run scripts/build again.",
+                            folder.string());
+    }
+    std::sort(libraries.begin(), libraries.end());
+    std::string all;
+    for (const std::string& library : libraries) all += (all.empty() ? "" : ":") + library;
+    return all;
+}
+
+}  // namespace
+
+models::Result<std::vector<std::string>> virtual_gpu_environment(
+    const fs::path& folder, const std::vector<VirtualCard>& cards) {
+    if (folder.string().find_first_of(" :") != std::string::npos) {
+        return models::fail(
+            "The virtual GPU cannot be loaded from {}, because the path has a space or a colon: "
+            "move the folder.",
+            folder.string());
+    }
+    const auto libraries = libraries_in(folder);
+    if (!libraries) return tl::unexpected(libraries.error());
+    nlohmann::json devices = nlohmann::json::array();
+    for (const VirtualCard& card : cards) devices.push_back(to_json(card));
+    return std::vector<std::string>{
+        "LD_PRELOAD=" + *libraries,
+        "LD_LIBRARY_PATH=" + folder.string(),  // for libraries that are opened by name
+        std::string(kVirtualGpuVariable) + "=" + nlohmann::json{{"devices", devices}}.dump()};
+}
+
+fs::path virtual_gpu_folder() {
+    std::error_code error;
+    return fs::read_symlink("/proc/self/exe", error).parent_path() / "virtual_gpu";
+}
+
+}  // namespace profiler

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "models/config/compute_capability.h"
+#include "models/config/result.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Processes that see virtual GPUs in place of the machine's (docs/virtual_gpu.md).
+namespace profiler {
+
+/// Set in a process that sees virtual GPUs; describes them.
+inline constexpr const char* kVirtualGpuVariable = "TEMPOSCOPE_VIRTUAL_GPU";
+
+struct VirtualCard {
+    std::string name;  // as CUDA reports it
+    models::ComputeCapability capability;
+    int64_t total_bytes = 0;    // as CUDA reports them
+    int64_t context_bytes = 0;  // of these, taken before the first allocation
+    int64_t sm_count = 0;
+    int64_t l2_bytes = 0;
+};
+
+/// What to add to the environment ("NAME=value") of a process that shall see `cards` as its
+/// devices, in this order. `folder` has the virtual GPU's libraries.
+/// Errors: they are not there, or the folder's path has a space or a colon, which LD_PRELOAD cannot
+/// hold.
+models::Result<std::vector<std::string>> virtual_gpu_environment(
+    const std::filesystem::path& folder, const std::vector<VirtualCard>& cards);
+
+/// The folder beside this program.
+std::filesystem::path virtual_gpu_folder();
+
+}  // namespace profiler

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <filesystem>
+
+/// What keeps a file from being read, in one sentence. Every reader of traces uses it.
+namespace profiler {
+
+/// Finds what is wrong with a path before a reader opens it.
+/// Errors: the file is not there, is a folder, is no file, may not be read.
+models::Result<void> check_readable(const std::filesystem::path& path);
+
+/// "PATH cannot be read (REASON); REMEDY."
+tl::unexpected<models::Error> cannot_read(const std::filesystem::path& path, int error_number);
+
+/// For a file that is larger than this machine's memory.
+tl::unexpected<models::Error> not_enough_memory(const std::filesystem::path& path);
+
+}  // namespace profiler
