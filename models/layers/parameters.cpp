@@ -7,12 +7,13 @@
 
 namespace models {
 
-ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options)
+ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options, Values values)
     : generator_(at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed))),
-      options_(options) {}
+      options_(options),
+      values_(values) {}
 
 at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape) {
-    if (options_.device().is_meta()) return add(std::move(name), at::empty(shape, options_));
+    if (values_ == Values::kNone) return add(std::move(name), at::empty(shape, options_));
     // Drawn in fp32, so that all precisions start from the same weights.
     const at::Tensor drawn = at::normal(0.0, 0.02, shape, generator_, at::kFloat, at::kStrided,
                                         at::Device(at::kCPU), false);

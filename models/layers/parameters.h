@@ -3,6 +3,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,15 @@ struct Parameter {
     at::Tensor value;
 };
 
+/// Whether random values are drawn for parameters and data. Where no kernel runs, on Meta and on a
+/// virtual GPU, drawing them would take most of the time and nobody would look at them.
+enum class Values : uint8_t { kDrawn, kNone };
+
 /// Creates parameters in a fixed order from one generator, so that a seed gives the same weights
 /// with every recipe.
 class ParameterStore {
 public:
-    ParameterStore(int64_t seed, at::TensorOptions options);
+    ParameterStore(int64_t seed, at::TensorOptions options, Values values = Values::kDrawn);
 
     /// Normal with standard deviation 0.02, as BERT and GPT-2.
     at::Tensor add_normal(std::string name, at::IntArrayRef shape);
@@ -31,6 +36,7 @@ private:
 
     at::Generator generator_;
     at::TensorOptions options_;
+    Values values_;
     std::vector<Parameter> parameters_;
 };
 

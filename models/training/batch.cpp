@@ -87,13 +87,13 @@ std::vector<std::pair<std::string, at::Tensor>> Batch::named() const {
     return result;
 }
 
-Batch make_batch(const Workload& w, at::Device device) {
+Batch make_batch(const Workload& w, at::Device device, Values values) {
     // A generator of its own, so that weights and data of one seed are independent.
     at::Generator generator =
         at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(w.seed) ^ 0x5eed5eedULL);
-    // Draw on the CPU and copy to the device. Meta has no values, so nothing is drawn for it.
+    // Draw on the CPU and copy to the device.
     const auto place = [&](at::IntArrayRef shape, at::ScalarType type, const auto& draw) {
-        if (device.is_meta()) return at::empty(shape, at::device(device).dtype(type));
+        if (values == Values::kNone) return at::empty(shape, at::device(device).dtype(type));
         return draw().to(device, type);
     };
     const at::ScalarType type = weight_type(w.precision);
@@ -106,7 +106,7 @@ Batch make_batch(const Workload& w, at::Device device) {
         batch.loss_weight = place(shape, type, draw);
     } else {
         at::Tensor ids;
-        if (!device.is_meta()) {
+        if (values == Values::kDrawn) {
             ids = at::randint(w.model.vocab_size, by_token, generator, at::kLong);
         }
         const int64_t first = w.model.first_position;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/workload.h"
+#include "models/layers/parameters.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -29,6 +30,7 @@ struct Batch {
     std::vector<std::pair<std::string, at::Tensor>> named() const;
 };
 
-Batch make_batch(const Workload& workload, at::Device device = at::kCPU);
+Batch make_batch(const Workload& workload, at::Device device = at::kCPU,
+                 Values values = Values::kDrawn);
 
 }  // namespace models

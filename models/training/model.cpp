@@ -96,10 +96,10 @@ void Embeddings::refresh() {
 
 // ---- model -----------------------------------------------------------------------------------
 
-Model::Model(const Workload& workload, at::Device device)
+Model::Model(const Workload& workload, at::Device device, Values values)
     : workload_(workload),
       store_(workload.seed,
-             at::TensorOptions().device(device).dtype(weight_type(workload.precision))) {
+             at::TensorOptions().device(device).dtype(weight_type(workload.precision)), values) {
     const ModelConfig& m = workload.model;
     if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
     for (int64_t i = 0; i < m.num_layers; ++i)

@@ -30,7 +30,8 @@ private:
 /// A whole model: embeddings, layers and head. With Head::kLayers, the layer stack alone.
 class Model {
 public:
-    explicit Model(const Workload& workload, at::Device device = at::kCPU);
+    explicit Model(const Workload& workload, at::Device device = at::kCPU,
+                   Values values = Values::kDrawn);
 
     /// The loss of one batch, recorded for backward.
     Tensor forward(const Batch& batch, int64_t step) const;       // -> the head's input [B, S, H]

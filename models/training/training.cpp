@@ -50,20 +50,21 @@ bool needs_loss_scaling(Precision precision) {
 
 }  // namespace
 
-Training::Training(const Workload& workload, at::Device device)
+Training::Training(const Workload& workload, at::Device device, Values values)
     : workload_(workload),
       device_(device),
-      model_(workload, device),
+      values_(values),
+      model_(workload, device, values),
       optimizer_(make_optimizer(workload, model_.parameters())),
       scaler_(needs_loss_scaling(workload.precision)),
-      batch_(make_batch(workload, device)) {
+      batch_(make_batch(workload, device, values)) {
     seed_stock_generator(workload.seed);
 }
 
 void Training::set_batch_size(int64_t batch_size) {
     workload_.batch_size = batch_size;
     batch_ = Batch{};  // free the old batch first: both at once would raise the peak
-    batch_ = make_batch(workload_, device_);
+    batch_ = make_batch(workload_, device_, values_);
 }
 
 double Training::step(StepListener* listener) {

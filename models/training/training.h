@@ -25,7 +25,8 @@ public:
 /// A model, its optimizer and one batch, trained step by step.
 class Training {
 public:
-    explicit Training(const Workload& workload, at::Device device = at::kCPU);
+    explicit Training(const Workload& workload, at::Device device = at::kCPU,
+                      Values values = Values::kDrawn);
 
     /// Runs forward, loss, backward and optimizer, and sets gradients to none. Returns the loss; 0
     /// on Meta, which has no values. Throws c10::OutOfMemoryError if an allocation fails; the
@@ -51,6 +52,7 @@ private:
 
     Workload workload_;
     at::Device device_;
+    Values values_;
     Model model_;
     std::unique_ptr<ParameterOptimizer> optimizer_;
     LossScaler scaler_;

@@ -66,7 +66,7 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
                               .ops = OpSet::kCuda});
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
-    models::Training training(workload, at::Device(at::kCUDA, index));
+    models::Training training(workload, at::Device(at::kCUDA, index), models::Values::kNone);
     warm_up(training, kWarmupSteps, callbacks, &recorder);
     StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();

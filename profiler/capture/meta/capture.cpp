@@ -41,7 +41,7 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     // the recorded steps find.
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
-    models::Training training(workload, at::kMeta);
+    models::Training training(workload, at::kMeta, models::Values::kNone);
     warm_up(training, target.warmup_steps, callbacks, &recorder);
     StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();

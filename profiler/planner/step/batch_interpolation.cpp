@@ -118,6 +118,7 @@ models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
             "A step with batch {} was requested, but a step with batch {} was traced.", batch_size,
             work->batch_size);
     }
+    order_frees(*work);
     return &traced_.emplace(batch_size, std::move(*work)).first->second;
 }
 

@@ -263,6 +263,24 @@ StepWork AffineStep::at(int64_t batch_size) const {
     return step;
 }
 
+void order_frees(StepWork& step) {
+    const auto is_free = [](const StepRequest& request) {
+        return request.kind == AllocatorRequestKind::kFree;
+    };
+    const auto begin = step.requests.begin();
+    const auto boundary = begin + static_cast<std::ptrdiff_t>(step.first_request);
+    for (const auto& [from, to] :
+         {std::pair(begin, boundary), std::pair(boundary, step.requests.end())}) {
+        for (auto run = std::find_if(from, to, is_free); run != to;) {
+            const auto end = std::find_if_not(run, to, is_free);
+            std::sort(run, end, [](const StepRequest& a, const StepRequest& b) {
+                return a.allocation < b.allocation;
+            });
+            run = std::find_if(end, to, is_free);
+        }
+    }
+}
+
 void zero_gradients(StepWork& step) {
     std::vector<StepRequest> requests;
     const std::vector<GradientFate> fates = gradient_fates(step, requests);

@@ -90,6 +90,11 @@ private:
 /// Source: torch/csrc/autograd/functions/accumulate_grad.h.
 void zero_gradients(StepWork& step);
 
+/// Puts frees between two allocations in the order of their allocations. The allocator ends in the
+/// same state, and steps compare equal: autocast frees its copies of the weights in the order of a
+/// hash table of addresses.
+void order_frees(StepWork& step);
+
 /// Merges ops that do the same work in the same phase and adds up their counts.
 void merge_equal_ops(StepWork& step);
 

@@ -85,6 +85,19 @@ TEST(AffineStep, MergesEqualLayers) {
     EXPECT_EQ(count, static_cast<int64_t>(work_at(2).ops.size()));
 }
 
+TEST(StepWork, OrdersFreesBetweenAllocations) {
+    using enum AllocatorRequestKind;
+    StepWork step;
+    step.allocations.resize(4);
+    step.requests = {{kAlloc, 0}, {kAlloc, 1}, {kFree, 1}, {kFree, 0},
+                     {kAlloc, 2}, {kAlloc, 3}, {kFree, 3}, {kFree, 2}};
+    step.first_request = 7;  // the last step begins between the two last frees
+    order_frees(step);
+    std::vector<uint32_t> order;
+    for (const StepRequest& request : step.requests) order.push_back(request.allocation);
+    EXPECT_THAT(order, testing::ElementsAre(0, 1, 0, 1, 2, 3, 3, 2));
+}
+
 TEST(AffineStep, RefusesSequencesThatDiffer) {
     const auto affine = AffineStep::fit(work_at(2), work_at(4, {.extra_from_batch = 3}));
     ASSERT_FALSE(affine);
