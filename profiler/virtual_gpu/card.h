@@ -32,7 +32,7 @@ struct Card {
 };
 
 /// Which hole of the address space the next segment takes. Nobody knows the driver's rule; it
-/// decides ties of the caching allocator, and so up to 0.5 % of the reserved memory.
+/// decides ties of the caching allocator, and so a percent or two of the reserved memory.
 enum class Placement : uint8_t {
     kAscending,  // the lowest that fits
     kDescending  // the highest that fits
