@@ -37,7 +37,7 @@ struct PhiloxLanes {
 };
 
 template <class D, class V>
-HWY_INLINE void philox_round(D d, PhiloxLanes<V>& s, V k0, V k1) {
+HWY_INLINE void philox_round(D, PhiloxLanes<V>& s, V k0, V k1) {
     const hn::Repartition<uint32_t, D> d32;
     const auto p0 = hn::MulEven(hn::BitCast(d32, s.x0), hn::Set(d32, kPhiloxM0));
     const auto p1 = hn::MulEven(hn::BitCast(d32, s.x2), hn::Set(d32, kPhiloxM1));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <system_error>
 
 namespace profiler {
@@ -24,6 +25,12 @@ nlohmann::json to_json(const VirtualCard& card) {
             {"blocks_per_sm", limits.blocks},
             {"shared_bytes_per_sm", limits.shared_bytes},
             {"shared_bytes_per_block", limits.shared_bytes_per_block}};
+}
+
+/// `value`, then what the variable holds in this process.
+std::string before_own(const char* variable, const std::string& value) {
+    const char* const own = std::getenv(variable);
+    return own == nullptr || *own == '\0' ? value : value + ":" + own;
 }
 
 /// All libraries of the folder, separated by colons.
@@ -59,8 +66,9 @@ models::Result<std::vector<std::string>> virtual_gpu_environment(
     nlohmann::json devices = nlohmann::json::array();
     for (const VirtualCard& card : cards) devices.push_back(to_json(card));
     return std::vector<std::string>{
-        "LD_PRELOAD=" + *libraries,
-        "LD_LIBRARY_PATH=" + folder.string(),  // for libraries that are opened by name
+        "LD_PRELOAD=" + before_own("LD_PRELOAD", *libraries),
+        // For libraries that are opened by name.
+        "LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folder.string()),
         std::string(kVirtualGpuVariable) + "=" + nlohmann::json{{"devices", devices}}.dump()};
 }
 

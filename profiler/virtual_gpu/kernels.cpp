@@ -124,7 +124,8 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
                            .grid = {launch.grid.x, launch.grid.y, launch.grid.z},
                            .block = {launch.block.x, launch.block.y, launch.block.z},
                            .shared_bytes = static_cast<int64_t>(launch.shared_bytes)});
-    if (kernel.fill_bytes > 0 && launch.arguments != nullptr) run_fill(kernel, launch);
+    const bool runs_now = !stream_of(launch.stream).capture;
+    if (kernel.fill_bytes > 0 && launch.arguments != nullptr && runs_now) run_fill(kernel, launch);
     return cudaSuccess;
 }
 

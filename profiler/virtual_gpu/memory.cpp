@@ -76,6 +76,7 @@ cudaError_t copy(void* target, const void* source, std::size_t size, cudaStream_
 cudaError_t set(void* target, int value, std::size_t size, cudaStream_t stream) {
     if (size == 0) return cudaSuccess;
     submit(stream, {.kind = WorkKind::kSet, .size_bytes = static_cast<int64_t>(size)});
+    if (stream_of(stream).capture) return cudaSuccess;
     const int device = Memories::instance().device_of(target);
     if (device < 0) {
         std::memset(target, value, size);

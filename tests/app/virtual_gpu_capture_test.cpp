@@ -193,10 +193,14 @@ TEST_F(VirtualGpuCapture, ALimitIsExactToThePage) {
 
 TEST_F(VirtualGpuCapture, DoctorFindsEverything) {
     const Ran ran = run({"doctor", "--json"}, surroundings_);
-    for (const auto& check : ran.json()["checks"]) {
+    const auto json = ran.json();
+    std::set<std::string> names;
+    for (const auto& check : json["rows"]) {
+        names.insert(check["name"]);
         if (check["name"] == "display") continue;
         EXPECT_EQ(check["status"], "ok") << check;
     }
+    EXPECT_TRUE(names.contains("virtual GPU"));
 }
 
 /// Without a virtual GPU in the environment: the command makes one of its own.
@@ -209,6 +213,17 @@ TEST_F(VirtualGpuCapture, APredictedCaptureRunsTorchsOwnCode) {
     const auto trace = profiler::read_trace(file);
     ASSERT_TRUE(trace.has_value());
     EXPECT_EQ(trace->run().source, profiler::Source::kPredicted);
+    // Its kernels are those that torch launched, each within its op, with modelled times.
+    ASSERT_GT(trace->kernels.size(), 50U);
+    int64_t products_ns = 0;
+    for (std::size_t i = 0; i < trace->kernels.size(); ++i) {
+        const auto kernel = trace->kernels[Id<profiler::Kernel>(i)];
+        const std::string_view name = trace->text(kernel.name);
+        ASSERT_TRUE(kernel.op.valid()) << name;
+        EXPECT_GE(kernel.start_ns, trace->ops.get<&profiler::Op::start_ns>(kernel.op)) << name;
+        if (name.starts_with("gemm ")) products_ns += kernel.end_ns - kernel.start_ns;
+    }
+    EXPECT_GT(products_ns, 0);
     // Only the real reduction takes scratch: a buffer and its semaphores.
     bool has_scratch = false;
     for (std::size_t i = 0; i < trace->allocations.size(); ++i) {

@@ -1,7 +1,11 @@
 #include "app/commands/worker/machine.h"
 
+#include "app/commands/worker/virtual_cards.h"
 #include "models/config/names.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/protocol/worker_client.h"
+#include "profiler/protocol/worker_process.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 
@@ -86,12 +90,43 @@ void check_worker(MachineReport& report) {
     }
 }
 
+/// What a worker on a virtual GPU says of its device.
+models::Result<std::string> virtual_device() {
+    const auto program = profiler::find_worker();
+    if (!program) return tl::unexpected(program.error());
+    const profiler::VirtualCard card = virtual_card(profiler::built_in_planner_data().gpus.front());
+    const auto environment =
+        profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {card});
+    if (!environment) return tl::unexpected(environment.error());
+    auto worker = profiler::WorkerClient::start(*program, *environment);
+    if (!worker) return tl::unexpected(worker.error());
+    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    if (!outcome) return models::fail("{}", outcome.error().message);
+    for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
+        if (check.value("status", "") == "ok") continue;
+        return models::fail("{}: {}", check.value("name", ""), check.value("detail", ""));
+    }
+    return card.name;
+}
+
+MachineCheck check_virtual_gpu() {
+    if (const auto device = virtual_device(); !device) {
+        return {.name = "virtual GPU",
+                .status = CheckStatus::kMissing,
+                .detail = device.error().message,
+                .remedy = "Without it no step is predicted for a GPU; run scripts/build again."};
+    }
+    return {.name = "virtual GPU",
+            .detail = "PyTorch's CUDA code runs on it; cuSOLVER, cuFFT, cuSPARSE and NCCL refuse"};
+}
+
 }  // namespace
 
 MachineReport examine_machine() {
     MachineReport report;
     report.checks.push_back(check_program());
     check_worker(report);
+    if (report.can_capture) report.checks.push_back(check_virtual_gpu());
     for (auto* check : {check_processor, check_memory, check_display})
         report.checks.push_back(check());
     return report;

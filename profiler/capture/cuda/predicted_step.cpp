@@ -2,6 +2,7 @@
 
 #include "models/training/training.h"
 #include "profiler/capture/cuda/cuda_allocations.h"
+#include "profiler/capture/cuda/launch_recorder.h"
 #include "profiler/capture/cuda/published_tempo.h"
 #include "profiler/capture/cuda/torch_state.h"
 #include "profiler/capture/recorded_training.h"
@@ -60,16 +61,19 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
     if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     CudaAllocations allocations(trace, streams, index, AllocatorActions::kRequests);
+    LaunchRecorder launches;
     Recorder recorder(trace, {.allocations = &allocations,
                               .device = streams.device(),
                               .time_basis = TimeBasis::kEventOrder,
-                              .ops = OpSet::kCuda});
+                              .ops = OpSet::kCuda,
+                              .observer = &launches});
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, at::Device(at::kCUDA, index), models::Values::kNone);
     warm_up(training, kWarmupSteps, callbacks, &recorder);
     StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();
+    launches.start();
     describe_all(recorder, training, index);
     for (int64_t i = 0; i < kSteps; ++i) {
         report(callbacks, "step", i, kSteps);
@@ -81,6 +85,7 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
     }
     report(callbacks, "step", kSteps, kSteps);
     recorder.stop();
+    launches.add_to(trace, streams);
     trace.runs.set<&Run::state>(Id<Run>(0), RunState::kComplete);
 }
 

@@ -14,6 +14,7 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
       stream_(stream),
       time_(time_of(work, model)),
       defaults_(defaults_of(*workload_of(trace))),
+      num_launches_(trace.kernels.size()),
       ops_(trace.phases.size()),
       start_ns_(trace.ops.size(), -1),
       end_ns_(trace.ops.size(), -1) {
@@ -30,12 +31,14 @@ void KernelSchedule::add_times() {
     }
     for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i));
     close_ops();
+    time_other_launches();
     time_events();
 }
 
 void KernelSchedule::add_step(Id<Step> step) {
     trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
     const StepOps ops = ops_of_step(trace_, step, defaults_);
+    list_launches(step, ops);
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
         works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);
@@ -65,47 +68,95 @@ void KernelSchedule::add_phase(Id<Phase> phase, const std::vector<const OpWork*>
         start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
         if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
         for (; next != works.end() && (*next)->op == op; ++next) {
-            add_kernel(**next, stretch);
+            add_work(**next, stretch);
             end_ns_[op.index()] = whole_ns(now_ns_);
         }
     }
 }
 
-void KernelSchedule::add_kernel(const OpWork& work, double stretch) {
+/// Whether an op's time is the optimizer's share.
+bool KernelSchedule::is_outermost_update(Id<Op> op) const {
+    const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
+    if (trace_.phases.get<&Phase::kind>(phase) != PhaseKind::kOptimizer) return false;
+    const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
+    return !parent.valid() || trace_.ops.get<&Op::phase>(parent) != phase;
+}
+
+/// Each launch belongs to the innermost op around it that has a time of its own.
+void KernelSchedule::list_launches(Id<Step> step, const StepOps& ops) {
+    if (trace_.kernels.empty()) return;
+    std::vector<bool> has_time(trace_.ops.size(), false);
+    for (const OpWork& work : ops.ops) has_time[work.op.index()] = true;
+    for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
+        if (trace_.phases.get<&Phase::step>(Id<Phase>(i)) != step) continue;
+        for (const Id<Op> op : ops_[i]) {
+            if (is_outermost_update(op)) has_time[op.index()] = true;
+        }
+    }
+    for (std::size_t i = 0; i < num_launches_; ++i) {
+        Id<Op> op = trace_.kernels.get<&Kernel::op>(Id<Kernel>(i));
+        while (op.valid() && !has_time[op.index()]) op = trace_.ops.get<&Op::parent>(op);
+        if (op.valid()) launches_[op.value].push_back(Id<Kernel>(i));
+    }
+}
+
+void KernelSchedule::add_work(const OpWork& work, double stretch) {
     const double kernel_ns = model_.kernels.time_ns(work.work);
-    const int64_t start_ns = whole_ns(now_ns_);
+    const double start_ns = now_ns_;
     now_ns_ += kernel_ns * stretch;
-    trace_.kernels.append({.name = trace_.strings.intern(name_of(work.work.kernel)),
-                           .stream = stream_,
-                           .op = work.op,
-                           .start_ns = start_ns,
-                           .end_ns = std::min(start_ns + whole_ns(kernel_ns), whole_ns(now_ns_))});
+    const int64_t end_ns = std::min(whole_ns(start_ns) + whole_ns(kernel_ns), whole_ns(now_ns_));
+    add_kernels(work.op, name_of(work.work.kernel), whole_ns(start_ns), end_ns);
+}
+
+/// The op's launches in equal parts, or one kernel of this name.
+void KernelSchedule::add_kernels(Id<Op> op, std::string_view name, int64_t start_ns,
+                                 int64_t end_ns) {
+    const auto launches = launches_.extract(op.value);
+    if (launches.empty()) {
+        trace_.kernels.append({.name = trace_.strings.intern(name),
+                               .stream = stream_,
+                               .op = op,
+                               .start_ns = start_ns,
+                               .end_ns = end_ns});
+        return;
+    }
+    const auto count = static_cast<int64_t>(launches.mapped().size());
+    for (int64_t i = 0; i < count; ++i) {
+        const Id<Kernel> kernel = launches.mapped()[static_cast<std::size_t>(i)];
+        const int64_t length_ns = end_ns - start_ns;
+        trace_.kernels.set<&Kernel::start_ns>(kernel, start_ns + length_ns * i / count);
+        trace_.kernels.set<&Kernel::end_ns>(kernel, start_ns + length_ns * (i + 1) / count);
+    }
+}
+
+/// Launches of ops whose work the model does not count take no time.
+void KernelSchedule::time_other_launches() {
+    for (std::size_t i = 0; i < num_launches_; ++i) {
+        const Id<Kernel> kernel(i);
+        if (trace_.kernels.get<&Kernel::start_ns>(kernel) >= 0) continue;
+        const Id<Op> op = trace_.kernels.get<&Kernel::op>(kernel);
+        const int64_t start_ns = op.valid() ? trace_.ops.get<&Op::start_ns>(op) : 0;
+        trace_.kernels.set<&Kernel::start_ns>(kernel, start_ns);
+        trace_.kernels.set<&Kernel::end_ns>(kernel, start_ns);
+    }
 }
 
 /// The time of the parameter update is modelled as a whole. Its outermost ops get equal shares.
 void KernelSchedule::add_update(Id<Phase> phase) {
     std::size_t count = 0;
-    const auto is_outermost = [&](Id<Op> op) {
-        const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
-        return !parent.valid() || trace_.ops.get<&Op::phase>(parent) != phase;
-    };
-    for (const Id<Op> op : ops_[phase.index()]) count += is_outermost(op) ? 1 : 0;
+    for (const Id<Op> op : ops_[phase.index()]) count += is_outermost_update(op) ? 1 : 0;
     const double start_ns = now_ns_;
     const double share_ns = count == 0 ? 0 : time_.optimizer_ns / static_cast<double>(count);
     for (const Id<Op> op : ops_[phase.index()]) {
         start_ns_[op.index()] = whole_ns(now_ns_);
-        if (!is_outermost(op)) {
+        if (!is_outermost_update(op)) {
             start_ns_[op.index()] = start_ns_[trace_.ops.get<&Op::parent>(op).index()];
             end_ns_[op.index()] = start_ns_[op.index()];
             continue;
         }
         now_ns_ += share_ns;
         end_ns_[op.index()] = whole_ns(now_ns_);
-        trace_.kernels.append({.name = trace_.strings.intern("parameter_update"),
-                               .stream = stream_,
-                               .op = op,
-                               .start_ns = start_ns_[op.index()],
-                               .end_ns = end_ns_[op.index()]});
+        add_kernels(op, "parameter_update", start_ns_[op.index()], end_ns_[op.index()]);
     }
     now_ns_ = start_ns + time_.optimizer_ns;
 }

@@ -5,10 +5,15 @@
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 /// Modelled times for a whole trace: kernels one after the other on one stream, ops around their
 /// kernels, allocator events at the time of their op.
+///
+/// Where the trace has the kernels that an op launched, they share the time of the op's work: the
+/// model knows the work of an op, not that of each kernel. Where it has none, the work is a kernel.
 namespace profiler {
 
 class KernelSchedule {
@@ -22,7 +27,11 @@ private:
     void add_step(Id<Step> step);
     void add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works);
     void add_update(Id<Phase> phase);
-    void add_kernel(const OpWork& work, double stretch);
+    bool is_outermost_update(Id<Op> op) const;
+    void list_launches(Id<Step> step, const StepOps& ops);
+    void add_work(const OpWork& work, double stretch);
+    void add_kernels(Id<Op> op, std::string_view name, int64_t start_ns, int64_t end_ns);
+    void time_other_launches();
     void close_ops();
     void time_events();
     int64_t phase_start_of(int64_t event, std::size_t& phase) const;
@@ -33,8 +42,10 @@ private:
     Id<Stream> stream_;
     StepTime time_;
     OpWorkDefaults defaults_;
-    std::vector<std::vector<Id<Op>>> ops_;  // by phase
-    std::vector<int64_t> start_ns_;         // by op; -1: not yet known
+    std::size_t num_launches_;  // kernels that the trace had; their rows come first
+    std::unordered_map<int64_t, std::vector<Id<Kernel>>> launches_;  // by op
+    std::vector<std::vector<Id<Op>>> ops_;                           // by phase
+    std::vector<int64_t> start_ns_;                                  // by op; -1: not yet known
     std::vector<int64_t> end_ns_;
     double now_ns_ = 1;  // events before the first step are at 0
 };

@@ -159,6 +159,28 @@ TEST(Lower, TimesAreOrderedAndInsideTheirPhases) {
     }
 }
 
+TEST(Lower, TheLaunchesOfAnOpShareItsTime) {
+    const Trace modelled = lower_toy(64, "a100-80gb", {}, 1);
+    const Kernel whole = modelled.kernels[Id<Kernel>(3)];
+    Trace meta = tests::make_toy_step(tests::toy_workload(64), {.num_steps = 1});
+    for (const char* name : {"first", "second"}) {
+        meta.kernels.append(
+            {.name = meta.strings.intern(name), .op = whole.op, .start_ns = -1, .end_ns = -1});
+    }
+    const auto trace =
+        place_and_schedule(meta, gpu_named("a100-80gb"), {}, data().calibration, today());
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(trace->kernels.size(), modelled.kernels.size() + 1);
+    const Kernel first = trace->kernels[Id<Kernel>(0)];
+    const Kernel second = trace->kernels[Id<Kernel>(1)];
+    EXPECT_EQ(trace->text(second.name), "second");
+    EXPECT_EQ(first.start_ns, whole.start_ns);
+    EXPECT_EQ(first.end_ns, second.start_ns);
+    EXPECT_EQ(second.end_ns, whole.end_ns);
+    EXPECT_EQ(trace->steps.get<&Step::end_ns>(Id<Step>(0)),
+              modelled.steps.get<&Step::end_ns>(Id<Step>(0)));
+}
+
 TEST(Lower, AStepTakesWhatThePlannerSays) {
     const Trace trace = lower_toy();
     const auto workload = tests::toy_workload(64);

@@ -1,0 +1,45 @@
+#include "profiler/capture/cuda/launch_recorder.h"
+
+#include "profiler/capture/cuda/activity_join.h"
+
+#include <utility>
+
+namespace profiler {
+
+LaunchRecorder::LaunchRecorder() {
+    const auto api = open_cupti();
+    if (!api) return;
+    auto session = CuptiSession::start(*api);
+    if (session) cupti_ = std::move(*session);
+}
+
+void LaunchRecorder::start() {
+    if (cupti_ && !cupti_->record_work()) cupti_.reset();
+}
+
+void LaunchRecorder::on_op_begin(Id<Op> op) noexcept {
+    if (cupti_) cupti_->push_op(external_id_of(op));
+}
+
+void LaunchRecorder::on_op_end() noexcept {
+    if (cupti_) cupti_->pop_op();
+}
+
+void LaunchRecorder::add_to(Trace& trace, StreamRows& streams) {
+    if (!cupti_) return;
+    ActivityRecords records = cupti_->finish();
+    ActivityRecords launches;
+    launches.kernels = std::move(records.kernels);
+    launches.op_correlations = std::move(records.op_correlations);
+    const std::size_t first = trace.kernels.size();
+    ActivityJoin join(trace, streams,
+                      {.stream_handle = [](uint32_t, uint32_t) { return int64_t{0}; },
+                       .api_name = [](ApiDomain, uint32_t) { return std::string(); }});
+    join.add(std::move(launches));
+    for (std::size_t i = first; i < trace.kernels.size(); ++i) {
+        trace.kernels.set<&Kernel::start_ns>(Id<Kernel>(i), -1);
+        trace.kernels.set<&Kernel::end_ns>(Id<Kernel>(i), -1);
+    }
+}
+
+}  // namespace profiler
