@@ -4,55 +4,17 @@
 """
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import unittest
 
+from virtual_machine import GIB, machine_of, run
+
 FOLDER = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 PROGRAM = pathlib.Path(__file__).parent / "torch_program.py"
-GIB = 1 << 30
-CARDS = {
-    "a100": ("8.0", 2048, 32, 167936, 166912),
-    "h100": ("9.0", 2048, 32, 233472, 232448),
-    "2080ti": ("7.5", 1024, 16, 65536, 65536),
-}
-
-
-def machine_of(card, count=2):
-    capability, threads, blocks, shared, shared_block = CARDS[card]
-    device = {
-        "name": card,
-        "compute_capability": capability,
-        "total_bytes": 16 * GIB,
-        "context_bytes": GIB // 2,
-        "sm_count": 100,
-        "l2_bytes": 40 << 20,
-        "threads_per_sm": threads,
-        "blocks_per_sm": blocks,
-        "shared_bytes_per_sm": shared,
-        "shared_bytes_per_block": shared_block,
-    }
-    return {"devices": [device] * count}
-
-
-def run(machine, *command, **variables):
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": ":".join(sorted(str(path) for path in FOLDER.iterdir())),
-        "LD_LIBRARY_PATH": str(FOLDER),
-        "TEMPOSCOPE_VIRTUAL_GPU": machine if isinstance(machine, str) else json.dumps(machine),
-        **variables,
-    }
-    return subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, text=True, check=False
-    )
-
-
 class Torch(unittest.TestCase):
     def result_on(self, card, **variables):
-        ran = run(machine_of(card), str(PROGRAM), **variables)
+        ran = run(FOLDER, machine_of(card), str(PROGRAM), **variables)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return json.loads(ran.stdout)
 
@@ -98,7 +60,7 @@ class Torch(unittest.TestCase):
 
 class BadMachines(unittest.TestCase):
     def refusal_of(self, machine):
-        ran = run(machine, "-c", "import ctypes; ctypes.CDLL(None).cuInit(0)")
+        ran = run(FOLDER, machine, "-c", "import ctypes; ctypes.CDLL(None).cuInit(0)")
         self.assertEqual(ran.returncode, 2, ran.stderr)
         self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
         return ran.stderr
