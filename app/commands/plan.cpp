@@ -388,7 +388,7 @@ void add_limit_options(Command& command, PlanOptions& options) {
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
-/// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty: that of the recipe.
+/// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty where the recipe names it.
 std::string about_optimizer(const SoftwareEnvironment& environment) {
     if (environment.optimizer == "recipe") return {};
     std::string text = ". Optimizer: " + environment.optimizer;

@@ -8,9 +8,8 @@
 #include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/trace/trace_bytes.h"
 
-#include <new>
-
 #include <cstdlib>
+#include <new>
 
 namespace app {
 namespace {
@@ -34,8 +33,7 @@ WorkerOutcome trace_on_meta(const models::Workload& workload, const profiler::Me
 } catch (const std::bad_alloc&) {
     return failure(
         "There is not enough memory on this machine to predict the step: choose fewer layers, "
-        "close "
-        "other programs, or raise the limit on memory (ulimit -v).",
+        "close other programs, or raise the limit on memory (ulimit -v).",
         profiler::ExitCode::kOutOfMemory);
 } catch (const c10::Error& error) {
     return failure("torch refused the step: " + first_line(error) + ".");

@@ -13,8 +13,9 @@ namespace profiler {
 
 /// What a sweep needs of the device.
 struct SweptDevice {
-    /// The training of a batch of this size; the one before it is no longer used. Forgets the peaks
-    /// and the failed allocations of the batches before. May throw as a step does.
+    /// Builds the training of a batch of this size. The training that it returned before ends here,
+    /// and the peaks and failed allocations of earlier batches are forgotten. May throw as a step
+    /// does.
     std::function<models::Training&(int64_t batch_size)> begin_batch;
     std::function<void(SweepPoint&)> read_peaks;
     std::function<OutOfMemoryDetail()> last_out_of_memory;

@@ -15,6 +15,10 @@ constexpr const char* kTurnsKey = "measured_in_turn";
 
 std::chrono::nanoseconds unix_time() { return std::chrono::system_clock::now().time_since_epoch(); }
 
+nlohmann::json software_of(const Trace& trace) {
+    return nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(Id<Run>(0))));
+}
+
 }  // namespace
 
 std::string processor_name() {
@@ -57,12 +61,15 @@ void describe_run(const models::Workload& workload, const RunEnvironment& enviro
                        .start_unix_ns = unix_time().count()});
 }
 
+void add_software(const nlohmann::json& entries, Trace& trace) {
+    nlohmann::json software = software_of(trace);
+    software.update(entries);
+    trace.runs.set<&Run::software>(Id<Run>(0), trace.strings.intern(software.dump()));
+}
+
 void note_turn(const Turn& turn, Trace& trace) {
-    const Id<Run> run(0);
-    auto software = nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(run)));
-    if (software.contains(kTurnsKey)) return;
-    software[kTurnsKey] = {{"run", turn.run}, {"recipes", turn.recipes}};
-    trace.runs.set<&Run::software>(run, trace.strings.intern(software.dump()));
+    if (software_of(trace).contains(kTurnsKey)) return;
+    add_software({{kTurnsKey, {{"run", turn.run}, {"recipes", turn.recipes}}}}, trace);
     if (turn.recipes > 1) return;
     trace.diagnostics.append(
         {.code = trace.strings.intern("not_in_turn"),

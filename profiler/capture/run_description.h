@@ -4,6 +4,8 @@
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/trace/trace.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <string>
 
@@ -24,6 +26,9 @@ std::string processor_name();
 /// Appends the run's row: what is trained, where, with which versions.
 void describe_run(const models::Workload& workload, const RunEnvironment& environment,
                   Trace& trace);
+
+/// Adds `entries`, a JSON object, to the run's software.
+void add_software(const nlohmann::json& entries, Trace& trace);
 
 /// Writes into the run's row with which other recipes this one takes turns, once. A recipe that
 /// should have taken turns and runs alone gets a note that says so.

@@ -8,7 +8,7 @@
 namespace profiler {
 
 /// Finds what is wrong with a path before a reader opens it.
-/// Errors: the file is not there, is a folder, is no file, may not be read.
+/// Errors: nothing is there, it is a folder, it is a device or a pipe, it may not be read.
 models::Result<void> check_readable(const std::filesystem::path& path);
 
 /// "PATH cannot be read (REASON); REMEDY."

@@ -208,7 +208,7 @@ std::vector<std::string> distinct_texts(const std::vector<std::string>& column, 
 }
 
 /// "tempo/flash"; of many texts "all recipes but flash", or the first ones and the number of the
-/// others. `title` is that of the column, and `all` are its texts in all rows.
+/// others. `title` is the column's title, `all` are the column's texts in all rows.
 std::string name_of_texts(const std::string& title, const std::vector<std::string>& all,
                           const std::vector<std::string>& texts) {
     constexpr std::size_t kFew = 3;

@@ -49,7 +49,7 @@ struct PlanViewRow {
     std::vector<PlanPart> memory_parts;  // what the GPU holds at the peak, with sums
     std::vector<PlanPart> time_parts;    // what a step spends its time on
     std::vector<PlanPoint> curve;
-    std::vector<std::string> notes;  // also those that are no assumption
+    std::vector<std::string> notes;  // assumptions and other notes
 };
 
 /// A sentence and the rows that it is about.

@@ -92,8 +92,8 @@ inline constexpr std::size_t kMaxDistinctRecipes = 8;
 
 /// The index of each recipe's colour and marker, whatever the order of the recipes. The place of a
 /// preset in models::recipe_presets() decides; if an earlier preset has that colour, it takes the
-/// next free one. Other recipes take what is left. Grey is for `original`, unless all others are
-/// taken.
+/// next free one. Other recipes take what is left. Grey belongs to `original`: another recipe gets
+/// it only when every other colour is taken.
 std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes);
 
 /// Black or white, whichever reads better on `fill`.

@@ -47,7 +47,7 @@ struct Machine {
 Machine parse_machine(const std::string& json);
 
 /// The machine of this process. Ends the process with one sentence when the variable is missing or
-/// wrong: there is no CUDA to go on with.
+/// wrong, because this process has no other CUDA.
 const Machine& machine();
 
 }  // namespace profiler::virtual_gpu

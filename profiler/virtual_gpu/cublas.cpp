@@ -42,23 +42,6 @@ struct Sizes {
     int64_t batch = 1;
 };
 
-template <typename T>
-cublasStatus_t multiply(cublasHandle_t handle, const Sizes& sizes) {
-    constexpr cudaDataType_t kType = data_type<T>();
-    submit_gemm({.a = kType,
-                 .b = kType,
-                 .d = kType,
-                 .transpose_a = sizes.transpose_a,
-                 .transpose_b = sizes.transpose_b,
-                 .m = sizes.m,
-                 .n = sizes.n,
-                 .k = sizes.k,
-                 .batch = sizes.batch,
-                 .compute = compute_of(handle, kType)},
-                of(handle).stream);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
 struct Types {
     cudaDataType_t a, b, c;
     std::string_view compute;
@@ -77,6 +60,13 @@ cublasStatus_t multiply(cublasHandle_t handle, const Sizes& sizes, const Types& 
                  .compute = types.compute},
                 of(handle).stream);
     return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t multiply(cublasHandle_t handle, const Sizes& sizes) {
+    constexpr cudaDataType_t kType = data_type<T>();
+    return multiply(handle, sizes,
+                    {.a = kType, .b = kType, .c = kType, .compute = compute_of(handle, kType)});
 }
 
 std::string_view compute_of(cublasHandle_t handle, cublasComputeType_t type) {

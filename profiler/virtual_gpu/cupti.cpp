@@ -146,56 +146,6 @@ Span span_of(Client& client, const Work& work) {
     return {start_ns, end_ns};
 }
 
-void add_kernel_record(Client& client, const Work& work, uint32_t correlation) {
-    const Span span = span_of(client, work);
-    CUpti_ActivityKernel10 record{};
-    record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    record.start = span.start_ns;
-    record.end = span.end_ns;
-    record.deviceId = static_cast<uint32_t>(work.device);
-    record.contextId = context_number(work.device);
-    record.streamId = work.stream_number;
-    record.gridX = static_cast<int32_t>(work.grid.x);
-    record.gridY = static_cast<int32_t>(work.grid.y);
-    record.gridZ = static_cast<int32_t>(work.grid.z);
-    record.blockX = static_cast<int32_t>(work.block.x);
-    record.blockY = static_cast<int32_t>(work.block.y);
-    record.blockZ = static_cast<int32_t>(work.block.z);
-    record.dynamicSharedMemory = static_cast<int32_t>(work.shared_bytes);
-    record.correlationId = correlation;
-    record.name = work.name;
-    client.add(record);
-}
-
-void add_copy_record(Client& client, const Work& work, uint32_t correlation) {
-    const Span span = span_of(client, work);
-    CUpti_ActivityMemcpy6 record{};
-    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-    record.copyKind = static_cast<uint8_t>(work.copy_kind);
-    record.bytes = static_cast<uint64_t>(work.size_bytes);
-    record.start = span.start_ns;
-    record.end = span.end_ns;
-    record.deviceId = static_cast<uint32_t>(work.device);
-    record.contextId = context_number(work.device);
-    record.streamId = work.stream_number;
-    record.correlationId = correlation;
-    client.add(record);
-}
-
-void add_set_record(Client& client, const Work& work, uint32_t correlation) {
-    const Span span = span_of(client, work);
-    CUpti_ActivityMemset4 record{};
-    record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
-    record.bytes = static_cast<uint64_t>(work.size_bytes);
-    record.start = span.start_ns;
-    record.end = span.end_ns;
-    record.deviceId = static_cast<uint32_t>(work.device);
-    record.contextId = context_number(work.device);
-    record.streamId = work.stream_number;
-    record.correlationId = correlation;
-    client.add(record);
-}
-
 CUpti_ActivityKind record_kind(WorkKind kind) {
     switch (kind) {
         case WorkKind::kKernel:
@@ -206,6 +156,47 @@ CUpti_ActivityKind record_kind(WorkKind kind) {
             return CUPTI_ACTIVITY_KIND_MEMSET;
     }
     return CUPTI_ACTIVITY_KIND_INVALID;
+}
+
+/// A record of work on a device: the fields that those of kernels, copies and sets share.
+template <typename Record>
+Record record_of(Client& client, const Work& work, uint32_t correlation) {
+    const Span span = span_of(client, work);
+    Record record{};
+    record.kind = record_kind(work.kind);
+    record.start = span.start_ns;
+    record.end = span.end_ns;
+    record.deviceId = static_cast<uint32_t>(work.device);
+    record.contextId = context_number(work.device);
+    record.streamId = work.stream_number;
+    record.correlationId = correlation;
+    return record;
+}
+
+void add_kernel_record(Client& client, const Work& work, uint32_t correlation) {
+    auto record = record_of<CUpti_ActivityKernel10>(client, work, correlation);
+    record.gridX = static_cast<int32_t>(work.grid.x);
+    record.gridY = static_cast<int32_t>(work.grid.y);
+    record.gridZ = static_cast<int32_t>(work.grid.z);
+    record.blockX = static_cast<int32_t>(work.block.x);
+    record.blockY = static_cast<int32_t>(work.block.y);
+    record.blockZ = static_cast<int32_t>(work.block.z);
+    record.dynamicSharedMemory = static_cast<int32_t>(work.shared_bytes);
+    record.name = work.name;
+    client.add(record);
+}
+
+void add_copy_record(Client& client, const Work& work, uint32_t correlation) {
+    auto record = record_of<CUpti_ActivityMemcpy6>(client, work, correlation);
+    record.copyKind = static_cast<uint8_t>(work.copy_kind);
+    record.bytes = static_cast<uint64_t>(work.size_bytes);
+    client.add(record);
+}
+
+void add_set_record(Client& client, const Work& work, uint32_t correlation) {
+    auto record = record_of<CUpti_ActivityMemset4>(client, work, correlation);
+    record.bytes = static_cast<uint64_t>(work.size_bytes);
+    client.add(record);
 }
 
 /// Calls the subscriber outside the lock: it may ask CUPTI in turn.
@@ -249,14 +240,6 @@ CUptiResult switch_call(CUpti_ActivityKind domain, CUpti_CallbackId call, bool o
 }
 
 }  // namespace
-
-const char* intern(std::string_view name) {
-    static std::mutex mutex;
-    static auto* const names = new std::set<std::string, std::less<>>;
-    const std::lock_guard lock(mutex);
-    const auto found = names->find(name);
-    return (found != names->end() ? *found : *names->emplace(name).first).c_str();
-}
 
 // ---- calls and work -----------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 /// Devices, their properties, and errors.
 namespace profiler::virtual_gpu {
@@ -77,104 +78,7 @@ int persisting_l2_bytes(const Card& card) {
     return card.major >= 8 ? static_cast<int>(card.l2_bytes / 4 * 3) : 0;
 }
 
-/// An attribute that torch or a library built on it asks for; refused where none is known.
-int attribute_of(const Card& card, int attribute) {
-    switch (static_cast<cudaDeviceAttr>(attribute)) {
-        case cudaDevAttrMaxThreadsPerBlock:
-        case cudaDevAttrMaxBlockDimX:
-        case cudaDevAttrMaxBlockDimY:
-            return kThreadsPerBlock;
-        case cudaDevAttrMaxBlockDimZ:
-            return kMaxBlockZ;
-        case cudaDevAttrMaxGridDimX:
-            return kMaxGridX;
-        case cudaDevAttrMaxGridDimY:
-        case cudaDevAttrMaxGridDimZ:
-            return kMaxGridYZ;
-        case cudaDevAttrMaxSharedMemoryPerBlock:
-            return kSharedBytesPerBlock;
-        case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-            return static_cast<int>(card.shared_bytes_per_block);
-        case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-            return static_cast<int>(card.shared_bytes_per_sm);
-        case cudaDevAttrReservedSharedMemoryPerBlock:
-            return reserved_shared_bytes(card);
-        case cudaDevAttrTotalConstantMemory:
-            return 64 * 1024;
-        case cudaDevAttrWarpSize:
-            return kWarpThreads;
-        case cudaDevAttrMaxRegistersPerBlock:
-        case cudaDevAttrMaxRegistersPerMultiprocessor:
-            return kRegistersPerSm;
-        case cudaDevAttrTextureAlignment:
-            return kTextureAlignment;
-        case cudaDevAttrMultiProcessorCount:
-            return card.sm_count;
-        case cudaDevAttrL2CacheSize:
-            return static_cast<int>(card.l2_bytes);
-        case cudaDevAttrMaxPersistingL2CacheSize:
-            return persisting_l2_bytes(card);
-        case cudaDevAttrMaxThreadsPerMultiProcessor:
-            return card.threads_per_sm;
-        case cudaDevAttrMaxBlocksPerMultiprocessor:
-            return card.blocks_per_sm;
-        case cudaDevAttrComputeCapabilityMajor:
-            return card.major;
-        case cudaDevAttrComputeCapabilityMinor:
-            return card.minor;
-        case cudaDevAttrUnifiedAddressing:
-        case cudaDevAttrConcurrentKernels:
-        case cudaDevAttrCanMapHostMemory:
-        case cudaDevAttrStreamPrioritiesSupported:
-        case cudaDevAttrGlobalL1CacheSupported:
-        case cudaDevAttrLocalL1CacheSupported:
-        case cudaDevAttrComputePreemptionSupported:
-        case cudaDevAttrCooperativeLaunch:
-        case cudaDevAttrHostRegisterSupported:
-        case cudaDevAttrManagedMemory:
-        case cudaDevAttrConcurrentManagedAccess:
-        case cudaDevAttrCanUseHostPointerForRegisteredMem:
-            return 1;
-        case cudaDevAttrAsyncEngineCount:
-            return 3;
-        default:
-            break;
-    }
-    switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-            return 1;
-        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
-        case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
-            return card.major >= 9 ? 1 : 0;
-        // What a virtual GPU does not have.
-        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
-        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
-        case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
-        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-        case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD:
-        case CU_DEVICE_ATTRIBUTE_TCC_DRIVER:
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
-            return 0;
-        default:
-            break;
-    }
-    char text[64];
-    std::snprintf(text, sizeof text, "device attribute %d", attribute);
-    refuse(text);
-}
-
-cudaDeviceProp properties_of(int device) {
+cudaDeviceProp make_properties(int device) {
     const Card& card = card_of(device);
     cudaDeviceProp properties{};
     std::snprintf(properties.name, sizeof properties.name, "%s", card.name.c_str());
@@ -216,6 +120,108 @@ cudaDeviceProp properties_of(int device) {
     properties.hostRegisterSupported = 1;
     properties.clusterLaunch = card.major >= 9 ? 1 : 0;
     return properties;
+}
+
+/// Made once: torch and its libraries ask again and again.
+const cudaDeviceProp& properties_of(int device) {
+    static const std::vector<cudaDeviceProp> all = [] {
+        std::vector<cudaDeviceProp> made;
+        for (int i = 0; i < num_devices(); ++i) made.push_back(make_properties(i));
+        return made;
+    }();
+    return all[static_cast<std::size_t>(device)];
+}
+
+using Properties = cudaDeviceProp;
+
+template <auto kMember>
+int property(const Properties& properties) {
+    return static_cast<int>(properties.*kMember);
+}
+template <auto kMember, std::size_t kAxis>
+int axis(const Properties& properties) {
+    return (properties.*kMember)[kAxis];
+}
+
+/// The attributes that torch and the libraries built on it ask for.
+struct Attribute {
+    int number;
+    int (*value)(const Properties&);
+};
+constexpr Attribute kAttributes[] = {
+    {cudaDevAttrMaxThreadsPerBlock, property<&Properties::maxThreadsPerBlock>},
+    {cudaDevAttrMaxBlockDimX, axis<&Properties::maxThreadsDim, 0>},
+    {cudaDevAttrMaxBlockDimY, axis<&Properties::maxThreadsDim, 1>},
+    {cudaDevAttrMaxBlockDimZ, axis<&Properties::maxThreadsDim, 2>},
+    {cudaDevAttrMaxGridDimX, axis<&Properties::maxGridSize, 0>},
+    {cudaDevAttrMaxGridDimY, axis<&Properties::maxGridSize, 1>},
+    {cudaDevAttrMaxGridDimZ, axis<&Properties::maxGridSize, 2>},
+    {cudaDevAttrMaxSharedMemoryPerBlock, property<&Properties::sharedMemPerBlock>},
+    {cudaDevAttrMaxSharedMemoryPerBlockOptin, property<&Properties::sharedMemPerBlockOptin>},
+    {cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+     property<&Properties::sharedMemPerMultiprocessor>},
+    {cudaDevAttrReservedSharedMemoryPerBlock, property<&Properties::reservedSharedMemPerBlock>},
+    {cudaDevAttrTotalConstantMemory, property<&Properties::totalConstMem>},
+    {cudaDevAttrWarpSize, property<&Properties::warpSize>},
+    {cudaDevAttrMaxRegistersPerBlock, property<&Properties::regsPerBlock>},
+    {cudaDevAttrMaxRegistersPerMultiprocessor, property<&Properties::regsPerMultiprocessor>},
+    {cudaDevAttrTextureAlignment, property<&Properties::textureAlignment>},
+    {cudaDevAttrMultiProcessorCount, property<&Properties::multiProcessorCount>},
+    {cudaDevAttrL2CacheSize, property<&Properties::l2CacheSize>},
+    {cudaDevAttrMaxPersistingL2CacheSize, property<&Properties::persistingL2CacheMaxSize>},
+    {cudaDevAttrMaxThreadsPerMultiProcessor, property<&Properties::maxThreadsPerMultiProcessor>},
+    {cudaDevAttrMaxBlocksPerMultiprocessor, property<&Properties::maxBlocksPerMultiProcessor>},
+    {cudaDevAttrComputeCapabilityMajor, property<&Properties::major>},
+    {cudaDevAttrComputeCapabilityMinor, property<&Properties::minor>},
+    {cudaDevAttrAsyncEngineCount, property<&Properties::asyncEngineCount>},
+    {cudaDevAttrUnifiedAddressing, property<&Properties::unifiedAddressing>},
+    {cudaDevAttrConcurrentKernels, property<&Properties::concurrentKernels>},
+    {cudaDevAttrCanMapHostMemory, property<&Properties::canMapHostMemory>},
+    {cudaDevAttrStreamPrioritiesSupported, property<&Properties::streamPrioritiesSupported>},
+    {cudaDevAttrGlobalL1CacheSupported, property<&Properties::globalL1CacheSupported>},
+    {cudaDevAttrLocalL1CacheSupported, property<&Properties::localL1CacheSupported>},
+    {cudaDevAttrComputePreemptionSupported, property<&Properties::computePreemptionSupported>},
+    {cudaDevAttrCooperativeLaunch, property<&Properties::cooperativeLaunch>},
+    {cudaDevAttrHostRegisterSupported, property<&Properties::hostRegisterSupported>},
+    {cudaDevAttrManagedMemory, property<&Properties::managedMemory>},
+    {cudaDevAttrConcurrentManagedAccess, property<&Properties::concurrentManagedAccess>},
+    {cudaDevAttrCanUseHostPointerForRegisteredMem,
+     property<&Properties::canUseHostPointerForRegisteredMem>},
+    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, property<&Properties::clusterLaunch>},
+    {CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
+     [](const Properties& p) { return p.major >= 9 ? 1 : 0; }},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, [](const Properties&) { return 1; }},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+     [](const Properties&) { return 1; }},
+};
+
+/// What a virtual GPU does not have.
+constexpr int kAbsent[] = {CU_DEVICE_ATTRIBUTE_INTEGRATED,
+                           CU_DEVICE_ATTRIBUTE_ECC_ENABLED,
+                           CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT,
+                           CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                           CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+                           CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+                           CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+                           CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+                           CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD,
+                           CU_DEVICE_ATTRIBUTE_TCC_DRIVER,
+                           CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES};
+
+/// Refuses an attribute of neither table.
+int attribute_of(int device, int attribute) {
+    const auto found = std::ranges::find(kAttributes, attribute, &Attribute::number);
+    if (found != std::end(kAttributes)) return found->value(properties_of(device));
+    if (std::ranges::find(kAbsent, attribute) != std::end(kAbsent)) return 0;
+    char text[64];
+    std::snprintf(text, sizeof text, "device attribute %d", attribute);
+    refuse(text);
 }
 
 CUcontext context_of(int device) {
@@ -276,7 +282,7 @@ VIRTUAL_GPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, 
 VIRTUAL_GPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
                                                    int device) {
     if (!is_device(device)) return report(cudaErrorInvalidDevice);
-    *value = attribute_of(card_of(device), attribute);
+    *value = attribute_of(device, attribute);
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
@@ -340,7 +346,7 @@ VIRTUAL_GPU_API CUresult cuDeviceGetName(char* text, int size, CUdevice device) 
 VIRTUAL_GPU_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
                                               CUdevice device) {
     if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute_of(card_of(device), attribute);
+    *value = attribute_of(device, attribute);
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {

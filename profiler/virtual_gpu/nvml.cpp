@@ -52,8 +52,7 @@ VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
 }
 /// The same under the name by which torch's Python asks.
 VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetCount(unsigned* count) {
-    *count = num_devices();
-    return NVML_SUCCESS;
+    return nvmlDeviceGetCount_v2(count);
 }
 VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
     if (index >= num_devices()) return NVML_ERROR_INVALID_ARGUMENT;

@@ -66,14 +66,11 @@ cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream) {
     return cudaSuccess;
 }
 
-/// A graph that is ready to run. It shares the captured work, which nobody changes any more.
-struct RunnableGraph {
-    std::shared_ptr<Graph> graph;
-};
+/// A graph and its runnable form share the captured work, which nobody changes any more.
+using SharedGraph = std::shared_ptr<Graph>;
 
-std::shared_ptr<Graph>& graph_of(cudaGraph_t handle) {
-    return *reinterpret_cast<std::shared_ptr<Graph>*>(handle);
-}
+SharedGraph& graph_of(cudaGraph_t handle) { return *reinterpret_cast<SharedGraph*>(handle); }
+SharedGraph& graph_of(cudaGraphExec_t handle) { return *reinterpret_cast<SharedGraph*>(handle); }
 
 }  // namespace
 
@@ -247,7 +244,7 @@ VIRTUAL_GPU_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_
     for (Stream& stream : streams.defaults) {
         if (stream.capture == captured) stream.capture = nullptr;
     }
-    *graph = reinterpret_cast<cudaGraph_t>(new std::shared_ptr<Graph>(captured));
+    *graph = reinterpret_cast<cudaGraph_t>(new SharedGraph(captured));
     return cudaSuccess;
 }
 
@@ -266,20 +263,20 @@ VIRTUAL_GPU_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t
 
 VIRTUAL_GPU_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* runnable,
                                                           cudaGraph_t graph, unsigned long long) {
-    *runnable = reinterpret_cast<cudaGraphExec_t>(new RunnableGraph{graph_of(graph)});
+    *runnable = reinterpret_cast<cudaGraphExec_t>(new SharedGraph(graph_of(graph)));
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t stream) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000);
-    for (const Work& work : reinterpret_cast<RunnableGraph*>(runnable)->graph->work) {
+    for (const Work& work : graph_of(runnable)->work) {
         submit(stream, work);
     }
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t runnable) {
-    delete reinterpret_cast<RunnableGraph*>(runnable);
+    delete &graph_of(runnable);
     return cudaSuccess;
 }
 

@@ -32,7 +32,6 @@ struct Event {
 
 /// CUDA's default streams are streams of the current device.
 Stream& stream_of(cudaStream_t handle);
-inline Stream& stream_of_driver(CUstream handle) { return stream_of(handle); }
 
 /// Gives work to a stream: it is in the graph that the stream captures, or it has run.
 void submit(cudaStream_t stream, Work work);

@@ -38,7 +38,6 @@ public:
     ApiCall& operator=(const ApiCall&) = delete;
 
     uint32_t correlation() const { return correlation_; }
-    uint64_t start_ns() const { return start_ns_; }
 
     /// The innermost call of this thread; null outside of any.
     static const ApiCall* current();

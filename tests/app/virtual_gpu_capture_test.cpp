@@ -213,7 +213,7 @@ TEST_F(VirtualGpuCapture, APredictedCaptureRunsTorchsOwnCode) {
     const auto trace = profiler::read_trace(file);
     ASSERT_TRUE(trace.has_value());
     EXPECT_EQ(trace->run().source, profiler::Source::kPredicted);
-    // Its kernels are those that torch launched, each within its op, with modelled times.
+    // The trace has the kernels that torch launched, each within its op, with modelled times.
     ASSERT_GT(trace->kernels.size(), 50U);
     int64_t products_ns = 0;
     for (std::size_t i = 0; i < trace->kernels.size(); ++i) {

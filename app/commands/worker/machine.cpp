@@ -3,9 +3,7 @@
 #include "app/commands/worker/virtual_cards.h"
 #include "models/config/names.h"
 #include "profiler/planner/data/planner_data.h"
-#include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/protocol/worker_client.h"
-#include "profiler/protocol/worker_process.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 
@@ -90,15 +88,9 @@ void check_worker(MachineReport& report) {
     }
 }
 
-/// What a worker on a virtual GPU says of its device.
-models::Result<std::string> virtual_device() {
-    const auto program = profiler::find_worker();
-    if (!program) return tl::unexpected(program.error());
-    const profiler::VirtualCard card = virtual_card(profiler::built_in_planner_data().gpus.front());
-    const auto environment =
-        profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {card});
-    if (!environment) return tl::unexpected(environment.error());
-    auto worker = profiler::WorkerClient::start(*program, *environment);
+/// Errors: the first check that fails in a worker on a virtual GPU.
+models::Result<void> try_virtual_gpu() {
+    auto worker = start_worker_on({virtual_card(profiler::built_in_planner_data().gpus.front())});
     if (!worker) return tl::unexpected(worker.error());
     const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
     if (!outcome) return models::fail("{}", outcome.error().message);
@@ -106,14 +98,14 @@ models::Result<std::string> virtual_device() {
         if (check.value("status", "") == "ok") continue;
         return models::fail("{}: {}", check.value("name", ""), check.value("detail", ""));
     }
-    return card.name;
+    return {};
 }
 
 MachineCheck check_virtual_gpu() {
-    if (const auto device = virtual_device(); !device) {
+    if (const auto tried = try_virtual_gpu(); !tried) {
         return {.name = "virtual GPU",
                 .status = CheckStatus::kMissing,
-                .detail = device.error().message,
+                .detail = tried.error().message,
                 .remedy = "Without it no step is predicted for a GPU; run scripts/build again."};
     }
     return {.name = "virtual GPU",

@@ -1,10 +1,9 @@
 #include "app/commands/worker/meta_traces.h"
 
 #include "app/commands/console/trace_files.h"
+#include "app/commands/worker/virtual_cards.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/protocol/meta_trace_client.h"
-#include "profiler/protocol/virtual_gpu_process.h"
-#include "profiler/protocol/worker_process.h"
 
 #include <chrono>
 #include <memory>
@@ -32,19 +31,10 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
     return a == b;
 }
 
-models::Result<WorkerClient> start_on(const std::vector<VirtualCard>& cards) {
-    if (cards.empty()) return WorkerClient::start();
-    const auto program = find_worker();
-    if (!program) return tl::unexpected(program.error());
-    const auto environment = virtual_gpu_environment(virtual_gpu_folder(), cards);
-    if (!environment) return tl::unexpected(environment.error());
-    return WorkerClient::start(*program, *environment);
-}
-
 }  // namespace
 
 models::Result<WorkerClient> WorkerStarter::start() {
-    Start job([this] { return start_on(cards_); });
+    Start job([this] { return start_worker_on(cards_); });
     auto result = job.get_future();
     {
         const std::lock_guard lock(mutex_);

@@ -1,5 +1,7 @@
 #include "app/commands/worker/virtual_cards.h"
 
+#include "profiler/protocol/worker_process.h"
+
 #include <algorithm>
 
 namespace app {
@@ -15,6 +17,17 @@ profiler::VirtualCard virtual_card(const profiler::Gpu& gpu) {
             .total_bytes = kEndlessBytes,
             .sm_count = static_cast<int64_t>(gpu.sm_count.value),
             .l2_bytes = static_cast<int64_t>(gpu.l2_bytes.value)};
+}
+
+models::Result<profiler::WorkerClient> start_worker_on(
+    const std::vector<profiler::VirtualCard>& cards) {
+    if (cards.empty()) return profiler::WorkerClient::start();
+    const auto program = profiler::find_worker();
+    if (!program) return tl::unexpected(program.error());
+    const auto environment =
+        profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), cards);
+    if (!environment) return tl::unexpected(environment.error());
+    return profiler::WorkerClient::start(*program, *environment);
 }
 
 }  // namespace app

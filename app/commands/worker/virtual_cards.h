@@ -3,6 +3,9 @@
 #include "models/config/compute_capability.h"
 #include "profiler/planner/data/gpu.h"
 #include "profiler/protocol/virtual_gpu_process.h"
+#include "profiler/protocol/worker_client.h"
+
+#include <vector>
 
 /// The virtual GPUs on which steps are traced.
 namespace app {
@@ -13,5 +16,9 @@ inline constexpr models::ComputeCapability kOldestTraced{7, 5};
 /// `gpu` with memory without end: the step is placed into the GPU's own memory afterwards. A GPU
 /// that is not CUDA's counts as an A100's generation.
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
+
+/// A worker that finds `cards` as its CUDA devices; with none, those of this machine.
+models::Result<profiler::WorkerClient> start_worker_on(
+    const std::vector<profiler::VirtualCard>& cards);
 
 }  // namespace app

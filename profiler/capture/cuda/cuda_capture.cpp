@@ -60,33 +60,16 @@ void describe_cuda_run(const models::Workload& workload, const CaptureOptions& o
                   .device_name = device.name,
                   .memory_limit_bytes = options.memory_limit_bytes},
                  trace);
-    const Id<Run> run(0);
-    auto software =
-        nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(run)), nullptr, false);
     int driver = 0;
     (void)cudaDriverGetVersion(&driver);
-    software["cuda_runtime"] = CUDART_VERSION;
-    software["cuda_driver"] = driver;
-    software["cudnn"] = at::detail::getCUDAHooks().versionCuDNN();
-    software["cupti"] = cupti;
-    software["compute_capability"] = models::to_text(device.capability);
-    trace.runs.set<&Run::software>(run, trace.strings.intern(software.dump()));
+    add_software({{"cuda_runtime", CUDART_VERSION},
+                  {"cuda_driver", driver},
+                  {"cudnn", at::detail::getCUDAHooks().versionCuDNN()},
+                  {"cupti", cupti},
+                  {"compute_capability", models::to_text(device.capability)}},
+                 trace);
     trace.runs.set<&Run::allocator_settings>(
-        run, trace.strings.intern(CudaAllocations::settings_text()));
-}
-
-void note_cupti_refusals(const std::vector<std::string>& refusals, Trace& trace) {
-    if (refusals.empty()) return;
-    const Id<Run> run(0);
-    auto software =
-        nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(run)), nullptr, false);
-    software["cupti_refused"] = refusals;
-    trace.runs.set<&Run::software>(run, trace.strings.intern(software.dump()));
-}
-
-void describe_all(Recorder& recorder, const models::Training& training) {
-    describe_storages(recorder, training);
-    describe_workspaces(recorder, kCudaDevice);
+        Id<Run>(0), trace.strings.intern(CudaAllocations::settings_text()));
 }
 
 void record_steps(models::Training& training, const CaptureOptions& options,
@@ -101,14 +84,14 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     if (options.warmup_steps > 0) warm_up(training, 1, callbacks);
     gpu.drop_work();
     recorder.start();
-    describe_all(recorder, training);
+    describe_memory(recorder, training, kCudaDevice);
     StepWatch watch(callbacks, &recorder, &training);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
         recorder.begin_step();
         const double loss = training.step(&watch);
         recorder.end_step(on_virtual_gpu() ? 0 : loss);
-        describe_all(recorder, training);
+        describe_memory(recorder, training, kCudaDevice);
         note_step(recorder, training, i, loss);
         gpu.add_reading();
         if (callbacks.step_done) callbacks.step_done();
@@ -121,7 +104,9 @@ void record_steps(models::Training& training, const CaptureOptions& options,
                           "The step ran on a virtual GPU: allocations and launches are those of "
                           "torch's own CUDA code, no kernel ran, and times mean nothing.");
     }
-    note_cupti_refusals(gpu.cupti_refusals(), trace);
+    if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
+        add_software({{"cupti_refused", refusals}}, trace);
+    }
     add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
 }
 

@@ -3,8 +3,8 @@
 #include "models/training/training.h"
 #include "profiler/capture/cuda/cuda_allocations.h"
 #include "profiler/capture/cuda/launch_recorder.h"
-#include "profiler/capture/cuda/published_tempo.h"
 #include "profiler/capture/cuda/torch_state.h"
+#include "profiler/capture/published_tempo.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
@@ -37,11 +37,6 @@ c10::DeviceIndex device_of(models::ComputeCapability capability) {
                                 models::to_text(capability));
 }
 
-void describe_all(Recorder& recorder, const models::Training& training, c10::DeviceIndex device) {
-    describe_storages(recorder, training);
-    describe_workspaces(recorder, device);
-}
-
 }  // namespace
 
 void record_predicted_step(const models::Workload& workload, models::ComputeCapability capability,
@@ -58,7 +53,9 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
     set_up_torch(workload, index);
     forget_earlier_training();
     std::optional<PublishedTempo> published;
-    if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
+    if (workload.recipe.implementation == models::Implementation::kPublished) {
+        published.emplace(c10::DispatchKey::CUDA);
+    }
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     CudaAllocations allocations(trace, streams, index, AllocatorActions::kRequests);
     LaunchRecorder launches;
@@ -74,13 +71,13 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
     StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();
     launches.start();
-    describe_all(recorder, training, index);
+    describe_memory(recorder, training, index);
     for (int64_t i = 0; i < kSteps; ++i) {
         report(callbacks, "step", i, kSteps);
         recorder.begin_step();
         training.step(&watch);
         recorder.end_step(0);
-        describe_all(recorder, training, index);
+        describe_memory(recorder, training, index);
         if (callbacks.step_done) callbacks.step_done();
     }
     report(callbacks, "step", kSteps, kSteps);

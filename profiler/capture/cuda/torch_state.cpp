@@ -1,6 +1,7 @@
 #include "profiler/capture/cuda/torch_state.h"
 
 #include "profiler/capture/cuda/cuda_allocations.h"
+#include "profiler/capture/recorded_training.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -12,20 +13,10 @@
 #include <shared_mutex>
 
 namespace profiler {
+namespace {
 
-void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
-    at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);
-    at::Generator generator = at::globalContext().defaultGenerator(at::Device(at::kCUDA, device));
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(static_cast<uint64_t>(workload.seed));
-}
-
-void forget_earlier_training() {
-    (void)cudaGetLastError();  // clears a library's error before the next launch
-    at::cuda::clearCublasWorkspaces();
-    CudaAllocations::release_cache();
-}
-
+/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream. Each thread has its own
+/// handle: this thread runs forward, autograd's thread runs backward.
 void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
     // Asking for a handle would create one, with its workspace.
     if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return;
@@ -46,6 +37,27 @@ void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
              static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()));
     describe(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
              static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
+}
+
+}  // namespace
+
+void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
+    at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);
+    at::Generator generator = at::globalContext().defaultGenerator(at::Device(at::kCUDA, device));
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(workload.seed));
+}
+
+void forget_earlier_training() {
+    (void)cudaGetLastError();  // clears a library's error before the next launch
+    at::cuda::clearCublasWorkspaces();
+    CudaAllocations::release_cache();
+}
+
+void describe_memory(Recorder& recorder, const models::Training& training,
+                     c10::DeviceIndex device) {
+    describe_storages(recorder, training);
+    describe_workspaces(recorder, device);
 }
 
 }  // namespace profiler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/workload.h"
+#include "models/training/training.h"
 #include "profiler/capture/recorder.h"
 
 #include <c10/core/Device.h>
@@ -15,8 +16,7 @@ void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
 /// allocator as a fresh process does. No tensor may be live that matters.
 void forget_earlier_training();
 
-/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream. Each thread has its own
-/// handle: this thread runs forward, autograd's thread runs backward.
-void describe_workspaces(Recorder& recorder, c10::DeviceIndex device);
+/// Tells the recorder which storages the training holds, and names torch's workspaces.
+void describe_memory(Recorder& recorder, const models::Training& training, c10::DeviceIndex device);
 
 }  // namespace profiler

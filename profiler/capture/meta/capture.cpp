@@ -3,7 +3,7 @@
 #include "models/training/training.h"
 #include "profiler/capture/meta/allocator.h"
 #include "profiler/capture/meta/kernels.h"
-#include "profiler/capture/meta/published.h"
+#include "profiler/capture/published_tempo.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
@@ -32,7 +32,9 @@ void capture_on_meta(const models::Workload& workload, const MetaTarget& target,
     MetaAllocator& allocator = MetaAllocator::instance();
     MetaKernels kernels(target.capability);
     std::optional<PublishedTempo> published;
-    if (workload.recipe.implementation == models::Implementation::kPublished) published.emplace();
+    if (workload.recipe.implementation == models::Implementation::kPublished) {
+        published.emplace(c10::DispatchKey::Meta);
+    }
     Recorder recorder(trace, {.allocations = &allocator,
                               .device_name = "cuda:0",
                               .time_basis = TimeBasis::kEventOrder,

@@ -13,7 +13,8 @@
 /// kernels, allocator events at the time of their op.
 ///
 /// Where the trace has the kernels that an op launched, they share the time of the op's work: the
-/// model knows the work of an op, not that of each kernel. Where it has none, the work is a kernel.
+/// model knows how much an op works, not how much each of its kernels does. Where the trace has
+/// none, each piece of the op's work counts as one kernel.
 namespace profiler {
 
 class KernelSchedule {
