@@ -8,7 +8,8 @@
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/auto_plan_report.h"
 #include "app/commands/reports/plan_report.h"
-#include "app/commands/worker/meta_traces.h"
+#include "app/commands/worker/step_traces.h"
+#include "app/commands/worker/virtual_cards.h"
 #include "app/user/settings.h"
 #include "models/config/validity.h"
 #include "profiler/trace/units.h"
@@ -28,6 +29,9 @@ namespace {
 
 using namespace profiler;
 using models::Result;
+
+/// Larger plans share traces and interpolate batches: each row would take about five traces.
+constexpr std::size_t kMostTracedRows = 24;
 
 struct PlanOptions {
     WorkloadOptions workload;  // recipes and precision are lists here
@@ -182,12 +186,18 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     if (!environment) return tl::unexpected(environment.error());
     request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
+    request.traces_each_gpu =
+        options.traces.empty() && request.workloads.size() * request.gpus.size() <= kMostTracedRows;
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
         return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
                             options.output);
     }
     return request;
+}
+
+std::vector<const Gpu*> traced_gpus(const PlanRequest& request) {
+    return request.traces_each_gpu ? request.gpus : std::vector{&shared_gpu()};
 }
 
 /// What a plan of the layers alone leaves out, and the head that adds it; empty: the model has
@@ -201,7 +211,12 @@ std::string about_layers_only(const models::Workload& workload) {
 }
 
 /// Adds what names options of this command.
-void add_option_names(PlanRow& row) {
+void add_option_names(PlanRow& row, const PlanRequest& request) {
+    if (!request.traces_each_gpu) {
+        row.notes.emplace_back(
+            "traced on an A100 at some batches, the others interpolated: about 1 % of the memory; "
+            "plans of up to 24 rows trace each GPU and batch");
+    }
     row.reason = with_options(std::move(row.reason), row.reason_fields);
     if (std::string note = about_layers_only(row.workload); !note.empty()) {
         row.notes.insert(row.notes.begin(), std::move(note));
@@ -290,14 +305,14 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
     const auto plan_request = make_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
-    TraceWorkers workers;
+    TraceWorkers workers(traced_gpus(*plan_request), TraceDetail::kForPlan);
     AutoPlan plan = [&] {
         const CancelOnInterrupt cancel(workers);
         Progress progress;
         return make_auto_plan(request, *data, workers.source(), delayed_progress(progress));
     }();
     if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (AutoRow& row : plan.rows) add_option_names(row.row);
+    for (AutoRow& row : plan.rows) add_option_names(row.row, *plan_request);
     const PlanView view = build_plan_view(plan, request.plan);
     const auto to_json = [&] { return auto_plan_json(plan, view); };
     const auto written =
@@ -319,8 +334,8 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    TraceWorkers workers;
-    MetaTraceSource source = workers.source();
+    TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
+    StepSource source = workers.source();
     if (!options.traces.empty()) {
         auto folder = trace_folder_source(options.traces);
         if (!folder) return failed(folder.error());
@@ -332,7 +347,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         return make_plan(*request, *data, source, delayed_progress(progress));
     }();
     if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (PlanRow& row : plan.rows) add_option_names(row);
+    for (PlanRow& row : plan.rows) add_option_names(row, *request);
     const PlanView view = build_plan_view(plan, *request);
     const auto to_json = [&] { return plan_json(view); };
     const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });

@@ -4,7 +4,7 @@
 #include "app/worker/calibrate.h"
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
-#include "app/worker/meta_trace.h"
+#include "app/worker/predict_step.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
 #include "profiler/capture/available_memory.h"
@@ -188,8 +188,8 @@ WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
             return train(request, server);
         case profiler::RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
-        case profiler::RequestKind::kMetaTrace:
-            return run_meta_trace(request, server);
+        case profiler::RequestKind::kPredictStep:
+            return run_predict_step(request, server);
         case profiler::RequestKind::kCalibrate:
             return run_calibrate(request, server);
     }

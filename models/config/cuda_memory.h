@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-/// Memory that CUDA libraries and kernels take beside a step's tensors, and the sizes from which on
-/// it changes.
+/// Memory that CUDA libraries take beside a step's tensors.
 namespace models {
 
 /// torch's default workspace for one cuBLAS handle and stream: 4096 KiB x 2 + 16 KiB x 8, and 32
@@ -14,12 +13,5 @@ int64_t cublas_workspace_bytes(ComputeCapability capability);
 /// True if some GPU's cuBLAS workspace has this size.
 bool is_cublas_workspace_bytes(int64_t bytes);
 inline constexpr int64_t kCublasLtWorkspaceBytes = 1 << 20;  // for one stream, beside cuBLAS's
-
-/// embedding_dense_backward adds rows one by one up to this number of tokens. It sorts more tokens,
-/// which takes memory of its own (ATen/native/cuda/Embedding.cu).
-inline constexpr int64_t kMostUnsortedTokens = 3072;
-/// From this number of rows on, the partial sums of our LayerNorm's backward stop growing. Equals
-/// kernels::layer_norm_cuda_num_partials, which a test checks.
-inline constexpr int64_t kLayerNormPartialRows = 216;
 
 }  // namespace models

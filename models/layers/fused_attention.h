@@ -7,8 +7,7 @@
 #include <optional>
 
 /// Attention that never writes its probabilities. Each backend of scaled_dot_product_attention is
-/// called by its own op, because the composite op chooses by device, and on Meta it chooses another
-/// backend.
+/// called by its own op, because the composite op would choose one itself.
 namespace models {
 
 struct FusedAttentionOptions {
@@ -24,7 +23,7 @@ struct FusedAttention {
 
 /// query, key and value are [B, A, S, D], transposed views of [B, S, A, D]. Dense tensors would
 /// give a dense `out`, which would have to be copied. `backend` is kFlash, kEfficient or kCudnn;
-/// the last two exist on CUDA and Meta only.
+/// the last two exist on CUDA only.
 FusedAttention fused_attention(Attention backend, const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const FusedAttentionOptions& options);
 

@@ -65,7 +65,7 @@ ops::ResidualLayerNorm LayerNormModule::of_residual(const Tensor& x, const Tenso
 }
 
 void LayerNormModule::refresh() {
-    if (variant_ == LayerNorm::kOriginal || gamma_.is_meta()) return;
+    if (variant_ == LayerNorm::kOriginal) return;
     const Tensor gamma = gamma_.detach().to(at::kCPU).to(at::kFloat);
     const Tensor beta = beta_.detach().to(at::kCPU).to(at::kFloat);
     const bool normalized = kernels::needs_normalized(gamma.const_data_ptr<float>(),

@@ -15,8 +15,8 @@ struct Parameter {
     at::Tensor value;
 };
 
-/// Whether random values are drawn for parameters and data. Where no kernel runs, on Meta and on a
-/// virtual GPU, drawing them would take most of the time and nobody would look at them.
+/// Whether random values are drawn for parameters and data. Where no kernel runs, on a virtual GPU,
+/// drawing them would take most of the time and nobody would look at them.
 enum class Values : uint8_t { kDrawn, kNone };
 
 /// Creates parameters in a fixed order from one generator, so that a seed gives the same weights

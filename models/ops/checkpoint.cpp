@@ -1,7 +1,7 @@
 #include "models/ops/checkpoint.h"
 
-#include "models/autocast/autocast_scope.h"
 #include "models/observer/observer.h"
+#include "models/ops/autocast_scope.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>

@@ -166,8 +166,7 @@ bool LossScaler::unscale(std::vector<Tensor>& gradients) {
     Tensor found_inf = at::zeros({1}, fp32);
     const Tensor inverse_scale = at::full({1}, 1.0 / scale_, fp32);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inverse_scale);
-    // Meta has no values, so a step there never overflows.
-    if (!found_inf.is_meta() && found_inf.item<float>() != 0) {
+    if (found_inf.item<float>() != 0) {
         scale_ /= 2;
         good_steps_ = 0;
         return false;

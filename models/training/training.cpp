@@ -1,7 +1,7 @@
 #include "models/training/training.h"
 
-#include "models/autocast/autocast_scope.h"
 #include "models/observer/observer.h"
+#include "models/ops/autocast_scope.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
@@ -99,7 +99,7 @@ double Training::run_step(StepListener* listener) {
         const PhaseScope phase(listener, TrainingPhase::kOptimizer);
         update_parameters();
     }
-    return loss.is_meta() ? 0 : loss.item<double>();
+    return loss.item<double>();
 }
 
 void Training::update_parameters() {

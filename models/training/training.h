@@ -28,9 +28,9 @@ public:
     explicit Training(const Workload& workload, at::Device device = at::kCPU,
                       Values values = Values::kDrawn);
 
-    /// Runs forward, loss, backward and optimizer, and sets gradients to none. Returns the loss; 0
-    /// on Meta, which has no values. Throws c10::OutOfMemoryError if an allocation fails; the
-    /// gradients are then released and another step may follow.
+    /// Runs forward, loss, backward and optimizer, and sets gradients to none. Returns the loss.
+    /// Throws c10::OutOfMemoryError if an allocation fails; the gradients are then released and
+    /// another step may follow.
     double step(StepListener* listener = nullptr);
 
     /// Changes the batch size and keeps the model, as a sweep does.

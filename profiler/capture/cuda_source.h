@@ -35,16 +35,21 @@ struct CudaDevice {
     int64_t l2_bytes = 0;
 };
 
+struct PredictedStepOptions {
+    int64_t gpu_index = 0;
+    int64_t warmup_steps = 1;  // 0: the step is the first one of its process
+    bool records_kernels = true;
+};
+
 class CudaSource : public TrainingDevice {
 public:
     /// The device that captures use: the first that CUDA shows.
     /// Errors: one sentence on what is missing, and how to go on.
     virtual models::Result<CudaDevice> device() = 0;
-    /// What a step of `workload` asks of the memory of a GPU, in a process on a virtual GPU of this
-    /// compute capability; profiler/capture/cuda/predicted_step.h says more. Throws
-    /// std::invalid_argument without one, Cancelled, c10::Error.
-    virtual void predict_step(const models::Workload& workload,
-                              models::ComputeCapability capability,
+    /// What a step of `workload` asks of the memory of a GPU, in a process on a virtual GPU;
+    /// profiler/capture/cuda/predicted_step.h says more. Throws std::invalid_argument without that
+    /// GPU, Cancelled, c10::Error.
+    virtual void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                               const CaptureCallbacks& callbacks, Trace& trace) = 0;
     /// Driver, device and CUPTI.
     virtual std::vector<CudaCheck> checks() = 0;

@@ -38,7 +38,7 @@ public:
 
     /// The block of a storage; null if another allocator made it.
     virtual BlockHeader* block_of(const c10::StorageImpl& storage) const = 0;
-    /// Address of the block's data; 0 on a device without memory (Meta).
+    /// Address of the block's data.
     virtual int64_t address_of(const BlockHeader& block) const = 0;
 
     void set_listener(AllocationListener* listener) {

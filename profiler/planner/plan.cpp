@@ -17,7 +17,7 @@ constexpr std::size_t kMostThreads = 4;
 
 class Planner {
 public:
-    Planner(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+    Planner(const PlanRequest& request, const PlannerData& data, const StepSource& source,
             const PlanProgress& progress)
         : request_(request), data_(data), progress_(progress), interpolations_(source) {}
 
@@ -33,10 +33,10 @@ public:
     }
 
 private:
-    /// The rows of one workload on GPUs whose software environments allocate the same: they need
-    /// one traced step.
+    /// The rows that share their traces: of one workload, on one GPU or on GPUs whose software
+    /// environments allocate the same.
     struct Group {
-        models::Workload traced;
+        StepToTrace traced;
         std::vector<PlanRow*> rows;
     };
 
@@ -44,8 +44,7 @@ private:
         std::vector<Group> groups;
         for (PlanRow& row : plan_.rows) {
             if (row.status != PlanStatus::kOk) continue;
-            models::Workload traced =
-                traced_workload(row.workload, *row.environment, data_.calibration);
+            StepToTrace traced = step_to_trace(row, request_, data_, row.workload);
             const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
                 return group.traced == traced;
             });
@@ -119,7 +118,7 @@ bool Plan::has_ok_row() const {
                        [](const PlanRow& row) { return row.status == PlanStatus::kOk; });
 }
 
-Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+Plan make_plan(const PlanRequest& request, const PlannerData& data, const StepSource& source,
                const PlanProgress& progress) {
     return Planner(request, data, source, progress).run();
 }

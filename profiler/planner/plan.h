@@ -43,6 +43,9 @@ struct PlanRequest {
     DataParallel parallel;
     std::optional<double> bus_bytes_per_s;  // empty: the calibration's
     AllocatorSettings allocator;
+    /// Each row is traced on its own GPU, at the batch that was asked for and at the largest one.
+    /// False: GPUs share traces of one GPU, and batches are interpolated.
+    bool traces_each_gpu = true;
 };
 
 /// A point of the throughput curve.
@@ -68,7 +71,6 @@ struct PlanRow {
     std::vector<std::string_view> reason_fields;  // the fields to change, as models::Error::fields
     bool ran_out_of_memory = false;               // this machine did, when it planned the row
     std::vector<std::string> notes;               // assumptions
-    std::vector<std::string> details;             // how it was planned: notes of JSON and CSV only
 
     std::optional<int64_t> batch_size;  // of the figures
     std::optional<int64_t> max_batch_size;
@@ -97,7 +99,7 @@ using PlanProgress =
     std::function<void(std::size_t done, std::size_t total, const models::Workload& next)>;
 
 /// The plan points into `data` and to what `request` points to: both must outlive it.
-Plan make_plan(const PlanRequest& request, const PlannerData& data, const MetaTraceSource& source,
+Plan make_plan(const PlanRequest& request, const PlannerData& data, const StepSource& source,
                const PlanProgress& progress = {});
 
 }  // namespace profiler

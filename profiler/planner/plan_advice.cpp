@@ -96,7 +96,7 @@ private:
         const PlanRow other = start_row(request, data_, workload, *row_.gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
         const auto interpolation =
-            interpolations_.get(traced_workload(workload, *other.environment, data_.calibration));
+            interpolations_.get(step_to_trace(other, request, data_, workload));
         if (!interpolation) return std::nullopt;
         const auto step = (*interpolation)->ops_at(1);
         if (!step) return std::nullopt;

@@ -28,7 +28,7 @@ public:
 
     void fill() {
         if (!set_up()) return;
-        const auto max_batch = find_max_batch(interpolation_, options_, capacity_bytes_);
+        const auto max_batch = largest_batch();
         if (!max_batch) return row_.refuse(max_batch.error());
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
@@ -54,6 +54,24 @@ private:
         options_ = std::move(limits.options);
         capacity_bytes_ = limits.capacity_bytes;
         add_notes(*step);
+        return trace_given_batch();
+    }
+
+    models::Result<int64_t> largest_batch() {
+        const auto guess = find_max_batch(interpolation_, options_, capacity_bytes_);
+        if (!guess || !request_.traces_each_gpu) return guess;
+        return confirm_max_batch(interpolation_, options_, capacity_bytes_, *guess);
+    }
+
+    /// A batch that was asked for is traced, so that its figures are exact.
+    bool trace_given_batch() {
+        const auto batch_size = request_.batch_size;
+        if (!request_.traces_each_gpu || !batch_size) return true;
+        if (*batch_size > interpolation_.largest_valid_batch()) return true;
+        if (const auto ok = interpolation_.trace_batch(*batch_size); !ok) {
+            row_.refuse(ok.error());
+            return false;
+        }
         return true;
     }
 
@@ -223,11 +241,8 @@ private:
 
     void add_memory(int64_t batch_size) {
         row_.batch_size = batch_size;
-        const auto step = interpolation_.at(batch_size);
+        const auto step = interpolation_.requests_at(batch_size);
         if (!step) return row_.refuse(step.error());
-        if (std::string why = interpolation_.why_not_affine(batch_size); !why.empty()) {
-            row_.details.push_back(std::move(why));
-        }
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
     }
@@ -298,6 +313,12 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
         }
     }
     return row;
+}
+
+StepToTrace step_to_trace(const PlanRow& row, const PlanRequest& request, const PlannerData& data,
+                          const models::Workload& workload) {
+    return {.workload = traced_workload(workload, *row.environment, data.calibration),
+            .gpu = request.traces_each_gpu ? row.gpu : nullptr};
 }
 
 GpuLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters) {

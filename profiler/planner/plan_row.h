@@ -14,6 +14,10 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
 void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,
               BatchInterpolation& interpolation);
 
+/// The step behind a row's figures, for a workload on its GPU.
+StepToTrace step_to_trace(const PlanRow& row, const PlanRequest& request, const PlannerData& data,
+                          const models::Workload& workload);
+
 /// What a GPU and its software environment leave for the tensors of a step.
 struct GpuLimits {
     PlanMemory memory;  // without contents

@@ -9,8 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 5> kRequestNames{"doctor", "capture", "sweep", "meta_trace",
-                                                        "calibrate"};
+constexpr std::array<std::string_view, 5> kRequestNames{"doctor", "capture", "sweep",
+                                                        "predict_step", "calibrate"};
 
 json fields(const Hello& hello) { return {{"version", hello.version}}; }
 
@@ -25,6 +25,8 @@ json fields(const Request& request) {
             {"num_threads", request.num_threads},
             {"batch_sizes", request.batch_sizes},
             {"compute_capability", request.compute_capability},
+            {"gpu_index", request.gpu_index},
+            {"records_kernels", request.records_kernels},
             {"takes_turns", request.takes_turns}};
 }
 
@@ -82,6 +84,8 @@ Request request_from(const json& header) {
     header.at("num_threads").get_to(request.num_threads);
     header.at("batch_sizes").get_to(request.batch_sizes);
     header.at("compute_capability").get_to(request.compute_capability);
+    header.at("gpu_index").get_to(request.gpu_index);
+    header.at("records_kernels").get_to(request.records_kernels);
     header.at("takes_turns").get_to(request.takes_turns);
     return request;
 }

@@ -38,7 +38,7 @@ struct Hello {
     std::string version;
 };
 
-enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kMetaTrace, kCalibrate };
+enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kPredictStep, kCalibrate };
 
 struct Request {
     RequestKind kind = RequestKind::kDoctor;
@@ -50,7 +50,9 @@ struct Request {
     int64_t steps = 3;
     int64_t num_threads = 0;           // 0: torch's default
     std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
-    std::string compute_capability;    // of a meta_trace: "8.0"
+    std::string compute_capability;    // of a predict_step: "8.0"
+    int64_t gpu_index = 0;             // of a predict_step: which of the worker's GPUs
+    bool records_kernels = true;       // of a predict_step: plans do not look at them
     bool takes_turns = false;          // wait for a TakeTurn before each measured step (on the CPU)
 };
 
@@ -86,7 +88,7 @@ struct Sample {
 struct ResultFrame {
     std::string path;        // of the finished file
     nlohmann::json summary;  // of a doctor request: its checks; of a calibrate request: DeviceSpeed
-    std::string payload;     // of a meta_trace request: the trace (profiler/trace/trace_bytes.h).
+    std::string payload;     // of a predict_step request: the trace (trace_bytes.h).
                              // It is the frame's binary part, not in the header
 };
 

@@ -73,6 +73,8 @@ models::Result<std::vector<std::string>> virtual_gpu_environment(
 }
 
 fs::path virtual_gpu_folder() {
+    const char* const folder = std::getenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER");
+    if (folder != nullptr && *folder != '\0') return folder;
     std::error_code error;
     return fs::read_symlink("/proc/self/exe", error).parent_path() / "virtual_gpu";
 }

@@ -30,7 +30,7 @@ struct VirtualCard {
 models::Result<std::vector<std::string>> virtual_gpu_environment(
     const std::filesystem::path& folder, const std::vector<VirtualCard>& cards);
 
-/// The folder beside this program.
+/// The folder beside this program; TEMPOSCOPE_VIRTUAL_GPU_FOLDER names another one.
 std::filesystem::path virtual_gpu_folder();
 
 }  // namespace profiler

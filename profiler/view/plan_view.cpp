@@ -410,7 +410,6 @@ PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
         if (row.time) shown.time_parts = time_parts(*row.time);
         shown.curve = row.curve;
         shown.notes = row.notes;
-        shown.notes.insert(shown.notes.end(), row.details.begin(), row.details.end());
     }
     if (view.rows.empty()) return view;
     add_table(view);

@@ -117,6 +117,8 @@ def complete(fields: dict) -> dict:
         "num_threads": 0,
         "batch_sizes": [],
         "compute_capability": "",
+        "gpu_index": 0,
+        "records_kernels": True,
         "takes_turns": False,
     } | fields
 

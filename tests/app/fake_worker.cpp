@@ -61,7 +61,7 @@ WorkerOutcome trace_toy(const Request& request, const std::string& act) {
 WorkerOutcome answer(const Request& request, WorkerServer& server) {
     const char* variable = std::getenv("TEMPOSCOPE_FAKE");
     const std::string act = variable == nullptr ? "" : variable;
-    if (request.kind == RequestKind::kMetaTrace) return trace_toy(request, act);
+    if (request.kind == RequestKind::kPredictStep) return trace_toy(request, act);
     if (request.kind == RequestKind::kDoctor) {
         return ResultFrame{
             .path = "",

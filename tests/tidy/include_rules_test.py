@@ -15,12 +15,10 @@ MAY_USE = {
     "kernels": [],
     "models/config": [],
     "models/observer": [],
-    "models/autocast": [],
-    "models/ops": ["kernels", "models/autocast", "models/observer"],
+    "models/ops": ["kernels", "models/observer"],
     "models/ops/cuda": ["models/ops"],
     "models/layers": ["models/config", "models/observer", "models/ops"],
     "models/training": [
-        "models/autocast",
         "models/config",
         "models/layers",
         "models/observer",
@@ -67,7 +65,6 @@ MAY_USE = {
     "profiler/protocol": PLAIN,
     "profiler/virtual_gpu": [],
     "profiler/capture": [*PLAIN, "models/observer", "models/training", "profiler/protocol"],
-    "profiler/capture/meta": [*PLAIN, "models/training", "profiler/capture"],
     "profiler/capture/cuda": [*PLAIN, "models/observer", "models/training", "profiler/capture"],
     "app/user": [*PLAIN, "profiler/planner/data", "profiler/protocol"],
     "app/workspace": [
@@ -132,11 +129,10 @@ MAY_USE = {
         "profiler/view",
     ],
     "app": ["app/commands", "app/commands/console", "app/commands/options", "profiler/protocol"],
-    "app/worker": [*PLAIN, "profiler/capture", "profiler/capture/meta", "profiler/protocol"],
+    "app/worker": [*PLAIN, "profiler/capture", "profiler/protocol"],
 }
 LIBTORCH = [
     "models/observer",
-    "models/autocast",
     "models/ops",
     "models/layers",
     "models/training",

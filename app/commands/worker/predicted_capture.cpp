@@ -1,7 +1,7 @@
 #include "app/commands/worker/predicted_capture.h"
 
 #include "app/commands/console/interrupt.h"
-#include "app/commands/worker/meta_traces.h"
+#include "app/commands/worker/step_traces.h"
 #include "app/commands/worker/virtual_cards.h"
 #include "app/user/settings.h"
 #include "profiler/planner/data/gpu_support.h"
@@ -44,11 +44,12 @@ std::string why_too_large(const Trace& trace) {
 }
 
 tl::expected<void, Failure> predict(const Job& job, const Target& target, const PlannerData& data,
-                                    ComputeCapability traced, const MetaTraceSource& source) {
-    const auto meta =
-        source(traced_workload(job.workload, *target.environment, data.calibration), traced);
-    if (!meta) return failed(meta.error());
-    const auto trace = place_and_schedule(**meta, *target.gpu, AllocatorSettings(),
+                                    const StepSource& source) {
+    const auto step =
+        source({.workload = traced_workload(job.workload, *target.environment, data.calibration),
+                .gpu = target.gpu});
+    if (!step) return failed(step.error());
+    const auto trace = place_and_schedule(**step, *target.gpu, AllocatorSettings(),
                                           data.calibration, *target.environment);
     if (!trace) return failed(trace.error());
     // As on the GPU itself, a step that runs out of memory leaves no trace.
@@ -81,13 +82,11 @@ tl::expected<void, Failure> capture_predicted(const JobList& list, const std::st
     if (!data) return failed(data.error());
     const auto target = find_target(*data, list.gpu, environment);
     if (!target) return wrong_usage(target.error());
-    const VirtualCard card = virtual_card(*target->gpu);
-    TraceWorkers workers({card});
+    TraceWorkers workers({target->gpu}, TraceDetail::kForCapture);
     const CancelOnInterrupt cancel(workers);
-    const MetaTraceSource source = workers.source();
+    const StepSource source = workers.source();
     for (const Job& job : list.jobs) {
-        if (const auto done = predict(job, *target, *data, card.capability, source); !done)
-            return done;
+        if (const auto done = predict(job, *target, *data, source); !done) return done;
     }
     return {};
 }

@@ -1,5 +1,6 @@
 #include "app/commands/worker/virtual_cards.h"
 
+#include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/worker_process.h"
 
 #include <algorithm>
@@ -28,6 +29,10 @@ models::Result<profiler::WorkerClient> start_worker_on(
         profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), cards);
     if (!environment) return tl::unexpected(environment.error());
     return profiler::WorkerClient::start(*program, *environment);
+}
+
+const profiler::Gpu& shared_gpu() {
+    return **profiler::find_gpu(profiler::built_in_planner_data().gpus, "a100-40gb");
 }
 
 }  // namespace app

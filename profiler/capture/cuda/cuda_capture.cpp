@@ -211,9 +211,9 @@ void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& 
 }
 
 void CudaCapture::predict_step(const models::Workload& workload,
-                               models::ComputeCapability capability,
+                               const PredictedStepOptions& options,
                                const CaptureCallbacks& callbacks, Trace& trace) {
-    record_predicted_step(workload, capability, callbacks, trace);
+    record_predicted_step(workload, options, callbacks, trace);
 }
 
 LiveMemory CudaCapture::live_memory() const {

@@ -19,7 +19,7 @@ public:
                const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace) override;
     models::Result<void> validate(const models::Workload& workload) override;
     DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override;
-    void predict_step(const models::Workload& workload, models::ComputeCapability capability,
+    void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                       const CaptureCallbacks& callbacks, Trace& trace) override;
     std::string memory_name() const override;
     /// A worker that waits would hold memory of the GPU that the others' measurements need.

@@ -3,8 +3,8 @@
 #include "models/training/training.h"
 #include "profiler/capture/cuda/cuda_allocations.h"
 #include "profiler/capture/cuda/launch_recorder.h"
+#include "profiler/capture/cuda/published_tempo.h"
 #include "profiler/capture/cuda/torch_state.h"
-#include "profiler/capture/published_tempo.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
@@ -16,61 +16,57 @@
 
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 namespace profiler {
 namespace {
 
 constexpr int64_t kSteps = 1;
-constexpr int64_t kWarmupSteps = 1;
 
-c10::DeviceIndex device_of(models::ComputeCapability capability) {
-    int count = 0;
-    (void)cudaGetDeviceCount(&count);
-    for (int device = 0; device < count; ++device) {
-        cudaDeviceProp properties{};
-        if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
-        if (models::ComputeCapability{properties.major, properties.minor} == capability) {
-            return static_cast<c10::DeviceIndex>(device);
-        }
+/// "compute capability 8.0". Throws std::invalid_argument if there is no such GPU.
+std::string describe_gpu(int64_t index) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, static_cast<int>(index)) != cudaSuccess) {
+        throw std::invalid_argument("this process has no virtual GPU " + std::to_string(index));
     }
-    throw std::invalid_argument("this process has no virtual GPU of compute capability " +
-                                models::to_text(capability));
+    return "compute capability " + models::to_text({properties.major, properties.minor});
 }
 
 }  // namespace
 
-void record_predicted_step(const models::Workload& workload, models::ComputeCapability capability,
+void record_predicted_step(const models::Workload& workload, const PredictedStepOptions& options,
                            const CaptureCallbacks& callbacks, Trace& trace) {
     describe_run(workload,
                  {.source = Source::kPredicted,
                   .time_basis = TimeBasis::kEventOrder,
-                  .device_name = "compute capability " + models::to_text(capability)},
+                  .device_name = describe_gpu(options.gpu_index)},
                  trace);
     CudaAllocations::require_native();
     at::globalContext().lazyInitDevice(c10::kCUDA);
-    const c10::DeviceIndex index = device_of(capability);
+    const auto index = static_cast<c10::DeviceIndex>(options.gpu_index);
     const c10::cuda::CUDAGuard guard(index);
     set_up_torch(workload, index);
     forget_earlier_training();
     std::optional<PublishedTempo> published;
     if (workload.recipe.implementation == models::Implementation::kPublished) {
-        published.emplace(c10::DispatchKey::CUDA);
+        published.emplace();
     }
     StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
     CudaAllocations allocations(trace, streams, index, AllocatorActions::kRequests);
-    LaunchRecorder launches;
+    std::optional<LaunchRecorder> launches;
+    if (options.records_kernels) launches.emplace();
     Recorder recorder(trace, {.allocations = &allocations,
                               .device = streams.device(),
                               .time_basis = TimeBasis::kEventOrder,
                               .ops = OpSet::kCuda,
-                              .observer = &launches});
+                              .observer = launches ? &*launches : nullptr});
     recorder.start_allocations();
     report(callbacks, "building the model", 0, 1);
     models::Training training(workload, at::Device(at::kCUDA, index), models::Values::kNone);
-    warm_up(training, kWarmupSteps, callbacks, &recorder);
+    warm_up(training, options.warmup_steps, callbacks, &recorder);
     StepWatch watch(callbacks, &recorder, &training);
     recorder.start_ops();
-    launches.start();
+    if (launches) launches->start();
     describe_memory(recorder, training, index);
     for (int64_t i = 0; i < kSteps; ++i) {
         report(callbacks, "step", i, kSteps);
@@ -82,7 +78,7 @@ void record_predicted_step(const models::Workload& workload, models::ComputeCapa
     }
     report(callbacks, "step", kSteps, kSteps);
     recorder.stop();
-    launches.add_to(trace, streams);
+    if (launches) launches->add_to(trace, streams);
     trace.runs.set<&Run::state>(Id<Run>(0), RunState::kComplete);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "models/config/compute_capability.h"
 #include "models/config/workload.h"
 #include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/cuda_source.h"
 #include "profiler/trace/trace.h"
 
 /// A step on a virtual GPU, as the planner needs it: what the step asks of the caching allocator,
@@ -10,11 +10,10 @@
 /// these for any GPU of the capability. docs/virtual_gpu.md says what is real in it.
 namespace profiler {
 
-/// Records one step after a warm-up step into `trace`, which must be empty. Allocations are
-/// recorded from the first parameter on: what the warm-up leaves behind shapes the memory that the
-/// recorded step finds. Throws std::invalid_argument when the process has no virtual GPU of this
-/// capability, Cancelled, c10::Error.
-void record_predicted_step(const models::Workload& workload, models::ComputeCapability capability,
+/// Records one step into `trace`, which must be empty. Allocations are recorded from the first
+/// parameter on: what the warm-up leaves behind shapes the memory that the recorded step finds.
+/// Throws std::invalid_argument without that virtual GPU, Cancelled, c10::Error.
+void record_predicted_step(const models::Workload& workload, const PredictedStepOptions& options,
                            const CaptureCallbacks& callbacks, Trace& trace);
 
 }  // namespace profiler

@@ -13,7 +13,7 @@ bool AutoPlan::has_ok_row() const {
 }
 
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
-                        const MetaTraceSource& source, const PlanProgress& progress) {
+                        const StepSource& source, const PlanProgress& progress) {
     AutoPlan plan;
     const PlanRequest& grid = request.plan;
     const std::size_t total = grid.workloads.size() * grid.gpus.size();

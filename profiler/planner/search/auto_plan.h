@@ -46,6 +46,6 @@ struct AutoPlan {
 /// Without a batch in the request, chooses the recipe with the highest throughput at its best
 /// batch. The plan points into `data` and to what `request` points to: both must outlive it.
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
-                        const MetaTraceSource& source, const PlanProgress& progress = {});
+                        const StepSource& source, const PlanProgress& progress = {});
 
 }  // namespace profiler

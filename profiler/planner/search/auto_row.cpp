@@ -196,7 +196,7 @@ private:
         row_.row = start_row(one, data_, workload, *own_.gpu);
         if (row_.row.status != PlanStatus::kOk) return;
         const auto interpolation =
-            interpolations_.get(traced_workload(workload, *own_.environment, data_.calibration));
+            interpolations_.get(step_to_trace(own_, request_.plan, data_, workload));
         if (!interpolation) return row_.row.refuse(interpolation.error());
         fill_row(row_.row, one, data_, **interpolation);
     }
@@ -326,8 +326,8 @@ private:
 
 void fill_auto_row(AutoRow& row, const AutoRequest& request, const PlannerData& data,
                    InterpolationCache& interpolations) {
-    const auto own = interpolations.get(
-        traced_workload(row.row.workload, *row.row.environment, data.calibration));
+    const auto own =
+        interpolations.get(step_to_trace(row.row, request.plan, data, row.row.workload));
     if (!own) return row.row.refuse(own.error());
     AutoRowBuilder(row, request, data, interpolations, **own).fill();
 }

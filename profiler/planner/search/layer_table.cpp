@@ -40,10 +40,10 @@ models::Workload with_layers(models::Workload workload, const std::vector<Recipe
                                models::layer_recipes_of(workload.recipe, layers));
 }
 
-models::Result<LayerProfile> trace_profile(models::Workload workload, int64_t batch_size,
-                                           const MetaTraceSource& source) {
-    workload.batch_size = batch_size;
-    const auto trace = source(workload, kTracedCapability);
+models::Result<LayerProfile> trace_profile(StepToTrace step, int64_t batch_size,
+                                           const StepSource& source) {
+    step.workload.batch_size = batch_size;
+    const auto trace = source(step);
     if (!trace) return tl::unexpected(trace.error());
     return profile_layers(**trace);
 }
@@ -65,13 +65,12 @@ std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const G
     return supported_recipes(std::move(recipes), workload, gpu);
 }
 
-models::Result<LayerTable> LayerTable::trace(models::Workload workload,
-                                             const std::vector<Recipe>& recipes, int64_t batch_size,
-                                             const MetaTraceSource& source) {
-    const models::Workload layers = with_layers(std::move(workload), recipes);
-    auto small = trace_profile(layers, batch_size, source);
+models::Result<LayerTable> LayerTable::trace(StepToTrace step, const std::vector<Recipe>& recipes,
+                                             int64_t batch_size, const StepSource& source) {
+    step.workload = with_layers(std::move(step.workload), recipes);
+    auto small = trace_profile(step, batch_size, source);
     if (!small) return tl::unexpected(small.error());
-    auto large = trace_profile(layers, 2 * batch_size, source);
+    auto large = trace_profile(step, 2 * batch_size, source);
     if (!large) return tl::unexpected(large.error());
     LayerTable table;
     table.recipes_ = recipes;
@@ -81,7 +80,7 @@ models::Result<LayerTable> LayerTable::trace(models::Workload workload,
     for (std::size_t i = 1; i <= recipes.size(); ++i) {
         table.small_.push_back(small->bytes[i]);
         table.large_.push_back(large->bytes[i]);
-        auto work = AffineStep::fit(small->work[i], large->work[i]);
+        auto work = AffineOps::fit(small->work[i], large->work[i]);
         if (!work) return tl::unexpected(work.error());
         table.work_.push_back(std::move(*work));
     }
@@ -114,7 +113,7 @@ LayerProblem LayerTable::problem_at(int64_t batch_size, const TimeModel& model,
                          .head_bytes = line(small_head_bytes_, large_head_bytes_, batch_size)};
     for (std::size_t i = 0; i < recipes_.size(); ++i) {
         const LayerBytes bytes = bytes_at(i, batch_size);
-        const StepTime time = time_of(work_[i].ops_at(batch_size), model);
+        const StepTime time = time_of(work_[i].at(batch_size), model);
         const double forward_ns = waits.forward ? time.forward.host_ns : time.forward.kernels_ns;
         const double backward_ns =
             waits.backward ? time.backward.host_ns : time.backward.kernels_ns;

@@ -35,9 +35,9 @@ public:
     ///     own | recipes[0] | recipes[1] | ... | own
     ///
     /// Errors: as the source; or the two batch sizes run different ops.
-    static models::Result<LayerTable> trace(models::Workload workload,
+    static models::Result<LayerTable> trace(StepToTrace step,
                                             const std::vector<models::Recipe>& recipes,
-                                            int64_t batch_size, const MetaTraceSource& source);
+                                            int64_t batch_size, const StepSource& source);
 
     const std::vector<models::Recipe>& recipes() const { return recipes_; }
     void append(const LayerTable& other);
@@ -56,7 +56,7 @@ private:
     std::vector<models::Recipe> recipes_;
     int64_t small_batch_ = 0;  // the larger batch is twice this
     std::vector<LayerBytes> small_, large_;
-    std::vector<AffineStep> work_;
+    std::vector<AffineOps> work_;
     int64_t small_head_bytes_ = 0;
     int64_t large_head_bytes_ = 0;
 };

@@ -1,6 +1,5 @@
 #include "profiler/planner/search/recipe_search.h"
 
-#include "models/config/cuda_memory.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/units.h"
@@ -10,6 +9,9 @@
 
 namespace profiler {
 namespace {
+
+/// The table of layers is traced at this batch and at twice that, where reductions take scratch.
+constexpr int64_t kTableBatch = 8;
 
 using models::Recipe;
 
@@ -69,12 +71,10 @@ models::Result<void> RecipeSearch::prepare() {
 }
 
 models::Result<LayerTable> RecipeSearch::trace_table(const std::vector<Recipe>& recipes) {
-    models::Workload traced = traced_workload(row_.workload, *row_.environment, data_.calibration);
-    // Any two batches of one range will do: those above the threshold where LayerNorm's backward
-    // splits its rows into parts.
-    const int64_t rows_begin = models::kLayerNormPartialRows / traced.seq_len + 1;
-    return LayerTable::trace(std::move(traced), recipes,
-                             std::max(interpolation_.main_begin(), rows_begin), source_);
+    StepToTrace step = step_to_trace(row_, request_.plan, data_, row_.workload);
+    const int64_t batch_size =
+        std::clamp<int64_t>(interpolation_.largest_valid_batch() / 2, 1, kTableBatch);
+    return LayerTable::trace(std::move(step), recipes, batch_size, source_);
 }
 
 models::Result<void> RecipeSearch::add_checkpointed() {
@@ -109,7 +109,7 @@ models::Result<HostBound> RecipeSearch::host_bound_at(int64_t batch_size) {
 
 models::Result<SearchBatch> RecipeSearch::at_batch(int64_t batch_size) {
     if (const auto known = batches_.find(batch_size); known != batches_.end()) return known->second;
-    const auto step = interpolation_.at(batch_size);
+    const auto step = interpolation_.requests_at(batch_size);
     if (!step) return tl::unexpected(step.error());
     const auto peaks = interpolation_.unlimited_memory(batch_size, limits_.options);
     if (!peaks) return tl::unexpected(peaks.error());
@@ -142,7 +142,9 @@ models::Result<SearchBatch> RecipeSearch::at_batch(int64_t batch_size) {
     const int64_t missing = peaks->peak_allocated_bytes - reference.peak_bytes;
     problem.base_bytes += missing;
     problem.least_peak_bytes += missing;
-    const StepTime time = time_of(*step, *model_);
+    const auto ops = interpolation_.ops_at(batch_size);
+    if (!ops) return tl::unexpected(ops.error());
+    const StepTime time = time_of(*ops, *model_);
     batch.own_step_ns = time.total_ns();
     batch.rest_ns = time.total_ns() - static_cast<double>(reference.time_ns);
     return batches_.emplace(batch_size, std::move(batch)).first->second;
@@ -167,11 +169,11 @@ models::Result<const SimulatedChoice*> RecipeSearch::simulate(const SearchBatch&
     for (const auto& [known, result] : simulated_) {
         if (known == workload) return &result;
     }
-    const auto trace =
-        source_(traced_workload(workload, *row_.environment, data_.calibration), kTracedCapability);
+    const auto trace = source_(step_to_trace(row_, request_.plan, data_, workload));
     if (!trace) return tl::unexpected(trace.error());
-    const auto step = step_work_of(**trace);
+    auto step = step_work_of(**trace);
     if (!step) return tl::unexpected(step.error());
+    repeat_first_step(*step);
     SimulatedChoice result{.workload = workload,
                            .peaks = simulate_step(*step, limits_.options, std::nullopt)};
     const auto ok = profiler::fits(result.peaks, limits_.capacity_bytes, [&] {
@@ -181,7 +183,7 @@ models::Result<const SimulatedChoice*> RecipeSearch::simulate(const SearchBatch&
     if (!ok) return tl::unexpected(ok.error());
     result.fits = *ok;
     result.time = time_of(*step, *model_);
-    result.step = *step;
+    result.step = std::move(*step);
     return &simulated_.emplace_back(std::move(workload), std::move(result)).second;
 }
 

@@ -38,7 +38,7 @@ public:
     /// `row` and `interpolation` are of the workload with its own recipe; start_row has not refused
     /// the row. All arguments must outlive the search.
     RecipeSearch(const PlanRow& row, const AutoRequest& request, const PlannerData& data,
-                 const MetaTraceSource& source, BatchInterpolation& interpolation)
+                 const StepSource& source, BatchInterpolation& interpolation)
         : row_(row),
           request_(request),
           data_(data),
@@ -86,7 +86,7 @@ private:
     const PlanRow& row_;
     const AutoRequest& request_;
     const PlannerData& data_;
-    const MetaTraceSource& source_;
+    const StepSource& source_;
     BatchInterpolation& interpolation_;
     GpuLimits limits_;
     std::optional<TimeModel> model_;

@@ -1,9 +1,6 @@
 #include "profiler/planner/step/batch_interpolation.h"
 
-#include "models/config/cuda_memory.h"
 #include "models/config/validity.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -26,128 +23,120 @@ int64_t find_largest_valid_batch(const models::Workload& workload) {
     return valid;
 }
 
-bool has_embedding(const models::Workload& workload) {
-    return workload.head != models::Head::kLayers;
-}
-
-/// The numbers of tokens above which kernels allocate differently (docs/prediction.md,
-/// "thresholds") and that an ordinary batch exceeds.
-std::vector<int64_t> token_thresholds(const models::Workload& workload) {
-    std::vector<int64_t> tokens;
-    const std::vector<models::Recipe> recipes = models::recipes_in(workload);
-    const bool has_inplace_norm =
-        std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
-            return recipe.layer_norm == models::LayerNorm::kFromOutput &&
-                   recipe.implementation == models::Implementation::kOurs;
-        });
-    if (has_inplace_norm) {
-        tokens.push_back(models::kLayerNormPartialRows);
-    }
-    if (has_embedding(workload)) tokens.push_back(models::kMostUnsortedTokens);
-    return tokens;
+std::vector<int64_t> anchors_up_to(int64_t largest_batch) {
+    constexpr int64_t kRatio = 8;  // traces cost time
+    std::vector<int64_t> anchors{1};
+    for (int64_t anchor = 4; anchor < largest_batch; anchor *= kRatio) anchors.push_back(anchor);
+    if (largest_batch > 1) anchors.push_back(largest_batch);
+    return anchors;
 }
 
 }  // namespace
 
-models::Result<BatchInterpolation> BatchInterpolation::trace(const models::Workload& workload,
-                                                             const MetaTraceSource& source) {
-    BatchInterpolation interpolation(workload, source);
-    interpolation.workload_.batch_size = 1;
-    if (const auto ok = models::validate(interpolation.workload_); !ok)
-        return tl::unexpected(ok.error());
-    interpolation.make_ranges(find_largest_valid_batch(interpolation.workload_));
-    if (const auto ok = interpolation.trace_range(interpolation.ranges_[interpolation.main_]);
-        !ok) {
-        return tl::unexpected(ok.error());
+models::Result<BatchInterpolation> BatchInterpolation::trace(const StepToTrace& step,
+                                                             const StepSource& source) {
+    BatchInterpolation interpolation(step, source);
+    models::Workload& workload = interpolation.step_.workload;
+    workload.batch_size = 1;
+    if (const auto ok = models::validate(workload); !ok) return tl::unexpected(ok.error());
+    interpolation.largest_valid_batch_ = find_largest_valid_batch(workload);
+    interpolation.anchors_ = source.batches(workload);
+    if (interpolation.anchors_.empty()) {
+        interpolation.anchors_ = anchors_up_to(interpolation.largest_valid_batch_);
     }
+    const int64_t first = interpolation.first_traced();
+    const auto small = interpolation.traced(first);
+    if (!small) return tl::unexpected(small.error());
+    const auto large = interpolation.traced(interpolation.anchors_around(first + 1).last);
+    if (!large) return tl::unexpected(large.error());
+    if (auto ops = AffineOps::fit(**small, **large)) interpolation.ops_line_ = std::move(*ops);
     return interpolation;
 }
 
-void BatchInterpolation::make_ranges(int64_t largest_valid_batch) {
-    const auto add_range_to = [&](int64_t last) {
-        const int64_t first = ranges_.empty() ? 1 : ranges_.back().last + 1;
-        last = std::min(last, largest_valid_batch);
-        if (last >= first) ranges_.push_back({.first = first, .last = last});
-    };
-    add_range_to(1);
-    for (const int64_t tokens : token_thresholds(workload_)) {
-        add_range_to(tokens / workload_.seq_len);
-    }
-    main_ = ranges_.size();
-    // The embedding's backward has a segment per distinct token: at most one per row of its table.
-    if (has_embedding(workload_)) add_range_to(workload_.model.vocab_size / workload_.seq_len);
-    add_range_to(largest_valid_batch);
-    main_ = std::min(main_, ranges_.size() - 1);
+/// The anchors with first < batch <= last, or the two that are nearest to that.
+BatchInterpolation::Interval BatchInterpolation::anchors_around(int64_t batch_size) const {
+    auto last = std::lower_bound(anchors_.begin(), anchors_.end(), batch_size);
+    if (last == anchors_.end()) --last;
+    if (last == anchors_.begin() && batch_size < *last && anchors_.size() > 1) ++last;
+    return {.first = last == anchors_.begin() ? *last : *(last - 1), .last = *last};
 }
 
-BatchInterpolation::Range& BatchInterpolation::range_of(int64_t batch_size) {
-    const auto range = std::find_if(ranges_.begin(), ranges_.end(),
-                                    [&](const Range& one) { return batch_size <= one.last; });
-    return range == ranges_.end() ? ranges_.back() : *range;
-}
-
-models::Result<void> BatchInterpolation::trace_range(Range& range) {
-    if (range.is_traced) return {};
-    const auto small = traced(range.first);
-    if (!small) return tl::unexpected(small.error());
-    range.is_traced = true;
-    if (range.first == range.last) return {};
-    const int64_t larger_batch = std::min(2 * range.first, range.last);
-    const auto large = traced(larger_batch);
-    if (!large) return tl::unexpected(large.error());
-    if (auto line = AffineStep::fit(**small, **large)) {
-        range.line = std::move(*line);
-        traced_.erase(range.first);  // the line gives both from now on
-        traced_.erase(larger_batch);
-    } else {
-        range.why_no_line = line.error().message;
+models::Result<const AffineRequests*> BatchInterpolation::line_over(const Interval& interval) {
+    if (const auto known = lines_.find(interval.last); known != lines_.end()) return &known->second;
+    const auto small = traced(interval.first);
+    const auto large = traced(interval.last);
+    if (small && large) {
+        auto line = AffineRequests::fit(**small, **large);
+        if (!line) return tl::unexpected(line.error());
+        return &lines_.emplace(interval.last, std::move(*line)).first->second;
     }
-    return {};
+    const Interval below = anchors_around(interval.first);
+    if (below.last != interval.first || below.first == below.last) {
+        return tl::unexpected(small ? large.error() : small.error());
+    }
+    const auto line = line_over(below);
+    if (!line) return line;
+    return &lines_.emplace(interval.last, **line).first->second;
 }
 
 models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
-    if (const auto known = traced_.find(batch_size); known != traced_.end()) return &known->second;
-    models::Workload workload = workload_;
-    workload.batch_size = batch_size;
-    const auto trace = (*source_)(workload, kTracedCapability);
+    const auto known = traced_.find(batch_size);
+    auto& step = known != traced_.end()
+                     ? known->second
+                     : traced_.emplace(batch_size, trace_step(batch_size)).first->second;
+    if (!step) return tl::unexpected(step.error());
+    return &*step;
+}
+
+models::Result<StepWork> BatchInterpolation::trace_step(int64_t batch_size) const {
+    StepToTrace step = step_;
+    step.workload.batch_size = batch_size;
+    const auto trace = (*source_)(step);
     if (!trace) return tl::unexpected(trace.error());
     auto work = step_work_of(**trace);
-    if (!work) return tl::unexpected(work.error());
-    if (work->batch_size != batch_size) {
+    if (work && work->batch_size != batch_size) {
         return models::fail(
             "A step with batch {} was requested, but a step with batch {} was traced.", batch_size,
             work->batch_size);
     }
-    order_frees(*work);
-    return &traced_.emplace(batch_size, std::move(*work)).first->second;
+    return work;
 }
 
-models::Result<StepWork> BatchInterpolation::at(int64_t batch_size) {
-    Range& range = range_of(batch_size);
-    if (const auto ok = trace_range(range); !ok) return tl::unexpected(ok.error());
-    if (range.line) return range.line->at(batch_size);
+models::Result<void> BatchInterpolation::trace_batch(int64_t batch_size) {
+    if (traced_.contains(batch_size)) return {};
     const auto work = traced(batch_size);
     if (!work) return tl::unexpected(work.error());
-    return **work;
+    for (Peaks& peaks : peaks_) peaks.by_batch.erase(batch_size);
+    return {};
 }
 
-std::string BatchInterpolation::why_not_affine(int64_t batch_size) {
-    const Range& range = range_of(batch_size);
-    if (range.why_no_line.empty()) return {};
-    return fmt::format("each batch from {} to {} was traced: {}", range.first, range.last,
-                       range.why_no_line);
+models::Result<StepRequests> BatchInterpolation::requests_at(int64_t batch_size) {
+    const auto of_two_steps = [](StepRequests step) {
+        repeat_first_step(step);
+        return step;
+    };
+    const Interval around = anchors_around(batch_size);
+    if (traced_.contains(batch_size) || batch_size == around.last) {
+        const auto own = traced(batch_size);
+        if (own) return of_two_steps(**own);
+        if (around.first == around.last) return tl::unexpected(own.error());
+    }
+    const auto line = line_over(around);
+    if (!line) return tl::unexpected(line.error());
+    return of_two_steps((*line)->at(batch_size));
 }
 
 models::Result<StepWork> BatchInterpolation::ops_at(int64_t batch_size) {
-    // The ops are the same in all ranges, and the main range is traced.
-    if (interpolates_ops()) {
+    if (ops_line_) {
         const auto known = ops_.find(batch_size);
         if (known != ops_.end()) return known->second;
-        return ops_[batch_size] = ranges_[main_].line->ops_at(batch_size);
+        return ops_[batch_size] = ops_line_->at(batch_size);
     }
-    auto work = at(batch_size);
-    if (work) merge_equal_ops(*work);
-    return work;
+    const auto work = traced(batch_size);
+    if (!work) return tl::unexpected(work.error());
+    StepWork merged = **work;
+    merge_equal_ops(merged);
+    return merged;
 }
 
 models::Result<StepMemory> BatchInterpolation::unlimited_memory(int64_t batch_size,
@@ -155,7 +144,7 @@ models::Result<StepMemory> BatchInterpolation::unlimited_memory(int64_t batch_si
     std::map<int64_t, StepMemory>& by_batch = peaks_of(options).by_batch;
     const auto known = by_batch.find(batch_size);
     if (known != by_batch.end()) return known->second;
-    const auto work = at(batch_size);
+    const auto work = requests_at(batch_size);
     if (!work) return tl::unexpected(work.error());
     return by_batch[batch_size] = simulate_step(*work, options, std::nullopt);
 }
@@ -175,7 +164,7 @@ models::Result<StepMemory> BatchInterpolation::limited_memory(int64_t batch_size
                                                               int64_t limit_bytes) {
     const auto unlimited = unlimited_memory(batch_size, options);
     if (!unlimited || unlimited->peak_reserved_bytes <= limit_bytes) return unlimited;
-    const auto work = at(batch_size);
+    const auto work = requests_at(batch_size);
     if (!work) return tl::unexpected(work.error());
     return simulate_step(*work, options, limit_bytes);
 }

@@ -7,6 +7,7 @@
 #include "profiler/planner/step/step_work.h"
 #include "profiler/trace/trace.h"
 
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,44 +22,73 @@
 /// One workload at every batch size, interpolated from as few traces as possible.
 namespace profiler {
 
-/// Traces a step without running it on a GPU: allocations in order with their requested bytes, ops
-/// with their work; no addresses and no times. The capability says for which class of GPUs. In the
-/// program workers trace; tests make their own traces. Plans call it from several threads at once.
-using MetaTraceSource = std::function<models::Result<std::shared_ptr<const Trace>>(
-    const models::Workload&, ComputeCapability)>;
+/// A step, and the GPU on which it is traced. On another GPU reductions take other scratch.
+struct StepToTrace {
+    models::Workload workload;
+    const Gpu* gpu = nullptr;  // null: one GPU for all plans
+    friend bool operator==(const StepToTrace&, const StepToTrace&) = default;
+};
 
-/// All plans are traced for this class. On other classes only the size of the cuBLAS workspaces
-/// differs, and `MemoryOptions` sets it.
-inline constexpr ComputeCapability kTracedCapability = models::kAmpere;
+/// Traces a step: allocations in order with their requested bytes, and ops with their work. In the
+/// program workers do it on virtual GPUs; tests make their own traces. Plans call it from several
+/// threads at once.
+class StepSource {
+public:
+    using Function =
+        std::function<models::Result<std::shared_ptr<const Trace>>(const StepToTrace&)>;
+    /// The batches of a workload that a source has, rising; empty: none.
+    using Batches = std::function<std::vector<int64_t>(const models::Workload&)>;
+
+    /// Without `batches`, the source traces any batch.
+    template <typename Lambda>
+        requires std::convertible_to<Lambda, Function>
+    StepSource(Lambda trace, Batches batches = nullptr)  // implicit: a lambda is a source
+        : trace_(std::move(trace)), batches_(std::move(batches)) {}
+
+    models::Result<std::shared_ptr<const Trace>> operator()(const StepToTrace& step) const {
+        return trace_(step);
+    }
+    std::vector<int64_t> batches(const models::Workload& workload) const {
+        return batches_ ? batches_(workload) : std::vector<int64_t>();
+    }
+
+private:
+    Function trace_;
+    Batches batches_;
+};
 
 /// Not safe for several threads at once. `source` must outlive it.
 ///
-/// Some kernels allocate differently above a number of tokens. Batches are therefore divided into
-/// ranges in which the sequence of requests stays the same:
+/// Some kernels allocate differently from some batch on: the embedding's backward sorts above 3072
+/// tokens, a reduction takes scratch when its rows no longer fill the GPU, and its scratch stops
+/// growing at a number of bytes per multiprocessor. So requests are interpolated between
+/// neighbouring anchors only:
 ///
-///     1 | 2 ... 6 | 7 ... 59 | 60 ... largest    BERT, S = 512. The embedding's backward sorts
-///                   main                         above 3072 tokens; above 30522 tokens (the
-///                                                vocabulary) its buffers no longer grow.
+///     1 ──── 4 ──────────── 32 ──────────── 256 ...       or the batches that the source has
 ///
-/// Inside a range, sizes are interpolated between two traced batches; they are traced when the
-/// range is first needed. Batch 1 may have a sequence of its own and is traced itself.
+/// Anchors are traced when a batch beside them is first needed. Beyond the last one, and where one
+/// cannot be traced, the line of the anchors below is extended.
 class BatchInterpolation {
 public:
     /// Larger batches are not tried.
     static constexpr int64_t kLargestBatch = int64_t{1} << 20;
 
-    /// Traces the first two batches of the main range, in which most maximum batches lie.
+    /// Traces two anchors: the second and the third, if there are three.
     /// Errors: a workload that is invalid at batch 1; errors of the source.
-    static models::Result<BatchInterpolation> trace(const models::Workload& workload,
-                                                    const MetaTraceSource& source);
+    static models::Result<BatchInterpolation> trace(const StepToTrace& step,
+                                                    const StepSource& source);
 
-    const models::Workload& workload() const { return workload_; }
+    const models::Workload& workload() const { return step_.workload; }
     /// The largest batch that the model accepts (no tensor over 2^31 elements).
-    int64_t largest_valid_batch() const { return ranges_.back().last; }
-    /// The first batch of the main range: a good start for a search, because it is traced.
-    int64_t main_begin() const { return ranges_[main_].first; }
+    int64_t largest_valid_batch() const { return largest_valid_batch_; }
+    /// The first batch that is traced: a good start for a search.
+    int64_t first_traced() const { return anchors_[anchors_.size() > 2 ? 1 : 0]; }
 
-    models::Result<StepWork> at(int64_t batch_size);
+    /// Traces this batch itself: from now on its requests are exact.
+    models::Result<void> trace_batch(int64_t batch_size);
+
+    /// The requests of a process that runs two steps.
+    models::Result<StepRequests> requests_at(int64_t batch_size);
     /// Only the ops, without requests. Cached, because all GPUs try the same batches.
     models::Result<StepWork> ops_at(int64_t batch_size);
 
@@ -69,34 +99,32 @@ public:
     models::Result<StepMemory> limited_memory(int64_t batch_size, const MemoryOptions& options,
                                               int64_t limit_bytes);
 
-    /// Why each batch in the range of `batch_size` was traced itself, as a clause for a note; empty
-    /// if the range is interpolated.
-    std::string why_not_affine(int64_t batch_size);
     /// Whether `ops_at` interpolates. If not, each batch costs a trace.
-    bool interpolates_ops() const { return ranges_[main_].line.has_value(); }
+    bool interpolates_ops() const { return ops_line_.has_value(); }
 
 private:
-    struct Range {
+    /// Between two traced batches.
+    struct Interval {
         int64_t first = 1;
         int64_t last = 1;
-        bool is_traced = false;
-        std::optional<AffineStep> line;
-        std::string why_no_line;
     };
 
-    BatchInterpolation(models::Workload workload, const MetaTraceSource& source)
-        : workload_(std::move(workload)), source_(&source) {}
+    BatchInterpolation(StepToTrace step, const StepSource& source)
+        : step_(std::move(step)), source_(&source) {}
 
-    void make_ranges(int64_t largest_valid_batch);
-    Range& range_of(int64_t batch_size);
-    models::Result<void> trace_range(Range& range);
+    Interval anchors_around(int64_t batch_size) const;
+    /// Errors: of the source; or the two ends cannot be compared.
+    models::Result<const AffineRequests*> line_over(const Interval& interval);
     models::Result<const StepWork*> traced(int64_t batch_size);
+    models::Result<StepWork> trace_step(int64_t batch_size) const;
 
-    models::Workload workload_;
-    const MetaTraceSource* source_;
-    std::vector<Range> ranges_;  // rising, without gaps
-    std::size_t main_ = 0;
-    std::map<int64_t, StepWork> traced_;         // by batch size
+    StepToTrace step_;
+    const StepSource* source_;
+    int64_t largest_valid_batch_ = 1;
+    std::vector<int64_t> anchors_;                        // rising, at least one
+    std::map<int64_t, models::Result<StepWork>> traced_;  // by batch size
+    std::map<int64_t, AffineRequests> lines_;             // by the larger anchor
+    std::optional<AffineOps> ops_line_;
     std::unordered_map<int64_t, StepWork> ops_;  // by batch size
     struct Peaks {
         MemoryOptions options;

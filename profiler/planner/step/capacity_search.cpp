@@ -89,7 +89,7 @@ models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
                                        const MemoryOptions& options, int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
     auto [good, bad] = known_bracket(interpolation, options, capacity_bytes);
-    for (int64_t next = std::max(2 * good, interpolation.main_begin()); next < bad; next *= 2) {
+    for (int64_t next = std::max(2 * good, interpolation.first_traced()); next < bad; next *= 2) {
         const auto ok = fits_at(interpolation, options, capacity_bytes, next);
         if (!ok) return tl::unexpected(ok.error());
         (*ok ? good : bad) = next;
@@ -105,6 +105,32 @@ models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
         (*ok ? good : bad) = middle;
     }
     return good;
+}
+
+models::Result<int64_t> confirm_max_batch(BatchInterpolation& interpolation,
+                                          const MemoryOptions& options, int64_t capacity_bytes,
+                                          int64_t guess) {
+    const auto fits_exactly = [&](int64_t batch_size) -> models::Result<bool> {
+        if (batch_size > interpolation.largest_valid_batch()) return false;
+        if (const auto ok = interpolation.trace_batch(batch_size); !ok) {
+            return tl::unexpected(ok.error());
+        }
+        return fits_at(interpolation, options, capacity_bytes, batch_size);
+    };
+    int64_t batch_size = guess;
+    while (batch_size > 0) {
+        const auto ok = fits_exactly(batch_size);
+        if (!ok) return tl::unexpected(ok.error());
+        if (*ok) break;
+        --batch_size;
+    }
+    while (batch_size >= guess) {
+        const auto ok = fits_exactly(batch_size + 1);
+        if (!ok) return tl::unexpected(ok.error());
+        if (!*ok) break;
+        ++batch_size;
+    }
+    return batch_size;
 }
 
 }  // namespace profiler

@@ -5,23 +5,23 @@
 #include <deque>
 #include <utility>
 
-/// The interpolations of several workloads, so that each is traced only once. Not safe for several
+/// The interpolations of several steps, so that each is traced only once. Not safe for several
 /// threads at once.
 namespace profiler {
 
 class InterpolationCache {
 public:
     /// `source` must outlive the cache.
-    explicit InterpolationCache(const MetaTraceSource& source) : source_(&source) {}
+    explicit InterpolationCache(const StepSource& source) : source_(&source) {}
 
     /// Stays valid as long as the cache. Errors: as BatchInterpolation::trace.
-    models::Result<BatchInterpolation*> get(const models::Workload& workload);
-    void add(const models::Workload& workload, BatchInterpolation interpolation);
-    const MetaTraceSource& source() const { return *source_; }
+    models::Result<BatchInterpolation*> get(const StepToTrace& step);
+    void add(const StepToTrace& step, BatchInterpolation interpolation);
+    const StepSource& source() const { return *source_; }
 
 private:
-    const MetaTraceSource* source_;
-    std::deque<std::pair<models::Workload, models::Result<BatchInterpolation>>> traced_;
+    const StepSource* source_;
+    std::deque<std::pair<StepToTrace, models::Result<BatchInterpolation>>> traced_;
 };
 
 }  // namespace profiler

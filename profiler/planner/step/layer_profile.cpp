@@ -129,8 +129,10 @@ models::Result<LayerProfile> profile_layers(const Trace& trace) {
     LayerProfile profile;
     read_bytes(LiveBytes(trace, *step, rows), *spans, profile);
 
-    profile.work.assign(num_layers,
-                        StepWork{.batch_size = step->batch_size, .source = step->source});
+    StepWork work;
+    work.batch_size = step->batch_size;
+    work.source = step->source;
+    profile.work.assign(num_layers, work);
     const StepOps ops =
         ops_of_step(trace, Id<Step>(trace.steps.size() - 1), defaults_of(*workload));
     for (const OpWork& op : ops.ops) {

@@ -21,15 +21,15 @@ int64_t size_of(const StepAllocation& allocation, const MemoryOptions& options) 
     return options.parallel.size_on_one(allocation);
 }
 
-StepStream make_stream(const StepWork& traced, const MemoryOptions& options) {
-    StepWork zeroed;
+StepStream make_stream(const StepRequests& traced, const MemoryOptions& options) {
+    StepRequests zeroed;
     if (options.gradients == Gradients::kZeroed) {
         zeroed.requests = traced.requests;
         zeroed.allocations = traced.allocations;
         zeroed.first_request = traced.first_request;
         zero_gradients(zeroed);
     }
-    const StepWork& step = zeroed.requests.empty() ? traced : zeroed;
+    const StepRequests& step = zeroed.requests.empty() ? traced : zeroed;
     StepStream result;
     RequestStream& stream = result.requests;
     stream.requests.reserve(step.requests.size() + options.persistent_bytes.size());
@@ -70,14 +70,14 @@ bool operator==(const MemoryOptions& a, const MemoryOptions& b) {
            a.persistent_bytes == b.persistent_bytes;
 }
 
-StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
+StepMemory simulate_step(const StepRequests& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes) {
     const Simulation simulation = simulate(make_stream(step, options), options, limit_bytes);
     return {simulation.peak.allocated_bytes, simulation.peak.reserved_bytes,
             simulation.out_of_memory};
 }
 
-PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
+PeakContents peak_contents(const StepRequests& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes) {
     const StepStream step_stream = make_stream(step, options);
     const RequestStream& stream = step_stream.requests;
@@ -106,7 +106,7 @@ PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
     return contents;
 }
 
-StepLevels levels_of(const StepWork& step, const MemoryOptions& options) {
+StepLevels levels_of(const StepRequests& step, const MemoryOptions& options) {
     const StepStream step_stream = make_stream(step, options);
     const std::vector<AllocatorRequest>& requests = step_stream.requests.requests;
     std::vector<int64_t> sizes(step_stream.requests.num_allocations);

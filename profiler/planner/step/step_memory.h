@@ -30,7 +30,7 @@ struct StepMemory {
     int64_t peak_reserved_bytes = 0;
     std::optional<OutOfMemoryPoint> out_of_memory;
 };
-StepMemory simulate_step(const StepWork& step, const MemoryOptions& options,
+StepMemory simulate_step(const StepRequests& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes);
 
 /// The peaks, and what lives at the allocated peak. `rounding_bytes`: by how much blocks are larger
@@ -42,7 +42,7 @@ struct PeakContents {
     int64_t rounding_bytes = 0;
     int64_t cached_bytes = 0;  // reserved but not allocated at that time: fragmentation
 };
-PeakContents peak_contents(const StepWork& step, const MemoryOptions& options,
+PeakContents peak_contents(const StepRequests& step, const MemoryOptions& options,
                            std::optional<int64_t> limit_bytes);
 
 /// Bytes that live at some times of the last step, without the rounding of blocks.
@@ -50,7 +50,7 @@ struct StepLevels {
     int64_t begin_bytes = 0;   // when the step begins
     int64_t update_bytes = 0;  // the most while the optimizer has temporaries; 0: it has none
 };
-StepLevels levels_of(const StepWork& step, const MemoryOptions& options);
+StepLevels levels_of(const StepRequests& step, const MemoryOptions& options);
 
 bool is_cublas_workspace(Category category, int64_t size_bytes);
 

@@ -4,9 +4,14 @@
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace profiler {
@@ -28,11 +33,65 @@ std::vector<EventRange> optimizer_ranges(const Trace& trace) {
     return ranges;
 }
 
+/// A number for each op of a trace: from its name, its module, its phase, and how many equal ones
+/// came before. So a step has the same numbers at every batch size, where kernels that run other
+/// ops inside do not shift them.
+std::vector<uint64_t> numbers_of_ops(const Trace& trace) {
+    const auto mixed = [](uint64_t number, uint64_t more) {  // the constant of splitmix64
+        return (number ^ more) * 0x9e3779b97f4a7c15ULL + (number >> 29);
+    };
+    std::vector<uint64_t> modules;
+    for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
+        const StringId path = trace.module_paths.get<&ModulePath::path>(Id<ModulePath>(i));
+        modules.push_back(std::hash<std::string_view>()(trace.text(path)));
+    }
+    std::vector<uint64_t> numbers;
+    std::unordered_map<uint64_t, uint64_t> equal_before;
+    numbers.reserve(trace.ops.size());
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Id<Op> id(i);
+        const Id<ModulePath> module = trace.ops.get<&Op::module_path>(id);
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(id);
+        uint64_t number = std::hash<std::string_view>()(trace.text(trace.ops.get<&Op::name>(id)));
+        if (module.valid()) number = mixed(number, modules[module.index()]);
+        if (phase.valid()) {
+            number =
+                mixed(number, static_cast<uint64_t>(trace.phases.get<&Phase::kind>(phase)) + 1);
+        }
+        numbers.push_back(mixed(number, ++equal_before[number]));
+    }
+    return numbers;
+}
+
+std::vector<bool> allocations_that_stay(const StepRequests& work) {
+    std::vector<bool> stays(work.allocations.size(), true);
+    for (const StepRequest& request : work.requests) {
+        if (request.kind != AllocatorRequestKind::kAlloc) stays[request.allocation] = false;
+    }
+    return stays;
+}
+
+/// Whether a step that allocates these is the first one of its process.
+bool makes_what_stays(const StepRequests& work) {
+    const std::vector<bool> stays = allocations_that_stay(work);
+    for (std::size_t i = 0; i < stays.size(); ++i) {
+        const StepAllocation& allocation = work.allocations[i];
+        if (stays[i] && allocation.in_last_step &&
+            (allocation.category == Category::kOptimizerState ||
+             allocation.category == Category::kWorkspace)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 models::Result<void> read_requests(const Trace& trace, std::vector<Id<Allocation>>& rows,
-                                   StepWork& work) {
+                                   StepRequests& work) {
     const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
     if (!stream) return tl::unexpected(stream.error());
     const std::vector<EventRange> updates = optimizer_ranges(trace);
+    const std::vector<uint64_t> op_numbers = numbers_of_ops(trace);
+    const auto number_of = [&](Id<Op> op) { return op.valid() ? op_numbers[op.index()] : 0; };
     const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
     const EventRange last_step{last.first_event, last.last_event};
     work.requests.reserve(stream->requests.size());
@@ -56,8 +115,14 @@ models::Result<void> read_requests(const Trace& trace, std::vector<Id<Allocation
             .category = storage.valid() ? trace.storages.get<&Storage::category>(storage)
                                         : Category::kUnknown,
             .in_optimizer = std::any_of(updates.begin(), updates.end(), holds_event),
-            .in_last_step = last_step.contains(event)};
+            .in_last_step = last_step.contains(event),
+            .op = number_of(trace.allocations.get<&Allocation::op>(row)),
+            .freeing_op = number_of(trace.allocations.get<&Allocation::freeing_op>(row))};
     }
+    const bool has_earlier_step =
+        std::any_of(updates.begin(), updates.end(),
+                    [&](const EventRange& update) { return update.first < last_step.first; });
+    work.is_first_step = !has_earlier_step && makes_what_stays(work);
     return {};
 }
 
@@ -108,22 +173,9 @@ void read_ops(const Trace& trace, const models::Workload& workload, StepWork& wo
     }
 }
 
-bool same_request(const StepRequest& a, const StepRequest& b) {
-    return a.kind == b.kind && a.allocation == b.allocation;
-}
-
-bool same_allocation(const StepAllocation& a, const StepAllocation& b) {
-    return a.stream == b.stream && a.pool == b.pool;
-}
-
 bool same_op(const StepOp& a, const StepOp& b) {
     return a.phase == b.phase && a.op_class == b.op_class && a.work.kernel == b.work.kernel &&
            a.work.type == b.work.type;
-}
-
-template <typename T, typename Same>
-bool same_sequence(const std::vector<T>& a, const std::vector<T>& b, const Same& same) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
 auto key_of(const StepOp& op) {
@@ -152,12 +204,58 @@ void merge_pairs(std::vector<StepOp>& a, std::vector<StepOp>& b) {
     b.resize(saved);
 }
 
+models::Result<void> check_order(const StepRequests& small, const StepRequests& large) {
+    if (small.batch_size < large.batch_size) return {};
+    return models::fail("Two steps of batch {} and {} give no line.", small.batch_size,
+                        large.batch_size);
+}
+
+/// What is affine in the batch, at one batch from its values at two.
+struct Line {
+    int64_t small_batch;
+    int64_t large_batch;
+    int64_t batch;
+
+    /// Rounds towards +infinity, as sizes round up.
+    int64_t between(int64_t small, int64_t large) const {
+        const int64_t span = large_batch - small_batch;
+        const int64_t rise = (large - small) * (batch - small_batch);
+        return small + rise / span + (rise % span > 0 ? 1 : 0);
+    }
+    KernelWork between(const KernelWork& small, const KernelWork& large) const {
+        KernelWork work = small;
+        work.flop = between(small.flop, large.flop);
+        work.moved_bytes = between(small.moved_bytes, large.moved_bytes);
+        work.shape = {between(small.shape.batch, large.shape.batch),
+                      between(small.shape.m, large.shape.m), between(small.shape.n, large.shape.n),
+                      between(small.shape.k, large.shape.k)};
+        return work;
+    }
+};
+
+/// What tells the allocations of a step apart, at every batch size alike: the ops that allocate and
+/// free it, stream, pool, and a number among those of equal ops, streams and pools.
+using AllocationKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t, int64_t>;
+
+class AllocationKeys {
+public:
+    AllocationKey next(const StepAllocation& allocation) {
+        AllocationKey key(allocation.op, allocation.freeing_op, allocation.stream, allocation.pool,
+                          0);
+        std::get<4>(key) = counts_[key]++;
+        return key;
+    }
+
+private:
+    std::map<AllocationKey, int64_t> counts_;
+};
+
 /// What becomes of an allocation if gradients are zeroed instead of freed.
 enum class GradientFate : uint8_t { kAsTraced, kStays, kIsAdded };
 
 /// The fate of each allocation. If the trace has no earlier step, `before` gets the requests that
 /// allocate its gradients.
-std::vector<GradientFate> gradient_fates(StepWork& step, std::vector<StepRequest>& before) {
+std::vector<GradientFate> gradient_fates(StepRequests& step, std::vector<StepRequest>& before) {
     std::vector<GradientFate> fates(step.allocations.size(), GradientFate::kAsTraced);
     std::vector<uint32_t> gradients;
     std::size_t per_step = 0;
@@ -185,7 +283,9 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     const auto workload = workload_of(trace);
     if (!workload) return models::fail("The trace does not say which workload it ran.");
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
-    StepWork work{.batch_size = workload->batch_size, .source = trace.run().source};
+    StepWork work;
+    work.batch_size = workload->batch_size;
+    work.source = trace.run().source;
     std::vector<Id<Allocation>> own_rows;
     auto read = read_requests(trace, rows != nullptr ? *rows : own_rows, work);
     if (!read) return tl::unexpected(read.error());
@@ -194,94 +294,94 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     return work;
 }
 
-models::Result<AffineStep> AffineStep::fit(const StepWork& small, const StepWork& large) {
-    if (small.batch_size >= large.batch_size) {
-        return models::fail("Two steps of batch {} and {} give no line.", small.batch_size,
-                            large.batch_size);
-    }
-    if (!same_sequence(small.requests, large.requests, same_request) ||
-        !same_sequence(small.allocations, large.allocations, same_allocation)) {
-        return models::fail("batches {} and {} ask the allocator for different sequences",
-                            small.batch_size, large.batch_size);
-    }
-    if (!same_sequence(small.ops, large.ops, same_op)) {
+models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& large) {
+    if (const auto ok = check_order(small, large); !ok) return tl::unexpected(ok.error());
+    if (!std::equal(small.ops.begin(), small.ops.end(), large.ops.begin(), large.ops.end(),
+                    same_op)) {
         return models::fail("batches {} and {} run different ops", small.batch_size,
                             large.batch_size);
     }
-    AffineStep step;
-    step.small_ = small;
-    step.large_ = large;
-    merge_pairs(step.small_.ops, step.large_.ops);
-    return step;
+    AffineOps ops(small, large);
+    merge_pairs(ops.small_.ops, ops.large_.ops);
+    return ops;
 }
 
-int64_t AffineStep::interpolate(int64_t small, int64_t large, int64_t batch_size) const {
-    const int64_t span = large_.batch_size - small_.batch_size;
-    const int64_t rise = (large - small) * (batch_size - small_.batch_size);
-    // Rounds towards +infinity, as sizes round up.
-    const int64_t whole = rise / span;
-    return small + whole + (rise % span > 0 ? 1 : 0);
-}
-
-KernelWork AffineStep::interpolate(const KernelWork& small, const KernelWork& large,
-                                   int64_t batch_size) const {
-    KernelWork work = small;
-    const auto between = [&](int64_t a, int64_t b) { return interpolate(a, b, batch_size); };
-    work.flop = between(small.flop, large.flop);
-    work.moved_bytes = between(small.moved_bytes, large.moved_bytes);
-    work.shape = {between(small.shape.batch, large.shape.batch),
-                  between(small.shape.m, large.shape.m), between(small.shape.n, large.shape.n),
-                  between(small.shape.k, large.shape.k)};
-    return work;
-}
-
-StepWork AffineStep::ops_at(int64_t batch_size) const {
+StepWork AffineOps::at(int64_t batch_size) const {
+    const Line line{small_.batch_size, large_.batch_size, batch_size};
     StepWork step;
     step.batch_size = batch_size;
     step.source = small_.source;
     step.parameters = small_.parameters;
     step.has_shapes = small_.has_shapes && large_.has_shapes;
-    step.model_flop = interpolate(small_.model_flop, large_.model_flop, batch_size);
+    step.model_flop = line.between(small_.model_flop, large_.model_flop);
     step.ops = small_.ops;
     for (std::size_t i = 0; i < step.ops.size(); ++i) {
-        step.ops[i].work = interpolate(small_.ops[i].work, large_.ops[i].work, batch_size);
+        step.ops[i].work = line.between(small_.ops[i].work, large_.ops[i].work);
     }
     return step;
 }
 
-StepWork AffineStep::at(int64_t batch_size) const {
-    StepWork step = ops_at(batch_size);
-    step.requests = small_.requests;
-    step.first_request = small_.first_request;
-    step.allocations = small_.allocations;
-    for (std::size_t i = 0; i < step.allocations.size(); ++i) {
-        step.allocations[i].size_bytes =
-            std::max<int64_t>(interpolate(small_.allocations[i].size_bytes,
-                                          large_.allocations[i].size_bytes, batch_size),
-                              1);
+models::Result<AffineRequests> AffineRequests::fit(const StepRequests& small,
+                                                   const StepRequests& large) {
+    if (const auto ok = check_order(small, large); !ok) return tl::unexpected(ok.error());
+    std::map<AllocationKey, int64_t> small_bytes;
+    AllocationKeys keys;
+    for (const StepAllocation& allocation : small.allocations) {
+        small_bytes[keys.next(allocation)] = allocation.size_bytes;
     }
-    return step;
-}
-
-void order_frees(StepWork& step) {
-    const auto is_free = [](const StepRequest& request) {
-        return request.kind == AllocatorRequestKind::kFree;
-    };
-    const auto begin = step.requests.begin();
-    const auto boundary = begin + static_cast<std::ptrdiff_t>(step.first_request);
-    for (const auto& [from, to] :
-         {std::pair(begin, boundary), std::pair(boundary, step.requests.end())}) {
-        for (auto run = std::find_if(from, to, is_free); run != to;) {
-            const auto end = std::find_if_not(run, to, is_free);
-            std::sort(run, end, [](const StepRequest& a, const StepRequest& b) {
-                return a.allocation < b.allocation;
-            });
-            run = std::find_if(end, to, is_free);
+    AffineRequests requests(large);
+    requests.small_batch_ = small.batch_size;
+    AllocationKeys large_keys;
+    for (const StepAllocation& allocation : large.allocations) {
+        const auto same = small_bytes.find(large_keys.next(allocation));
+        const bool is_new = same == small_bytes.end();
+        if (is_new && allocation.op == 0) {
+            return models::fail("batches {} and {} ask the allocator for different sequences",
+                                small.batch_size, large.batch_size);
         }
+        const int64_t proportional = allocation.size_bytes * small.batch_size / large.batch_size;
+        requests.small_bytes_.push_back(is_new ? proportional : same->second);
     }
+    return requests;
 }
 
-void zero_gradients(StepWork& step) {
+StepRequests AffineRequests::at(int64_t batch_size) const {
+    const Line line{small_batch_, large_.batch_size, batch_size};
+    StepRequests step = large_;
+    step.batch_size = batch_size;
+    for (std::size_t i = 0; i < step.allocations.size(); ++i) {
+        int64_t& bytes = step.allocations[i].size_bytes;
+        bytes = std::max<int64_t>(line.between(small_bytes_[i], bytes), 1);
+    }
+    return step;
+}
+
+void repeat_first_step(StepRequests& step) {
+    if (!step.is_first_step) return;
+    const std::size_t begin = std::exchange(step.first_request, step.requests.size());
+    const std::vector<bool> stays = allocations_that_stay(step);
+    constexpr auto kNone = std::numeric_limits<uint32_t>::max();
+    std::vector<uint32_t> second(step.allocations.size(), kNone);  // of those of the first step
+    step.requests.reserve(2 * step.requests.size());
+    step.allocations.reserve(2 * step.allocations.size());
+    for (std::size_t i = begin; i < step.first_request; ++i) {
+        const StepRequest request = step.requests[i];
+        if (request.kind == AllocatorRequestKind::kAlloc) {
+            StepAllocation& first = step.allocations[request.allocation];
+            first.in_last_step = false;
+            if (stays[request.allocation]) continue;
+            second[request.allocation] = static_cast<uint32_t>(step.allocations.size());
+            StepAllocation again = first;
+            again.in_last_step = true;
+            step.allocations.push_back(again);
+        }
+        const uint32_t again = second[request.allocation];
+        if (again != kNone) step.requests.push_back({request.kind, again});
+    }
+    step.is_first_step = false;
+}
+
+void zero_gradients(StepRequests& step) {
     std::vector<StepRequest> requests;
     const std::vector<GradientFate> fates = gradient_fates(step, requests);
     std::optional<uint32_t> added;

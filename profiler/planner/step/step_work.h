@@ -7,6 +7,7 @@
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 /// A training step as the planner needs it: its requests to the allocator in order, and the work of
@@ -20,6 +21,8 @@ struct StepAllocation {
     Category category = Category::kUnknown;
     bool in_optimizer = false;  // allocated by the parameter update
     bool in_last_step = false;
+    uint64_t op = 0;          // that allocates it: the same number at every batch size; 0: none
+    uint64_t freeing_op = 0;  // likewise
 };
 
 struct StepRequest {
@@ -42,13 +45,18 @@ struct Parameters {
     int64_t largest_layer_bytes = 0;
 };
 
-struct StepWork {
+/// What a process asks of the allocator, up to the end of a step.
+struct StepRequests {
     int64_t batch_size = 0;
-    Source source = Source::kPredicted;  // of the trace
     std::vector<StepRequest> requests;
     std::size_t first_request = 0;  // of the last step; the requests before belong to the warm-up
+    bool is_first_step = false;     // it makes what stays: optimizer state, workspaces
     std::vector<StepAllocation> allocations;  // by the requests' numbers
-    std::vector<StepOp> ops;                  // forward, loss and backward of the last step
+};
+
+struct StepWork : StepRequests {
+    Source source = Source::kPredicted;  // of the trace
+    std::vector<StepOp> ops;             // forward, loss and backward of the last step
     Parameters parameters;
     int64_t model_flop = 0;  // of one step: 3 x the contractions of forward
     bool has_shapes = true;  // false: the shape of some GEMM is not known
@@ -59,27 +67,50 @@ struct StepWork {
 models::Result<StepWork> step_work_of(const Trace& trace,
                                       std::vector<Id<Allocation>>* rows = nullptr);
 
-/// A step at every batch size, from steps at two batch sizes. Each allocation is affine in the
-/// batch: weights are constant, activations (the S² terms of attention too) are linear.
-class AffineStep {
+/// The work of a step's ops at every batch size, from steps at two batch sizes: it is affine in the
+/// batch. That is all that times need. Equal ops are merged.
+class AffineOps {
 public:
-    /// Errors: the two steps make different sequences of requests, or run different ops.
-    static models::Result<AffineStep> fit(const StepWork& small, const StepWork& large);
+    /// Errors: the two steps run different ops.
+    static models::Result<AffineOps> fit(const StepWork& small, const StepWork& large);
 
-    /// Exact at the two fitted batches; at others each size may be off by a byte (bit masks round
-    /// up).
+    /// A step without requests.
     StepWork at(int64_t batch_size) const;
-    /// Only the ops, which is all that times need. Equal ops are merged.
-    StepWork ops_at(int64_t batch_size) const;
 
 private:
-    int64_t interpolate(int64_t small, int64_t large, int64_t batch_size) const;
-    KernelWork interpolate(const KernelWork& small, const KernelWork& large,
-                           int64_t batch_size) const;
+    AffineOps(const StepWork& small, const StepWork& large) : small_(small), large_(large) {}
 
     StepWork small_;
     StepWork large_;
 };
+
+/// The requests of a step at the batch sizes between two others. The sequence is that of the larger
+/// batch, because kernels take scratch from some batch on. Sizes are affine: weights are constant,
+/// activations (the S² terms of attention too) are linear. An allocation that the smaller batch
+/// does not make is proportional to the batch.
+///
+/// An allocation is the same at two batches if the same ops allocate and free it.
+class AffineRequests {
+public:
+    /// Errors: the larger batch has an allocation that no op makes, and the smaller one has not.
+    static models::Result<AffineRequests> fit(const StepRequests& small, const StepRequests& large);
+
+    /// Exact at the larger batch. At others a size may be off by a byte (bit masks round up), and
+    /// scratch by its size.
+    StepRequests at(int64_t batch_size) const;
+
+private:
+    explicit AffineRequests(StepRequests large) : large_(std::move(large)) {}
+
+    int64_t small_batch_ = 0;
+    std::vector<int64_t> small_bytes_;  // by allocation of the larger batch
+    StepRequests large_;
+};
+
+/// Appends the second step of a process to its first one. The second step does what the first one
+/// did, except that what stays (optimizer state, workspaces) is there already. Does nothing if the
+/// last step is not the first one.
+void repeat_first_step(StepRequests& step);
 
 /// Turns the requests of a program that frees its gradients into the requests of a program that
 /// zeroes them:
@@ -88,12 +119,7 @@ private:
 ///     later steps   each new gradient is added to the old one and freed before the next request
 ///
 /// Source: torch/csrc/autograd/functions/accumulate_grad.h.
-void zero_gradients(StepWork& step);
-
-/// Puts frees between two allocations in the order of their allocations. The allocator ends in the
-/// same state, and steps compare equal: autocast frees its copies of the weights in the order of a
-/// hash table of addresses.
-void order_frees(StepWork& step);
+void zero_gradients(StepRequests& step);
 
 /// Merges ops that do the same work in the same phase and adds up their counts.
 void merge_equal_ops(StepWork& step);

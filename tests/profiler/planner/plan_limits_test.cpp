@@ -51,7 +51,7 @@ TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {
 
 TEST(PlanLimits, ABatchThatAlmostFitsLacksWhatTheAllocatorCannotGiveBack) {
     const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
     const auto unlimited = interpolation->unlimited_memory(64, {});
     ASSERT_TRUE(unlimited);
@@ -85,14 +85,14 @@ TEST(PlanLimits, AdviceTracesNoStepThatThePlanHasTraced) {
     request.parallel = {.num_gpus = 2};
     std::mutex mutex;
     std::multiset<std::pair<std::string, int64_t>> traced;
-    const Plan result = make_plan(
-        request, data(), [&](const models::Workload& workload, ComputeCapability capability) {
-            {
-                const std::lock_guard lock(mutex);
-                traced.emplace(workload.recipe_name, workload.batch_size);
-            }
-            return toy_source()(workload, capability);
-        });
+    const Plan result = make_plan(request, data(), [&](const StepToTrace& step) {
+        const models::Workload& workload = step.workload;
+        {
+            const std::lock_guard lock(mutex);
+            traced.emplace(workload.recipe_name, workload.batch_size);
+        }
+        return toy_source()(step);
+    });
     EXPECT_EQ(result.rows[0].status, PlanStatus::kDoesNotFit);
     EXPECT_THAT(result.rows[0].reason, HasSubstr("Nor would checkpoint"));
     for (const auto& step : traced) {

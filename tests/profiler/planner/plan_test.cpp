@@ -8,6 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
 namespace {
 
 using namespace profiler;
@@ -19,7 +24,7 @@ using testing::Not;
 
 TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
     const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
     for (const int64_t capacity : {40 << 20, 100 << 20, 1 << 30}) {
         const auto max_batch = find_max_batch(*interpolation, {}, capacity);
@@ -32,10 +37,10 @@ TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
 
 TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
     const auto source = tests::toy_source();
-    auto shared = BatchInterpolation::trace(tests::toy_workload(), source);
+    auto shared = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(shared);
     for (const int64_t mib : {100, 40, 1000, 60, 61, 59, 999, 20}) {
-        auto fresh = BatchInterpolation::trace(tests::toy_workload(), source);
+        auto fresh = BatchInterpolation::trace({tests::toy_workload()}, source);
         ASSERT_TRUE(fresh);
         EXPECT_EQ(find_max_batch(*shared, {}, mib << 20).value(),
                   find_max_batch(*fresh, {}, mib << 20).value())
@@ -45,14 +50,14 @@ TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
 
 TEST(MaxBatch, IsNoneWhereNotOneSequenceFits) {
     const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     EXPECT_EQ(find_max_batch(*interpolation, {}, 1 << 20), 0);
     EXPECT_EQ(find_max_batch(*interpolation, {}, -5), 0);
 }
 
 TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
     const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     // 2^31 elements over S · I (the widest tensor).
     EXPECT_EQ(interpolation->largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
     EXPECT_EQ(find_max_batch(*interpolation, {}, int64_t{1} << 45),
@@ -60,67 +65,57 @@ TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
 }
 
 /// Toy steps, whose batch sizes it lists.
-MetaTraceSource listing_source(std::vector<int64_t>& traced) {
-    return [&](const models::Workload& w,
-               ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+StepSource listing_source(std::vector<int64_t>& traced) {
+    return [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
+        const models::Workload& w = step.workload;
         traced.push_back(w.batch_size);
         return std::make_shared<const Trace>(tests::make_toy_step(w));
     };
 }
 
-TEST(BatchInterpolation, TracesTwoBatchesAndNoMore) {
-    int calls = 0;
-    const auto source = tests::toy_source({}, &calls);
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(interpolation);
-    EXPECT_TRUE(find_max_batch(*interpolation, {}, int64_t{1} << 30));
-    EXPECT_EQ(calls, 2);
-    EXPECT_TRUE(interpolation->at(1));  // the one batch whose sequence may be its own
-    EXPECT_EQ(calls, 3);
-}
-
-TEST(BatchInterpolation, TracesBothSidesOfWhereTorchTakesOtherKernels) {
+TEST(BatchInterpolation, TracesAnchorsWhenABatchBesideThemIsNeeded) {
     std::vector<int64_t> traced;
-    const MetaTraceSource source = listing_source(traced);
-    models::Workload workload = tests::toy_workload();
-    workload.head = models::Head::kMlm;  // with an embedding: 3072 tokens are 96 sequences
-    workload.model.vocab_size = 1000;
-    auto interpolation = BatchInterpolation::trace(workload, source);
+    const StepSource source = listing_source(traced);
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
-    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_TRUE(interpolation->at(1000));
-    EXPECT_TRUE(interpolation->ops_at(3));
-    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_EQ(interpolation->at(96)->batch_size, 96);
-    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 2, 4));
+    EXPECT_THAT(traced, testing::ElementsAre(4, 32));
+    EXPECT_EQ(interpolation->requests_at(5)->batch_size, 5);
+    EXPECT_EQ(interpolation->requests_at(32)->batch_size, 32);
+    EXPECT_TRUE(interpolation->ops_at(3000));
+    EXPECT_THAT(traced, testing::ElementsAre(4, 32));
+    EXPECT_EQ(interpolation->requests_at(100)->batch_size, 100);
+    EXPECT_EQ(interpolation->requests_at(1)->batch_size, 1);
+    EXPECT_THAT(traced, testing::ElementsAre(4, 32, 256, 1));
 }
 
-TEST(BatchInterpolation, HasALineOfItsOwnBeyondTheVocabulary) {
-    std::vector<int64_t> traced;
-    const MetaTraceSource source = listing_source(traced);
-    models::Workload workload = tests::toy_workload();
-    workload.head = models::Head::kMlm;
-    workload.model.vocab_size = 6400;  // 200 sequences of 32 tokens
-    auto interpolation = BatchInterpolation::trace(workload, source);
+TEST(BatchInterpolation, IsExactAtEveryBatchOfAnAffineStep) {
+    const auto source = tests::toy_source();
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
-    EXPECT_EQ(interpolation->main_begin(), 97);
-    EXPECT_TRUE(interpolation->at(200));
-    EXPECT_TRUE(interpolation->ops_at(1000));
-    EXPECT_THAT(traced, testing::ElementsAre(97, 194));
-    EXPECT_EQ(interpolation->at(1000)->batch_size, 1000);
-    EXPECT_THAT(traced, testing::ElementsAre(97, 194, 201, 402));
+    for (const int64_t batch_size : {1, 2, 3, 8, 9, 31, 200}) {
+        models::Workload workload = tests::toy_workload();
+        workload.batch_size = batch_size;
+        const auto traced = step_work_of(tests::make_toy_step(workload));
+        const auto interpolated = interpolation->requests_at(batch_size);
+        ASSERT_EQ(interpolated->allocations.size(), traced->allocations.size());
+        for (std::size_t i = 0; i < traced->allocations.size(); ++i) {
+            EXPECT_EQ(interpolated->allocations[i].size_bytes, traced->allocations[i].size_bytes);
+        }
+    }
 }
 
-TEST(BatchInterpolation, SaysOfWhichRangeBatchesAreTracedOneByOne) {
-    const auto source = tests::toy_source({.extra_from_batch = 300});  // beyond the vocabulary
-    models::Workload workload = tests::toy_workload();
-    workload.head = models::Head::kMlm;
-    workload.model.vocab_size = 6400;
-    auto interpolation = BatchInterpolation::trace(workload, source);
+/// A request more from batch 13 on, as scratch that a kernel takes for large inputs.
+TEST(BatchInterpolation, TakesTheSequenceOfTheLargerAnchor) {
+    const auto source = tests::toy_source({.extra_from_batch = 13});
+    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
-    EXPECT_TRUE(interpolation->at(250));
-    EXPECT_THAT(interpolation->why_not_affine(150), IsEmpty());
-    EXPECT_THAT(interpolation->why_not_affine(250), testing::StartsWith("each batch from 201 to "));
+    const auto allocations_at = [&](int64_t batch) {
+        return interpolation->requests_at(batch)->allocations;
+    };
+    EXPECT_EQ(allocations_at(4).size() + 1, allocations_at(5).size());
+    EXPECT_EQ(allocations_at(5).size(), allocations_at(32).size());
+    ASSERT_TRUE(interpolation->trace_batch(12));
+    EXPECT_EQ(allocations_at(12).size(), allocations_at(4).size());
     EXPECT_TRUE(interpolation->interpolates_ops());
 }
 
@@ -134,20 +129,6 @@ TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
     EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 1048576 were not tried")));
-}
-
-TEST(BatchInterpolation, TracesEachBatchWhereSequencesDiffer) {
-    int calls = 0;
-    const auto source = tests::toy_source({.extra_from_batch = 3}, &calls);
-    auto interpolation = BatchInterpolation::trace(tests::toy_workload(), source);
-    ASSERT_TRUE(interpolation);
-    EXPECT_THAT(interpolation->why_not_affine(7), HasSubstr("different sequences"));
-    EXPECT_EQ(interpolation->at(7)->batch_size, 7);
-    EXPECT_EQ(calls, 3);
-    const Plan result = plan(request_for({"original"}, {"t4"}), {.extra_from_batch = 3});
-    EXPECT_EQ(result.rows.front().status, PlanStatus::kOk);
-    EXPECT_THAT(result.rows.front().details, Contains(HasSubstr("each batch from")));
-    EXPECT_THAT(result.rows.front().notes, Not(Contains(HasSubstr("each batch from"))));
 }
 
 TEST(Plan, FillsEveryRow) {
@@ -314,9 +295,9 @@ TEST(Plan, SeveralGpusAddTheirThroughputsAndTheirTerms) {
 }
 
 TEST(Plan, ASourceThatFailsIsTheRowsReason) {
-    const MetaTraceSource source =
-        [](const models::Workload& workload,
-           ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+    const StepSource source =
+        [](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
+        const models::Workload& workload = step.workload;
         if (workload.recipe_name == "tempo") return models::fail("The worker is missing.");
         return std::make_shared<const Trace>(tests::make_toy_step(workload));
     };
@@ -355,24 +336,43 @@ TEST(StepTime, TheSetupChoosesTheOptimizer) {
 
 TEST(Plan, TracesTheOptimizerOfTheSetup) {
     std::vector<std::string> traced;
-    const MetaTraceSource source =
-        [&](const models::Workload& w,
-            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
+    const StepSource source =
+        [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
+        const models::Workload& w = step.workload;
         traced.push_back(models::to_text(w.recipe));
         return std::make_shared<const Trace>(tests::make_toy_step(w));
     };
     PlanRequest request = request_for({"original"}, {"t4", "v100-16gb", "a100-80gb"});
     request.workloads[0].precision = models::Precision::kFp32;
+    request.traces_each_gpu = false;
     std::vector<std::size_t> totals;
     const Plan result = make_plan(
         request, data(), source,
         [&](std::size_t, std::size_t total, const models::Workload&) { totals.push_back(total); });
     // foreach AdamW for two of the GPUs, BertAdam, a loop over tensors, for the older one.
-    EXPECT_THAT(traced,
-                testing::UnorderedElementsAre("original", "original", "optimizer=adamw_loop",
-                                              "optimizer=adamw_loop"));
+    EXPECT_THAT(std::set(traced.begin(), traced.end()),
+                testing::ElementsAre("optimizer=adamw_loop", "original"));
     EXPECT_THAT(totals, testing::ElementsAre(2, 2));
     for (const PlanRow& row : result.rows) EXPECT_EQ(row.workload.recipe, models::Recipe());
+}
+
+TEST(Plan, TracesEachGpuAtItsLargestBatch) {
+    std::mutex mutex;
+    std::set<std::pair<std::string, int64_t>> traced;
+    const StepSource source =
+        [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
+        const std::lock_guard lock(mutex);
+        traced.emplace(step.gpu->id, step.workload.batch_size);
+        return std::make_shared<const Trace>(tests::make_toy_step(step.workload));
+    };
+    PlanRequest request = request_for({"original"}, {"t4", "a100-80gb"});
+    request.budget_bytes = int64_t{1} << 30;
+    const Plan result = make_plan(request, data(), source);
+    for (const PlanRow& row : result.rows) {
+        ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
+        EXPECT_TRUE(traced.contains({row.gpu->id, *row.max_batch_size}));
+        EXPECT_TRUE(traced.contains({row.gpu->id, *row.max_batch_size + 1}));
+    }
 }
 
 TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {

@@ -174,7 +174,7 @@ private:
             layers.push_back(kept);
         }
         if (options_.extra_from_batch > 0 && w_.batch_size >= options_.extra_from_batch) {
-            free(matrix(rows(), 1, Category::kTemporary, "padding"));
+            free(matrix(rows(), 1, Category::kTemporary, "padding", b_.op("aten::sum")));
         }
         b_.end_phase();
         backward(x, layers);
@@ -255,12 +255,12 @@ profiler::Trace make_toy_step(const models::Workload& workload, const ToyOptions
     return ToyStep(workload, options).make();
 }
 
-profiler::MetaTraceSource toy_source(const ToyOptions& options, int* calls) {
-    return [options, calls](const models::Workload& workload,
-                            ComputeCapability) -> models::Result<std::shared_ptr<const Trace>> {
-        if (calls != nullptr) ++std::atomic_ref(*calls);  // plans trace from several threads
-        return std::make_shared<const Trace>(make_toy_step(workload, options));
-    };
+profiler::StepSource toy_source(const ToyOptions& options, int* calls) {
+    return
+        [options, calls](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
+            if (calls != nullptr) ++std::atomic_ref(*calls);  // plans trace from several threads
+            return std::make_shared<const Trace>(make_toy_step(step.workload, options));
+        };
 }
 
 }  // namespace tests

@@ -24,6 +24,6 @@ models::Workload toy_workload(int64_t batch_size = 2);
 profiler::Trace make_toy_step(const models::Workload& workload, const ToyOptions& options = {});
 
 /// Makes toy steps; `calls`, when given, counts them.
-profiler::MetaTraceSource toy_source(const ToyOptions& options = {}, int* calls = nullptr);
+profiler::StepSource toy_source(const ToyOptions& options = {}, int* calls = nullptr);
 
 }  // namespace tests

@@ -147,16 +147,6 @@ TEST_F(PlanViewOf, ALongListOfRowsIsCut) {
     EXPECT_EQ(view().assumptions.at(0).rows, "r0/r1/r2 and 6 more recipes");
 }
 
-TEST_F(PlanViewOf, DetailsAreOnlyAmongTheNotesOfARow) {
-    PlanRow& row = add_row("original", 0);
-    row.notes = {"an assumption"};
-    row.details = {"how it was planned"};
-    const PlanView shown = view();
-    EXPECT_THAT(shown.rows[0].notes, ElementsAre("an assumption", "how it was planned"));
-    ASSERT_EQ(shown.assumptions.size(), 1U);
-    EXPECT_EQ(shown.assumptions[0].text, "an assumption");
-}
-
 TEST_F(PlanViewOf, SaysWhetherTimesAreCalibrated) {
     add_row("original", 0);
     fill(add_row("tempo", 0));

@@ -114,7 +114,7 @@ TEST(AutoPlan, EstimatesOfTheFrontierAreNearWhatTheSimulatorSays) {
 TEST(AutoPlan, ChoosesTheFastestOfAllChoicesThatFit) {
     const std::vector<std::string> names{"original", "tempo-gelu", "checkpoint"};
     // With passes of its own the in-place GELU is between the two others in memory and in time.
-    const MetaTraceSource source = tests::toy_source({.in_place_passes = 3});
+    const StepSource source = tests::toy_source({.in_place_passes = 3});
     std::set<std::string> chosen_recipes;
     for (int64_t size_mib = 160; size_mib < 400; size_mib += 15) {
         const Gpu gpu = gpu_with(size_mib * kMiB);
@@ -199,7 +199,7 @@ TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
     for (const char* name : {"original", "tempo-gelu"}) {
         request.candidates.push_back(models::parse_recipe(name).value());
     }
-    const MetaTraceSource slow = tests::toy_source({.in_place_passes = 20});
+    const StepSource slow = tests::toy_source({.in_place_passes = 20});
     PlanRequest uniform = request.plan;
     uniform.workloads.push_back(workload("tempo-gelu"));
     const Plan plan = make_plan(uniform, data(), slow);

@@ -53,12 +53,12 @@ TEST(StepWork, NeedsARecordedStep) {
     EXPECT_FALSE(step_work_of(Trace{}));
 }
 
-TEST(AffineStep, EqualsATraceAtAThirdBatch) {
-    const auto affine = AffineStep::fit(work_at(2), work_at(4));
-    ASSERT_TRUE(affine) << affine.error().message;
-    for (const int64_t batch_size : {1, 3, 7, 50}) {
-        const StepWork predicted = affine->at(batch_size);
-        StepWork traced = work_at(batch_size);
+TEST(AffineRequests, EqualATraceAtAThirdBatch) {
+    const auto requests = AffineRequests::fit(work_at(2), work_at(50));
+    ASSERT_TRUE(requests) << requests.error().message;
+    for (const int64_t batch_size : {3, 7, 49, 50}) {
+        const StepRequests predicted = requests->at(batch_size);
+        const StepWork traced = work_at(batch_size);
         ASSERT_EQ(predicted.allocations.size(), traced.allocations.size());
         for (std::size_t i = 0; i < traced.allocations.size(); ++i) {
             EXPECT_EQ(predicted.allocations[i].size_bytes, traced.allocations[i].size_bytes);
@@ -67,6 +67,33 @@ TEST(AffineStep, EqualsATraceAtAThirdBatch) {
         const StepMemory b = simulate_step(traced, {}, std::nullopt);
         EXPECT_EQ(a.peak_allocated_bytes, b.peak_allocated_bytes);
         EXPECT_EQ(a.peak_reserved_bytes, b.peak_reserved_bytes);
+    }
+}
+
+TEST(AffineRequests, ScratchThatOnlyTheLargerBatchTakesGrowsWithTheBatch) {
+    const tests::ToyOptions options{.extra_from_batch = 13};
+    const StepWork large = work_at(32, options);
+    const auto requests = AffineRequests::fit(work_at(4, options), large);
+    ASSERT_TRUE(requests) << requests.error().message;
+    const StepRequests half = requests->at(16);
+    ASSERT_EQ(half.allocations.size(), large.allocations.size());
+    const StepWork plain = work_at(32);
+    std::size_t extra = 0;
+    while (large.allocations[extra].size_bytes == plain.allocations[extra].size_bytes) ++extra;
+    EXPECT_EQ(half.allocations[extra].size_bytes * 2, large.allocations[extra].size_bytes);
+}
+
+TEST(AffineRequests, NeedAGrowingBatch) {
+    EXPECT_FALSE(AffineRequests::fit(work_at(4), work_at(4)));
+    EXPECT_FALSE(AffineOps::fit(work_at(4), work_at(2)));
+}
+
+TEST(AffineOps, EqualATraceAtAThirdBatch) {
+    const auto ops = AffineOps::fit(work_at(2), work_at(4));
+    ASSERT_TRUE(ops) << ops.error().message;
+    for (const int64_t batch_size : {1, 3, 7, 50}) {
+        const StepWork predicted = ops->at(batch_size);
+        StepWork traced = work_at(batch_size);
         merge_equal_ops(traced);
         ASSERT_EQ(predicted.ops.size(), traced.ops.size());
         for (std::size_t i = 0; i < traced.ops.size(); ++i) {
@@ -77,32 +104,47 @@ TEST(AffineStep, EqualsATraceAtAThirdBatch) {
     }
 }
 
-TEST(AffineStep, MergesEqualLayers) {
-    const auto affine = AffineStep::fit(work_at(2), work_at(4));
-    EXPECT_LT(affine->ops_at(2).ops.size(), work_at(2).ops.size());
+TEST(AffineOps, MergesEqualLayers) {
+    const auto affine = AffineOps::fit(work_at(2), work_at(4));
+    EXPECT_LT(affine->at(2).ops.size(), work_at(2).ops.size());
     int64_t count = 0;
-    for (const StepOp& op : affine->ops_at(2).ops) count += op.count;
+    for (const StepOp& op : affine->at(2).ops) count += op.count;
     EXPECT_EQ(count, static_cast<int64_t>(work_at(2).ops.size()));
 }
 
-TEST(StepWork, OrdersFreesBetweenAllocations) {
+TEST(StepWork, TheSecondStepDoesNotMakeWhatStays) {
     using enum AllocatorRequestKind;
-    StepWork step;
-    step.allocations.resize(4);
-    step.requests = {{kAlloc, 0}, {kAlloc, 1}, {kFree, 1}, {kFree, 0},
-                     {kAlloc, 2}, {kAlloc, 3}, {kFree, 3}, {kFree, 2}};
-    step.first_request = 7;  // the last step begins between the two last frees
-    order_frees(step);
-    std::vector<uint32_t> order;
-    for (const StepRequest& request : step.requests) order.push_back(request.allocation);
-    EXPECT_THAT(order, testing::ElementsAre(0, 1, 0, 1, 2, 3, 3, 2));
+    StepRequests step;
+    // A weight; then a step with a workspace that stays and two tensors that do not.
+    step.allocations = {{.size_bytes = 1, .category = Category::kParameter},
+                        {.size_bytes = 2, .category = Category::kWorkspace, .in_last_step = true},
+                        {.size_bytes = 3, .in_last_step = true},
+                        {.size_bytes = 4, .in_last_step = true}};
+    step.requests = {{kAlloc, 0}, {kAlloc, 1}, {kAlloc, 2}, {kAlloc, 3}, {kFree, 2}, {kFree, 3}};
+    step.first_request = 1;
+    step.is_first_step = true;
+    repeat_first_step(step);
+    std::vector<int64_t> bytes;
+    for (std::size_t i = step.first_request; i < step.requests.size(); ++i) {
+        const StepAllocation& allocation = step.allocations[step.requests[i].allocation];
+        EXPECT_TRUE(allocation.in_last_step);
+        bytes.push_back(allocation.size_bytes);
+    }
+    EXPECT_THAT(bytes, testing::ElementsAre(3, 4, 3, 4));
+    EXPECT_EQ(step.first_request, 6U);
+    EXPECT_FALSE(step.allocations[1].in_last_step || step.allocations[2].in_last_step);
+    repeat_first_step(step);
+    EXPECT_EQ(step.requests.size(), 10U) << "it is the second step now";
 }
 
-TEST(AffineStep, RefusesSequencesThatDiffer) {
-    const auto affine = AffineStep::fit(work_at(2), work_at(4, {.extra_from_batch = 3}));
-    ASSERT_FALSE(affine);
-    EXPECT_THAT(affine.error().message, testing::HasSubstr("different sequences"));
-    EXPECT_FALSE(AffineStep::fit(work_at(4), work_at(2)));
+TEST(AffineRequests, WithoutOpsCannotTellAllocationsApart) {
+    StepRequests small{.batch_size = 2};
+    small.allocations.resize(1);
+    StepRequests large{.batch_size = 4};
+    large.allocations.resize(2);
+    const auto requests = AffineRequests::fit(small, large);
+    ASSERT_FALSE(requests);
+    EXPECT_THAT(requests.error().message, testing::HasSubstr("different sequences"));
 }
 
 }  // namespace

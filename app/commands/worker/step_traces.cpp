@@ -1,12 +1,14 @@
-#include "app/commands/worker/meta_traces.h"
+#include "app/commands/worker/step_traces.h"
 
 #include "app/commands/console/trace_files.h"
 #include "app/commands/worker/virtual_cards.h"
 #include "profiler/analysis/run_text.h"
-#include "profiler/protocol/meta_trace_client.h"
+#include "profiler/protocol/predict_step_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@ using TracePointer = std::shared_ptr<const Trace>;
 
 /// A trace takes a second; for a model with a thousand layers it takes a minute.
 constexpr std::chrono::minutes kTimeout{5};
+constexpr int64_t kWarmupSteps = 1;
 
 /// Whether a trace of `b` can be used for `a`. The name of the recipe, the seed and the learning
 /// rate do not matter. The optimizer of `a` may come from the software environment, so it may
@@ -29,6 +32,12 @@ bool is_same_step(models::Workload a, const models::Workload& b, bool with_optim
     a.seed = b.seed;
     a.learning_rate = b.learning_rate;
     return a == b;
+}
+
+std::vector<VirtualCard> cards_of(const std::vector<const Gpu*>& gpus) {
+    std::vector<VirtualCard> cards;
+    for (const Gpu* gpu : gpus) cards.push_back(virtual_card(*gpu));
+    return cards;
 }
 
 }  // namespace
@@ -58,6 +67,9 @@ void WorkerStarter::run(const std::stop_token& stop) {
     }
 }
 
+TraceWorkers::TraceWorkers(std::vector<const Gpu*> gpus, TraceDetail detail)
+    : gpus_(std::move(gpus)), detail_(detail), starter_(cards_of(gpus_)) {}
+
 void TraceWorkers::cancel() {
     cancelled_ = true;
     for (Worker* worker = newest_; worker != nullptr; worker = worker->older) {
@@ -65,10 +77,8 @@ void TraceWorkers::cancel() {
     }
 }
 
-MetaTraceSource TraceWorkers::source() {
-    return [this](const models::Workload& workload, ComputeCapability capability) {
-        return trace(workload, capability);
-    };
+StepSource TraceWorkers::source() {
+    return [this](const StepToTrace& step) { return trace(step); };
 }
 
 std::size_t TraceWorkers::started() const {
@@ -100,12 +110,21 @@ void TraceWorkers::give_back(Worker& worker) {
     idle_.push_back(&worker);
 }
 
-models::Result<TracePointer> TraceWorkers::trace(const models::Workload& workload,
-                                                 ComputeCapability capability) {
+models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
     if (cancelled_) return models::fail("The plan was cancelled.");
     const auto worker = borrow();
     if (!worker) return tl::unexpected(worker.error());
-    auto trace = request_meta_trace((*worker)->client, workload, capability, {.timeout = kTimeout});
+    const auto gpu = std::find(gpus_.begin(), gpus_.end(), step.gpu);
+    const auto index = gpu == gpus_.end() ? 0 : gpu - gpus_.begin();
+    const bool is_capture = detail_ == TraceDetail::kForCapture;
+    auto trace = request_predicted_step(
+        (*worker)->client,
+        {.workload = step.workload,
+         .gpu_index = index,
+         .capability = virtual_card(*gpus_[static_cast<std::size_t>(index)]).capability,
+         .warmup_steps = is_capture ? kWarmupSteps : 0,
+         .records_kernels = is_capture},
+        {.timeout = kTimeout});
     if (trace) {
         give_back(**worker);
         return std::make_shared<const Trace>(std::move(*trace));
@@ -116,27 +135,43 @@ models::Result<TracePointer> TraceWorkers::trace(const models::Workload& workloa
                                         .out_of_memory = trace.error().out_of_memory()});
 }
 
-models::Result<MetaTraceSource> trace_folder_source(const std::string& folder) {
+models::Result<StepSource> trace_folder_source(const std::string& folder) {
     const auto paths = expand_paths({folder});
     if (!paths) return tl::unexpected(paths.error());
     const auto named = open_traces(*paths);
     if (!named) return tl::unexpected(named.error());
     std::vector<std::pair<models::Workload, TracePointer>> traces;
+    std::set<int64_t> batches;
     for (const NamedTrace& one : *named) {
         const auto workload = workload_of(*one.trace);
-        if (workload && !one.trace->steps.empty()) traces.emplace_back(*workload, one.trace);
+        if (!workload || one.trace->steps.empty()) continue;
+        traces.emplace_back(*workload, one.trace);
+        batches.insert(workload->batch_size);
     }
-    return [folder, traces = std::move(traces)](const models::Workload& workload,
-                                                ComputeCapability) -> models::Result<TracePointer> {
+    const auto find = [traces = std::move(traces)](const models::Workload& workload) {
         for (const bool with_optimizer : {true, false}) {
             for (const auto& [traced, trace] : traces) {
                 if (is_same_step(workload, traced, with_optimizer)) return trace;
             }
         }
+        return TracePointer();
+    };
+    const auto trace = [folder, find](const StepToTrace& step) -> models::Result<TracePointer> {
+        if (TracePointer found = find(step.workload)) return found;
         return models::fail(
             "{} holds no step of {}, {}, {}: capture one into it with temposcope capture.", folder,
-            workload.recipe_name, describe(workload), models::name_of(workload.head));
+            step.workload.recipe_name, describe(step.workload),
+            models::name_of(step.workload.head));
     };
+    const auto batches_of = [batches = std::move(batches), find](models::Workload workload) {
+        std::vector<int64_t> found;
+        for (const int64_t batch_size : batches) {
+            workload.batch_size = batch_size;
+            if (find(workload)) found.push_back(batch_size);
+        }
+        return found;
+    };
+    return StepSource(trace, batches_of);
 }
 
 }  // namespace app

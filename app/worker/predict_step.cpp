@@ -1,10 +1,9 @@
-#include "app/worker/meta_trace.h"
+#include "app/worker/predict_step.h"
 
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "models/config/validity.h"
 #include "models/config/workload.h"
-#include "profiler/capture/meta/capture.h"
 #include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/trace/trace_bytes.h"
 
@@ -17,16 +16,16 @@ namespace {
 using profiler::ResultFrame;
 using profiler::WorkerOutcome;
 
-WorkerOutcome trace_on_meta(const models::Workload& workload, const profiler::MetaTarget& target,
-                            profiler::WorkerServer& server) try {
-    profiler::Trace trace;
-    if (std::getenv(profiler::kVirtualGpuVariable) != nullptr) {
-        const auto cuda = find_cuda();
-        if (!cuda) return failure(cuda.error());
-        (*cuda)->predict_step(workload, target.capability, callbacks_to(server), trace);
-    } else {
-        profiler::capture_on_meta(workload, target, callbacks_to(server), trace);
+WorkerOutcome predict_step(const models::Workload& workload,
+                           const profiler::PredictedStepOptions& options,
+                           profiler::WorkerServer& server) try {
+    if (std::getenv(profiler::kVirtualGpuVariable) == nullptr) {
+        return failure("Steps are predicted on a virtual GPU, and this worker has none.");
     }
+    const auto cuda = find_cuda();
+    if (!cuda) return failure(cuda.error());
+    profiler::Trace trace;
+    (*cuda)->predict_step(workload, options, callbacks_to(server), trace);
     return ResultFrame{.path = {}, .summary = {}, .payload = profiler::to_bytes(trace)};
 } catch (const profiler::Cancelled&) {
     return cancellation("The prediction was cancelled.");
@@ -43,7 +42,7 @@ WorkerOutcome trace_on_meta(const models::Workload& workload, const profiler::Me
 
 }  // namespace
 
-WorkerOutcome run_meta_trace(const profiler::Request& request, profiler::WorkerServer& server) {
+WorkerOutcome run_predict_step(const profiler::Request& request, profiler::WorkerServer& server) {
     const auto workload = models::workload_from_json(request.workload);
     if (!workload) return failure(workload.error());
     const auto capability = models::parse_compute_capability(request.compute_capability);
@@ -51,7 +50,11 @@ WorkerOutcome run_meta_trace(const profiler::Request& request, profiler::WorkerS
     if (auto ok = models::validate_for_prediction(*workload, *capability); !ok) {
         return failure(ok.error());
     }
-    return trace_on_meta(*workload, {.capability = *capability}, server);
+    return predict_step(*workload,
+                        {.gpu_index = request.gpu_index,
+                         .warmup_steps = request.warmup_steps,
+                         .records_kernels = request.records_kernels},
+                        server);
 }
 
 }  // namespace app

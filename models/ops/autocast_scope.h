@@ -1,7 +1,5 @@
 #pragma once
 
-#include "models/autocast/meta_autocast.h"
-
 #include <ATen/autocast_mode.h>
 
 #include <optional>
@@ -16,32 +14,27 @@ public:
         : device_(device), active_(dtype.has_value()) {
         if (!active_) return;
         outer_ = current(device_);
-        if (device_ != at::kMeta) outer_dtype_ = at::autocast::get_autocast_dtype(device_);
+        outer_dtype_ = at::autocast::get_autocast_dtype(device_);
         set(dtype);
         at::autocast::increment_nesting();
     }
     ~AutocastScope() {
         if (!active_) return;
-        if (at::autocast::decrement_nesting() == 0) {
-            at::autocast::clear_cache();
-            meta_autocast::clear_cache();
-        }
+        if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
         set(outer_);
-        if (device_ != at::kMeta) at::autocast::set_autocast_dtype(device_, outer_dtype_);
+        at::autocast::set_autocast_dtype(device_, outer_dtype_);
     }
     AutocastScope(const AutocastScope&) = delete;
     AutocastScope& operator=(const AutocastScope&) = delete;
 
     /// The dtype that autocast uses now; nullopt if it is off.
     static std::optional<at::ScalarType> current(at::DeviceType device) {
-        if (device == at::kMeta) return meta_autocast::dtype();
         if (!at::autocast::is_autocast_enabled(device)) return std::nullopt;
         return at::autocast::get_autocast_dtype(device);
     }
 
 private:
     void set(std::optional<at::ScalarType> dtype) {
-        if (device_ == at::kMeta) return meta_autocast::set_dtype(dtype);
         if (dtype) at::autocast::set_autocast_dtype(device_, *dtype);
         at::autocast::set_autocast_enabled(device_, dtype.has_value());
     }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <future>
 #include <list>
 #include <memory>
@@ -22,7 +23,7 @@ namespace app {
 /// object must outlive its workers.
 class WorkerStarter {
 public:
-    /// The workers see `cards` as their GPUs; without any they are as on this machine.
+    /// `cards` are the GPUs of each worker.
     explicit WorkerStarter(std::vector<profiler::VirtualCard> cards) : cards_(std::move(cards)) {}
 
     /// Any thread.
@@ -39,16 +40,20 @@ private:
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };
 
-/// Workers that trace steps: on virtual GPUs if there are any, else on libtorch's Meta device. A
-/// thread borrows a worker for one trace: an idle one, or a new one if all are busy. Threads may
-/// end; their workers stay.
+enum class TraceDetail : uint8_t {
+    kForPlan,    // the first step of a process, from which the second one follows; no kernels
+    kForCapture  // a step after a warm-up, with its kernels
+};
+
+/// Workers that trace steps on virtual GPUs. A thread borrows a worker for one trace: an idle one,
+/// or a new one if all are busy. Threads may end; their workers stay.
 class TraceWorkers {
 public:
-    explicit TraceWorkers(std::vector<profiler::VirtualCard> cards = {})
-        : starter_(std::move(cards)) {}
+    /// Steps are traced on one of `gpus`, those that name none on the first.
+    TraceWorkers(std::vector<const profiler::Gpu*> gpus, TraceDetail detail);
 
     /// Any number of threads may call it at once. Must not outlive this object.
-    profiler::MetaTraceSource source();
+    profiler::StepSource source();
 
     /// Ends all traces; nothing is traced after that. Safe to call from a signal handler.
     void cancel();
@@ -64,9 +69,10 @@ private:
     };
     models::Result<Worker*> borrow();
     void give_back(Worker& worker);
-    models::Result<std::shared_ptr<const profiler::Trace>> trace(
-        const models::Workload& workload, profiler::ComputeCapability capability);
+    models::Result<std::shared_ptr<const profiler::Trace>> trace(const profiler::StepToTrace& step);
 
+    const std::vector<const profiler::Gpu*> gpus_;
+    const TraceDetail detail_;
     WorkerStarter starter_;
     mutable std::mutex mutex_;
     std::list<Worker> workers_;  // none is removed: `cancel` may be reading it
@@ -77,6 +83,6 @@ private:
 
 /// The traces in a folder, as `temposcope capture` writes them, by workload and batch size.
 /// Errors: the folder cannot be read. If a workload is missing, only its row gets an error.
-models::Result<profiler::MetaTraceSource> trace_folder_source(const std::string& folder);
+models::Result<profiler::StepSource> trace_folder_source(const std::string& folder);
 
 }  // namespace app

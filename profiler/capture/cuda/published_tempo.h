@@ -1,12 +1,11 @@
 #pragma once
 
-#include <c10/core/DispatchKey.h>
 #include <torch/library.h>
 
 namespace profiler {
 
-/// While it lives, Tempo's ops of one dispatch key allocate what those of its 2022 release
-/// allocated on CUDA, and compute nothing: for the Meta device and for a virtual GPU.
+/// While it lives, Tempo's ops on CUDA allocate what those of its 2022 release allocated, and
+/// compute nothing: for a virtual GPU.
 ///
 ///     LayerNorm backward    x̂ in fp32, two sums a row
 ///     attention's backward  to its end: the dropped probabilities, three gradients (of the
@@ -18,7 +17,7 @@ namespace profiler {
 /// The profiler's planner gives their passes (profiler/planner/step/published_tempo.h).
 class PublishedTempo {
 public:
-    explicit PublishedTempo(c10::DispatchKey key);
+    PublishedTempo();
 
 private:
     torch::Library tempo_;

@@ -1,5 +1,6 @@
-#include "app/commands/worker/meta_traces.h"
+#include "app/commands/worker/step_traces.h"
 
+#include "app/commands/worker/virtual_cards.h"
 #include "app/user/workload_jobs.h"
 
 #include <gmock/gmock.h>
@@ -15,14 +16,20 @@ using testing::HasSubstr;
 
 class TraceWorkersTest : public testing::Test {
 protected:
-    void SetUp() override { setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1); }
-    void TearDown() override { unsetenv("TEMPOSCOPE_WORKER"); }
-
-    models::Result<std::shared_ptr<const profiler::Trace>> trace() {
-        return workers_.source()(workload_, profiler::kTracedCapability);
+    void SetUp() override {
+        setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1);
+        setenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER", TEMPOSCOPE_BINARY_DIR "/virtual_gpu", 1);
+    }
+    void TearDown() override {
+        unsetenv("TEMPOSCOPE_WORKER");
+        unsetenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER");
     }
 
-    TraceWorkers workers_;
+    models::Result<std::shared_ptr<const profiler::Trace>> trace() {
+        return workers_.source()({workload_});
+    }
+
+    TraceWorkers workers_{{&shared_gpu()}, TraceDetail::kForPlan};
     const models::Workload workload_ = make_workload({.model = "bert-base", .layers = 1}).value();
 };
 
