@@ -129,5 +129,5 @@ def wrong_predictions(rows: list) -> list:
         if row["met"] is False:
             batch = isinstance(row["goal"], int)
             off = f"{row['off']:+d}" if batch else f"{100 * row['off']:+.1f} %"
-            wrong.append(f"{row['figure']} of {row['step']} differs from its prediction by {off}")
+            wrong.append(f"{row['figure']} of {row['step']} differs from the plan by {off}")
     return wrong

@@ -15,7 +15,10 @@ FILE = "predictions.json"
 # torch 2.11 with CUDA 13.0 has machine code for this compute capability and newer ones. Jetsons are
 # left out because their CPU needs another build.
 LEAST_CAPABILITY = 7.5
-FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "step_time_ns")
+PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes")
+FIGURES = (*PEAKS, "step_time_ns")
+# Steps for which the program's reading of a workload is compared with the worker's.
+CHECKED_STEPS = ("original-fp32-S512-B8-L2", "tempo-bf16-S128-B8-L2", "flash-bf16-S128-B8-L2")
 
 
 # ---- on the machine that packs -------------------------------------------------------------------
@@ -50,51 +53,70 @@ def planned_rows(program, gpus: dict, described: dict, *options: str) -> list:
     return json.loads(report)["rows"]
 
 
-# A plan is traced on the Meta device, which lacks the scratch of reductions. A predicted capture
-# runs on a virtual GPU.
-SAME_STEP = 0.1
-
-
-def check_step(program, gpu: str, described: dict, planned: dict, folder: str):
-    """Exits if the planner, a predicted trace and the worker's request describe different steps.
-    The figures of the predicted trace are read in the same way as those of a measured trace."""
+def predicted_capture(program, gpu: str, described: dict, folder: str) -> dict:
+    """The summary of a predicted trace, read in the same way as that of a measured one. Exits if
+    the program and the worker's request describe different steps."""
     path = pathlib.Path(folder) / "step.tscope"
     path.unlink(missing_ok=True)
     command = [str(program), "capture", *gpu_workloads.arguments(described)]
-    output_of([*command, "--batch", "8", "--device", f"predict:{gpu}", "-o", str(path)])
+    batch = str(described["batch_size"])
+    output_of([*command, "--batch", batch, "--device", f"predict:{gpu}", "-o", str(path)])
     found = trace_checks.summary(path)
     # The program writes every switch of the recipe, not the name of the preset.
     expected = gpu_workloads.workload(described) | {"recipe": found["workload"].get("recipe")}
     if found["workload"] != expected:
         raise SystemExit(f"gpu-check: temposcope reads {described} as another workload")
-    for figure in ("peak_allocated_bytes", "peak_reserved_bytes"):
-        if abs(found[figure] - planned[figure]) > SAME_STEP * planned[figure]:
-            raise SystemExit(f"gpu-check: {figure} of {described} differs from the planner's")
+    return found
+
+
+def check_steps(program, predictions: dict):
+    """Exits if a plan and a predicted trace describe different steps."""
+    roomy = max(predictions, key=lambda gpu: predictions[gpu]["memory_gib"])
+    for name in CHECKED_STEPS:
+        described, planned = gpu_workloads.STEPS[name], predictions[roomy]["steps"][name]
+        with tempfile.TemporaryDirectory() as folder:
+            found = predicted_capture(program, roomy, described, folder)
+        for figure in PEAKS:
+            if found[figure] != planned[figure]:
+                raise SystemExit(f"gpu-check: {figure} of {name} differs from the planner's")
+
+
+def predict_steps(program, predictions: dict):
+    """Adds the steps that fit to each GPU's prediction."""
+    for row in predictions.values():
+        row["steps"] = {}
+    for name, described in gpu_workloads.STEPS.items():
+        batch = str(described["batch_size"])
+        for row in planned_rows(program, predictions, described, "--batch", batch):
+            if row["status"] == "ok":
+                predictions[row["gpu"]]["steps"][name] = {figure: row[figure] for figure in FIGURES}
+                predictions[row["gpu"]]["calibrated"] = row["times_calibrated"] is True
+
+
+def predict_batches(program, predictions: dict):
+    """Adds the largest batches under limits on the allocator. The planner's budget includes the
+    context that it assumes."""
+    rows = planned_rows(program, predictions, gpu_workloads.SWEEP, "--batch", "1")
+    context_bytes = {row["gpu"]: row["terms"]["context_bytes"] for row in rows}
+    (context,) = set(context_bytes.values())  # one for all GPUs that torch supports
+    for row in predictions.values():
+        row["max_batch_sizes"] = {}
+    for name, limit in gpu_workloads.SWEEP_LIMITS.items():
+        budget = f"{(limit + context) // gpu_workloads.MIB}MiB"
+        for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
+            predictions[row["gpu"]]["max_batch_sizes"][name] = row["max_batch_size"]
 
 
 def predict(program, catalogue: dict) -> dict:
     """Predictions of the built program. Exits with a sentence if it fails."""
     predictions = supported_gpus(catalogue)
-    for row in predictions.values():
-        row["steps"] = {}  # the steps that fit
-    roomy = max(predictions, key=lambda gpu: predictions[gpu]["memory_gib"])
-    for name, described in (gpu_workloads.CAPTURES | {"overhead": gpu_workloads.OVERHEAD}).items():
-        for row in planned_rows(program, predictions, described, "--batch", "8"):
-            if row["status"] == "ok":
-                predictions[row["gpu"]]["steps"][name] = {figure: row[figure] for figure in FIGURES}
-        with tempfile.TemporaryDirectory() as folder:
-            check_step(program, roomy, described, predictions[roomy]["steps"][name], folder)
-    budget = f"{gpu_workloads.SWEEP_LIMIT_BYTES // gpu_workloads.MIB}MiB"
-    for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
-        predictions[row["gpu"]] |= {
-            "max_batch_size": row["max_batch_size"],
-            "calibrated": row["times_calibrated"] is True,
-        }
+    predict_steps(program, predictions)
+    predict_batches(program, predictions)
+    check_steps(program, predictions)
     return predictions
 
 
 # ---- on the machine with the GPU -----------------------------------------------------------------
-
 
 def model_words(name: str) -> list:
     """A GPU's name without the words in which the catalogue and the driver differ. The rule is that
@@ -127,9 +149,11 @@ def find_gpu(predictions: dict, name: str, compute_capability: str, memory_gib: 
     return (nearest(alike), False) if alike else ("", False)
 
 
-def row_of(step: str, figure: str, predicted: float, measured: float, goal) -> dict:
-    """`goal` is the allowed difference: a share, an int for whole batches, or None for no goal."""
+def row_of(step: str, figure: str, predicted: float, measured: float, goal, trusted) -> dict:
+    """`goal` is the allowed difference: a share, an int for whole batches, or None for no goal. A
+    measurement that is not trusted meets and misses none."""
     off = measured - predicted if isinstance(goal, int) else measured / predicted - 1
+    judged = goal is not None and trusted
     return {
         "step": step,
         "figure": figure,
@@ -137,30 +161,31 @@ def row_of(step: str, figure: str, predicted: float, measured: float, goal) -> d
         "measured": measured,
         "off": off,
         "goal": goal,
-        "met": None if goal is None else abs(off) <= goal,
+        "trusted": trusted,
+        "met": abs(off) <= goal if judged else None,
     }
 
 
 def compare(prediction: dict, measured: dict, same_gpu: bool) -> list:
     """A row for each figure that was both predicted and measured. `measured` is {"steps": {name:
-    {figure: value}}, "max_batch_size": n}. Times have a goal only if the prediction is for this
-    very GPU and rests on a calibration of it."""
+    {figure: value, "trusted": bool}}, "limits": {name: {"max_batch_size": n, "trusted": bool}}};
+    each may be missing. Times have a goal only if the prediction is for this very GPU and rests on
+    a calibration of it."""
     calibrated = same_gpu and prediction["calibrated"]
-    shares = {
-        "peak_allocated_bytes": goals.PREDICTED_PEAK,
-        "peak_reserved_bytes": goals.PREDICTED_PEAK,
+    shares = {figure: goals.PREDICTED_PEAK for figure in PEAKS} | {
         "step_time_ns": goals.PREDICTED_TIME if calibrated else None,
     }
-    rows = [
-        row_of(step, figure, predicted[figure], measured["steps"][step][figure], goal)
-        for step, predicted in prediction["steps"].items()
-        for figure, goal in shares.items()
-        if figure in measured["steps"].get(step, {})
-    ]
-    predicted = prediction["max_batch_size"]  # None if no batch fits
-    if predicted is not None and "max_batch_size" in measured:
-        batch = ("memory limit", "max_batch_size", predicted, measured["max_batch_size"])
-        rows.append(row_of(*batch, goals.PREDICTED_BATCH))
+    rows = []
+    for step, found in measured.get("steps", {}).items():
+        predicted = prediction["steps"].get(step, {})
+        for figure in (figure for figure in shares if figure in predicted and figure in found):
+            values = predicted[figure], found[figure], shares[figure], found["trusted"]
+            rows.append(row_of(step, figure, *values))
+    for limit, found in measured.get("limits", {}).items():
+        predicted = prediction["max_batch_sizes"].get(limit)  # None if no batch fits
+        if predicted is not None:
+            values = predicted, found["max_batch_size"], goals.PREDICTED_BATCH, found["trusted"]
+            rows.append(row_of(limit, "max_batch_size", *values))
     return rows
 
 
@@ -171,11 +196,13 @@ def value_text(figure: str, value: float) -> str:
 
 
 def table(rows: list) -> str:
-    lines = [f"{'step':<27}{'figure':<22}{'predicted':>14}{'measured':>14}{'off':>9}  goal"]
+    titles = f"{'step':<27}{'figure':<22}{'predicted':>14}{'measured':>14}{'off':>9}  goal"
+    lines = [titles]
     for row in rows:
         batch = isinstance(row["goal"], int)
         off = f"{row['off']:+d}" if batch else f"{100 * row['off']:+.2f} %"
         verdict = {True: "met", False: "missed", None: "not judged"}[row["met"]]
+        verdict += "" if row["trusted"] else ", not trusted"
         lines.append(
             f"{row['step']:<27}{row['figure']:<22}"
             f"{value_text(row['figure'], row['predicted']):>14}"

@@ -13,19 +13,21 @@ row for each op, shape and dtype; all times in it are medians:
 - `ratio`: the time of forward and backward with autograd divided by PyTorch's time for the same.
   The two run in turn.
 
+On CUDA, all calls are replayed from CUDA graphs: what the host takes to launch a kernel does not
+count.
+
 --scale N divides the shapes by N, for a trial on the CPU.
 """
 
 import argparse
 import json
 import pathlib
-import statistics
 import sys
-import time
 
 import goals
 import torch
 import torch.nn.functional as F
+from device_clock import medians_in_turns
 
 KEY = [1, 0, 0, 2, 0]  # seed, rank, step, layer, site
 P = 0.1
@@ -38,27 +40,6 @@ MODELS = {
     "bert-large b64": (1024, 16, 64, 512),
 }
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-
-
-class Clock:
-    """Measures the seconds of one call: on CUDA the mean of several calls between two events."""
-
-    def __init__(self, device: str):
-        self.cuda = device == "cuda"
-        self.repeats = 10 if self.cuda else 1  # the resolution of events is half a microsecond
-
-    def __call__(self, call) -> float:
-        if not self.cuda:
-            start = time.perf_counter()
-            call()
-            return time.perf_counter() - start
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(self.repeats):
-            call()
-        end.record()
-        end.synchronize()
-        return start.elapsed_time(end) / 1e3 / self.repeats
 
 
 class Op:
@@ -209,22 +190,10 @@ def ops_of(model: str, dtype, device: str, scale: int) -> list:
     yield attention_op(batch * heads, length, heads, dtype, device)
 
 
-def medians_in_turns(clock: Clock, calls: list, rounds: int) -> list:
-    """Median seconds of each call. The calls run in turn, so drift affects all of them alike."""
-    for call in calls:
-        call()
-    times = [[] for _ in calls]
-    for i in range(rounds):
-        order = range(len(calls)) if i % 2 else reversed(range(len(calls)))
-        for j in order:
-            times[j].append(clock(calls[j]))
-    return [statistics.median(row) for row in times]
-
-
-def copy_bytes_per_s(clock: Clock, device: str, scale: int, rounds: int) -> float:
+def copy_bytes_per_s(device: str, scale: int, rounds: int) -> float:
     source = torch.empty((256 << 20) // scale, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    (seconds,) = medians_in_turns(clock, [lambda: target.copy_(source)], rounds)
+    (seconds,) = medians_in_turns([lambda: target.copy_(source)], device, rounds)
     return 2 * source.numel() / seconds
 
 
@@ -233,23 +202,27 @@ def philox_bound(device: str) -> dict:
     if device != "cuda":
         return {"missing": "it is defined for CUDA GPUs only"}
     gpu = torch.cuda.get_device_properties(0)
-    capability, clock_hz = (gpu.major, gpu.minor), 1e3 * gpu.clock_rate
+    capability = (gpu.major, gpu.minor)
+    try:
+        clock_hz = 1e3 * gpu.clock_rate
+    except RuntimeError:  # the driver does not tell
+        clock_hz = 0
     return goals.philox_bound(capability, gpu.multi_processor_count, clock_hz)
 
 
-def row_of(op: Op, clock: Clock, copy: float, philox: dict, rounds: int) -> dict:
+def row_of(op: Op, device: str, copy: float, philox: dict, rounds: int) -> dict:
     with torch.no_grad():
         dy = torch.randn_like(op.ours())
         gradient = dy if op.name != "softmax dropout" else torch.randn_like(op.inputs[0])
         forward_s, backward_s = medians_in_turns(
-            clock, [op.forward, lambda: op.backward(gradient)], rounds
+            [op.forward, lambda: op.backward(gradient)], device, rounds
         )
 
     def both_ways(function):
         torch.autograd.grad(function(), op.inputs, dy)
 
     ours_s, stock_s = medians_in_turns(
-        clock, [lambda: both_ways(op.ours), lambda: both_ways(op.stock)], rounds
+        [lambda: both_ways(op.ours), lambda: both_ways(op.stock)], device, rounds
     )
     return {
         "op": op.name,
@@ -275,15 +248,14 @@ def main() -> int:
     torch.ops.load_library(str(arguments.libraries / "libtempo_ops.so"))
     if arguments.device == "cuda":
         torch.ops.load_library(str(arguments.libraries / "libtempo_ops_cuda.so"))
-    clock = Clock(arguments.device)
-    copy = copy_bytes_per_s(clock, arguments.device, arguments.scale, arguments.rounds)
+    copy = copy_bytes_per_s(arguments.device, arguments.scale, arguments.rounds)
     philox = philox_bound(arguments.device)
     rows = []
     for model in MODELS:
         for name, dtype in DTYPES.items():
             try:
                 for op in ops_of(model, dtype, arguments.device, arguments.scale):
-                    row = row_of(op, clock, copy, philox, arguments.rounds)
+                    row = row_of(op, arguments.device, copy, philox, arguments.rounds)
                     rows.append({"model": model, "dtype": name} | row)
             except torch.OutOfMemoryError as error:  # the other models may fit
                 print(f"{model}, {name}: {str(error).splitlines()[0]}", file=sys.stderr)

@@ -21,6 +21,10 @@ class WorkerError(Exception):
         self.exit_code = exit_code
 
 
+class WorkerTimeout(WorkerError):
+    """The worker did not answer in time. It was ended."""
+
+
 def encode_frame(header: dict) -> bytes:
     text = json.dumps(header).encode()
     return struct.pack("<II", len(text), 0) + text
@@ -90,7 +94,7 @@ def request(worker: str, fields: dict, environment: dict, timeout_s: float) -> d
                 if frame["kind"] == "error":
                     raise WorkerError(frame["message"], frame["exit_code"])
         except TimeoutError:
-            raise WorkerError(f"the worker did not answer within {timeout_s:.0f} s") from None
+            raise WorkerTimeout(f"the worker did not answer within {timeout_s:.0f} s") from None
         except (EOFError, ConnectionError):
             process.wait()
             raise WorkerError(

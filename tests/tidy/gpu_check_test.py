@@ -1,15 +1,15 @@
 """Tests of scripts/gpu-check: the libraries of its files, its judgements, its worker client."""
 
-import contextlib
 import copy
 import importlib.machinery
 import importlib.util
-import io
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -30,11 +30,19 @@ def load_gpu_check():
 
 
 import goals  # noqa: E402
+import gpu_archive  # noqa: E402
+import gpu_background  # noqa: E402
 import gpu_bundle  # noqa: E402
 import gpu_checks  # noqa: E402
+import gpu_diagnosis  # noqa: E402
+import gpu_figures  # noqa: E402
+import gpu_limits  # noqa: E402
 import gpu_predictions  # noqa: E402
 import gpu_recordings  # noqa: E402
+import gpu_run  # noqa: E402
+import gpu_streams  # noqa: E402
 import gpu_workloads  # noqa: E402
+import nvml  # noqa: E402
 import trace_checks  # noqa: E402
 import worker_link  # noqa: E402
 
@@ -54,13 +62,18 @@ class Bundle(unittest.TestCase):
             self.skipTest(f"{window} is not built")
         self.assertNotEqual(gpu_bundle.unexpected_libraries(window), set())
 
-    def test_its_scripts_exist(self):
+    def test_its_scripts_exist_and_import_nothing_else(self):
+        names = {pathlib.Path(name).stem for name in gpu_bundle.SCRIPTS}
+        ours = {path.stem for path in (repository.ROOT / "scripts" / "lib").glob("*.py")}
         for name in gpu_bundle.SCRIPTS:
-            self.assertTrue((repository.ROOT / "scripts" / name).is_file(), name)
+            path = repository.ROOT / "scripts" / name
+            self.assertTrue(path.is_file(), name)
+            imported = re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.MULTILINE)
+            self.assertEqual({name for name in imported if name in ours} - names, set(), name)
 
 
 GOOD = {
-    "notes": {"capture_memory": 1},
+    "notes": {"work_without_op": {"severity": 1, "count": 7}},
     "live_bytes_at_step_ends": [100, 200, 200],
     "allocations": 9,
     "kernels": 1000,
@@ -71,18 +84,24 @@ GOOD = {
 
 class Judgement(unittest.TestCase):
     def test_a_good_trace_has_no_problems(self):
-        self.assertEqual(trace_checks.problems(GOOD, with_kernels=True), [])
+        self.assertEqual(trace_checks.problems(GOOD), [])
+
+    def test_missing_kernels_have_their_reason(self):
+        note = {"severity": 1, "count": 1, "explanation": "CUPTI is in use by another client."}
+        none = {"kernels": 0, "kernels_inside_a_step": 0, "kernels_before_their_op": 0}
+        found = trace_checks.problems(GOOD | none | {"notes": {"kernels_missing": note}})
+        self.assertEqual(found, ["the trace has no kernel: CUPTI is in use by another client."])
 
     def test_each_problem_is_a_sentence(self):
         for change in (
-            {"notes": {"allocator_totals_differ": 4}},
+            {"notes": {"allocator_totals_differ": {"severity": 2, "count": 4}}},
             {"live_bytes_at_step_ends": [100, 200, 201]},
             {"allocations": 0},
             {"kernels": 0, "kernels_inside_a_step": 0, "kernels_before_their_op": 0},
             {"kernels_inside_a_step": 999},
             {"kernels_before_their_op": 11},
         ):
-            found = trace_checks.problems(GOOD | change, with_kernels=True)
+            found = trace_checks.problems(GOOD | change)
             self.assertEqual(len(found), 1, change)
 
 
@@ -143,13 +162,14 @@ class Goals(unittest.TestCase):
             self.assertEqual(len(goals.differing_losses(losses | {"tempo": wrong})), 1, wrong)
 
 
+STEP = "original-fp32-S512-B8-L2"
 PREDICTED = {
     "h200": {
         "name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 141,
-        "calibrated": False, "max_batch_size": 13,
+        "calibrated": False, "max_batch_sizes": {"3 GiB": 13},
         "steps": {
-            "capture original": {"peak_allocated_bytes": 2_000_000_000,
-                                 "peak_reserved_bytes": 2_500_000_000, "step_time_ns": 27_000_000},
+            STEP: {"peak_allocated_bytes": 2_000_000_000, "peak_reserved_bytes": 2_500_000_000,
+                   "step_time_ns": 27_000_000},
         },
     },
     "h100-sxm": {"name": "NVIDIA H100 SXM", "compute_capability": "9.0", "memory_gib": 80},
@@ -163,13 +183,13 @@ PREDICTED = {
 class Predictions(unittest.TestCase):
     """Compares predicted with measured figures that are made by hand."""
 
-    def measured(self, peak=1.0, time=1.0, batch=0):
+    def measured(self, peak=1.0, time=1.0, batch=0, trusted=True):
         predicted = PREDICTED["h200"]
-        step = dict(predicted["steps"]["capture original"])
+        step = dict(predicted["steps"][STEP]) | {"trusted": trusted}
         step["peak_allocated_bytes"] *= peak
         step["step_time_ns"] *= time
-        steps = {"capture original": step, "overhead": step}
-        return {"steps": steps, "max_batch_size": predicted["max_batch_size"] + batch}
+        limits = {"3 GiB": {"max_batch_size": 13 + batch, "trusted": trusted}}
+        return {"steps": {STEP: step, "another": step}, "limits": limits}
 
     def misses(self, same_gpu=True, calibrated=False, **changes):
         prediction = copy.deepcopy(PREDICTED["h200"]) | {"calibrated": calibrated}
@@ -189,9 +209,15 @@ class Predictions(unittest.TestCase):
         self.assertEqual(self.misses(time=1.08, calibrated=True), [])
         self.assertRegex(self.misses(time=1.3, calibrated=True)[0], "step_time_ns")
 
+    def test_figures_that_are_not_trusted_are_compared_and_not_judged(self):
+        self.assertEqual(self.misses(peak=2.0, batch=9, trusted=False), [])
+        rows = gpu_predictions.compare(PREDICTED["h200"], self.measured(trusted=False), True)
+        self.assertEqual([row["met"] for row in rows], [None] * 4)
+        self.assertEqual(gpu_predictions.table(rows).count("not judged, not trusted"), 4)
+
     def test_the_table_has_a_line_for_each_figure_that_both_have(self):
         rows = gpu_predictions.compare(PREDICTED["h200"], self.measured(time=1.3), True)
-        self.assertEqual(len(rows), 4)  # "overhead" has no prediction, because it does not fit
+        self.assertEqual(len(rows), 4)  # "another" has no prediction
         lines = gpu_predictions.table(rows).splitlines()
         self.assertEqual(len(lines), 5)
         self.assertRegex(lines[3], r"step_time_ns .*27\.00 ms .*35\.10 ms .*\+30\.00 %  not judged")
@@ -227,49 +253,178 @@ class Predictions(unittest.TestCase):
         catalogue = json.loads((repository.ROOT / "assets" / "gpus.json").read_text())
         catalogue["gpus"] = [gpu for gpu in catalogue["gpus"] if gpu["id"] in ("h200", "t4")]
         predicted = gpu_predictions.predict(program, catalogue)
-        self.assertEqual(
-            set(predicted["h200"]["steps"]), {*gpu_workloads.CAPTURES, "overhead"}
-        )
+        self.assertEqual(set(predicted["h200"]["steps"]), set(gpu_workloads.STEPS))
         for figures in predicted["h200"]["steps"].values():
             self.assertGreater(figures["peak_reserved_bytes"], figures["peak_allocated_bytes"])
             self.assertGreater(figures["step_time_ns"], 0)
-        # 24 layers do not fit in 16 GB, and the T4 has no bf16.
+        # The T4 has no bf16.
         self.assertEqual(
             set(predicted["t4"]["steps"]),
-            {"capture original", "capture tempo", "capture checkpoint"},
+            {name for name in gpu_workloads.STEPS if "-fp32-" in name},
         )
-        self.assertIn(predicted["t4"]["max_batch_size"], range(8, 20))
+        batches = predicted["t4"]["max_batch_sizes"]
+        self.assertEqual(set(batches), set(gpu_workloads.SWEEP_LIMITS))
+        self.assertLess(batches["3 GiB"], batches["6 GiB"])
         self.assertIs(predicted["h200"]["calibrated"], False)
 
 
-class Check(unittest.TestCase):
-    """The logic of the checks, without a worker."""
+class Workloads(unittest.TestCase):
+    def test_streams_cover_what_the_allocator_is_asked_for(self):
+        streams = gpu_workloads.request_streams()
+        for part in ("bert-", "gpt-", "flash", "cudnn", "efficient", "tempo-philox", "amp-bf16",
+                     "tf32", "fp16", "layers2", "seq128-batch25", "seq512-batch60"):
+            self.assertTrue(any(part in name for name in streams), part)
+        self.assertLess(len(streams), 100, "each takes four seconds on a machine with a GPU")
 
+    def test_kernels_that_a_gpu_lacks_are_left_out(self):
+        for recipe, precision, capability, runs in (
+            ("original", "fp32", "7.5", True), ("original", "bf16", "7.5", False),
+            ("original", "bf16", "8.0", True), ("flash", "fp32", "9.0", False),
+            ("flash", "fp16", "7.5", False), ("attention=efficient", "fp16", "7.5", True),
+            ("attention=cudnn", "bf16", "10.0", True),
+        ):
+            described = {"recipe": recipe, "precision": precision}
+            self.assertIs(gpu_workloads.runs_on(described, capability), runs, described)
+
+    def test_both_families_have_their_own_sizes(self):
+        described = gpu_workloads.stream("gpt", "tempo", "fp32", layers=2)[1]
+        model = gpu_workloads.workload(described)["model"]
+        self.assertEqual((model["hidden_size"], model["num_layers"]), (768, 2))
+        self.assertEqual(gpu_workloads.workload(gpu_workloads.SWEEP)["model"]["hidden_size"], 1024)
+
+
+def run_in(folder: pathlib.Path) -> gpu_run.Run:
+    """A run on an H200 that has not begun. It has no worker."""
+    run = object.__new__(gpu_run.Run)
+    run.folder = run.scratch = folder
+    run.few = run.virtual = False
+    run.environment, run.found, run.detail = dict(os.environ), {}, {}
+    run.card = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 139.8}
+    run.missing, run.end = "", float("inf")
+    return run
+
+
+class WithRun(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.check = object.__new__(gpu_checks.Check)
-        self.check.device = "cuda"
-        self.check.folder = self.folder
-        self.check.recordings = self.folder / "recordings"
-        self.check.found = {}
-        self.check.gpu = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_gib": 139.8}
+        self.run_ = run_in(self.folder)
 
-    def test_the_result_is_named_after_the_gpu(self):
+    def add_check(self, check, cap_s=60.0):
+        name = check.__name__
+        gpu_checks.CHECKS[name] = gpu_checks.Row(check, cap_s)
+        self.addCleanup(gpu_checks.CHECKS.pop, name, None)
+        return gpu_checks.run_check(name, self.run_, 100.0)
+
+
+class Running(WithRun):
+    """What becomes of a check."""
+
+    def test_figures_of_a_failed_check_stay_and_are_not_trusted(self):
+        def fails(run):
+            run.detail["losses"] = [1.0]
+            run.judge(["a goal is missed", "another one"])
+
+        row = self.add_check(fails)
+        self.assertEqual(row["status"], "failed")
+        self.assertEqual(row["sentence"], "a goal is missed (and 1 more)")
+        self.assertEqual(self.run_.found["fails"], {"losses": [1.0], "trusted": False})
+
+    def test_a_hang_is_a_failure_and_keeps_its_figures(self):
+        def hangs(run):
+            run.detail["before"] = 1
+            run.program(["sh", "-c", "sleep 60 & sleep 60"])
+
+        start = time.monotonic()
+        row = self.add_check(hangs, cap_s=0.5)
+        self.assertLess(time.monotonic() - start, 20)
+        self.assertEqual((row["status"], row["sentence"]), ("failed", "did not finish in 0 s"))
+        self.assertEqual(row["detail"], {"before": 1})
+
+    def test_a_worker_that_hangs_is_one_too(self):
+        def waits(run):
+            worker = run.scratch / "temposcope-worker"
+            worker.write_text("#!/bin/sh\nexec sleep 60\n")
+            worker.chmod(0o755)
+            with mock.patch.object(gpu_run, "BUNDLE", run.scratch):
+                run.ask(request="doctor")
+
+        row = self.add_check(waits, cap_s=0.5)
+        self.assertEqual(row["status"], "failed")
+        self.assertIn("did not finish", row["sentence"])
+
+    def test_without_time_a_check_is_skipped(self):
+        row = gpu_checks.run_check("doctor", self.run_, 3.0)
+        self.assertEqual((row["status"], row["sentence"]), ("skipped", "no time is left"))
+
+    def test_on_a_virtual_gpu_values_are_not_judged_and_nothing_is_trusted(self):
+        def compares(run):
+            run.detail["figure"] = 1
+            run.judge_measured(["wrong"])
+
+        self.run_.virtual = True
+        row = self.add_check(compares)
+        self.assertEqual(row["status"], "not judged")
+        self.assertFalse(row["trusted"])
+        self.run_.virtual = False
+        self.assertEqual(self.add_check(compares)["status"], "failed")
+
+    def test_another_error_does_not_end_the_run(self):
+        def breaks(run):
+            return run.detail["nothing"]
+
+        self.assertEqual(self.add_check(breaks)["sentence"], "KeyError: 'nothing'")
+
+    def test_a_short_trial_takes_a_few_of_each_list(self):
+        self.assertEqual(self.run_.some(range(10), few=3), list(range(10)))
+        self.run_.few = True
+        self.assertEqual(self.run_.some(range(10), few=3), [0, 4, 8])
+        self.assertEqual(self.run_.some(range(2), few=5), [0, 1])
+        self.assertEqual(self.run_.rounds(10), 1)
+
+    def test_another_torch_is_refused(self):
+        gpu_run.require_torch("2.11.0+cu130")
+        for version in ("2.1.10", "2.12.0", ""):
+            with self.assertRaisesRegex(SystemExit, r"use a python3 with torch 2\.11$"):
+                gpu_run.require_torch(version)
+
+
+class Selection(unittest.TestCase):
+    def test_names_of_groups_and_checks(self):
+        self.assertEqual(gpu_checks.selected(""), list(gpu_checks.CHECKS))
+        self.assertEqual(gpu_checks.selected("overhead,doctor"), ["doctor", "overhead"])
+        self.assertEqual(gpu_checks.selected("figures"), list(gpu_checks.GROUPS["figures"]))
+
+    def test_an_unknown_name_is_answered_with_all_names(self):
+        with self.assertRaisesRegex(SystemExit, "'x' is not a check.*diagnosis.*overhead"):
+            gpu_checks.selected("doctor,x")
+
+    def test_the_list_names_every_check_with_its_limit(self):
+        listing = gpu_checks.listing()
+        for name, row in gpu_checks.CHECKS.items():
+            self.assertRegex(listing, rf"  {name} +{row.cap_s:.0f} s  \w")
+
+    def test_the_table_is_ordered_and_capped(self):
+        self.assertEqual(list(gpu_checks.GROUPS), ["diagnosis", "streams", "figures", "limits"])
+        self.assertLessEqual(gpu_checks.CHECKS["kernels"].cap_s, 120)
+
+
+class Judging(WithRun):
+    """The logic of single checks, without a worker."""
+
+    def test_the_card_is_read_from_doctors_line(self):
         gpu_check = load_gpu_check()
         detail = "NVIDIA GeForce RTX 4090, 23.6 GiB, compute capability 8.9"
-        self.check.gpu = gpu_check.gpu_of(detail)
-        self.assertEqual(self.check.gpu, {
+        self.assertEqual(gpu_check.gpu_of(detail), {
             "name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9", "memory_gib": 23.6,
         })
-        self.assertEqual(gpu_check.file_name(self.check), "nvidia-geforce-rtx-4090.json")
-        self.check.device = "cpu"
-        self.assertEqual(gpu_check.file_name(self.check), "no-gpu.json")
 
     def test_the_ops_tests_must_have_run(self):
+        found = {}
         log = "......\n------\nRan 6 tests in 0.1s\n\nOK (skipped=1)"
-        self.assertEqual(gpu_checks.judge_unit_tests(0, log)["tests"], 6)
+        gpu_diagnosis.judge_unit_tests(0, log, found)
+        self.assertEqual(found["tests"], 6)
         for returncode, log, sentence in (
             (0, "Ran 0 tests in 0.0s\n\nOK", "no test has run"),
             (5, "Ran 0 tests in 0.0s\n\nNO TESTS RAN", "NO TESTS RAN"),
@@ -278,106 +433,179 @@ class Check(unittest.TestCase):
              "1 tests fail; the first: FAIL: test_gelu"),
             (1, "ModuleNotFoundError: No module named 'torch'", "No module named 'torch'"),
         ):
-            with self.assertRaisesRegex(gpu_checks.Failed, sentence):
-                gpu_checks.judge_unit_tests(returncode, log)
+            with self.assertRaisesRegex(gpu_run.Failed, sentence):
+                gpu_diagnosis.judge_unit_tests(returncode, log, {})
 
-    def test_losses_of_the_captures_are_compared(self):
-        with self.assertRaises(gpu_checks.Skipped):
-            gpu_checks.check_losses(self.check)
-        self.check.found = {
-            "capture original": {"losses": [1.0, 0.9]}, "capture tempo": {"losses": [1.0, 0.9]},
-        }
-        gpu_checks.check_losses(self.check)
-        self.check.found["capture checkpoint"] = {}  # it failed
-        gpu_checks.check_losses(self.check)
-        self.check.found["capture tempo"] = {"losses": [1.0, 0.95]}
-        with self.assertRaisesRegex(gpu_checks.Failed, "the losses of tempo and original differ"):
-            gpu_checks.check_losses(self.check)
+    def test_the_kernels_tests_must_have_run(self):
+        tests = [{"name": "A", "result": "COMPLETED"}, {"name": "B", "result": "SKIPPED"}]
+        report = {"time": "1.5s", "testsuites": [{"name": "S", "testsuite": tests}]}
+        found = gpu_diagnosis.judge_google_tests(report)
+        self.assertEqual(found, {"tests": 2, "skipped": 1, "failed": [], "seconds": 1.5})
+        tests[0]["failures"] = [{}]
+        self.assertEqual(gpu_diagnosis.judge_google_tests(report)["failed"], ["S.A"])
+        tests[0] = tests[1]
+        with self.assertRaisesRegex(gpu_run.Failed, "no test has run"):
+            gpu_diagnosis.judge_google_tests(report)
 
-    def test_measured_figures_come_from_the_checks_that_ran(self):
-        step = {"peak_allocated_bytes": 5, "peak_reserved_bytes": 6, "step_times_ns": [7, 9, 8]}
-        self.check.found = {
-            "capture original": step, "capture tempo": {},
-            "overhead": {"turns": 3, "step_time_ns": 4, "peak_allocated_bytes": 1},
-            "memory limit": {"max_batch_size": 12, "points": []},
-        }
-        figures = gpu_checks.measured_figures(self.check)
-        self.assertEqual(set(figures["steps"]), {"capture original", "overhead"})
-        self.assertEqual(figures["steps"]["capture original"]["step_time_ns"], 8)
-        self.assertEqual(figures["max_batch_size"], 12)
+    def test_losses_of_the_streams_are_compared(self):
+        with self.assertRaises(gpu_run.Skipped):
+            gpu_streams.losses(self.run_)
+        steps = {f"bert-{recipe}-fp32": {"losses": [1.0, 0.9]} for recipe in ("original", "tempo")}
+        steps["bert-checkpoint-fp32"] = {"problems": ["it failed"]}
+        self.run_.found["request-streams"] = {"steps": steps, "trusted": False}
+        gpu_streams.losses(self.run_)
+        self.assertEqual(set(self.run_.detail), {"original", "tempo"})
+        steps["bert-tempo-fp32"]["losses"] = [1.0, 0.95]
+        with self.assertRaisesRegex(gpu_run.Failed, "the losses of tempo and original differ"):
+            gpu_streams.losses(self.run_)
+
+    def test_a_step_that_is_too_large_for_the_gpu_is_no_problem(self):
+        row = gpu_run.refusal(worker_link.WorkerError("Out of memory: ...", 3))
+        self.assertEqual(row["problems"], [])
+        self.assertEqual(gpu_run.refusal(worker_link.WorkerError("x"))["problems"], ["x"])
 
     def test_predictions_of_the_bundle_are_compared_with_measurements(self):
         (self.folder / gpu_predictions.FILE).write_text(json.dumps(PREDICTED))
-        step = PREDICTED["h200"]["steps"]["capture original"]
-        measured = {key: value for key, value in step.items() if key != "step_time_ns"}
-        self.check.found["capture original"] = measured | {"step_times_ns": [30_000_000]}
-        quiet = contextlib.redirect_stdout(io.StringIO())
-        with mock.patch.object(gpu_checks, "BUNDLE", self.folder), quiet:
-            found = gpu_checks.check_predictions(self.check)
-            self.assertEqual((found["predicted_for"], found["same_card"]), ("h200", True))
-            self.assertEqual([row["met"] for row in found["rows"]], [True, True, None])
-            self.check.found["memory limit"] = {"max_batch_size": 9}
-            with self.assertRaisesRegex(gpu_checks.Failed, "1 goals missed.*by -4"):
-                gpu_checks.check_predictions(self.check)
-            self.check.gpu = {"name": "X", "compute_capability": "8.7", "memory_gib": 30}
-            with self.assertRaisesRegex(gpu_checks.Skipped, "no GPU of compute capability 8.7"):
-                gpu_checks.check_predictions(self.check)
+        step = PREDICTED["h200"]["steps"][STEP] | {"problems": [], "trusted": True}
+        self.run_.found["step-times"] = {"steps": {STEP: step}, "trusted": True}
+        limits = {"3 GiB": {"max_batch_size": 9, "trusted": True}, "6 GiB": {"points": []}}
+        self.run_.found["sweeps"] = {"limits": limits, "trusted": False}
+        with mock.patch.object(gpu_figures, "BUNDLE", self.folder), mock.patch("builtins.print"):
+            gpu_figures.predicted_steps(self.run_)
+            self.assertEqual(self.run_.detail["predicted_for"], "h200")
+            self.assertEqual([row["met"] for row in self.run_.detail["rows"]], [True, True, None])
+            with self.assertRaisesRegex(gpu_run.Failed, "max_batch_size of 3 GiB .* by -4"):
+                gpu_limits.predicted_batches(self.run_)
+            self.run_.card = {"name": "X", "compute_capability": "8.7", "memory_gib": 30}
+            with self.assertRaisesRegex(gpu_run.Skipped, "no GPU of compute capability 8.7"):
+                gpu_figures.predicted_steps(self.run_)
+
+    def test_a_sanitizer_that_cannot_look_is_skipped(self):
+        clean = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors"
+        gpu_limits.judge_sanitizer(0, clean)
+        gpu_limits.judge_sanitizer(0, "========= RACECHECK SUMMARY: 0 hazards displayed")
+        with self.assertRaisesRegex(gpu_run.Failed, "ERROR SUMMARY: 2 errors"):
+            gpu_limits.judge_sanitizer(9, "========= ERROR SUMMARY: 2 errors")
+        with self.assertRaisesRegex(gpu_run.Failed, "the tests end with 1"):
+            gpu_limits.judge_sanitizer(1, clean)
+        for output in ("", "========= Error: Device not supported. Please refer to ...\n" + clean):
+            with self.assertRaisesRegex(gpu_run.Skipped, "the sanitizer cannot open the device"):
+                gpu_limits.judge_sanitizer(1, output)
 
     def test_each_recording_is_made_with_its_settings_and_checked(self):
-        self.check.environment = {"HOME": "/"}
         settings_of_steps = []
 
-        def trace(name, kind, workload, **_):
-            environment = self.check.environment
+        def trace(name, workload, **_):
+            environment = self.run_.environment
             settings_of_steps.append(environment.get("PYTORCH_CUDA_ALLOC_CONF", ""))
             path = pathlib.Path(environment["TEMPOSCOPE_CUPTI_RECORDING"])
-            self.assertEqual(path.stem, name)
+            self.assertEqual(f"{gpu_recordings.FOLDER}/{path.stem}", name)
             path.write_bytes(bytes(1000))
             return {"kernels": 5}
 
-        def record(folder, settings, environment):
-            names = [f"{name}_{family}.pickle" for name in gpu_recordings.SCENARIOS[settings]
-                     for family in ("bert", "gpt")]
-            for name in names:
-                (folder / name).write_bytes(bytes(1000))
-            return {name: {"events": 7} for name in names}
+        self.run_.environment = {"HOME": "/"}
+        self.run_.trace = trace
+        gpu_limits.cupti_buffers(self.run_)
+        self.assertEqual(len(self.run_.detail), 4)
+        self.assertEqual(settings_of_steps, ["", "", "expandable_segments:True", ""])
+        self.assertEqual(self.run_.environment, {"HOME": "/"})
 
-        self.check.trace = trace
-        with mock.patch.object(gpu_recordings, "record_allocator", record):
-            found = gpu_checks.check_recordings(self.check)
-        self.assertEqual(len(found), 15)
-        self.assertEqual(settings_of_steps, ["", "", "expandable_segments:True"])
-        self.assertEqual(self.check.environment, {"HOME": "/"})
-
+    def test_an_allocator_that_cannot_be_recorded_is_a_failure(self):
         def refuse(*_):
-            return {"problem": "no device"}
+            raise gpu_run.Failed("no device")
 
-        # Files of the first run do not count as recordings of the second.
-        with mock.patch.object(gpu_recordings, "record_allocator", refuse):
-            with self.assertRaisesRegex(gpu_checks.Failed, "no device.*not recorded: eager_bert"):
-                gpu_checks.check_recordings(self.check)
+        self.run_.python = refuse
+        with self.assertRaisesRegex(gpu_run.Failed, "no device"):
+            gpu_streams.allocator(self.run_)
+        self.assertEqual(len(self.run_.detail), len(gpu_recordings.SCENARIOS))
 
-    def test_a_check_with_too_few_measurements_keeps_them(self):
-        def few(_):
-            raise gpu_checks.Skipped("not judged: 3 pairs", {"turns": 3})
 
-        self.check.end = float("inf")
-        gpu_checks.CHECKS["few"] = few
-        self.addCleanup(gpu_checks.CHECKS.pop, "few")
-        row = gpu_checks.run_check("few", self.check)
-        self.assertEqual((row["status"], row["detail"]), ("skipped", {"turns": 3}))
-        self.assertEqual(self.check.found["few"], {"turns": 3})
+class ComesBack(WithRun):
+    """The files that come back."""
 
-    def test_other_checks_do_not_use_figures_of_a_failed_one(self):
-        def fail(_):
-            raise gpu_checks.Failed("a goal is missed", {"losses": [1.0]})
+    def archive(self):
+        out, files = self.folder / "out", self.folder / "files"
+        for folder in (out, files):
+            folder.mkdir()
+        return gpu_archive.Archive(files, out, "nvidia-h200-streams", self.folder), files, out
 
-        self.check.end = float("inf")
-        gpu_checks.CHECKS["wrong"] = fail
-        self.addCleanup(gpu_checks.CHECKS.pop, "wrong")
-        row = gpu_checks.run_check("wrong", self.check)
-        self.assertEqual(row["detail"], {"losses": [1.0]}, "the result still shows the figures")
-        self.assertEqual(self.check.found["wrong"], {})
+    def test_files_are_named_after_card_and_group(self):
+        for device, name, names, stem in (
+            ("cuda", "NVIDIA GeForce RTX 4090", "figures", "nvidia-geforce-rtx-4090-figures"),
+            ("virtual", "NVIDIA H200", "", "virtual-nvidia-h200-all"),
+            ("none", "", "doctor,ops", "no-gpu-doctor-ops"),
+        ):
+            self.assertEqual(gpu_archive.stem_of(device, name, names), stem)
+
+    def test_what_is_packed_after_each_check_can_be_collected(self):
+        archive, files, out = self.archive()
+        (files / "a.tscope").write_bytes(b"a" * 1000)
+        archive.add_new_files()
+        (files / "recordings").mkdir()
+        noise = os.urandom(3000)
+        (files / "recordings" / "b.pickle").write_bytes(noise)
+        with mock.patch.object(gpu_archive, "PART_BYTES", 7000):
+            archive.add_new_files()
+        self.assertGreater(len(list(out.iterdir())), 1)
+        rows = [{"name": "x", "status": "ok", "sentence": ""}]
+        for group, started in (("streams", 2.0), ("diagnosis", 1.0)):
+            gpu_archive.write_document(out / f"nvidia-h200-{group}.json", {
+                "group": group, "started_unix_s": started, "device": "cuda", "card": {},
+                "missing": "", "rows": rows,
+            })
+        (merged,) = gpu_archive.collect([out], self.folder / "results")
+        self.assertEqual(merged.name, "nvidia-h200.json")
+        groups = [row["group"] for row in json.loads(merged.read_text())["rows"]]
+        self.assertEqual(groups, ["diagnosis", "streams"])
+        unpacked = self.folder / "results" / "nvidia-h200-streams"
+        self.assertEqual((unpacked / "a.tscope").read_bytes(), b"a" * 1000)
+        self.assertEqual((unpacked / "recordings" / "b.pickle").read_bytes(), noise)
+
+    def test_what_would_not_come_back_is_named(self):
+        archive, files, out = self.archive()
+        (files / "large").write_bytes(os.urandom(60_000))
+        (files / "small").write_bytes(b"a")
+        with mock.patch.object(gpu_archive, "PART_BYTES", 10_240):
+            archive.add_new_files()
+        self.assertEqual(archive.left_out, ["large"])
+        self.assertEqual([path.name for path in out.iterdir()], ["nvidia-h200-streams.tar.0"])
+
+    def test_readings_of_the_background_are_summed_up(self):
+        found = gpu_background.summary(["power_mw", "sm_clock_mhz"], [["5", ""], ["9", ""]])
+        self.assertEqual(found, {"power_mw": [5, 7, 9]})
+
+
+class FakeNvml:
+    """An NVML of an older driver, which lacks a function."""
+
+    def nvmlInit_v2(self):
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index, device):
+        return index
+
+    def nvmlDeviceGetClockInfo(self, device, clock, value):
+        value._obj.value = 1980 if clock == nvml.CLOCK_SM else 2619
+        return 0
+
+    def nvmlDeviceGetPowerUsage(self, device, value):
+        return 3  # not supported
+
+    def nvmlDeviceGetTemperature(self, device, sensor, value):
+        value._obj.value = 41
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, device, memory):
+        memory._obj.used = 512
+        return 0
+
+
+class Nvml(unittest.TestCase):
+    def test_what_nvml_does_not_have_is_none(self):
+        self.assertEqual(nvml.Gpu(FakeNvml()).state(), {
+            "sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "power_mw": None, "temperature_c": 41,
+            "clock_limits": None, "used_bytes": 512,
+        })
 
 
 class Recordings(unittest.TestCase):
@@ -385,16 +613,20 @@ class Recordings(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.assertEqual(len(gpu_recordings.names()), 15)
-        for name in gpu_recordings.names():
+        self.names = [*gpu_recordings.STEPS, *gpu_recordings.snapshots()]
+        self.assertEqual(len(self.names), 16)
+        for name in self.names:
             (self.folder / name).write_bytes(bytes(1000))
 
+    def problems(self, found):
+        return gpu_recordings.problems(self.folder, found, self.names)
+
     def test_all_scenarios_of_both_models_must_be_there(self):
-        self.assertEqual(gpu_recordings.problems(self.folder, {}), [])
+        self.assertEqual(self.problems({}), [])
         (self.folder / "graph_capture_gpt.pickle").unlink()
         (self.folder / "bert_eager.cupti").write_bytes(b"")
         self.assertEqual(
-            gpu_recordings.problems(self.folder, {"eager": {"problem": "no room"}}),
+            self.problems({"eager": {"problem": "no room"}}),
             [
                 "no room",
                 "not recorded: graph_capture_gpt.pickle",
@@ -404,7 +636,7 @@ class Recordings(unittest.TestCase):
 
     def test_more_than_eight_mebibytes_are_too_many(self):
         (self.folder / "bert_eager.cupti").write_bytes(bytes(8 << 20))
-        self.assertRegex(gpu_recordings.problems(self.folder, {})[0], "at most 8 are allowed")
+        self.assertRegex(self.problems({})[0], "at most 8 are allowed")
 
     def test_the_recorder_has_every_scenario(self):
         text = (repository.ROOT / "scripts" / "lib" / "record_allocator.py").read_text()
@@ -442,8 +674,8 @@ class Worker(unittest.TestCase):
         self.assertEqual(len(found["losses"]), 3)
         self.assertEqual(found["workload"]["seq_len"], 16)
         self.assertGreater(found["peak_allocated_bytes"], 0)
-        self.assertEqual(trace_checks.problems(found, with_kernels=False), [])
-        self.assertIn("the trace has no kernel", trace_checks.problems(found, with_kernels=True))
+        self.assertEqual(trace_checks.problems(found), ["the trace has no kernel"])
+        self.assertIn("torch", found["software"])
 
     def test_a_gpt_can_be_captured(self):
         with tempfile.TemporaryDirectory() as folder:
