@@ -25,6 +25,8 @@ SCENARIOS = {
     "": ["eager", "side_streams", "out_of_memory", "graph_capture"],
     "expandable_segments:True": ["expandable_segments"],
     "max_split_size_mb:32": ["max_split_size"],
+    "roundup_power2_divisions:4": ["power2_divisions"],
+    "garbage_collection_threshold:0.5": ["garbage_collection"],
 }
 
 

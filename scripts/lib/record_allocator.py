@@ -5,7 +5,8 @@ The recordings are torch's own memory snapshots, which `temposcope replay` reads
     record_allocator.py FOLDER SCENARIO ...
 
 All scenarios of one process use the same allocator settings, because torch reads
-PYTORCH_CUDA_ALLOC_CONF once. Prints {"FILE": {"events": N, "retries": N, "refusals": N}, ...}.
+PYTORCH_CUDA_ALLOC_CONF once. Prints {"FILE": {"events": N, "retries": N, "refusals": N,
+"freed_segments": N}, ...}.
 Exits with 1 and a sentence if a scenario did not cause the events that it is meant to record.
 """
 
@@ -20,6 +21,7 @@ import torch
 MIB = 1 << 20
 SEQ, HIDDEN, HEADS, VOCAB = 64, 256, 4, 2048
 ROOM_BYTES = 80 * MIB  # memory beyond that of a small step, in the scenario out_of_memory
+COLLECTED_BYTES = 512 * MIB  # the limit in the scenario garbage_collection
 
 
 class Model(torch.nn.Module):
@@ -111,6 +113,16 @@ def out_of_memory(training: Training):
     torch.cuda.set_per_process_memory_fraction(1.0)
 
 
+def garbage_collection(training: Training):
+    """Batches of other sizes under a memory limit. Above half of the limit the allocator frees
+    cached segments that were not used for long."""
+    total_bytes = torch.cuda.get_device_properties(training.device).total_memory
+    torch.cuda.set_per_process_memory_fraction(COLLECTED_BYTES / total_bytes)
+    for batch_size in (8, 64, 24, 96, 8, 48, 80, 16, 64, 32, 96):
+        training.step(training.tokens(batch_size).to(training.device))
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
 def graph_capture(training: Training):
     """A whole step in a CUDA graph with its private pool. Its replays alternate with eager
     allocations."""
@@ -136,6 +148,8 @@ SCENARIOS = {
     "out_of_memory": out_of_memory,
     "expandable_segments": eager,
     "max_split_size": large_blocks,
+    "power2_divisions": large_blocks,
+    "garbage_collection": garbage_collection,
     "graph_capture": graph_capture,
 }
 
@@ -161,6 +175,10 @@ def counts(path: pathlib.Path, before: dict) -> dict:
         "events": sum(len(events) for events in snapshot["device_traces"]),
         "retries": after["num_alloc_retries"] - before["num_alloc_retries"],
         "refusals": after["num_ooms"] - before["num_ooms"],
+        "freed_segments": sum(
+            event["action"] == "segment_free"
+            for events in snapshot["device_traces"] for event in events
+        ),
     }
 
 
@@ -170,6 +188,9 @@ def problem(scenario: str, found: dict) -> str:
         return "no allocator event was recorded"
     if scenario == "out_of_memory" and not (found["retries"] and found["refusals"]):
         return f"{found['retries']} retries and {found['refusals']} refusals happened"
+    if scenario == "garbage_collection" and (found["retries"] or not found["freed_segments"]):
+        freed = found["freed_segments"]
+        return f"{found['retries']} retries happened and {freed} segments were freed"
     return ""
 
 

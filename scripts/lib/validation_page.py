@@ -236,10 +236,21 @@ def replay_section(book):
                      "final segments and blocks"], lines)
             + "\nThe recordings contain no segment event, so the simulator must not predict one "
             "either.\n\n"
-            "These recordings do not exercise every rule of the allocator. The rules below are "
-            "**taken from\nPyTorch's source and not confirmed by a recording**. Tests check only "
-            "that the simulator does what\n[allocator.md](allocator.md) says about them:\n\n"
+            "PyTorch's own allocator ran on the virtual GPU for the rules that these recordings do "
+            "not exercise: side streams,\nretries when memory runs out, garbage collection, "
+            "expandable segments, `max_split_size_mb`, `roundup_power2_divisions`\n"
+            "(`virtual_gpu.allocator_recordings`). The rules below are **taken from PyTorch's "
+            "source and not confirmed by a recording**.\nTests check only that the simulator does what "
+            "[allocator.md](allocator.md) says about them:\n\n"
             + "\n".join(f"- {rule}" for rule in book.published["unconfirmed"]) + "\n")
+
+
+def virtual_gpu_section(book):
+    section = book.published["virtual_gpu"]
+    return ("## The virtual GPU\n\n" + section["text"] + "\n\n"
+            + table(["recording", "equal events", "segments, recorded / virtual", "peak"],
+                    section["rows"])
+            + "\n" + section["after"] + "\n")
 
 
 def sources_section(book):
@@ -267,5 +278,5 @@ def render(published, predicted):
         leave_out_section(book),
         "## Closed forms\n", sections(book, ("kept", "counts")),
         "## Reported, not judged\n", sections(book, ("unfair", "old_batch", "peak")),
-        replay_section(book), HOW, sources_section(book),
+        replay_section(book), virtual_gpu_section(book), HOW, sources_section(book),
         "## Not covered\n", not_covered])
