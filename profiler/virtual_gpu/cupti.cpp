@@ -73,6 +73,7 @@ struct Client {
     std::size_t used_bytes = 0;
     std::size_t dropped = 0;
     std::unordered_map<uint32_t, uint64_t> stream_end_ns;  // by stream number
+    std::set<std::string> loaded;                          // kernels whose module was loaded
 
     static Client& instance() {
         static auto* const client = new Client;
@@ -200,7 +201,7 @@ void add_set_record(Client& client, const Work& work, uint32_t correlation) {
 }
 
 /// Calls the subscriber outside the lock: it may ask CUPTI in turn.
-void tell_of_stream(cudaStream_t stream, CUpti_CallbackIdResource event) {
+void tell(CUpti_CallbackIdResource event, const CUpti_ResourceData& resource) {
     Client& client = Client::instance();
     CUpti_CallbackFunc callback = nullptr;
     void* data = nullptr;
@@ -210,10 +211,28 @@ void tell_of_stream(cudaStream_t stream, CUpti_CallbackIdResource event) {
         callback = client.callback;
         data = client.callback_data;
     }
-    if (callback == nullptr) return;
+    if (callback != nullptr) callback(data, CUPTI_CB_DOMAIN_RESOURCE, event, &resource);
+}
+
+void tell_of_stream(cudaStream_t stream, CUpti_CallbackIdResource event) {
     CUpti_ResourceData resource{};
     resource.resourceHandle.stream = stream;
-    callback(data, CUPTI_CB_DOMAIN_RESOURCE, event, &resource);
+    tell(event, resource);
+}
+
+/// CUDA loads a kernel's machine code when it is first launched. Here it has no bytes.
+void load_module_of(const Work& kernel) {
+    Client& client = Client::instance();
+    {
+        const std::lock_guard lock(client.mutex);
+        if (client.callback == nullptr || !client.loaded.insert(std::string(kernel.name)).second) {
+            return;
+        }
+    }
+    CUpti_ModuleResourceData module{};
+    CUpti_ResourceData resource{};
+    resource.resourceDescriptor = &module;
+    tell(CUPTI_CBID_RESOURCE_MODULE_LOADED, resource);
 }
 
 CUptiResult subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* data) {
@@ -269,6 +288,7 @@ ApiCall::~ApiCall() {
 const ApiCall* ApiCall::current() { return innermost_call; }
 
 void cupti_work_done(const Work& work) {
+    if (work.kind == WorkKind::kKernel) load_module_of(work);
     Client& client = Client::instance();
     const CUpti_ActivityKind kind = record_kind(work.kind);
     if (!client.wants(kind)) return;

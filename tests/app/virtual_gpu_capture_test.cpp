@@ -124,6 +124,17 @@ TEST_F(VirtualGpuCapture, RecordsAStepAfterAWarmUp) {
         << "kernels without an op";
 }
 
+/// Kernels load with their first launch: most in the warm-up, whose ops are not recorded. Without
+/// one the ops of the step load them.
+TEST_F(VirtualGpuCapture, ListsTheModulesThatOpsLoaded) {
+    const Trace trace = trace_of({"--recipe", "original", "--warmup", "0"});
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software));
+    std::set<std::string> ops;
+    for (const auto& module : software.at("modules")) ops.insert(module.at("op"));
+    EXPECT_TRUE(ops.contains("aten::native_layer_norm"));
+    EXPECT_GT(software.at("modules").size(), 20U);
+}
+
 TEST_F(VirtualGpuCapture, NamesMatrixProductsByTheirSizes) {
     const Trace trace = trace_of({"--recipe", "original", "--precision", "bf16"});
     std::set<std::string> products;

@@ -74,8 +74,8 @@ void ActivityJoin::add_origins(const ActivityRecords& records) {
     std::vector<Origin> added;
     added.reserve(records.op_correlations.size());
     for (const OpCorrelation& record : records.op_correlations) {
-        if (record.external_id == 0 || record.external_id > trace_.ops.size()) continue;
-        added.push_back({record.correlation, Id<Op>(record.external_id - 1)});
+        const Id<Op> op = op_of_external(record.external_id, trace_);
+        if (op.valid()) added.push_back({record.correlation, op});
     }
     const auto by_correlation = [](const Origin& a, const Origin& b) {
         return a.correlation < b.correlation;

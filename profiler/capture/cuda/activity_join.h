@@ -38,6 +38,10 @@ struct JoinCounts {
 
 /// External id of an op: 0 stands for none.
 inline uint64_t external_id_of(Id<Op> op) { return static_cast<uint64_t>(op.value) + 1; }
+/// Invalid: no op of this trace.
+inline Id<Op> op_of_external(uint64_t external_id, const Trace& trace) {
+    return external_id == 0 || external_id > trace.ops.size() ? Id<Op>() : Id<Op>(external_id - 1);
+}
 
 class ActivityJoin {
 public:

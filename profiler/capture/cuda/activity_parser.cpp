@@ -27,7 +27,8 @@ KernelRecord parse_kernel(const CUpti_ActivityKernel10& kernel) {
             .block = {kernel.blockX, kernel.blockY, kernel.blockZ},
             .registers_per_thread = kernel.registersPerThread,
             .shared_memory_bytes =
-                int64_t{kernel.staticSharedMemory} + int64_t{kernel.dynamicSharedMemory}};
+                int64_t{kernel.staticSharedMemory} + int64_t{kernel.dynamicSharedMemory},
+            .local_memory_bytes = signed_of(kernel.localMemoryTotal_v2)};
 }
 
 /// Arrays are device memory in another order.

@@ -27,6 +27,7 @@ struct KernelRecord {
     GridSize grid, block;
     int64_t registers_per_thread = 0;
     int64_t shared_memory_bytes = 0;  // static and dynamic
+    int64_t local_memory_bytes = 0;   // that the driver reserves on the device for all threads
 };
 
 enum class CopyKind : uint8_t {

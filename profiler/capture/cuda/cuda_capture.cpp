@@ -107,6 +107,9 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
         add_software({{"cupti_refused", refusals}}, trace);
     }
+    if (auto modules = gpu.modules(); !modules.empty()) {
+        add_software({{"modules", std::move(modules)}}, trace);
+    }
     add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
 }
 

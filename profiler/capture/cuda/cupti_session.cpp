@@ -3,7 +3,9 @@
 #include "models/observer/callback_target.h"
 #include "profiler/capture/cuda/activity_recording.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -38,6 +40,25 @@ uint64_t CUPTIAPI steady_now() {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
 }
+
+/// External ids of the ops that run on a thread, for modules that load meanwhile. Ops below the
+/// deepest place count as the op above them.
+class RunningOps {
+public:
+    void push(uint64_t external_id) {
+        if (depth_ < ids_.size()) ids_[depth_] = external_id;
+        ++depth_;
+    }
+    void pop() {
+        if (depth_ > 0) --depth_;
+    }
+    uint64_t top() const { return depth_ == 0 ? 0 : ids_[std::min(depth_, ids_.size()) - 1]; }
+
+private:
+    std::array<uint64_t, 64> ids_{};
+    std::size_t depth_ = 0;
+};
+thread_local RunningOps running_ops;
 
 constexpr std::array kWorkKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                 CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -177,10 +198,12 @@ CuptiSession::~CuptiSession() {
 }
 
 void CuptiSession::push_op(uint64_t external_id) noexcept {
+    running_ops.push(external_id);
     if (records_work_) api_.push_id(kOpCorrelationKind, external_id);
 }
 
 void CuptiSession::pop_op() noexcept {
+    running_ops.pop();
     uint64_t popped = 0;
     if (records_work_) api_.pop_id(kOpCorrelationKind, &popped);
 }
@@ -280,7 +303,24 @@ void CuptiSession::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& re
 void CuptiSession::on_module_loaded(const CUpti_ResourceData& resource) {
     const auto* const module =
         static_cast<const CUpti_ModuleResourceData*>(resource.resourceDescriptor);
-    if (module != nullptr) module_image_bytes_ += static_cast<int64_t>(module->cubinSize);
+    if (module == nullptr) return;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const std::lock_guard lock(modules_mutex_);
+    modules_.push_back(
+        {.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(),
+         .image_bytes = static_cast<int64_t>(module->cubinSize),
+         .external_id = running_ops.top()});
+}
+
+std::vector<LoadedModule> CuptiSession::modules() const {
+    const std::lock_guard lock(modules_mutex_);
+    return modules_;
+}
+
+int64_t CuptiSession::module_image_bytes() const {
+    int64_t bytes = 0;
+    for (const LoadedModule& module : modules()) bytes += module.image_bytes;
+    return bytes;
 }
 
 /// Its number is asked for while the stream surely lives: later another thread may destroy it, and

@@ -4,7 +4,6 @@
 #include "profiler/capture/cuda/activity_collector.h"
 #include "profiler/capture/cuda/cupti_library.h"
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -22,6 +21,13 @@ namespace profiler {
 struct NumberedStream {
     int64_t handle = 0;
     uint32_t number = 0;
+};
+
+/// Machine code that the driver loaded.
+struct LoadedModule {
+    int64_t time_ns = 0;  // of std::chrono::steady_clock
+    int64_t image_bytes = 0;
+    uint64_t external_id = 0;  // of the op that ran on the thread; 0: none
 };
 
 class CuptiSession {
@@ -64,8 +70,9 @@ public:
     /// "cuptiSetThreadIdType: CUPTI_ERROR_NOT_SUPPORTED": calls that a recording can do without.
     const std::vector<std::string>& refusals() const { return refusals_; }
 
-    /// The images of all modules that were loaded since record_memory().
-    int64_t module_image_bytes() const { return module_image_bytes_; }
+    /// The modules that were loaded since record_memory().
+    std::vector<LoadedModule> modules() const;
+    int64_t module_image_bytes() const;
     int64_t most_host_bytes() const { return collector_.most_host_bytes(); }
 
 private:
@@ -91,7 +98,8 @@ private:
     bool records_work_ = false;
     bool uses_steady_clock_ = false;
     std::vector<std::string> refusals_;
-    std::atomic<int64_t> module_image_bytes_ = 0;
+    mutable std::mutex modules_mutex_;
+    std::vector<LoadedModule> modules_;  // guarded by modules_mutex_
     std::mutex streams_mutex_;
     std::vector<NumberedStream> new_streams_;         // guarded by streams_mutex_
     std::unordered_set<CUstream> destroyed_streams_;  // likewise: handles not to be used

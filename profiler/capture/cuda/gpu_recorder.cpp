@@ -7,6 +7,7 @@
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAException.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -64,6 +65,21 @@ std::string GpuRecorder::cupti_text() const {
 
 std::vector<std::string> GpuRecorder::cupti_refusals() const {
     return cupti_ ? cupti_->refusals() : std::vector<std::string>();
+}
+
+nlohmann::json GpuRecorder::modules() const {
+    nlohmann::json modules = nlohmann::json::array();
+    if (!cupti_) return modules;
+    const int64_t start_ns =
+        recorder_ ? std::chrono::nanoseconds(recorder_->start_time().time_since_epoch()).count()
+                  : 0;
+    for (const LoadedModule& module : cupti_->modules()) {
+        const Id<Op> op = op_of_external(module.external_id, trace_);
+        modules.push_back({{"time_ns", module.time_ns - start_ns},
+                           {"image_bytes", module.image_bytes},
+                           {"op", op.valid() ? trace_.text(trace_.ops.get<&Op::name>(op)) : ""}});
+    }
+    return modules;
 }
 
 void GpuRecorder::drop_work() {
@@ -136,6 +152,9 @@ void GpuRecorder::add_records(ActivityRecords records) {
     unknown_records_ += records.unknown_records;
     broken_buffers_ += records.broken_buffers;
     driver_allocations_.add(records.memory);
+    for (const KernelRecord& kernel : records.kernels) {
+        local_memory_bytes_ = std::max(local_memory_bytes_, kernel.local_memory_bytes);
+    }
     if (!join_) return;
     number_streams();
     join_->add(std::move(records));
@@ -156,7 +175,8 @@ void GpuRecorder::read_device(ReadingCause cause) {
                           .reserved_bytes = CudaAllocations::memory(kCudaDevice).reserved_bytes,
                           .library_bytes = elsewhere.library_bytes,
                           .nccl_bytes = elsewhere.nccl_bytes,
-                          .module_image_bytes = cupti_ ? cupti_->module_image_bytes() : 0};
+                          .module_image_bytes = cupti_ ? cupti_->module_image_bytes() : 0,
+                          .local_memory_bytes = local_memory_bytes_};
     // In a container another process may have our process id.
     if (reading.process_bytes < reading.reserved_bytes) reading.process_bytes = -1;
     outside_.add(reading);

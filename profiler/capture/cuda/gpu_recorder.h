@@ -8,6 +8,8 @@
 #include "profiler/capture/cuda/non_torch_memory.h"
 #include "profiler/capture/recorder.h"
 
+#include <nlohmann/json.hpp>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,8 @@ public:
 
     /// {"cupti": "130001", ...} for the run's software.
     std::string cupti_text() const;
+    /// The modules that were loaded, for the run's software: {"time_ns", "image_bytes", "op"}.
+    nlohmann::json modules() const;
     /// What CUPTI refused and a recording can do without.
     std::vector<std::string> cupti_refusals() const;
 
@@ -71,6 +75,7 @@ private:
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
     std::size_t numbered_streams_ = 0;                      // of the trace's rows
     const Recorder* recorder_ = nullptr;                    // gives the clock; null before start()
+    int64_t local_memory_bytes_ = 0;                        // the most that a kernel had
     int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
 };
 

@@ -93,6 +93,7 @@ void append_memory_counters(Trace& trace, Id<Device> device, const DeviceReading
         {"nccl_bytes", parts.nccl_bytes},
         {"modules_bytes", parts.modules_bytes},
         {"module_image_bytes", reading.module_image_bytes},
+        {"local_memory_bytes", reading.local_memory_bytes},
         {"unexplained_bytes", parts.unexplained_bytes}};
     for (const auto& [name, value] : values) {
         if (name == "process_bytes" && value < 0) continue;  // the driver does not tell

@@ -36,6 +36,7 @@ struct DeviceReading {
     int64_t library_bytes = 0;   // taken from the driver by libraries, without NCCL
     int64_t nccl_bytes = 0;
     int64_t module_image_bytes = 0;  // of the machine code that the driver loaded so far
+    int64_t local_memory_bytes = 0;  // the most that a kernel had so far, of all its threads
 };
 
 struct OutsideParts {
@@ -55,7 +56,8 @@ struct OutsideParts {
 /// Growth is the modules' only as far as the images that were loaded meanwhile can explain it: what
 /// else grew in the same time stays unexplained. The bytes of the images, in whole pages, are taken
 /// as the most that is the modules'. What the driver puts on the device later, when a function is
-/// first called, and zeroed variables, of which an image has no bytes, count as unexplained.
+/// first called, and zeroed variables, of which an image has no bytes, count as unexplained. So does
+/// local memory, which the driver keeps for the kernel that needs most; its size stands beside.
 class NonTorchMemory {
 public:
     /// `used_before_bytes` is what the device had in use before this process touched it; -1 where

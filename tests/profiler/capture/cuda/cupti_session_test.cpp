@@ -110,9 +110,19 @@ TEST(SyntheticCuptiSession, AddsUpTheImagesOfModulesAsTheyLoad) {
     CUpti_ModuleResourceData small{.moduleId = 1, .cubinSize = 5'000, .pCubin = nullptr};
     CUpti_ModuleResourceData large{.moduleId = 2, .cubinSize = 7'000'000, .pCubin = nullptr};
     load_module(&small);
+    session->push_op(5);
+    session->push_op(6);
+    session->pop_op();
     load_module(&large);
+    session->pop_op();
     load_module(nullptr);  // of which CUPTI says nothing
     EXPECT_EQ(session->module_image_bytes(), 7'005'000);
+    const std::vector<LoadedModule> modules = session->modules();
+    ASSERT_EQ(modules.size(), 2U);
+    EXPECT_EQ(modules[0].external_id, 0U);
+    EXPECT_EQ(modules[1].external_id, 5U);
+    EXPECT_EQ(modules[1].image_bytes, 7'000'000);
+    EXPECT_GE(modules[1].time_ns, modules[0].time_ns);
 }
 
 TEST(SyntheticCuptiSession, ADestroyedStreamsHandleIsNotShownToCuptiAgain) {
