@@ -49,9 +49,11 @@ Outcome run_doctor(Output& output) {
         {{"version", TEMPOSCOPE_VERSION}, {"can_capture", report.can_capture}, {"rows", rows}});
     print_checks(output, report.checks);
     output.line();
-    output.line(report.can_capture
-                    ? "Captures on the CPU can run here."
-                    : "Captures cannot run here until the missing parts are installed.");
+    output.line(
+        report.can_capture
+            ? "Captures on the CPU can run here, and predictions for any GPU (plan, capture "
+              "--device predict:GPU)."
+            : "Captures cannot run here until the missing parts are installed.");
     return ExitCode::kOk;
 }
 

@@ -173,6 +173,11 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     return {};
 }
 
+/// Rows of a large plan share traces.
+bool is_large(const PlanRequest& request) {
+    return request.workloads.size() * request.gpus.size() > kMostTracedRows;
+}
+
 Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& data) {
     PlanRequest request;
     auto workloads = make_workloads(options);
@@ -186,8 +191,7 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     if (!environment) return tl::unexpected(environment.error());
     request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
-    request.traces_each_gpu =
-        options.traces.empty() && request.workloads.size() * request.gpus.size() <= kMostTracedRows;
+    request.traces_each_gpu = options.traces.empty() && !is_large(request);
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
         return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
@@ -211,11 +215,12 @@ std::string about_layers_only(const models::Workload& workload) {
 }
 
 /// Adds what names options of this command.
-void add_option_names(PlanRow& row, const PlanRequest& request) {
-    if (!request.traces_each_gpu) {
-        row.notes.emplace_back(
-            "traced on an A100 at some batches, the others interpolated: about 1 % of the memory; "
-            "plans of up to 24 rows trace each GPU and batch");
+void add_option_names(PlanRow& row, const PlanRequest& request, const PlanOptions& options) {
+    if (is_large(request) && options.traces.empty()) {
+        row.notes.push_back(fmt::format(
+            "traced on an A100 at some batches and interpolated: reserved memory within 4 %, the "
+            "largest batch within 8 %; plans of up to {} rows trace each GPU and batch",
+            kMostTracedRows));
     }
     row.reason = with_options(std::move(row.reason), row.reason_fields);
     if (std::string note = about_layers_only(row.workload); !note.empty()) {
@@ -312,7 +317,7 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
         return make_auto_plan(request, *data, workers.source(), delayed_progress(progress));
     }();
     if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (AutoRow& row : plan.rows) add_option_names(row.row, *plan_request);
+    for (AutoRow& row : plan.rows) add_option_names(row.row, *plan_request, options);
     const PlanView view = build_plan_view(plan, request.plan);
     const auto to_json = [&] { return auto_plan_json(plan, view); };
     const auto written =
@@ -347,7 +352,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         return make_plan(*request, *data, source, delayed_progress(progress));
     }();
     if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (PlanRow& row : plan.rows) add_option_names(row, *request);
+    for (PlanRow& row : plan.rows) add_option_names(row, *request, options);
     const PlanView view = build_plan_view(plan, *request);
     const auto to_json = [&] { return plan_json(view); };
     const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });

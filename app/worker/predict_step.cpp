@@ -34,6 +34,12 @@ WorkerOutcome predict_step(const models::Workload& workload,
         "There is not enough memory on this machine to predict the step: choose fewer layers, "
         "close other programs, or raise the limit on memory (ulimit -v).",
         profiler::ExitCode::kOutOfMemory);
+} catch (const c10::OutOfMemoryError&) {
+    return failure(
+        models::Error{.message = "The step needs more memory than any GPU has: choose a smaller "
+                                 "batch, fewer layers or a shorter sequence.",
+                      .fields = {"batch_size"}},
+        profiler::ExitCode::kOutOfMemory);
 } catch (const c10::Error& error) {
     return failure("torch refused the step: " + first_line(error) + ".");
 } catch (const std::exception& error) {

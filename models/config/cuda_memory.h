@@ -12,6 +12,5 @@ namespace models {
 int64_t cublas_workspace_bytes(ComputeCapability capability);
 /// True if some GPU's cuBLAS workspace has this size.
 bool is_cublas_workspace_bytes(int64_t bytes);
-inline constexpr int64_t kCublasLtWorkspaceBytes = 1 << 20;  // for one stream, beside cuBLAS's
 
 }  // namespace models

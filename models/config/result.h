@@ -21,7 +21,10 @@ struct Error {
     /// speaks of them in words ("the sequence length"); a command adds its options ("--seq"). Names
     /// are literals and outlive the error.
     std::vector<std::string_view> fields = {};
-    bool out_of_memory = false;  // of this machine; commands have an exit code for it
+    bool out_of_memory = false;  // of this machine or of a GPU; commands have an exit code for it
+
+    /// A smaller step would fit on the GPU. Otherwise this machine's memory ran out.
+    bool gpu_out_of_memory() const { return out_of_memory && !fields.empty(); }
 };
 
 template <typename T>

@@ -73,8 +73,13 @@ Result<void> validate_elements(const Workload& w) {
     const auto d = [](int64_t v) { return static_cast<double>(v); };
     const ModelConfig& m = w.model;
     const double rows = d(w.batch_size) * d(w.seq_len);
+    const std::vector<Recipe> recipes = recipes_in(w);
+    const bool has_scores = std::any_of(recipes.begin(), recipes.end(), [](const Recipe& recipe) {
+        return recipe.attention == Attention::kEager ||
+               recipe.attention == Attention::kRecomputeDropout;
+    });
     const std::pair<std::string_view, double> tensors[] = {
-        {"attention scores [B, A, S, S]", rows * d(m.num_heads) * d(w.seq_len)},
+        {"attention scores [B, A, S, S]", has_scores ? rows * d(m.num_heads) * d(w.seq_len) : 0},
         {"intermediate activation [B, S, I]",
          rows * d(std::max(m.intermediate_size, 3 * m.hidden_size))},
         {"feed-forward weight [I, H]", d(m.intermediate_size) * d(m.hidden_size)},

@@ -110,7 +110,7 @@ void PlanRow::refuse(const models::Error& error) {
     status = PlanStatus::kNotSupported;
     reason = error.message;
     reason_fields = error.fields;
-    ran_out_of_memory = error.out_of_memory;
+    ran_out_of_memory = error.out_of_memory && !error.gpu_out_of_memory();
 }
 
 bool Plan::has_ok_row() const {

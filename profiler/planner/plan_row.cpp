@@ -28,7 +28,14 @@ public:
 
     void fill() {
         if (!set_up()) return;
-        const auto max_batch = largest_batch();
+        auto max_batch = largest_batch(interpolation_, options_, capacity_bytes_, request_);
+        if (max_batch && request_.batch_size > *max_batch) {
+            // Fragmentation differs from batch to batch: a larger one may fit.
+            const auto fits =
+                fits_at(interpolation_, options_, capacity_bytes_, *request_.batch_size);
+            if (!fits) return row_.refuse(fits.error());
+            if (*fits) max_batch = *request_.batch_size;
+        }
         if (!max_batch) return row_.refuse(max_batch.error());
         row_.max_batch_size = *max_batch;
         if (*max_batch == 0) return say_how_much_is_missing(1);
@@ -55,12 +62,6 @@ private:
         capacity_bytes_ = limits.capacity_bytes;
         add_notes(*step);
         return trace_given_batch();
-    }
-
-    models::Result<int64_t> largest_batch() {
-        const auto guess = find_max_batch(interpolation_, options_, capacity_bytes_);
-        if (!guess || !request_.traces_each_gpu) return guess;
-        return confirm_max_batch(interpolation_, options_, capacity_bytes_, *guess);
     }
 
     /// A batch that was asked for is traced, so that its figures are exact.
@@ -313,6 +314,13 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
         }
     }
     return row;
+}
+
+models::Result<int64_t> largest_batch(BatchInterpolation& interpolation,
+                                      const MemoryOptions& options, int64_t capacity_bytes,
+                                      const PlanRequest& request) {
+    const auto& find = request.traces_each_gpu ? find_traced_max_batch : find_max_batch;
+    return find(interpolation, options, capacity_bytes);
 }
 
 StepToTrace step_to_trace(const PlanRow& row, const PlanRequest& request, const PlannerData& data,

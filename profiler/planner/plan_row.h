@@ -18,6 +18,11 @@ void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,
 StepToTrace step_to_trace(const PlanRow& row, const PlanRequest& request, const PlannerData& data,
                           const models::Workload& workload);
 
+/// The largest batch that fits; traced where the request asks for that.
+models::Result<int64_t> largest_batch(BatchInterpolation& interpolation,
+                                      const MemoryOptions& options, int64_t capacity_bytes,
+                                      const PlanRequest& request);
+
 /// What a GPU and its software environment leave for the tensors of a step.
 struct GpuLimits {
     PlanMemory memory;  // without contents

@@ -35,7 +35,7 @@ public:
     /// Starts the worker that `find_worker` finds, or `program`.
     static models::Result<WorkerClient> start();
     static models::Result<WorkerClient> start(const std::filesystem::path& program);
-    /// With more variables, "NAME=value", in its environment.
+    /// With more variables, "NAME=value", in its environment; "NAME" is left out of it.
     static models::Result<WorkerClient> start(const std::filesystem::path& program,
                                               const std::vector<std::string>& environment);
     WorkerClient(WorkerClient&&) noexcept;

@@ -43,17 +43,19 @@ struct Descriptors {
     int exec_failed = -1;  // write end; closed by a successful exec
 };
 
-/// `added` before this program's variables of other names; ends with null.
+/// `added` before this program's variables of other names; ends with null. A name without a value
+/// removes the variable.
 std::vector<char*> with_own_environment(const std::vector<std::string>& added) {
     std::vector<char*> variables;
     for (const std::string& variable : added) {
+        if (variable.find('=') == std::string::npos) continue;
         variables.push_back(const_cast<char*>(variable.c_str()));
     }
     for (char** own = environ; *own != nullptr; ++own) {
         const std::string_view name =
-            std::string_view(*own).substr(0, std::string_view(*own).find('=') + 1);
+            std::string_view(*own).substr(0, std::string_view(*own).find('='));
         const bool is_replaced = std::any_of(added.begin(), added.end(), [&](const auto& variable) {
-            return std::string_view(variable).starts_with(name);
+            return std::string_view(variable).substr(0, variable.find('=')) == name;
         });
         if (!is_replaced) variables.push_back(*own);
     }

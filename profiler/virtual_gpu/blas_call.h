@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-/// Matrix products as the work log names them. cuBLAS chooses its kernels itself; a virtual GPU
+/// Matrix products as records of work name them. cuBLAS chooses its kernels itself; a virtual GPU
 /// knows what was asked, and says that instead of a kernel's name:
 ///
 ///     gemm f16*f16->f16 tn 4096x1024x1024 batch 16 compute f32 epilogue gelu_aux_bias

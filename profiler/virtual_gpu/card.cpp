@@ -13,13 +13,31 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxDevices = 64;  // as many as torch has
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
 
-int64_t positive(const json& card, const char* key) {
-    const auto value = card.at(key).get<int64_t>();
-    if (value <= 0) throw std::invalid_argument(std::string(key) + " is not above zero");
-    return value;
+const json& field(const json& object, const char* key) {
+    if (!object.is_object() || !object.contains(key)) {
+        throw std::invalid_argument(std::string(key) + " is missing");
+    }
+    return object.at(key);
 }
+
+std::string text_in(const json& object, const char* key) {
+    const json& value = field(object, key);
+    if (!value.is_string()) throw std::invalid_argument(std::string(key) + " is not a text");
+    return value.get<std::string>();
+}
+
+int64_t whole_in(const json& object, const char* key, int64_t least) {
+    const json& value = field(object, key);
+    if (!value.is_number_integer() || value < least || value > kMaxBytes) {
+        throw std::invalid_argument(std::string(key) + " is not a whole number from " +
+                                    std::to_string(least) + " to 2^40");
+    }
+    return value.get<int64_t>();
+}
+
+int64_t positive(const json& card, const char* key) { return whole_in(card, key, 1); }
 
 int positive_int(const json& card, const char* key) {
     const int64_t value = positive(card, key);
@@ -34,25 +52,25 @@ void parse_capability(const std::string& text, Card& card) {
     const bool has_dot = error == std::errc() && dot != end && *dot == '.';
     const auto minor = has_dot ? std::from_chars(dot + 1, end, card.minor)
                                : std::from_chars_result{text.data(), std::errc::invalid_argument};
-    if (minor.ec != std::errc() || minor.ptr != end) {
+    if (minor.ec != std::errc() || minor.ptr != end || card.major < 1 || card.minor < 0) {
         throw std::invalid_argument("compute_capability '" + text + "' is not like 8.0");
     }
 }
 
 Card parse_card(const json& object) {
     Card card;
-    card.name = object.at("name").get<std::string>();
-    parse_capability(object.at("compute_capability").get<std::string>(), card);
+    card.name = text_in(object, "name");
+    parse_capability(text_in(object, "compute_capability"), card);
     card.total_bytes = positive(object, "total_bytes");
-    card.context_bytes = object.at("context_bytes").get<int64_t>();
+    card.context_bytes = whole_in(object, "context_bytes", 0);
     card.sm_count = positive_int(object, "sm_count");
     card.l2_bytes = positive(object, "l2_bytes");
     card.threads_per_sm = positive_int(object, "threads_per_sm");
     card.blocks_per_sm = positive_int(object, "blocks_per_sm");
     card.shared_bytes_per_sm = positive(object, "shared_bytes_per_sm");
     card.shared_bytes_per_block = positive(object, "shared_bytes_per_block");
-    if (card.context_bytes < 0 || card.context_bytes > card.total_bytes) {
-        throw std::invalid_argument("context_bytes is not between 0 and total_bytes");
+    if (card.context_bytes > card.total_bytes) {
+        throw std::invalid_argument("context_bytes is above total_bytes");
     }
     return card;
 }
@@ -70,8 +88,8 @@ Machine read_machine() {
         return parse_machine(text);
     } catch (const std::exception& error) {
         std::fprintf(stderr,
-                     "The virtual GPU cannot start, because %s does not describe a GPU: %s. Start "
-                     "it through temposcope, which sets the variable.\n",
+                     "The virtual GPU cannot start, because %s does not describe GPUs: %s. "
+                     "docs/virtual_gpu.md has an example.\n",
                      kEnvironmentVariable, error.what());
         _exit(2);
     }
@@ -82,14 +100,18 @@ Machine read_machine() {
 Machine parse_machine(const std::string& text) try {
     const json object = json::parse(text);
     Machine machine;
-    for (const json& card : object.at("devices")) machine.cards.push_back(parse_card(card));
-    if (machine.cards.empty() || machine.cards.size() > kMaxDevices) {
-        throw std::invalid_argument("devices does not list 1 to 64 GPUs");
+    const json& devices = field(object, "devices");
+    if (!devices.is_array() || devices.empty() || devices.size() > kMaxDevices) {
+        throw std::invalid_argument("devices does not list 1 to " + std::to_string(kMaxDevices) +
+                                    " GPUs");
     }
-    machine.placement = parse_placement(object.value("placement", "ascending"));
+    for (const json& card : devices) machine.cards.push_back(parse_card(card));
+    if (object.contains("placement")) {
+        machine.placement = parse_placement(text_in(object, "placement"));
+    }
     return machine;
-} catch (const json::exception& error) {
-    throw std::invalid_argument(error.what());
+} catch (const json::exception&) {
+    throw std::invalid_argument("it is not valid JSON");
 }
 
 const Machine& machine() {

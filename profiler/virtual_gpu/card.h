@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace profiler::virtual_gpu {
 
 inline constexpr const char* kEnvironmentVariable = "TEMPOSCOPE_VIRTUAL_GPU";
+inline constexpr std::size_t kMaxDevices = 32;  // each takes addresses
 
 struct Card {
     std::string name;  // as CUDA reports it

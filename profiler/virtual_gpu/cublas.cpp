@@ -33,7 +33,9 @@ constexpr cudaDataType_t data_type() {
 /// What fp32 products are computed in under this handle's math mode.
 std::string_view compute_of(cublasHandle_t handle, cudaDataType_t type) {
     if (type != CUDA_R_32F) return name_of(type);
-    return (of(handle).math_mode & CUBLAS_TF32_TENSOR_OP_MATH) != 0 ? "tf32" : "f32";
+    constexpr int kModes = 3;  // the other bits are flags
+    const bool is_tf32 = (of(handle).math_mode & kModes) == CUBLAS_TF32_TENSOR_OP_MATH;
+    return is_tf32 ? "tf32" : "f32";
 }
 
 struct Sizes {

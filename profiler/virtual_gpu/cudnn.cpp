@@ -1,4 +1,5 @@
 #include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/streams.h"
 
 #include <cudnn.h>
 
@@ -12,7 +13,7 @@
 namespace profiler::virtual_gpu {
 namespace {
 
-/// No card has told it yet; `temposcope info --health` says so.
+/// No card has told it yet.
 constexpr int64_t kAssumedWorkspaceBytes = 0;
 
 struct Descriptor {
@@ -151,8 +152,11 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t 
     return CUDNN_STATUS_SUCCESS;
 }
 
-VIRTUAL_GPU_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t,
+/// cuDNN chooses its kernels itself: one stands for all of a plan.
+VIRTUAL_GPU_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t,
                                                   cudnnBackendDescriptor_t) {
+    submit(reinterpret_cast<DnnHandle*>(handle)->stream,
+           {.kind = WorkKind::kKernel, .name = "a plan of cuDNN"});
     return CUDNN_STATUS_SUCCESS;
 }
 

@@ -58,13 +58,13 @@ std::size_t record_bytes(const CUpti_Activity& record) {
 constexpr std::size_t aligned(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
 
 struct Client {
-    std::mutex mutex;
+    std::recursive_mutex mutex;             // a client may ask CUPTI while it takes a buffer
     CUpti_CallbackFunc callback = nullptr;  // of the subscriber; null: nobody subscribed
     void* callback_data = nullptr;
     std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> callbacks;
     CUpti_BuffersCallbackRequestFunc request_buffer = nullptr;
     CUpti_BuffersCallbackCompleteFunc complete_buffer = nullptr;
-    CUpti_TimestampCallbackFunc clock = nullptr;
+    std::atomic<CUpti_TimestampCallbackFunc> clock = nullptr;
     std::array<std::atomic<bool>, kMaxKinds> kinds{};
     /// Calls that were switched by themselves, whatever their kind.
     std::map<std::pair<CUpti_ActivityKind, CUpti_CallbackId>, bool> switched_calls;
@@ -85,7 +85,10 @@ struct Client {
         const auto found = switched_calls.find({domain, call});
         return found != switched_calls.end() ? found->second : wants(domain);
     }
-    uint64_t now_ns() const { return clock != nullptr ? clock() : steady_now_ns(); }
+    uint64_t now_ns() const {
+        const CUpti_TimestampCallbackFunc now = clock;
+        return now != nullptr ? now() : steady_now_ns();
+    }
 
     void hand_over() {
         if (buffer == nullptr) return;

@@ -21,7 +21,7 @@ constexpr int kCudaVersion = CUDART_VERSION;
 
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
-std::array<std::atomic<bool>, 64> contexts;
+std::array<std::atomic<bool>, kMaxDevices> contexts;
 
 int num_devices() { return static_cast<int>(machine().cards.size()); }
 bool is_device(int device) { return device >= 0 && device < num_devices(); }
@@ -55,6 +55,8 @@ constexpr ErrorText kErrors[] = {
      "pointer does not correspond to a registered memory region"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"}};
 
@@ -149,6 +151,7 @@ struct Attribute {
     int (*value)(const Properties&);
 };
 constexpr Attribute kAttributes[] = {
+    {cudaDevAttrPciBusId, property<&Properties::pciBusID>},
     {cudaDevAttrMaxThreadsPerBlock, property<&Properties::maxThreadsPerBlock>},
     {cudaDevAttrMaxBlockDimX, axis<&Properties::maxThreadsDim, 0>},
     {cudaDevAttrMaxBlockDimY, axis<&Properties::maxThreadsDim, 1>},
@@ -196,29 +199,28 @@ constexpr Attribute kAttributes[] = {
 };
 
 /// What a virtual GPU does not have.
-constexpr int kAbsent[] = {CU_DEVICE_ATTRIBUTE_INTEGRATED,
-                           CU_DEVICE_ATTRIBUTE_ECC_ENABLED,
-                           CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT,
-                           CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
-                           CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
-                           CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
-                           CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
-                           CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
-                           CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD,
-                           CU_DEVICE_ATTRIBUTE_TCC_DRIVER,
-                           CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES};
+constexpr int kZero[] = {CU_DEVICE_ATTRIBUTE_INTEGRATED,
+                         CU_DEVICE_ATTRIBUTE_ECC_ENABLED,
+                         CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT,
+                         CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                         CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+                         CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+                         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+                         CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD,
+                         CU_DEVICE_ATTRIBUTE_TCC_DRIVER,
+                         CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+                         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES};
 
 /// Refuses an attribute of neither table.
 int attribute_of(int device, int attribute) {
     const auto found = std::ranges::find(kAttributes, attribute, &Attribute::number);
     if (found != std::end(kAttributes)) return found->value(properties_of(device));
-    if (std::ranges::find(kAbsent, attribute) != std::end(kAbsent)) return 0;
+    if (std::ranges::find(kZero, attribute) != std::end(kZero)) return 0;
     char text[64];
     std::snprintf(text, sizeof text, "device attribute %d", attribute);
     refuse(text);
@@ -247,8 +249,8 @@ cudaError_t set_current_device(int device) {
 bool has_context(int device) { return contexts[static_cast<std::size_t>(device)]; }
 
 CUresult to_driver_error(cudaError_t error) {
-    // The two sets of numbers agree where both have an error; these differ.
-    if (error == cudaErrorMemoryAllocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    // The two sets of numbers agree where both have an error; the driver has no such error.
+    if (error == cudaErrorInvalidConfiguration) return CUDA_ERROR_INVALID_VALUE;
     return static_cast<CUresult>(error);
 }
 

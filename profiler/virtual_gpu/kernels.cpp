@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -47,7 +48,7 @@ struct Registry {
     std::unordered_map<const void*, Kernel> kernels;  // by host function
     struct Variable {
         std::size_t size_bytes = 0;
-        void* address = nullptr;  // null: not asked for yet
+        std::map<int, void*> addresses = {};  // by device, once it is asked for
     };
     std::unordered_map<const void*, Variable> variables;  // by the host's copy
     std::deque<Kernel> of_modules;
@@ -266,14 +267,15 @@ VIRTUAL_GPU_API cudaError_t cudaGetSymbolAddress(void** address, const void* sym
     const auto found = registry.variables.find(symbol);
     if (found == registry.variables.end()) return report(cudaErrorInvalidSymbol);
     Registry::Variable& variable = found->second;
-    if (variable.address == nullptr) {
+    void*& on_device = variable.addresses[current_device()];
+    if (on_device == nullptr) {
         const auto place = Memories::instance()[current_device()].reserve(
             (variable.size_bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes,
             kGranuleBytes);
         if (!place) return report(cudaErrorMemoryAllocation);
-        variable.address = reinterpret_cast<void*>(*place);
+        on_device = reinterpret_cast<void*>(*place);
     }
-    *address = variable.address;
+    *address = on_device;
     return cudaSuccess;
 }
 

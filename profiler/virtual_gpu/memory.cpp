@@ -17,8 +17,12 @@ uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(addr
 
 /// Ranges of host memory that CUDA may read by itself.
 struct PinnedMemory {
+    struct Range {
+        std::size_t size = 0;
+        bool is_ours = false;  // false: the program registered it
+    };
     std::mutex mutex;
-    std::map<uint64_t, std::size_t> ranges;
+    std::map<uint64_t, Range> ranges;
 
     static PinnedMemory& instance() {
         static auto* const memory = new PinnedMemory;
@@ -28,8 +32,8 @@ struct PinnedMemory {
         const std::lock_guard lock(mutex);
         const auto after = ranges.upper_bound(number_of(address));
         if (after == ranges.begin()) return false;
-        const auto& [start, size] = *std::prev(after);
-        return number_of(address) < start + size;
+        const auto& [start, range] = *std::prev(after);
+        return number_of(address) < start + range.size;
     }
 };
 
@@ -54,8 +58,10 @@ void move_bytes(void* target, const void* source, std::size_t size) {
         memories[to].contents().write(number_of(target),
                                       {static_cast<const std::byte*>(source), size});
     } else {
-        auto lock = memories[to].lock();
-        auto other = to == from ? std::unique_lock<std::mutex>() : memories[from].lock();
+        // In the order of the devices: another thread may copy the other way.
+        const auto first = memories[std::min(to, from)].lock();
+        const auto second =
+            to == from ? std::unique_lock<std::mutex>() : memories[std::max(to, from)].lock();
         memories[to].contents().copy(memories[from].contents(), number_of(source),
                                      number_of(target), size);
     }
@@ -161,7 +167,7 @@ VIRTUAL_GPU_API cudaError_t cudaHostAlloc(void** address, std::size_t size, unsi
     if (pages == MAP_FAILED) return report(cudaErrorMemoryAllocation);
     PinnedMemory& memory = PinnedMemory::instance();
     const std::lock_guard lock(memory.mutex);
-    memory.ranges[number_of(pages)] = size;
+    memory.ranges[number_of(pages)] = {.size = size, .is_ours = true};
     *address = pages;
     return cudaSuccess;
 }
@@ -171,8 +177,10 @@ VIRTUAL_GPU_API cudaError_t cudaFreeHost(void* address) {
     PinnedMemory& memory = PinnedMemory::instance();
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.ranges.find(number_of(address));
-    if (found == memory.ranges.end()) return report(cudaErrorInvalidValue);
-    munmap(address, found->second);
+    if (found == memory.ranges.end() || !found->second.is_ours) {
+        return report(cudaErrorInvalidValue);
+    }
+    munmap(address, found->second.size);
     memory.ranges.erase(found);
     return cudaSuccess;
 }
@@ -180,15 +188,19 @@ VIRTUAL_GPU_API cudaError_t cudaFreeHost(void* address) {
 VIRTUAL_GPU_API cudaError_t cudaHostRegister(void* address, std::size_t size, unsigned) {
     PinnedMemory& memory = PinnedMemory::instance();
     const std::lock_guard lock(memory.mutex);
-    memory.ranges[number_of(address)] = size;
+    memory.ranges[number_of(address)] = {.size = size, .is_ours = false};
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaHostUnregister(void* address) {
     PinnedMemory& memory = PinnedMemory::instance();
     const std::lock_guard lock(memory.mutex);
-    if (memory.ranges.erase(number_of(address)) > 0) return cudaSuccess;
-    return report(cudaErrorHostMemoryNotRegistered);
+    const auto found = memory.ranges.find(number_of(address));
+    if (found == memory.ranges.end() || found->second.is_ours) {
+        return report(cudaErrorHostMemoryNotRegistered);
+    }
+    memory.ranges.erase(found);
+    return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
@@ -270,6 +282,8 @@ VIRTUAL_GPU_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::
                                      const CUmemAllocationProp* properties, unsigned long long) {
     const ApiCall call(CUPTI_DRIVER_TRACE_CBID_cuMemCreate);
     const int device = properties->location.id;
+    if (device < 0 || device >= static_cast<int>(machine().cards.size()))
+        return CUDA_ERROR_INVALID_DEVICE;
     auto made = Memories::instance()[device].create(device, size);
     if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = reinterpret_cast<CUmemGenericAllocationHandle>(made.release());

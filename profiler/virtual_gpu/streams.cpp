@@ -41,14 +41,15 @@ bool is_default(cudaStream_t handle) {
 
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
     Streams& streams = Streams::instance();
-    const std::lock_guard lock(streams.mutex);
-    auto* const stream = new Stream{.device = current_device(),
-                                    .number = ++streams.last_number,
-                                    .priority = priority,
-                                    .flags = flags};
-    streams.made.insert(stream);
+    auto* const stream =
+        new Stream{.device = current_device(), .priority = priority, .flags = flags};
+    {
+        const std::lock_guard lock(streams.mutex);
+        stream->number = ++streams.last_number;
+        streams.made.insert(stream);
+    }
     *handle = reinterpret_cast<cudaStream_t>(stream);
-    cupti_stream_made(*handle);
+    cupti_stream_made(*handle);  // without the lock: a subscriber may use streams
     return cudaSuccess;
 }
 
@@ -117,9 +118,11 @@ VIRTUAL_GPU_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, u
 VIRTUAL_GPU_API cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamDestroy_v5050);
     Streams& streams = Streams::instance();
-    const std::lock_guard lock(streams.mutex);
     auto* const stream = reinterpret_cast<Stream*>(handle);
-    if (streams.made.erase(stream) == 0) return report(cudaErrorInvalidResourceHandle);
+    {
+        const std::lock_guard lock(streams.mutex);
+        if (streams.made.erase(stream) == 0) return report(cudaErrorInvalidResourceHandle);
+    }
     cupti_stream_ends(handle);
     delete stream;
     return cudaSuccess;
@@ -146,20 +149,25 @@ VIRTUAL_GPU_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 /// A stream that waits for a captured event is captured too.
 VIRTUAL_GPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020);
-    if (event_of(event).capture) stream_of(stream).capture = event_of(event).capture;
+    const std::shared_ptr<Graph>& capture = event_of(event).capture;
+    if (!capture) return cudaSuccess;
+    if (capture->has_ended) return report(cudaErrorCapturedEvent);
+    stream_of(stream).capture = capture;
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaStreamAddCallback(cudaStream_t stream,
                                                   cudaStreamCallback_t callback, void* data,
                                                   unsigned) {
+    if (stream_of(stream).capture) return report(cudaErrorStreamCaptureUnsupported);
     callback(stream, cudaSuccess, data);
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
                                                void* data) {
-    if (!stream_of(stream).capture) function(data);
+    if (stream_of(stream).capture) refuse("cudaLaunchHostFunc while a graph is captured");
+    function(data);
     return cudaSuccess;
 }
 
@@ -244,6 +252,7 @@ VIRTUAL_GPU_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_
     for (Stream& stream : streams.defaults) {
         if (stream.capture == captured) stream.capture = nullptr;
     }
+    captured->has_ended = true;
     *graph = reinterpret_cast<cudaGraph_t>(new SharedGraph(captured));
     return cudaSuccess;
 }

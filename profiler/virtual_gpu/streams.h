@@ -14,6 +14,7 @@ namespace profiler::virtual_gpu {
 /// The work of a graph while it is captured, and afterwards.
 struct Graph {
     uint64_t capture_id = 0;
+    bool has_ended = false;
     std::vector<Work> work;
 };
 

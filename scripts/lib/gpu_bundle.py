@@ -61,8 +61,7 @@ def find_library(name: str, user) -> pathlib.Path:
 
 
 def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> int:
-    """Fills `target` and returns its size in bytes. Traces are predicted for `gpu` if it is named.
-    Exits with a sentence if a file is missing."""
+    """Fills `target` and returns its size in bytes. Exits with a sentence if a file is missing."""
     (target / "lib").mkdir(parents=True, exist_ok=True)
     for source, name in FILES.items():
         path = build / "bin" / source

@@ -245,7 +245,7 @@ TEST(Sweep, ReportsTheLargestBatchThatTrained) {
 TEST(Doctor, ListsWhatTheWorkerFound) {
     const Ran table = run({"doctor"}, with_worker("ok"));
     EXPECT_EQ(table.exit_code, 0);
-    EXPECT_THAT(table.out, HasSubstr("Captures on the CPU can run here."));
+    EXPECT_THAT(table.out, HasSubstr("Captures on the CPU can run here, and predictions"));
     const auto json = run({"doctor", "--json"}, with_worker("ok")).json();
     EXPECT_EQ(json["can_capture"], true);
     bool found = false;

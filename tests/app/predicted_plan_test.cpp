@@ -119,6 +119,29 @@ TEST_F(PredictedPlan, TheSecondStepIsTheFirstWithoutWhatStays) {
     }
 }
 
+/// Anchors above the first may need more memory than any GPU has.
+TEST_F(PredictedPlan, AStepThatNoGpuHoldsLeavesTheSmallerBatches) {
+    models::Workload huge = small("original");
+    huge.head = Head::kLayers;
+    huge.model.hidden_size = 1 << 14;
+    huge.model.intermediate_size = 1 << 16;
+    huge.model.num_heads = 1 << 8;
+    huge.model.num_layers = 40;
+    huge.precision = Precision::kFp32;
+    const StepSource source = workers_on("a100-40gb", app::TraceDetail::kForPlan).source();
+    huge.batch_size = 4;
+    const auto refused = source({huge});
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().gpu_out_of_memory()) << refused.error().message;
+    EXPECT_THAT(refused.error().message, HasSubstr("more memory than any GPU has"));
+    huge.seq_len = 512;
+    huge.model.num_layers = 8;  // batch 4 fits into the virtual GPU, batch 32 does not
+    auto interpolation = BatchInterpolation::trace({huge}, source);
+    ASSERT_TRUE(interpolation) << interpolation.error().message;
+    EXPECT_TRUE(interpolation->requests_at(2));
+    EXPECT_TRUE(interpolation->requests_at(40));  // extended
+}
+
 /// The share by which the allocated peak of an interpolated step may differ from that of its own
 /// trace: scratch is not affine in the batch, and small models have much of it.
 constexpr double kInterpolated = 0.03;

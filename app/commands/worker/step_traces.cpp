@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,29 +111,36 @@ void TraceWorkers::give_back(Worker& worker) {
     idle_.push_back(&worker);
 }
 
+std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
+    if (gpu == nullptr) return 0;
+    const auto found = std::find(gpus_.begin(), gpus_.end(), gpu);
+    if (found == gpus_.end()) throw std::invalid_argument("these workers do not have " + gpu->id);
+    return static_cast<std::size_t>(found - gpus_.begin());
+}
+
 models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
     if (cancelled_) return models::fail("The plan was cancelled.");
     const auto worker = borrow();
     if (!worker) return tl::unexpected(worker.error());
-    const auto gpu = std::find(gpus_.begin(), gpus_.end(), step.gpu);
-    const auto index = gpu == gpus_.end() ? 0 : gpu - gpus_.begin();
+    const std::size_t index = index_of(step.gpu);
     const bool is_capture = detail_ == TraceDetail::kForCapture;
-    auto trace = request_predicted_step(
-        (*worker)->client,
-        {.workload = step.workload,
-         .gpu_index = index,
-         .capability = virtual_card(*gpus_[static_cast<std::size_t>(index)]).capability,
-         .warmup_steps = is_capture ? kWarmupSteps : 0,
-         .records_kernels = is_capture},
-        {.timeout = kTimeout});
+    auto trace = request_predicted_step((*worker)->client,
+                                        {.workload = step.workload,
+                                         .gpu_index = static_cast<int64_t>(index),
+                                         .capability = virtual_card(*gpus_[index]).capability,
+                                         .warmup_steps = is_capture ? kWarmupSteps : 0,
+                                         .records_kernels = is_capture},
+                                        {.timeout = kTimeout});
     if (trace) {
         give_back(**worker);
         return std::make_shared<const Trace>(std::move(*trace));
     }
     (*worker)->client.end();  // most errors are of workers that cannot be used again
     if (trace.error().cancelled) cancelled_ = true;
-    return tl::unexpected(models::Error{.message = trace.error().message,
-                                        .out_of_memory = trace.error().out_of_memory()});
+    models::Error error{.message = trace.error().message,
+                        .out_of_memory = trace.error().out_of_memory()};
+    if (!trace.error().fields.empty()) error.fields = {"batch_size"};
+    return tl::unexpected(std::move(error));
 }
 
 models::Result<StepSource> trace_folder_source(const std::string& folder) {

@@ -49,7 +49,7 @@ enum class TraceDetail : uint8_t {
 /// or a new one if all are busy. Threads may end; their workers stay.
 class TraceWorkers {
 public:
-    /// Steps are traced on one of `gpus`, those that name none on the first.
+    /// Steps are traced on one of `gpus`, at least one; those that name none on the first.
     TraceWorkers(std::vector<const profiler::Gpu*> gpus, TraceDetail detail);
 
     /// Any number of threads may call it at once. Must not outlive this object.
@@ -69,6 +69,8 @@ private:
     };
     models::Result<Worker*> borrow();
     void give_back(Worker& worker);
+    /// Throws std::invalid_argument for a GPU that the workers do not have.
+    std::size_t index_of(const profiler::Gpu* gpu) const;
     models::Result<std::shared_ptr<const profiler::Trace>> trace(const profiler::StepToTrace& step);
 
     const std::vector<const profiler::Gpu*> gpus_;

@@ -8,6 +8,13 @@
 namespace app {
 namespace {
 
+/// What changes the requests of torch's CUDA code. The planner has allocator settings of its own.
+constexpr const char* kSettings[] = {
+    "PYTORCH_ALLOC_CONF",        "PYTORCH_CUDA_ALLOC_CONF",    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "PYTORCH_TUNABLEOP_ENABLED", "CUBLAS_WORKSPACE_CONFIG",    "CUBLASLT_WORKSPACE_SIZE",
+    "DISABLE_ADDMM_CUDA_LT",     "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "NVIDIA_TF32_OVERRIDE",      "CUDA_VISIBLE_DEVICES"};
+
 constexpr int64_t kEndlessBytes = int64_t{1} << 40;
 
 }  // namespace
@@ -25,9 +32,10 @@ models::Result<profiler::WorkerClient> start_worker_on(
     if (cards.empty()) return profiler::WorkerClient::start();
     const auto program = profiler::find_worker();
     if (!program) return tl::unexpected(program.error());
-    const auto environment =
-        profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), cards);
+    auto environment = profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), cards);
     if (!environment) return tl::unexpected(environment.error());
+    // A prediction is of the GPU and the setup that were asked for, not of the user's settings.
+    for (const char* name : kSettings) environment->emplace_back(name);
     return profiler::WorkerClient::start(*program, *environment);
 }
 

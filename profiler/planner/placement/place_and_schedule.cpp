@@ -23,7 +23,7 @@ namespace {
 struct RequestOrigin {
     Id<Allocation> allocation;
     AllocatorRequestKind kind = AllocatorRequestKind::kAlloc;
-    int64_t event = 0;      // in the meta trace; for a moved free, of the request before it
+    int64_t event = 0;      // in the recorded step; for a moved free, of the request before it
     bool is_moved = false;  // a free that `zero_gradients` moved
 };
 
@@ -55,7 +55,7 @@ public:
     int64_t of_segment(std::size_t index) const {
         return static_cast<int64_t>(requests_[index] + index);
     }
-    /// For a boundary between events of the meta trace ("all events before this number").
+    /// For a boundary between events of the recorded step ("all events before this number").
     int64_t of_limit(int64_t event) const {
         if (event < 0) return event;
         const auto request = std::lower_bound(
@@ -73,9 +73,9 @@ private:
 
 class Placer {
 public:
-    Placer(const Trace& meta, const Gpu& gpu, const AllocatorSettings& settings,
+    Placer(const Trace& step, const Gpu& gpu, const AllocatorSettings& settings,
            const SoftwareEnvironment& environment)
-        : trace_(meta), gpu_(gpu), settings_(settings), environment_(environment) {}
+        : trace_(step), gpu_(gpu), settings_(settings), environment_(environment) {}
 
     /// Sets blocks, segments and new event numbers. `rows`: the trace rows of the allocations of
     /// `work`.
@@ -275,15 +275,15 @@ private:
 
 }  // namespace
 
-models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+models::Result<Trace> place_and_schedule(const Trace& step, const Gpu& gpu,
                                          const AllocatorSettings& settings,
                                          const Calibration& calibration,
                                          const SoftwareEnvironment& environment) {
     std::vector<Id<Allocation>> rows;
-    const auto work = step_work_of(meta, &rows);
+    const auto work = step_work_of(step, &rows);
     if (!work) return tl::unexpected(work.error());
-    const auto workload = workload_of(meta);
-    Placer placer(meta, gpu, settings, environment);
+    const auto workload = workload_of(step);
+    Placer placer(step, gpu, settings, environment);
     placer.place(*work, rows);
     if (gpu.no_kernel_model.empty()) {
         const auto model = make_time_model(gpu, environment, calibration, *workload);

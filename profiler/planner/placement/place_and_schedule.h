@@ -13,7 +13,7 @@
 /// addresses and segments from the simulated allocator, times from the kernel model. The result is
 /// a trace like a measured one, so every analysis and picture works on it.
 ///
-///     meta trace   events in order, requested bytes, ops with their work; no addresses, no times
+///     step         events in order, requested bytes, ops with their work; no addresses, no times
 ///         │ profiler/allocator        │ kernel_model.h, step_time.h
 ///         ▼                           ▼
 ///     block bytes, addresses,     start and end of kernels, ops, phases and steps;
@@ -25,7 +25,7 @@ namespace profiler {
 /// without a kernel model the order of events stands in for time. A step that does not fit is
 /// placed as on a larger GPU, with a diagnostic that says so.
 /// Errors: a trace without a recorded step or workload, an optimizer without calibration.
-models::Result<Trace> place_and_schedule(const Trace& meta, const Gpu& gpu,
+models::Result<Trace> place_and_schedule(const Trace& step, const Gpu& gpu,
                                          const AllocatorSettings& settings,
                                          const Calibration& calibration,
                                          const SoftwareEnvironment& environment);

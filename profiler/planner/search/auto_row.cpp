@@ -52,8 +52,8 @@ private:
     models::Result<void> build() {
         if (const auto ok = search_.prepare(); !ok) return ok;
         row_.num_candidates = static_cast<int64_t>(search_.num_candidates());
-        const auto own_max = find_max_batch(search_.interpolation(), search_.memory_options(),
-                                            search_.capacity_bytes());
+        const auto own_max = largest_batch(search_.interpolation(), search_.memory_options(),
+                                           search_.capacity_bytes(), request_.plan);
         if (!own_max) return tl::unexpected(own_max.error());
         own_max_batch_ = *own_max;
         const auto& batch_size = request_.plan.batch_size;

@@ -44,13 +44,23 @@ models::Result<BatchInterpolation> BatchInterpolation::trace(const StepToTrace& 
     if (interpolation.anchors_.empty()) {
         interpolation.anchors_ = anchors_up_to(interpolation.largest_valid_batch_);
     }
-    const int64_t first = interpolation.first_traced();
-    const auto small = interpolation.traced(first);
-    if (!small) return tl::unexpected(small.error());
-    const auto large = interpolation.traced(interpolation.anchors_around(first + 1).last);
-    if (!large) return tl::unexpected(large.error());
-    if (auto ops = AffineOps::fit(**small, **large)) interpolation.ops_line_ = std::move(*ops);
+    if (const auto ok = interpolation.trace_ops(interpolation.first_traced()); !ok) {
+        return tl::unexpected(ok.error());
+    }
     return interpolation;
+}
+
+/// A step that no GPU could hold is replaced by one of the anchors below.
+models::Result<void> BatchInterpolation::trace_ops(int64_t first) {
+    const auto small = traced(first);
+    const auto large = traced(anchors_around(first + 1).last);
+    if (small && large) {
+        if (auto ops = AffineOps::fit(**small, **large)) ops_line_ = std::move(*ops);
+        return {};
+    }
+    const models::Error& error = small ? large.error() : small.error();
+    if (!error.gpu_out_of_memory() || first == anchors_.front()) return tl::unexpected(error);
+    return trace_ops(anchors_around(first).first);
 }
 
 /// The anchors with first < batch <= last, or the two that are nearest to that.
@@ -103,9 +113,10 @@ models::Result<StepWork> BatchInterpolation::trace_step(int64_t batch_size) cons
 }
 
 models::Result<void> BatchInterpolation::trace_batch(int64_t batch_size) {
-    if (traced_.contains(batch_size)) return {};
+    const bool is_new = !traced_.contains(batch_size);
     const auto work = traced(batch_size);
-    if (!work) return tl::unexpected(work.error());
+    if (!work && !work.error().gpu_out_of_memory()) return tl::unexpected(work.error());
+    if (!work || !is_new) return {};
     for (Peaks& peaks : peaks_) peaks.by_batch.erase(batch_size);
     return {};
 }

@@ -84,7 +84,8 @@ public:
     /// The first batch that is traced: a good start for a search.
     int64_t first_traced() const { return anchors_[anchors_.size() > 2 ? 1 : 0]; }
 
-    /// Traces this batch itself: from now on its requests are exact.
+    /// Traces this batch itself: from now on its requests are exact. A batch that no GPU could hold
+    /// stays interpolated.
     models::Result<void> trace_batch(int64_t batch_size);
 
     /// The requests of a process that runs two steps.
@@ -117,6 +118,7 @@ private:
     models::Result<const AffineRequests*> line_over(const Interval& interval);
     models::Result<const StepWork*> traced(int64_t batch_size);
     models::Result<StepWork> trace_step(int64_t batch_size) const;
+    models::Result<void> trace_ops(int64_t first);
 
     StepToTrace step_;
     const StepSource* source_;

@@ -107,9 +107,11 @@ models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
     return good;
 }
 
-models::Result<int64_t> confirm_max_batch(BatchInterpolation& interpolation,
-                                          const MemoryOptions& options, int64_t capacity_bytes,
-                                          int64_t guess) {
+models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
+                                              const MemoryOptions& options,
+                                              int64_t capacity_bytes) {
+    const auto guess = find_max_batch(interpolation, options, capacity_bytes);
+    if (!guess) return guess;
     const auto fits_exactly = [&](int64_t batch_size) -> models::Result<bool> {
         if (batch_size > interpolation.largest_valid_batch()) return false;
         if (const auto ok = interpolation.trace_batch(batch_size); !ok) {
@@ -117,14 +119,14 @@ models::Result<int64_t> confirm_max_batch(BatchInterpolation& interpolation,
         }
         return fits_at(interpolation, options, capacity_bytes, batch_size);
     };
-    int64_t batch_size = guess;
+    int64_t batch_size = *guess;
     while (batch_size > 0) {
         const auto ok = fits_exactly(batch_size);
         if (!ok) return tl::unexpected(ok.error());
         if (*ok) break;
         --batch_size;
     }
-    while (batch_size >= guess) {
+    while (batch_size >= *guess) {
         const auto ok = fits_exactly(batch_size + 1);
         if (!ok) return tl::unexpected(ok.error());
         if (!*ok) break;

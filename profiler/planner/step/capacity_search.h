@@ -26,10 +26,9 @@ models::Result<bool> fits_at(BatchInterpolation& interpolation, const MemoryOpti
 /// The largest batch that fits, as far as interpolated steps say; 0 if not even batch 1 does.
 models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
                                        const MemoryOptions& options, int64_t capacity_bytes);
-/// The batch beside `guess` that fits, and after which the next one does not: both are traced.
-models::Result<int64_t> confirm_max_batch(BatchInterpolation& interpolation,
-                                          const MemoryOptions& options, int64_t capacity_bytes,
-                                          int64_t guess);
+/// The same; the batch and the next one, which does not fit, are traced.
+models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
+                                              const MemoryOptions& options, int64_t capacity_bytes);
 
 /// The smallest capacity, to 2 MiB, in which a step runs that does not run in `too_small_bytes`.
 /// `limited` simulates the step with a limit.

@@ -298,8 +298,9 @@ models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& 
     if (const auto ok = check_order(small, large); !ok) return tl::unexpected(ok.error());
     if (!std::equal(small.ops.begin(), small.ops.end(), large.ops.begin(), large.ops.end(),
                     same_op)) {
-        return models::fail("batches {} and {} run different ops", small.batch_size,
-                            large.batch_size);
+        return models::fail(
+            "Batches {} and {} run different ops: capture batches nearer to each other.",
+            small.batch_size, large.batch_size);
     }
     AffineOps ops(small, large);
     merge_pairs(ops.small_.ops, ops.large_.ops);
@@ -336,8 +337,10 @@ models::Result<AffineRequests> AffineRequests::fit(const StepRequests& small,
         const auto same = small_bytes.find(large_keys.next(allocation));
         const bool is_new = same == small_bytes.end();
         if (is_new && allocation.op == 0) {
-            return models::fail("batches {} and {} ask the allocator for different sequences",
-                                small.batch_size, large.batch_size);
+            return models::fail(
+                "Batches {} and {} ask the allocator for different sequences of blocks: capture "
+                "batches nearer to each other, or the batch itself.",
+                small.batch_size, large.batch_size);
         }
         const int64_t proportional = allocation.size_bytes * small.batch_size / large.batch_size;
         requests.small_bytes_.push_back(is_new ? proportional : same->second);

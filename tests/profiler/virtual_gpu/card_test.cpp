@@ -53,15 +53,20 @@ TEST(VirtualCard, WrongFieldsAreNamed) {
         return refusal_of(machine.dump());
     };
     EXPECT_THAT(with("sm_count", 0), HasSubstr("sm_count"));
-    EXPECT_THAT(with("sm_count", "two"), HasSubstr("type"));
+    EXPECT_THAT(with("sm_count", "two"), HasSubstr("sm_count is not a whole number from 1"));
+    EXPECT_THAT(with("sm_count", 1.5), HasSubstr("sm_count"));
+    EXPECT_THAT(with("total_bytes", 1e300), HasSubstr("total_bytes"));
+    EXPECT_THAT(with("name", 7), HasSubstr("name is not a text"));
+    EXPECT_THAT(with("compute_capability", "-8.0"), HasSubstr("compute_capability '-8.0'"));
     EXPECT_THAT(with("compute_capability", "8"), HasSubstr("compute_capability '8'"));
     EXPECT_THAT(with("context_bytes", 2000), HasSubstr("context_bytes"));
     json machine = small_machine();
     machine["placement"] = "random";
     EXPECT_THAT(refusal_of(machine.dump()), HasSubstr("placement 'random'"));
-    EXPECT_THAT(refusal_of("{\"devices\": []}"), HasSubstr("1 to 64"));
-    EXPECT_NE(refusal_of("no JSON"), "accepted");
-    EXPECT_NE(refusal_of("{}"), "accepted");
+    EXPECT_THAT(refusal_of("{\"devices\": []}"), HasSubstr("1 to 32"));
+    EXPECT_THAT(refusal_of("no JSON"), HasSubstr("not valid JSON"));
+    EXPECT_THAT(refusal_of("[]"), HasSubstr("devices is missing"));
+    EXPECT_THAT(refusal_of("{\"devices\": [7]}"), HasSubstr("name is missing"));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class BadMachines(unittest.TestCase):
 
     def test_are_refused_in_one_sentence(self):
         self.assertIn("TEMPOSCOPE_VIRTUAL_GPU", self.refusal_of("nonsense"))
-        self.assertIn("1 to 64 GPUs", self.refusal_of({"devices": []}))
+        self.assertIn("1 to 32 GPUs", self.refusal_of({"devices": []}))
 
 
 if __name__ == "__main__":
