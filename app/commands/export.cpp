@@ -31,8 +31,8 @@ CsvTable csv_table(const std::string& name) {
 }
 
 /// What the rows of a table are, in the order of CsvTable.
-constexpr std::array<std::string_view, 5> kRowNames{"allocations", "saved tensors", "ops", "steps",
-                                                    "batches of a sweep"};
+constexpr std::array<std::string_view, 6> kRowNames{
+    "allocations", "saved tensors", "ops", "kernels", "steps", "batches of a sweep"};
 
 void warn_if_empty(const ExportOptions& options, CsvTable table, std::string_view csv) {
     if (csv.find('\n') + 1 < csv.size()) return;
@@ -133,11 +133,12 @@ void add_export_command(CommandLine& line) {
                  .is_required = true,
                  .choices = kFormats},
                 &options->format);
-    command.add({.names = "--table",
-                 .help = "with --to csv: allocations (without it), ledger, ops, steps or sweep",
-                 .value_name = "NAME",
-                 .choices = {"allocations", "ledger", "ops", "steps", "sweep"}},
-                &options->table);
+    command.add(
+        {.names = "--table",
+         .help = "with --to csv: allocations (without it), ledger, ops, kernels, steps or sweep",
+         .value_name = "NAME",
+         .choices = {"allocations", "ledger", "ops", "kernels", "steps", "sweep"}},
+        &options->table);
     command.add({.names = "-o,--output",
                  .help = "file to write",
                  .value_name = "FILE",

@@ -240,8 +240,8 @@ def replay_section(book):
             "not exercise: side streams,\nretries when memory runs out, garbage collection, "
             "expandable segments, `max_split_size_mb`, `roundup_power2_divisions`\n"
             "(`virtual_gpu.allocator_recordings`). The rules below are **taken from PyTorch's "
-            "source and not confirmed by a recording**.\nTests check only that the simulator does what "
-            "[allocator.md](allocator.md) says about them:\n\n"
+            "source and not confirmed by a recording**.\nTests check only that the simulator "
+            "does what [allocator.md](allocator.md) says about them:\n\n"
             + "\n".join(f"- {rule}" for rule in book.published["unconfirmed"]) + "\n")
 
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -122,6 +123,27 @@ TEST_F(VirtualGpuCapture, RecordsAStepAfterAWarmUp) {
     const auto ops = trace.kernels.column<&profiler::Kernel::op>();
     EXPECT_TRUE(std::all_of(ops.begin(), ops.end(), [](Id<profiler::Op> op) { return op.valid(); }))
         << "kernels without an op";
+}
+
+TEST_F(VirtualGpuCapture, ExportsItsKernels) {
+    const Trace trace = trace_of({"--recipe", "original"});
+    const std::string csv = folder_ / "kernels.csv";
+    const Ran ran =
+        run({"export", folder_ / "trace.tscope", "--to", "csv", "--table", "kernels", "-o", csv});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    std::ifstream file(csv);
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line,
+              "name,op,scope,stream,start_ns,end_ns,grid,block,registers_per_thread,"
+              "shared_memory_bytes");
+    std::size_t lines = 0;
+    bool has_norm = false;
+    for (; std::getline(file, line); ++lines) {
+        has_norm |= line.find(",aten::native_layer_norm,encoder.layer.0.") != std::string::npos;
+    }
+    EXPECT_EQ(lines, trace.kernels.size());
+    EXPECT_TRUE(has_norm);
 }
 
 /// Kernels load with their first launch: most in the warm-up, whose ops are not recorded. Without

@@ -614,7 +614,7 @@ class Recordings(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.names = [*gpu_recordings.STEPS, *gpu_recordings.snapshots()]
-        self.assertEqual(len(self.names), 16)
+        self.assertEqual(len(self.names), 20)
         for name in self.names:
             (self.folder / name).write_bytes(bytes(1000))
 

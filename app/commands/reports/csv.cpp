@@ -72,6 +72,21 @@ std::string ops_csv(const Trace& trace) {
     return csv.take();
 }
 
+std::string kernels_csv(const Trace& trace) {
+    CsvWriter csv;
+    csv.row("name", "op", "scope", "stream", "start_ns", "end_ns", "grid", "block",
+            "registers_per_thread", "shared_memory_bytes");
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        csv.row(trace.text(kernel.name), op_name(trace, kernel.op),
+                module_path_of(trace, kernel.op), kernel.stream.value, kernel.start_ns,
+                kernel.end_ns, fmt::format("{}x{}x{}", kernel.grid_x, kernel.grid_y, kernel.grid_z),
+                fmt::format("{}x{}x{}", kernel.block_x, kernel.block_y, kernel.block_z),
+                kernel.registers_per_thread, kernel.shared_memory_bytes);
+    }
+    return csv.take();
+}
+
 std::string steps_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("step", "start_ns", "end_ns", "step_time_ns", "peak_allocated_bytes", "loss");
@@ -110,6 +125,8 @@ std::string to_csv(const Trace& trace, CsvTable table) {
             return ledger_csv(trace);
         case CsvTable::kOps:
             return ops_csv(trace);
+        case CsvTable::kKernels:
+            return kernels_csv(trace);
         case CsvTable::kSteps:
             return steps_csv(trace);
         case CsvTable::kSweep:

@@ -11,9 +11,9 @@
 /// holds texts instead of ids, exact integers, and a decimal point in every locale.
 namespace app {
 
-enum class CsvTable : uint8_t { kAllocations, kLedger, kOps, kSteps, kSweep };
-inline constexpr std::array<std::string_view, 5> kCsvTableNames{"allocations", "ledger", "ops",
-                                                                "steps", "sweep"};
+enum class CsvTable : uint8_t { kAllocations, kLedger, kOps, kKernels, kSteps, kSweep };
+inline constexpr std::array<std::string_view, 6> kCsvTableNames{"allocations", "ledger", "ops",
+                                                                "kernels",     "steps",  "sweep"};
 
 std::string to_csv(const profiler::Trace& trace, CsvTable table);
 

@@ -1,6 +1,7 @@
 """Runs on a virtual GPU: prints one JSON object of what torch did. The test checks it."""
 
 import json
+import threading
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -74,6 +75,31 @@ def kernels():
     return [event.name[:60] for event in profiler.events() if event.device_type == cuda]
 
 
+def attention_kernels():
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        attention(torch.bfloat16)
+    cuda = torch.autograd.DeviceType.CUDA
+    return [event.name for event in profiler.events() if event.device_type == cuda]
+
+
+def copy_both_ways():
+    """Two threads copy between two devices, each the other way."""
+    tensors = [torch.zeros(1000, device=f"cuda:{device}") for device in range(2)]
+
+    def copy(target):
+        for _ in range(1000):
+            tensors[target].copy_(tensors[1 - target])
+
+    threads = [threading.Thread(target=copy, args=(target,), daemon=True) for target in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    return any(thread.is_alive() for thread in threads)
+
+
 def streams():
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
@@ -96,6 +122,8 @@ print(
             "values": values(),
             "training_peak": training(),
             "attention": [error_of(lambda: attention(t)) for t in (torch.float32, torch.bfloat16)],
+            "attention_kernels": attention_kernels(),
+            "deadlock": copy_both_ways(),
             "graph": graph(),
             "streams": streams(),
             "kernels": kernels(),

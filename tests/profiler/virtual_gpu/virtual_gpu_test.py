@@ -30,6 +30,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(values["reused"], [0, 0, 0], "stale bytes")
         self.assertGreater(result["training_peak"], 0)
         self.assertEqual(result["attention"], ["no error", "no error"])
+        self.assertFalse(result["deadlock"])
         self.assertEqual(result["graph"], [1024])
         self.assertTrue(result["streams"])
         self.assertIn("gemm f32*f32->f32 nn 16x32x48 compute f32", result["kernels"])
@@ -46,10 +47,13 @@ class Torch(unittest.TestCase):
         result = self.result_on("a100")
         self.check(result)
         self.assertEqual(result["capability"], [8, 0])
+        self.assertNotIn("a plan of cuDNN", result["attention_kernels"])
         self.assertEqual(result["name"], "a100")
 
     def test_trains_on_an_h100_whose_attention_is_cudnns(self):
-        self.check(self.result_on("h100"))
+        result = self.result_on("h100")
+        self.check(result)
+        self.assertIn("a plan of cuDNN", result["attention_kernels"])
 
     def test_trains_on_a_card_without_bf16(self):
         self.check(self.result_on("2080ti"))
