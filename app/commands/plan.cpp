@@ -218,8 +218,8 @@ std::string about_layers_only(const models::Workload& workload) {
 void add_option_names(PlanRow& row, const PlanRequest& request, const PlanOptions& options) {
     if (is_large(request) && options.traces.empty()) {
         row.notes.push_back(fmt::format(
-            "traced on an A100 at some batches and interpolated: reserved memory within 4 %, the "
-            "largest batch within 8 %; plans of up to {} rows trace each GPU and batch",
+            "traced on an A100 at some batches and interpolated: reserved memory within 4 %, which "
+            "can move the largest batch; plans of up to {} rows trace each GPU and batch",
             kMostTracedRows));
     }
     row.reason = with_options(std::move(row.reason), row.reason_fields);

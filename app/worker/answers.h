@@ -46,11 +46,13 @@ inline profiler::CaptureCallbacks callbacks_to(profiler::WorkerServer& server) {
             .cancelled = [&server] { return server.cancelled(); }};
 }
 
-/// The first line of an error. Those of torch have a backtrace below it.
+/// The first line of an error, without its full stop. Those of torch have a backtrace below it.
 inline std::string first_line(const std::exception& error) {
     const auto* const torch = dynamic_cast<const c10::Error*>(&error);
     const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
-    return text.substr(0, text.find('\n'));
+    std::string line = text.substr(0, text.find('\n'));
+    while (line.ends_with('.')) line.pop_back();
+    return line;
 }
 
 }  // namespace app

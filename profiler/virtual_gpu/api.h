@@ -18,7 +18,7 @@ cudaError_t report(cudaError_t error);
 /// The same error as the driver names it.
 CUresult to_driver_error(cudaError_t error);
 
-/// The device of this thread. Using it makes its context.
+/// The device of this thread. set_current_device makes its context.
 int current_device();
 cudaError_t set_current_device(int device);
 bool has_context(int device);

@@ -122,7 +122,6 @@ thread_local std::array<std::vector<uint64_t>, kMaxIdKinds> external_ids;
 thread_local const ApiCall* innermost_call = nullptr;
 std::atomic<uint32_t> last_correlation = 0;
 
-/// Streams and their numbers are known while they live.
 uint32_t context_number(int device) { return static_cast<uint32_t>(device) + 1; }
 
 void add_external_ids(Client& client, uint32_t correlation) {

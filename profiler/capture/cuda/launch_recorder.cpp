@@ -1,6 +1,7 @@
 #include "profiler/capture/cuda/launch_recorder.h"
 
 #include "profiler/capture/cuda/activity_join.h"
+#include "profiler/capture/cuda/gpu_notes.h"
 
 #include <utility>
 
@@ -8,13 +9,24 @@ namespace profiler {
 
 LaunchRecorder::LaunchRecorder() {
     const auto api = open_cupti();
-    if (!api) return;
+    if (!api) {
+        problem_ = api.error().message;
+        return;
+    }
     auto session = CuptiSession::start(*api);
-    if (session) cupti_ = std::move(*session);
+    if (session) {
+        cupti_ = std::move(*session);
+    } else {
+        problem_ = session.error().message;
+    }
 }
 
 void LaunchRecorder::start() {
-    if (cupti_ && !cupti_->record_work()) cupti_.reset();
+    if (!cupti_) return;
+    if (const auto ok = cupti_->record_work(); !ok) {
+        problem_ = ok.error().message;
+        cupti_.reset();
+    }
 }
 
 void LaunchRecorder::on_op_begin(Id<Op> op) noexcept {
@@ -26,8 +38,13 @@ void LaunchRecorder::on_op_end() noexcept {
 }
 
 void LaunchRecorder::add_to(Trace& trace, StreamRows& streams) {
-    if (!cupti_) return;
-    ActivityRecords records = cupti_->finish();
+    ActivityRecords records;
+    if (cupti_) records = cupti_->finish();
+    add_gpu_notes({.cupti_problem = problem_,
+                   .dropped_records = records.dropped_records,
+                   .unknown_records = records.unknown_records,
+                   .broken_buffers = records.broken_buffers},
+                  {}, 0, trace);
     ActivityRecords launches;
     launches.kernels = std::move(records.kernels);
     launches.op_correlations = std::move(records.op_correlations);

@@ -21,8 +21,6 @@
 namespace profiler {
 namespace {
 
-constexpr int64_t kSteps = 1;
-
 /// "compute capability 8.0". Throws std::invalid_argument if there is no such GPU.
 std::string describe_gpu(int64_t index) {
     cudaDeviceProp properties{};
@@ -68,15 +66,13 @@ void record_predicted_step(const models::Workload& workload, const PredictedStep
     recorder.start_ops();
     if (launches) launches->start();
     describe_memory(recorder, training, index);
-    for (int64_t i = 0; i < kSteps; ++i) {
-        report(callbacks, "step", i, kSteps);
-        recorder.begin_step();
-        training.step(&watch);
-        recorder.end_step(0);
-        describe_memory(recorder, training, index);
-        if (callbacks.step_done) callbacks.step_done();
-    }
-    report(callbacks, "step", kSteps, kSteps);
+    report(callbacks, "step", 0, 1);
+    recorder.begin_step();
+    training.step(&watch);
+    recorder.end_step(0);
+    describe_memory(recorder, training, index);
+    if (callbacks.step_done) callbacks.step_done();
+    report(callbacks, "step", 1, 1);
     recorder.stop();
     if (launches) launches->add_to(trace, streams);
     trace.runs.set<&Run::state>(Id<Run>(0), RunState::kComplete);

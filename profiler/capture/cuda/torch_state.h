@@ -13,7 +13,7 @@ namespace profiler {
 void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
 
 /// Gives back what earlier training left: workspaces and cached segments. The next step finds the
-/// allocator as a fresh process does. No tensor may be live that matters.
+/// allocator as a fresh process does. Call it while no training lives.
 void forget_earlier_training();
 
 /// Tells the recorder which storages the training holds, and names torch's workspaces.

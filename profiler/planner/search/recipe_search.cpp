@@ -10,7 +10,7 @@
 namespace profiler {
 namespace {
 
-/// The table of layers is traced at this batch and at twice that, where reductions take scratch.
+/// The table of layers is traced at this batch and at twice that: reductions take scratch at both.
 constexpr int64_t kTableBatch = 8;
 
 using models::Recipe;

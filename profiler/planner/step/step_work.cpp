@@ -34,8 +34,8 @@ std::vector<EventRange> optimizer_ranges(const Trace& trace) {
 }
 
 /// A number for each op of a trace: from its name, its module, its phase, and how many equal ones
-/// came before. So a step has the same numbers at every batch size, where kernels that run other
-/// ops inside do not shift them.
+/// came before. An op has the same number at every batch size, even if a kernel before it runs more
+/// ops at one of them.
 std::vector<uint64_t> numbers_of_ops(const Trace& trace) {
     const auto mixed = [](uint64_t number, uint64_t more) {  // the constant of splitmix64
         return (number ^ more) * 0x9e3779b97f4a7c15ULL + (number >> 29);
