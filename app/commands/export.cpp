@@ -137,7 +137,7 @@ void add_export_command(CommandLine& line) {
         {.names = "--table",
          .help = "with --to csv: allocations (without it), ledger, ops, kernels, steps or sweep",
          .value_name = "NAME",
-         .choices = {"allocations", "ledger", "ops", "kernels", "steps", "sweep"}},
+         .choices = {kCsvTableNames.begin(), kCsvTableNames.end()}},
         &options->table);
     command.add({.names = "-o,--output",
                  .help = "file to write",

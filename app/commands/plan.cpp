@@ -173,11 +173,6 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     return {};
 }
 
-/// Rows of a large plan share traces.
-bool is_large(const PlanRequest& request) {
-    return request.workloads.size() * request.gpus.size() > kMostTracedRows;
-}
-
 Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& data) {
     PlanRequest request;
     auto workloads = make_workloads(options);
@@ -191,7 +186,8 @@ Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& 
     if (!environment) return tl::unexpected(environment.error());
     request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
-    request.traces_each_gpu = options.traces.empty() && !is_large(request);
+    const std::size_t num_rows = request.workloads.size() * request.gpus.size();
+    request.traces_each_gpu = options.traces.empty() && num_rows <= kMostTracedRows;
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
         return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
@@ -216,7 +212,7 @@ std::string about_layers_only(const models::Workload& workload) {
 
 /// Adds what names options of this command.
 void add_option_names(PlanRow& row, const PlanRequest& request, const PlanOptions& options) {
-    if (is_large(request) && options.traces.empty()) {
+    if (!request.traces_each_gpu && options.traces.empty()) {
         row.notes.push_back(fmt::format(
             "traced on an A100 at some batches and interpolated: reserved memory within 4 %, which "
             "can move the largest batch; plans of up to {} rows trace each GPU and batch",

@@ -51,7 +51,7 @@ struct Request {
     int64_t num_threads = 0;           // 0: torch's default
     std::vector<int64_t> batch_sizes;  // of a sweep; empty: double until it fails, then bisect
     std::string compute_capability;    // of a predict_step: "8.0"
-    int64_t gpu_index = 0;             // of a predict_step: which of the worker's GPUs
+    int64_t gpu_index = 0;             // of a predict_step: the CUDA device to run on
     bool records_kernels = true;       // of a predict_step: plans do not look at them
     bool takes_turns = false;          // wait for a TakeTurn before each measured step (on the CPU)
 };

@@ -12,7 +12,7 @@ namespace profiler {
 /// A step to trace on a virtual GPU (profiler/capture/cuda/predicted_step.h).
 struct PredictStep {
     models::Workload workload;
-    int64_t gpu_index = 0;                 // among those that the worker was started with
+    int64_t gpu_index = 0;                 // the worker's CUDA device
     models::ComputeCapability capability;  // of that GPU
     int64_t warmup_steps = 1;
     bool records_kernels = true;

@@ -33,6 +33,9 @@ struct Card {
     int64_t shared_bytes_per_block = 0;  // with opt-in
 };
 
+/// The shared memory that CUDA keeps of each block, from compute capability 8.0 on.
+inline int reserved_shared_bytes(const Card& card) { return card.major >= 8 ? 1024 : 0; }
+
 /// Which hole of the address space the next segment takes. Nobody knows the driver's rule; it
 /// decides ties of the caching allocator, and so a percent or two of the reserved memory.
 enum class Placement : uint8_t {

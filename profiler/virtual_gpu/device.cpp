@@ -75,7 +75,6 @@ void make_uuid(int device, char* bytes) {
 
 constexpr int kTextureAlignment = 512;
 
-int reserved_shared_bytes(const Card& card) { return card.major >= 8 ? 1024 : 0; }
 int persisting_l2_bytes(const Card& card) {
     return card.major >= 8 ? static_cast<int>(card.l2_bytes / 4 * 3) : 0;
 }

@@ -131,14 +131,13 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
 }
 
 int blocks_per_sm(int block_size, std::size_t shared_bytes) {
-    constexpr int64_t kReservedSharedBytes = 1024;  // of each block, from capability 8.0 on
     if (block_size <= 0) return 0;
     const Card& card = current_card();
     const int warps = (block_size + kWarpThreads - 1) / kWarpThreads;
     int blocks = std::min(card.threads_per_sm / (warps * kWarpThreads), card.blocks_per_sm);
     blocks = std::min(blocks, kRegistersPerSm / (warps * kWarpThreads * kAssumedRegisters));
     if (shared_bytes > 0) {
-        const int64_t reserved = card.major >= 8 ? kReservedSharedBytes : 0;
+        const int64_t reserved = reserved_shared_bytes(card);
         const int64_t fit =
             card.shared_bytes_per_sm / (static_cast<int64_t>(shared_bytes) + reserved);
         blocks = static_cast<int>(std::min<int64_t>(blocks, fit));

@@ -1,7 +1,7 @@
 // What a step asks of a GPU, on virtual GPUs.
 //
-// What must hold whatever the GPU: what is saved for backward is what the CPU keeps, where CPU and
-// CUDA save the same; every recipe runs; saved bytes are those of the closed forms.
+// Three things hold on every GPU. Backward keeps the tensors that it keeps on the CPU, where both
+// save the same ones. Every recipe runs. Saved bytes equal the closed forms.
 
 #include "models/config/validity.h"
 #include "profiler/analysis/closed_form.h"

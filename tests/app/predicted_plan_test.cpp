@@ -142,8 +142,8 @@ TEST_F(PredictedPlan, AStepThatNoGpuHoldsLeavesTheSmallerBatches) {
     EXPECT_TRUE(interpolation->requests_at(40));  // extended
 }
 
-/// The share by which the allocated peak of an interpolated step may differ from that of its own
-/// trace: scratch is not affine in the batch, and small models have much of it.
+/// An interpolated allocated peak may be off by this share of the traced one: scratch is not affine
+/// in the batch, and small models have much of it.
 constexpr double kInterpolated = 0.03;
 
 TEST_F(PredictedPlan, InterpolatedStepsAreNearlyThoseOfTheirBatch) {

@@ -49,7 +49,8 @@ enum class TraceDetail : uint8_t {
 /// or a new one if all are busy. Threads may end; their workers stay.
 class TraceWorkers {
 public:
-    /// Steps are traced on one of `gpus`, at least one; those that name none on the first.
+    /// Traces each step on the one of `gpus` that the step names, or else on the first. `gpus` is
+    /// not empty.
     TraceWorkers(std::vector<const profiler::Gpu*> gpus, TraceDetail detail);
 
     /// Any number of threads may call it at once. Must not outlive this object.

@@ -107,6 +107,12 @@ CollectorOptions collector_options(const CuptiApi& api) {
 CuptiSession::CuptiSession(const CuptiApi& api)
     : api_(api), collector_(api.next_record, collector_options(api)) {}
 
+models::Result<std::unique_ptr<CuptiSession>> CuptiSession::open() {
+    const auto api = open_cupti();
+    if (!api) return tl::unexpected(api.error());
+    return start(*api);
+}
+
 models::Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi& api) {
     std::unique_ptr<CuptiSession> session(new CuptiSession(api));
     if (auto ok = session->subscribe(); !ok) return tl::unexpected(ok.error());

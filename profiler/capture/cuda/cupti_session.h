@@ -32,6 +32,8 @@ struct LoadedModule {
 
 class CuptiSession {
 public:
+    /// Opens CUPTI's library and starts a session. Errors: one sentence.
+    static models::Result<std::unique_ptr<CuptiSession>> open();
     /// Becomes CUPTI's client, before the CUDA context, so that CUPTI takes its settings. Nothing
     /// is recorded yet.
     /// Errors: one sentence; the process is as before, and can train.
@@ -73,6 +75,7 @@ public:
     /// The modules that were loaded since record_memory().
     std::vector<LoadedModule> modules() const;
     int64_t module_image_bytes() const;
+    uint32_t version() const { return api_.version; }  // of CUPTI's API
     int64_t most_host_bytes() const { return collector_.most_host_bytes(); }
 
 private:

@@ -45,13 +45,7 @@ GpuRecorder::GpuRecorder(Trace& trace)
 }
 
 void GpuRecorder::open_cupti_session() {
-    const auto api = open_cupti();
-    if (!api) {
-        cupti_problem_ = api.error().message;
-        return;
-    }
-    cupti_version_ = api->version;
-    auto session = CuptiSession::start(*api);
+    auto session = CuptiSession::open();
     if (session) {
         cupti_ = std::move(*session);
     } else {
@@ -60,7 +54,7 @@ void GpuRecorder::open_cupti_session() {
 }
 
 std::string GpuRecorder::cupti_text() const {
-    return cupti_ ? fmt::format("{}", cupti_version_) : "not used";
+    return cupti_ ? fmt::format("{}", cupti_->version()) : "not used";
 }
 
 std::vector<std::string> GpuRecorder::cupti_refusals() const {

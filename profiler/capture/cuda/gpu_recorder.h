@@ -69,7 +69,6 @@ private:
     NonTorchMemory outside_;
     DriverAllocations driver_allocations_;
     std::unique_ptr<CuptiSession> cupti_;  // null: see cupti_problem_
-    uint32_t cupti_version_ = 0;
     std::string cupti_problem_;
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number

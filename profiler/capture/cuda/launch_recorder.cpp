@@ -8,12 +8,7 @@
 namespace profiler {
 
 LaunchRecorder::LaunchRecorder() {
-    const auto api = open_cupti();
-    if (!api) {
-        problem_ = api.error().message;
-        return;
-    }
-    auto session = CuptiSession::start(*api);
+    auto session = CuptiSession::open();
     if (session) {
         cupti_ = std::move(*session);
     } else {

@@ -56,9 +56,8 @@ struct OutsideParts {
 /// Growth is the modules' only as far as the images that were loaded meanwhile can explain it: what
 /// else grew in the same time stays unexplained. The bytes of the images, in whole pages, are taken
 /// as the most that is the modules'. What the driver puts on the device later, when a function is
-/// first called, and zeroed variables, of which an image has no bytes, count as unexplained. So
-/// does local memory, which the driver keeps for the kernel that needs most; its size stands
-/// beside.
+/// first called, and zeroed variables, of which an image has no bytes, count as unexplained.
+/// Local memory counts as unexplained too; a counter of its own gives its size.
 class NonTorchMemory {
 public:
     /// `used_before_bytes` is what the device had in use before this process touched it; -1 where

@@ -21,7 +21,7 @@
 namespace profiler {
 namespace {
 
-/// "compute capability 8.0". Throws std::invalid_argument if there is no such GPU.
+/// "compute capability 8.0". Throws std::invalid_argument for an index without a GPU.
 std::string describe_gpu(int64_t index) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, static_cast<int>(index)) != cudaSuccess) {

@@ -210,6 +210,17 @@ models::Result<void> check_order(const StepRequests& small, const StepRequests& 
                         large.batch_size);
 }
 
+StepWork without_requests(const StepWork& step) {
+    StepWork ops;
+    ops.batch_size = step.batch_size;
+    ops.source = step.source;
+    ops.ops = step.ops;
+    ops.parameters = step.parameters;
+    ops.model_flop = step.model_flop;
+    ops.has_shapes = step.has_shapes;
+    return ops;
+}
+
 /// What is affine in the batch, at one batch from its values at two.
 struct Line {
     int64_t small_batch;
@@ -302,20 +313,17 @@ models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& 
             "Batches {} and {} run different ops: capture batches nearer to each other.",
             small.batch_size, large.batch_size);
     }
-    AffineOps ops(small, large);
+    AffineOps ops(without_requests(small), without_requests(large));
     merge_pairs(ops.small_.ops, ops.large_.ops);
     return ops;
 }
 
 StepWork AffineOps::at(int64_t batch_size) const {
     const Line line{small_.batch_size, large_.batch_size, batch_size};
-    StepWork step;
+    StepWork step = small_;
     step.batch_size = batch_size;
-    step.source = small_.source;
-    step.parameters = small_.parameters;
     step.has_shapes = small_.has_shapes && large_.has_shapes;
     step.model_flop = line.between(small_.model_flop, large_.model_flop);
-    step.ops = small_.ops;
     for (std::size_t i = 0; i < step.ops.size(); ++i) {
         step.ops[i].work = line.between(small_.ops[i].work, large_.ops[i].work);
     }

@@ -78,16 +78,17 @@ public:
     StepWork at(int64_t batch_size) const;
 
 private:
-    AffineOps(const StepWork& small, const StepWork& large) : small_(small), large_(large) {}
+    AffineOps(StepWork small, StepWork large)
+        : small_(std::move(small)), large_(std::move(large)) {}
 
-    StepWork small_;
+    StepWork small_;  // both without requests
     StepWork large_;
 };
 
-/// The requests of a step at the batch sizes between two others. The sequence is that of the larger
-/// batch, because kernels take scratch from some batch on. Sizes are affine: weights are constant,
-/// activations (the S² terms of attention too) are linear. An allocation that the smaller batch
-/// does not make is proportional to the batch.
+/// The requests of a step at each batch size between two traced ones. They follow the sequence of
+/// the larger batch, because kernels take scratch from some batch on. Sizes are affine: weights are
+/// constant, activations (the S² terms of attention too) are linear. An allocation that the smaller
+/// batch does not make is proportional to the batch.
 ///
 /// An allocation is the same at two batches if the same ops allocate and free it.
 class AffineRequests {
