@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 namespace app {
 namespace {
@@ -14,6 +16,7 @@ struct InfoOptions {
     std::string file;
     bool ledger = false;
     bool peak = false;
+    bool ops = false;
     bool diagnostics = false;
     bool all = false;
     std::string module_path;
@@ -34,6 +37,7 @@ void write_json(const InfoOptions& options, const profiler::NamedTrace& named, O
             ledger_json(named, {.include_all = options.all, .module_path = options.module_path});
     }
     if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
+    if (options.ops) reports["ops"] = ops_json(named);
     if (options.diagnostics) reports["health"] = diagnostics_json(named);
     if (reports.empty()) {
         output.document(overview_json(named));
@@ -43,15 +47,23 @@ void write_json(const InfoOptions& options, const profiler::NamedTrace& named, O
 }
 
 void write_text(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
-    if (!options.ledger && !options.peak && !options.diagnostics) print_overview(output, named);
+    std::vector<std::function<void()>> reports;
     if (options.ledger) {
-        print_ledger(output, named,
-                     {.include_all = options.all, .module_path = options.module_path});
+        reports.emplace_back([&] {
+            print_ledger(output, named,
+                         {.include_all = options.all, .module_path = options.module_path});
+        });
     }
-    if (options.ledger && options.peak) output.line();
-    if (options.peak) print_peak(output, named, group_by(options, named));
-    if ((options.ledger || options.peak) && options.diagnostics) output.line();
-    if (options.diagnostics) print_diagnostics(output, named);
+    if (options.peak) {
+        reports.emplace_back([&] { print_peak(output, named, group_by(options, named)); });
+    }
+    if (options.ops) reports.emplace_back([&] { print_ops(output, named); });
+    if (options.diagnostics) reports.emplace_back([&] { print_diagnostics(output, named); });
+    if (reports.empty()) print_overview(output, named);
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        if (i > 0) output.line();
+        reports[i]();
+    }
 }
 
 /// Errors: the trace has no such module.
@@ -101,6 +113,8 @@ void add_info_command(CommandLine& line) {
                  "every tensor saved for backward: which op saves it, shape, bytes, closed form"},
                 &options->ledger);
     command.add({"--peak", "what lives when most memory is in use"}, &options->peak);
+    command.add({"--ops", "what each op runs: its calls, time, kernels and scratch"},
+                &options->ops);
     command.add({"--health", "what the capture could not see, and what to do"},
                 &options->diagnostics);
     command.add({.names = "--all",
@@ -120,7 +134,7 @@ void add_info_command(CommandLine& line) {
                  .needs = "--peak"},
                 &options->by);
     command.footer(
-        "Without --ledger, --peak or --health: an overview.\n\n"
+        "Without --ledger, --peak, --ops or --health: an overview.\n\n"
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
         "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"

@@ -1,25 +1,21 @@
-#include "profiler/planner/plan.h"
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/options/help.h"
-#include "app/commands/options/list_option.h"
-#include "app/commands/options/number_option.h"
-#include "app/commands/options/workload_options.h"
+#include "app/commands/options/plan_options.h"
 #include "app/commands/reports/auto_plan_report.h"
 #include "app/commands/reports/plan_report.h"
+#include "app/commands/reports/reports.h"
+#include "app/commands/worker/predicted_capture.h"
 #include "app/commands/worker/step_traces.h"
 #include "app/commands/worker/virtual_cards.h"
 #include "app/user/settings.h"
-#include "models/config/validity.h"
-#include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
 #include "profiler/view/auto_plan_view.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -29,172 +25,6 @@ namespace {
 
 using namespace profiler;
 using models::Result;
-
-/// Larger plans share traces and interpolate batches: each row would take about five traces.
-constexpr std::size_t kMostTracedRows = 24;
-
-struct PlanOptions {
-    WorkloadOptions workload;  // recipes and precision are lists here
-    std::string seq = "512";
-    std::string gpu = "all";
-    std::string environment = "torch-2.11";
-    std::optional<int64_t> batch_size;
-    std::string budget;
-    std::optional<int64_t> num_gpus;
-    int64_t zero_stage = 0;
-    std::string link;
-    std::string alloc_conf;
-    std::string traces;
-    std::string output;
-    bool is_auto = false;
-    bool names_recipes = false;  // --recipe was given, and is not all
-};
-
-/// The recipes of --recipe, each once.
-std::vector<std::string> planned_recipes(const PlanOptions& options) {
-    std::vector<std::string> recipes;
-    for (std::string& recipe : recipes_of(options.workload.recipes)) {
-        append_once(recipes, std::move(recipe));
-    }
-    return recipes;
-}
-
-/// Model x precision x length x recipe, in the order in which people read a table.
-Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options) {
-    std::vector<models::Workload> workloads;
-    const auto model_names = split_list("--model", options.workload.model);
-    if (!model_names) return tl::unexpected(model_names.error());
-    const auto precisions = split_list("--precision", options.workload.precision);
-    if (!precisions) return tl::unexpected(precisions.error());
-    const auto lengths = split_list("--seq", options.seq);
-    if (!lengths) return tl::unexpected(lengths.error());
-    for (const std::string& model : *model_names) {
-        for (const std::string& precision : *precisions) {
-            for (const std::string& length : *lengths) {
-                const auto seq_len = parse_whole_number(length);
-                if (!seq_len) {
-                    return models::fail(
-                        "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
-                }
-                for (const std::string& recipe : planned_recipes(options)) {
-                    WorkloadOptions one = options.workload;
-                    one.model = model;
-                    one.precision = precision;
-                    one.seq_len = *seq_len;
-                    auto workload = make_workload(one);
-                    if (!workload) return tl::unexpected(workload.error());
-                    workload = models::with_recipe(std::move(*workload), recipe);
-                    if (!workload) return tl::unexpected(workload.error());
-                    workloads.push_back(std::move(*workload));
-                }
-            }
-        }
-    }
-    return workloads;
-}
-
-/// An impossible workload is a row of the plan. If every workload is impossible, the plan is wrong
-/// usage.
-Result<void> check_workloads(const std::vector<models::Workload>& workloads) {
-    std::optional<models::Error> first;
-    for (models::Workload workload : workloads) {
-        workload.batch_size = 1;  // the plan finds the largest batch
-        const auto ok = models::validate(workload);
-        if (ok) return {};
-        if (!first) first = ok.error();
-    }
-    return tl::unexpected(*first);
-}
-
-Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
-                                          const std::string& list) {
-    std::vector<const Gpu*> gpus;
-    if (list == "all") {
-        for (const Gpu& gpu : catalogue) gpus.push_back(&gpu);
-        return gpus;
-    }
-    const auto ids = split_list("--gpu", list);
-    if (!ids) return tl::unexpected(ids.error());
-    for (const std::string& id : *ids) {
-        const auto gpu = find_gpu(catalogue, id);
-        if (!gpu) return tl::unexpected(gpu.error());
-        gpus.push_back(*gpu);
-    }
-    return gpus;
-}
-
-Result<int64_t> parse_size(const std::string& option, const std::string& text) {
-    const auto bytes = parse_bytes(text);
-    if (bytes && *bytes == 0) return models::fail("{} is 0: give a size, such as 14GiB.", option);
-    return bytes;
-}
-
-/// Batch, memory budget, data parallelism and allocator settings.
-Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
-    if (options.batch_size && *options.batch_size < 1) {
-        return models::fail("The batch size is {}: it must be at least 1.", *options.batch_size);
-    }
-    request.batch_size = options.batch_size;
-    if (!options.budget.empty()) {
-        const auto budget = parse_size("--budget", options.budget);
-        if (!budget) return tl::unexpected(budget.error());
-        request.budget_bytes = *budget;
-    }
-    request.parallel = {
-        .num_gpus = options.num_gpus.value_or(request.environment->num_gpus),
-        .zero_stage = static_cast<int>(std::clamp<int64_t>(options.zero_stage, -1, 4))};
-    constexpr int64_t kMostGpus = 65'536;
-    if (request.parallel.num_gpus < 1 || request.parallel.num_gpus > kMostGpus) {
-        return models::fail("--gpus is {}: it must be at least 1 and at most {}.",
-                            request.parallel.num_gpus, kMostGpus);
-    }
-    if (options.zero_stage < 0 || options.zero_stage > 3) {
-        return models::fail("--zero is {}: ZeRO has the stages 0 to 3.", options.zero_stage);
-    }
-    if (options.zero_stage > 0 && request.parallel.num_gpus == 1) {
-        return models::fail("--zero spreads a step over several GPUs: say how many with --gpus.");
-    }
-    if (!options.link.empty()) {
-        if (request.parallel.num_gpus == 1) {
-            return models::fail("--link is between several GPUs: say how many with --gpus.");
-        }
-        const auto link = parse_size("--link", options.link);
-        if (!link) return tl::unexpected(link.error());
-        request.bus_bytes_per_s = static_cast<double>(*link);
-    }
-    const auto settings = parse_alloc_conf(options.alloc_conf);
-    if (!settings) return tl::unexpected(settings.error());
-    if (settings->memory_fraction < 1) {
-        return models::fail(
-            "A plan takes the memory to use from --budget: give it there, and leave "
-            "per_process_memory_fraction out of --alloc-conf.");
-    }
-    request.allocator = *settings;
-    return {};
-}
-
-Result<PlanRequest> make_request(const PlanOptions& options, const PlannerData& data) {
-    PlanRequest request;
-    auto workloads = make_workloads(options);
-    if (!workloads) return tl::unexpected(workloads.error());
-    if (const auto ok = check_workloads(*workloads); !ok) return tl::unexpected(ok.error());
-    request.workloads = std::move(*workloads);
-    auto gpus = find_gpus(data.gpus, options.gpu);
-    if (!gpus) return tl::unexpected(gpus.error());
-    request.gpus = std::move(*gpus);
-    const auto environment = find_environment(data.environments, options.environment);
-    if (!environment) return tl::unexpected(environment.error());
-    request.environment = *environment;
-    if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
-    const std::size_t num_rows = request.workloads.size() * request.gpus.size();
-    request.traces_each_gpu = options.traces.empty() && num_rows <= kMostTracedRows;
-    if (!options.output.empty() && !options.output.ends_with(".csv") &&
-        !options.output.ends_with(".json")) {
-        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
-                            options.output);
-    }
-    return request;
-}
 
 std::vector<const Gpu*> traced_gpus(const PlanRequest& request) {
     return request.traces_each_gpu ? request.gpus : std::vector{&shared_gpu()};
@@ -259,35 +89,39 @@ Result<void> write_rows(const std::string& path, const ToJson& to_json, const To
     return write_file(path, path.ends_with(".csv") ? to_csv() : to_json().dump(2) + "\n");
 }
 
-/// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
-Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {
-    std::vector<models::Recipe> candidates;
-    if (!options.names_recipes) return candidates;
-    for (const std::string& name : planned_recipes(options)) {
-        const auto choice = models::parse_layer_recipes(name);
-        if (!choice) return tl::unexpected(choice.error());
-        if (!choice->layers.empty()) {
-            return models::fail(
-                "--auto chooses the layers of a recipe itself: write {} without '@'.", name);
-        }
-        candidates.push_back(choice->recipe);
+/// The step behind a row, with its kernels. Without a trace: the row is not possible, or its GPU
+/// has no model of kernels.
+using RowSteps = std::vector<std::optional<Trace>>;
+
+Result<RowSteps> trace_rows(const Plan& plan, const PlanRequest& request, const PlannerData& data) {
+    TraceWorkers workers(request.gpus, TraceDetail::kForCapture);
+    const CancelOnInterrupt cancel(workers);
+    RowSteps steps;
+    for (const PlanRow& row : plan.rows) {
+        std::optional<Trace>& step = steps.emplace_back();
+        if (row.status != PlanStatus::kOk || !row.time) continue;
+        models::Workload workload = row.workload;
+        workload.batch_size = *row.batch_size;
+        auto trace = predict_trace(
+            workload,
+            {.gpu = row.gpu, .environment = row.environment, .allocator = request.allocator}, data,
+            workers.source());
+        if (!trace) return tl::unexpected(trace.error());
+        step = std::move(*trace);
     }
-    const models::Recipe* of_tempo = nullptr;
-    for (const models::Recipe& recipe : candidates) {
-        if (recipe.optimizer != candidates.front().optimizer) {
-            return models::fail(
-                "The recipes of --auto have different optimizers, but a step has only one: name "
-                "the same optimizer in each recipe.");
-        }
-        if (!models::uses_implementation(recipe)) continue;
-        if (of_tempo != nullptr && of_tempo->implementation != recipe.implementation) {
-            return models::fail(
-                "The recipes of --auto use both the kernels of Tempo's release and ours, but a "
-                "step has only one implementation: name recipes with the same one.");
-        }
-        of_tempo = &recipe;
+    return steps;
+}
+
+void print_row_ops(Output& output, const Plan& plan, const RowSteps& steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!steps[i]) continue;
+        const PlanRow& row = plan.rows[i];
+        output.heading(fmt::format("Ops of {}, {}, {}, sequence length {}, batch {} on {}",
+                                   row.workload.model.name, row.workload.recipe_name,
+                                   models::name_of(row.workload.precision), row.workload.seq_len,
+                                   *row.batch_size, row.gpu->id));
+        output.table(ops_table(op_usage(*steps[i])));
     }
-    return candidates;
 }
 
 Outcome run_auto_plan(const PlanOptions& options, Output& output) {
@@ -298,12 +132,15 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
             {"--auto has to trace recipes that it chooses itself, so it cannot use a folder of "
              "traces: leave out --traces."});
     }
+    if (options.lists_ops) {
+        return wrong_usage({"--ops lists the ops of recipes that are named: leave out --auto."});
+    }
     auto candidates = auto_candidates(options);
     if (!candidates) return wrong_usage(candidates.error());
     PlanOptions grid = options;  // the result is compared with the first recipe
     grid.workload.recipes =
         options.names_recipes ? planned_recipes(options).front() : WorkloadOptions().recipes;
-    const auto plan_request = make_request(grid, *data);
+    const auto plan_request = make_plan_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
     TraceWorkers workers(traced_gpus(*plan_request), TraceDetail::kForPlan);
@@ -333,7 +170,7 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
 Outcome run_plan(const PlanOptions& options, Output& output) {
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
-    const auto request = make_request(options, *data);
+    const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
     TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
     StepSource source = workers.source();
@@ -350,7 +187,17 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
     for (PlanRow& row : plan.rows) add_option_names(row, *request, options);
     const PlanView view = build_plan_view(plan, *request);
-    const auto to_json = [&] { return plan_json(view); };
+    const auto steps =
+        options.lists_ops ? trace_rows(plan, *request, *data) : Result<RowSteps>(RowSteps());
+    if (!steps) return failed(steps.error());
+    const auto to_json = [&] {
+        nlohmann::json json = plan_json(view);
+        for (std::size_t i = 0; i < steps->size(); ++i) {
+            json["rows"][i]["ops"] =
+                (*steps)[i] ? ops_json(op_usage(*(*steps)[i])) : nlohmann::json();
+        }
+        return json;
+    };
     const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
     if (!written) return failed(written.error());
     if (!plan.has_ok_row()) {
@@ -360,48 +207,9 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         output.document(to_json());
     } else {
         print_plan(output, view);
+        print_row_ops(output, plan, *steps);
     }
     return ExitCode::kOk;
-}
-
-void add_grid_options(Command& command, PlanOptions& options) {
-    command.add({.names = "--model",
-                 .help = "models, with commas between",
-                 .value_name = "LIST",
-                 .is_required = true},
-                &options.workload.model);
-    command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
-                &options.workload.head);
-    command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes);
-    command.add({"--gpu", "GPUs, with commas between, or all", "LIST"}, &options.gpu);
-    command.add({"--precision",
-                 list_precisions() + ", with commas between; there is no plan for fp64", "LIST"},
-                &options.workload.precision);
-    command.add({"--seq", "tokens per sequence, with commas between", "LIST"}, &options.seq);
-    command.add({"--padding", "none, or random lengths with a mask", "NAME"},
-                &options.workload.padding);
-}
-
-void add_limit_options(Command& command, PlanOptions& options) {
-    command.add(
-        {"--setup", "the software environment to assume: PyTorch, host and optimizer", "NAME"},
-        &options.environment);
-    command.add({"--auto",
-                 "search for the fastest recipe that fits, layer by layer, among the recipes of "
-                 "--recipe if it is given"},
-                &options.is_auto);
-    command.add({"--batch", "sequences per step on each GPU; default: the largest that fits", "N"},
-                &options.batch_size);
-    command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget);
-    command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus);
-    command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage);
-    command.add({"--link", "bandwidth between the GPUs per second, such as 44GB", "SIZE"},
-                &options.link);
-    command.add(
-        {"--alloc-conf", "allocator settings, as PYTORCH_CUDA_ALLOC_CONF takes them", "SETTINGS"},
-        &options.alloc_conf);
-    command.add({"--traces", "plan from the captures in this folder", "DIR"}, &options.traces);
-    command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
 /// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty where the recipe names it.
@@ -437,9 +245,7 @@ void add_plan_command(CommandLine& line) {
     Command& command = line.add_command(
         "plan", "Predict which batch fits on which GPU and how fast a step is, without the GPU");
     auto options = std::make_shared<PlanOptions>();
-    add_grid_options(command, *options);
-    add_model_size_options(command, options->workload);
-    add_limit_options(command, *options);
+    add_plan_options(command, *options);
     command.footer(
         list_recipes() + "\n" + list_planner_data() +
         "\n"

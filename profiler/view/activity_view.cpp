@@ -140,14 +140,17 @@ bool is_wrapper(std::string_view leaf) {
     return std::find(kWrappers.begin(), kWrappers.end(), leaf) != kWrappers.end();
 }
 
-/// The first template argument with a qualified name, which is neither a number nor a plain type.
-/// If there is none, the first argument.
+/// The first template argument with a qualified name, which is neither a number nor a type of
+/// elements. If there is none, the first argument.
 std::string_view telling_argument(std::string_view name) {
     const std::size_t open = name.find('<');
     if (open == name.npos) return {};
     const std::string_view arguments = name.substr(open + 1);
     for (std::size_t start = 0, depth = 0, i = 0; i < arguments.size(); ++i) {
-        if (arguments.substr(i).starts_with("::")) return arguments.substr(start);
+        const bool is_element_type = arguments.substr(start).starts_with("c10::");
+        if (arguments.substr(i).starts_with("::") && !is_element_type) {
+            return arguments.substr(start);
+        }
         if (arguments[i] == '<') ++depth;
         if (arguments[i] == '>' && depth-- == 0) break;
         if (arguments[i] == ',' && depth == 0) start = i + 2;  // ", "

@@ -113,6 +113,7 @@ TEST_F(AutoPlanCommand, OfAllRecipesChoosesAsWithoutNames) {
 
 TEST_F(AutoPlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--traces", folder_ / "traces"}, 2, "leave out --traces");
+    expect_failure({"--ops"}, 2, "leave out --auto");
     expect_failure({"--recipe", "tempo@0-2"}, 2, "chooses the layers of a recipe itself");
     expect_failure({"--recipe", "original,tempo,optimizer=sgd"}, 2, "optimizer");
     expect_failure({"--recipe", "tempo,tempo-published"}, 2, "kernels");

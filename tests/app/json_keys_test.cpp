@@ -47,6 +47,7 @@ TEST_F(JsonKeys, OfTheReports) {
     EXPECT_EQ(keys_of(peak), with_trace("peak"));
     EXPECT_EQ(keys_of(peak["rows"][0]), documented("peak row"));
     EXPECT_EQ(keys_of(peak["rows"][0]["by_class"]), documented("classes"));
+    EXPECT_EQ(keys_of(info({"--ops"})), with_trace("ops"));
     const auto diagnostics = info({"--health"});
     EXPECT_EQ(keys_of(diagnostics), with_trace("health"));
     EXPECT_EQ(keys_of(diagnostics["rows"][0]), documented("health row"));

@@ -1,5 +1,6 @@
 #include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/trace/trace_file.h"
+#include "tests/app/json_keys.h"
 #include "tests/app/program.h"
 
 #include <gmock/gmock.h>
@@ -266,6 +267,35 @@ TEST_F(VirtualGpuCapture, APredictedCaptureRunsTorchsOwnCode) {
                        trace->text(trace->ops.get<&profiler::Op::name>(row.op)) == "aten::sum");
     }
     EXPECT_TRUE(has_scratch);
+}
+
+/// A plan says which attention kernel torch chooses and which scratch ops take, and that is what a
+/// predicted capture records.
+TEST_F(VirtualGpuCapture, APlanListsWhatOpsRun) {
+    const std::string file = folder_ / "flash.tscope";
+    const std::vector<std::string> step{"--model",  "bert-base", "--layers",    "1",
+                                        "--recipe", "flash",     "--precision", "amp-bf16",
+                                        "--seq",    "128",       "--batch",     "8"};
+    const auto with = [&](std::vector<std::string> arguments,
+                          const std::vector<std::string>& more) {
+        arguments.insert(arguments.end(), step.begin(), step.end());
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run(arguments);
+    };
+    ASSERT_EQ(with({"capture"}, {"--device", "predict:a100-80gb", "-o", file}).exit_code, 0);
+    const auto captured = run({"info", file, "--ops", "--json"}).json();
+    const auto plan = with({"plan"}, {"--gpu", "a100-80gb", "--ops", "--json"}).json();
+    const auto ops = plan["rows"][0]["ops"];
+    EXPECT_EQ(ops, captured["rows"]);
+    EXPECT_EQ(keys_of(ops[0]), documented("op usage"));
+    EXPECT_EQ(keys_of(ops[0]["kernels"][0]), documented("op kernel"));
+    std::map<std::string, nlohmann::json> by_name;
+    for (const auto& op : ops) by_name[op["op"]] = op;
+    EXPECT_THAT(by_name["aten::_flash_attention_forward"]["kernels"].dump(),
+                HasSubstr("flash_fwd_kernel"));
+    EXPECT_GT(by_name["aten::sum"]["scratch_bytes"], 0);
+    EXPECT_THAT(with({"plan"}, {"--gpu", "a100-80gb", "--ops"}).out,
+                HasSubstr("Ops of bert-base, flash, amp-bf16, sequence length 128, batch 8"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/op_usage.h"
 #include "profiler/analysis/step_report.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,6 +27,9 @@ nlohmann::json ledger_json(const profiler::NamedTrace& named,
 void print_peak(Output& output, const profiler::NamedTrace& named, profiler::GroupBy by);
 nlohmann::json peak_json(const profiler::NamedTrace& named, profiler::GroupBy by);
 
+void print_ops(Output& output, const profiler::NamedTrace& named);
+nlohmann::json ops_json(const profiler::NamedTrace& named);
+
 void print_diagnostics(Output& output, const profiler::NamedTrace& named);
 nlohmann::json diagnostics_json(const profiler::NamedTrace& named);
 
@@ -37,6 +41,11 @@ nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
 /// The rows of a breakdown as a table. The last row sums the groups beyond `max_rows`.
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,
                                     std::string_view title, std::size_t max_rows);
+
+/// The ops that take the longest; the last row sums the others.
+profiler::TextTable ops_table(const std::vector<profiler::OpUsage>& usage);
+/// [{phase, op, calls, device_time_ns, scratch_bytes, kernels: [{name, launches, ...}]}]
+nlohmann::json ops_json(const std::vector<profiler::OpUsage>& usage);
 
 /// For a breakdown by site of traces without call stacks.
 inline constexpr std::string_view kNoCallStacks =

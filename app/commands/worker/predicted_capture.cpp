@@ -15,21 +15,15 @@ namespace {
 
 using namespace profiler;
 
-/// A GPU and what is assumed around it.
-struct Target {
-    const Gpu* gpu = nullptr;
-    const SoftwareEnvironment* environment = nullptr;
-};
-
-models::Result<Target> find_target(const PlannerData& data, const std::string& gpu_id,
-                                   const std::string& setup_id) {
+models::Result<PredictionTarget> find_target(const PlannerData& data, const std::string& gpu_id,
+                                             const std::string& setup_id) {
     const auto gpu = find_gpu(data.gpus, gpu_id);
     if (!gpu) return tl::unexpected(gpu.error());
     const auto wanted = find_environment(data.environments, setup_id);
     if (!wanted) return tl::unexpected(wanted.error());
     const auto environment = environment_for(data.environments, **wanted, **gpu);
     if (!environment) return tl::unexpected(environment.error());
-    return Target{*gpu, *environment};
+    return PredictionTarget{.gpu = *gpu, .environment = *environment};
 }
 
 /// The explanation of the diagnostic that the step does not fit on the GPU; empty: it fits.
@@ -43,14 +37,9 @@ std::string why_too_large(const Trace& trace) {
     return {};
 }
 
-tl::expected<void, Failure> predict(const Job& job, const Target& target, const PlannerData& data,
-                                    const StepSource& source) {
-    const auto step =
-        source({.workload = traced_workload(job.workload, *target.environment, data.calibration),
-                .gpu = target.gpu});
-    if (!step) return failed(step.error());
-    const auto trace = place_and_schedule(**step, *target.gpu, AllocatorSettings(),
-                                          data.calibration, *target.environment);
+tl::expected<void, Failure> predict(const Job& job, const PredictionTarget& target,
+                                    const PlannerData& data, const StepSource& source) {
+    const auto trace = predict_trace(job.workload, target, data, source);
     if (!trace) return failed(trace.error());
     // As on the GPU itself, a step that runs out of memory leaves no trace.
     if (const std::string why = why_too_large(*trace); !why.empty()) {
@@ -65,6 +54,17 @@ tl::expected<void, Failure> predict(const Job& job, const Target& target, const 
 }
 
 }  // namespace
+
+models::Result<Trace> predict_trace(const models::Workload& workload,
+                                    const PredictionTarget& target, const PlannerData& data,
+                                    const StepSource& source) {
+    const auto step =
+        source({.workload = traced_workload(workload, *target.environment, data.calibration),
+                .gpu = target.gpu});
+    if (!step) return tl::unexpected(step.error());
+    return place_and_schedule(**step, *target.gpu, target.allocator, data.calibration,
+                              *target.environment);
+}
 
 tl::expected<void, Failure> check_predicted(JobList& list, const std::string& environment) {
     const auto data = load_planner_data(settings_folder());

@@ -178,6 +178,11 @@ TEST(ShortName, SaysWhichKernelItIs) {
                    "at::native::binary_internal::MulFunctor<float> >, at::detail::Array<char*, "
                    "3> >(int)"),
         "MulFunctor");
+    EXPECT_EQ(
+        short_name("void at::native::reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16, "
+                   "at::native::func_wrapper_t<c10::BFloat16, at::native::sum_functor<"
+                   "c10::BFloat16, float, c10::BFloat16>::operator()(at::TensorIterator&)> > >()"),
+        "sum_functor");
     EXPECT_EQ(short_name("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<"
                          "c10::BFloat16, float>(int, float)"),
               "vectorized_layer_norm_kernel");

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "app/commands/options/command_line.h"
+#include "app/commands/options/workload_options.h"
+#include "profiler/planner/plan.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The options of `temposcope plan`, and the request that they make.
+namespace app {
+
+/// Larger plans share traces and interpolate batches: each row would take about five traces.
+inline constexpr std::size_t kMostTracedRows = 24;
+
+struct PlanOptions {
+    WorkloadOptions workload;  // recipes and precision are lists here
+    std::string seq = "512";
+    std::string gpu = "all";
+    std::string environment = "torch-2.11";
+    std::optional<int64_t> batch_size;
+    std::string budget;
+    std::optional<int64_t> num_gpus;
+    int64_t zero_stage = 0;
+    std::string link;
+    std::string alloc_conf;
+    std::string traces;
+    std::string output;
+    bool is_auto = false;
+    bool lists_ops = false;
+    bool names_recipes = false;  // --recipe was given, and is not all
+};
+
+/// `options` must live until the command has run.
+void add_plan_options(Command& command, PlanOptions& options);
+
+/// Errors: wrong usage. An impossible workload is none if another one is possible.
+models::Result<profiler::PlanRequest> make_plan_request(const PlanOptions& options,
+                                                        const profiler::PlannerData& data);
+
+/// The recipes of --recipe, each once.
+std::vector<std::string> planned_recipes(const PlanOptions& options);
+
+/// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
+models::Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options);
+
+}  // namespace app

@@ -1,0 +1,130 @@
+#include "profiler/analysis/op_usage.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// The engine's call around each node of the graph. Gradients die in it, so what it frees is no
+/// scratch.
+constexpr std::string_view kEngineCall = "autograd::engine::evaluate_function: ";
+
+class UsageBuilder {
+public:
+    explicit UsageBuilder(const Trace& trace)
+        : trace_(trace),
+          last_step_(trace.steps.empty() ? Id<Step>() : Id<Step>(trace.steps.size() - 1)) {}
+
+    std::vector<OpUsage> build() {
+        add_launches(trace_.kernels, &Kernel::name);
+        add_launches(trace_.memcpys, &Memcpy::kind);
+        add_scratch();
+        std::vector<OpUsage> rows;
+        for (auto& [key, row] : rows_) rows.push_back(finish(std::move(row)));
+        std::stable_sort(rows.begin(), rows.end(), [](const OpUsage& a, const OpUsage& b) {
+            return std::pair(a.device_ns, a.scratch_bytes) >
+                   std::pair(b.device_ns, b.scratch_bytes);
+        });
+        return rows;
+    }
+
+private:
+    struct Row {
+        OpUsage usage;
+        std::set<Id<Op>> calls;
+        std::map<std::string_view, OpKernel> kernels;
+    };
+
+    /// Null for an op that is not in a phase of the last step.
+    Row* row_of(Id<Op> op) {
+        if (!op.valid()) return nullptr;
+        const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
+        if (!phase.valid() || trace_.phases.get<&Phase::step>(phase) != last_step_) return nullptr;
+        const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
+        const PhaseKind kind = trace_.phases.get<&Phase::kind>(phase);
+        Row& row = rows_[{kind, name}];
+        row.usage.op = name;
+        row.usage.phase = kind;
+        row.calls.insert(op);
+        return &row;
+    }
+
+    template <typename Launch>
+    void add_launches(const Table<Launch>& launches, StringId Launch::*name) {
+        for (std::size_t i = 0; i < launches.size(); ++i) {
+            const Launch launch = launches[Id<Launch>(i)];
+            Row* row = row_of(launch.op);
+            if (row == nullptr) continue;
+            OpKernel& kernel = row->kernels[trace_.text(launch.*name)];
+            ++kernel.num_launches;
+            kernel.device_ns += launch.end_ns - launch.start_ns;
+        }
+    }
+
+    /// The scratch of each call, from its allocations and frees in their order.
+    void add_scratch() {
+        struct Change {
+            int64_t event = 0;
+            int64_t bytes = 0;
+        };
+        std::unordered_map<int32_t, std::vector<Change>> by_call;
+        for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
+            const Allocation a = trace_.allocations[Id<Allocation>(i)];
+            if (!is_scratch(a)) continue;
+            std::vector<Change>& changes = by_call[a.freeing_op.value];
+            changes.push_back({a.alloc_event, a.requested_bytes});
+            changes.push_back({a.free_requested_event, -a.requested_bytes});
+        }
+        for (auto& [call, changes] : by_call) {
+            Row* row = row_of(Id<Op>(static_cast<std::size_t>(call)));
+            if (row == nullptr) continue;
+            std::sort(changes.begin(), changes.end(),
+                      [](const Change& a, const Change& b) { return a.event < b.event; });
+            int64_t live_bytes = 0;
+            for (const Change& change : changes) {
+                live_bytes += change.bytes;
+                row->usage.scratch_bytes = std::max(row->usage.scratch_bytes, live_bytes);
+            }
+        }
+    }
+
+    bool is_scratch(const Allocation& a) const {
+        if (a.free_requested_event < 0 || !a.op.valid() || !a.freeing_op.valid()) return false;
+        if (trace_.text(trace_.ops.get<&Op::name>(a.freeing_op)).starts_with(kEngineCall)) {
+            return false;
+        }
+        Id<Op> op = a.op;
+        while (op.valid() && op != a.freeing_op) {
+            const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
+            op = parent < op ? parent : Id<Op>();  // damaged files may have cycles
+        }
+        return op.valid();
+    }
+
+    static OpUsage finish(Row row) {
+        row.usage.num_calls = static_cast<int64_t>(row.calls.size());
+        for (auto& [name, kernel] : row.kernels) {
+            kernel.name = name;
+            row.usage.device_ns += kernel.device_ns;
+            row.usage.kernels.push_back(kernel);
+        }
+        std::stable_sort(
+            row.usage.kernels.begin(), row.usage.kernels.end(),
+            [](const OpKernel& a, const OpKernel& b) { return a.device_ns > b.device_ns; });
+        return std::move(row.usage);
+    }
+
+    const Trace& trace_;
+    const Id<Step> last_step_;
+    std::map<std::pair<PhaseKind, std::string_view>, Row> rows_;
+};
+
+}  // namespace
+
+std::vector<OpUsage> op_usage(const Trace& trace) { return UsageBuilder(trace).build(); }
+
+}  // namespace profiler
