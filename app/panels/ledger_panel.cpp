@@ -298,7 +298,9 @@ void draw_row(Frame& frame, size_t index) {
         if (picked) {
             frame.events.clear_tensor = true;
         } else {
-            frame.events.tensor = row;
+            const bool in_b = row.presence == Presence::kAdded;
+            frame.events.tensor = {in_b ? frame.selection.b : frame.selection.a, row.storage,
+                                   row.allocation};
         }
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row);

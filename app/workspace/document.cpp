@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/analysis/storage_names.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/format.h>
@@ -45,6 +46,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .curve = profiler::MemoryCurve(*trace),
         .activity = profiler::Activity(*trace),
         .report = std::move(report),
+        .storage_names = profiler::names_of_storages(*trace),
         .recipe = std::string(trace->text(trace->run().recipe)),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),

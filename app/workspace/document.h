@@ -24,6 +24,8 @@ struct Document {
     profiler::Activity activity;
     std::shared_ptr<const profiler::StepReport> report;  // borrows text from `trace`
 
+    std::vector<profiler::StringId> storage_names;  // names_of_storages(*trace)
+
     std::string recipe;    // "tempo"
     std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
     std::string source;    // "measured on the CPU"

@@ -25,7 +25,8 @@ struct PanelEvents {
     std::optional<size_t> column;  // of the comparison: its trace becomes B, unless it is A
     std::optional<profiler::Category> category;  // selects it, or clears it if it is selected
     std::optional<std::optional<profiler::TimeRange>> range;
-    std::optional<profiler::LedgerViewRow> tensor;
+    std::optional<std::optional<double>> moment_ns;  // on the shared time axis
+    std::optional<PickedTensor> tensor;
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
     bool clear_activity = false;

@@ -1,5 +1,6 @@
 #include "app/workspace/selection.h"
 
+#include "profiler/analysis/block_origin.h"
 #include "profiler/view/activity_view.h"
 
 #include <algorithm>
@@ -47,18 +48,21 @@ void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& docum
     if (!b) b = find(is_other);
 }
 
-SelectedTensor select(const profiler::LedgerViewRow& row, const Document& document,
-                      const profiler::Alignment* alignment) {
-    const bool in_b = row.presence == profiler::Presence::kAdded;
-    SelectedTensor tensor{.storage = row.storage,
-                          .name = row.tensor,
-                          .module_path = row.module_path,
-                          .size_bytes = in_b ? row.other_bytes : row.size_bytes,
+SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Alignment* alignment) {
+    using profiler::Allocation;
+    const Document& document = *picked.document;
+    const profiler::Trace& trace = *document.trace;
+    const profiler::BlockOrigin origin =
+        profiler::origin_of(trace, document.storage_names, picked.storage, picked.allocation);
+    SelectedTensor tensor{.storage = picked.storage,
+                          .allocation = picked.allocation,
+                          .name = std::string(origin.name),
+                          .module_path = std::string(origin.module_path),
+                          .size_bytes = origin.size_bytes,
                           .in_b = in_b};
-    if (!row.allocation.valid()) return tensor;
-    const auto& allocations = document.trace->allocations;
-    const auto alloc_ns = allocations.get<&profiler::Allocation::alloc_ns>(row.allocation);
-    const auto free_ns = allocations.get<&profiler::Allocation::free_requested_ns>(row.allocation);
+    if (!picked.allocation.valid()) return tensor;
+    const auto alloc_ns = trace.allocations.get<&Allocation::alloc_ns>(picked.allocation);
+    const auto free_ns = trace.allocations.get<&Allocation::free_requested_ns>(picked.allocation);
     const profiler::TimeMap map = map_of(in_b, alignment);
     tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
     if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));

@@ -2,7 +2,6 @@
 
 #include "app/workspace/document.h"
 #include "profiler/analysis/activity.h"
-#include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
 #include <optional>
@@ -20,14 +19,22 @@ struct DocumentLook {
     size_t color = 0;  // for recipe_color
 };
 
-/// A tensor that was clicked in the ledger, as other panels show it. `storage` and `in_b` identify
-/// its row, whatever the order and filter of the ledger.
+/// A tensor that was clicked, wherever it is drawn. A block that no tensor is known of has only an
+/// allocation.
+struct PickedTensor {
+    DocumentPtr document;  // A or B; the click is ignored if it is neither by now
+    profiler::Id<profiler::Storage> storage;
+    profiler::Id<profiler::Allocation> allocation;
+};
+
+/// The same as other panels show it. `storage`, `allocation` and `in_b` identify it.
 struct SelectedTensor {
     profiler::Id<profiler::Storage> storage;  // in the trace of B when `in_b`
-    std::string name;
+    profiler::Id<profiler::Allocation> allocation;
+    std::string name;  // of the tensor; "aten::mm" made it if it has none
     std::string module_path;
     int64_t size_bytes = 0;
-    bool in_b = false;               // only B saves it
+    bool in_b = false;
     std::optional<double> alloc_ns;  // on the shared time axis
     std::optional<double> free_ns;   // nullopt: lives to the end
     int64_t num_kernels = 0;         // number of kernels that ran while it lived; 0 on the CPU
@@ -58,6 +65,8 @@ struct Selection {
     bool chosen = false;  // the user chose A or B; files opened later do not change them
     std::optional<profiler::Category> category;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, which is that of A
+    /// What panels show that show one moment; on the shared time axis. Empty: the peak of A.
+    std::optional<double> moment_ns;
     std::optional<SelectedTensor> tensor;
     std::optional<SelectedActivity> activity;
 };
@@ -67,8 +76,7 @@ struct Selection {
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents);
 
 /// `alignment` maps the clock of B to the time axis of A; null when A or B is missing.
-SelectedTensor select(const profiler::LedgerViewRow& row, const Document& document,
-                      const profiler::Alignment* alignment);
+SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Alignment* alignment);
 SelectedActivity select(const PickedActivity& picked, const Document& document,
                         const profiler::Alignment* alignment);
 

@@ -12,6 +12,14 @@ bool has_file(const profiler::ComparisonColumn& column, const fs::path& file) {
     return std::find(column.files.begin(), column.files.end(), file.string()) != column.files.end();
 }
 
+/// Forgets what lies at a time or in a trace; A, B and the category stay.
+void forget_places(Selection& selection) {
+    selection.range.reset();
+    selection.moment_ns.reset();
+    selection.tensor.reset();
+    selection.activity.reset();
+}
+
 const profiler::Comparison* comparison_of(const Slots& slots) {
     const CompareResult* result = slots.compare.view();
     return result ? &result->comparison : nullptr;
@@ -98,17 +106,13 @@ void Workspace::swap_a_and_b() {
 
 void Workspace::clear_selection() {
     selection_.category.reset();
-    selection_.range.reset();
-    selection_.tensor.reset();
-    selection_.activity.reset();
+    forget_places(selection_);
 }
 
 /// A or B is another document. Range, tensor and activity belonged to the documents before. The
 /// slots are updated at once, so that no panel draws the old views with the new selection.
 void Workspace::selection_changed() {
-    selection_.range.reset();
-    selection_.tensor.reset();
-    selection_.activity.reset();
+    forget_places(selection_);
     changed_ = true;
     update_looks();
     time_.align(selection_);
@@ -224,23 +228,25 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
         selection_.category = again ? std::nullopt : events.category;
     }
     if (events.range) selection_.range = *events.range;
+    if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
     if (events.clear_tensor) selection_.tensor.reset();
     if (events.clear_activity) selection_.activity.reset();
     // An earlier event may have changed A or B. Then the views are gone, and the row or the call
     // that was clicked belongs to the documents before.
     const profiler::Alignment* alignment = time_.alignment.get();
-    if (events.tensor && slots_.ledger.view()) {
-        const bool in_b = events.tensor->presence == profiler::Presence::kAdded;
-        if (const DocumentPtr& document = in_b ? selection_.b : selection_.a) {
-            selection_.tensor = select(*events.tensor, *document, alignment);
-            time_.reveal(*selection_.tensor);
-        }
-    }
+    if (events.tensor) select_tensor(*events.tensor);
     if (events.activity && slots_.kernels.view()) {
         if (const DocumentPtr& document = events.activity->in_b ? selection_.b : selection_.a) {
             selection_.activity = select(*events.activity, *document, alignment);
         }
     }
+}
+
+void Workspace::select_tensor(const PickedTensor& picked) {
+    const bool in_b = picked.document && picked.document == selection_.b;
+    if (!picked.document || (!in_b && picked.document != selection_.a)) return;
+    selection_.tensor = select(picked, in_b, time_.alignment.get());
+    time_.reveal(*selection_.tensor);
 }
 
 void Workspace::apply_to_time(const PanelEvents& events) {
@@ -251,9 +257,7 @@ void Workspace::apply_to_time(const PanelEvents& events) {
     time_.window = *events.time_window;
     if (!realign) return;
     time_.align(selection_);
-    selection_.range.reset();
-    selection_.tensor.reset();
-    selection_.activity.reset();
+    forget_places(selection_);
 }
 
 }  // namespace app

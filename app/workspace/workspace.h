@@ -50,7 +50,7 @@ public:
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();
-    void clear_selection();  // category, time range, tensor and activity; A and B stay
+    void clear_selection();  // all but A and B
     void fit_time() { time_.fit(); }
     void export_comparison(const std::filesystem::path& file, bool dark);
     void export_timeline(const std::filesystem::path& file, bool dark);
@@ -81,6 +81,7 @@ private:
     void apply_to_documents(const PanelEvents& events);
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
+    void select_tensor(const PickedTensor& picked);
     void apply_to_time(const PanelEvents& events);
 
     Documents documents_;

@@ -73,7 +73,7 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
     // A click in this frame was on a row of the ledger before.
-    workspace_.apply({.tensor = row});
+    workspace_.apply({.tensor = {{tempo, row.storage, row.allocation}}});
     EXPECT_FALSE(workspace_.selection().tensor);
 
     // Views that are finished after the choice has changed are dropped.
@@ -157,7 +157,8 @@ TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     settle();
     const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows[3];
-    workspace_.apply({.tensor = row});
+    const app::DocumentPtr a = workspace_.selection().a;
+    workspace_.apply({.tensor = {{a, row.storage, row.allocation}}});
     app::LedgerQuery query;
     query.sort_by = profiler::LedgerColumn::kTensor;
     workspace_.apply({.ledger_query = query});
