@@ -398,6 +398,9 @@ PanelEvents draw_kernels_panel(const PanelContext& context, KernelsState& state)
     draw_legend(frame);
     if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
     draw_readout(frame);
+    if (ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
+        move_time_with_keys(frame.time, context.cursor_ns, events);
+    }
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
         set_range(state.start_ns, state.end_ns, window, events);
     }

@@ -232,6 +232,35 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
                         with_alpha(palette().text, 0.5F));
 }
 
+void move_time_with_keys(const TimeAxis& time, std::optional<double> center_ns,
+                         PanelEvents& events) {
+    constexpr double kZoom = 1.4;   // a press
+    constexpr double kMove = 0.15;  // of what is shown
+    const ImGuiIO& io = ImGui::GetIO();
+    if (io.WantTextInput || io.KeyCtrl || io.KeyAlt) return;
+    const double shown_ns = time.window.end_ns - time.window.start_ns;
+    double start_ns = time.window.start_ns;
+    double end_ns = time.window.end_ns;
+    const double center = center_ns.value_or((start_ns + end_ns) / 2);
+    const auto zoom = [&](double factor) {
+        start_ns = center + (start_ns - center) * factor;
+        end_ns = center + (end_ns - center) * factor;
+    };
+    const auto move = [&](double share) {
+        start_ns += share * shown_ns;
+        end_ns += share * shown_ns;
+    };
+    if (ImGui::IsKeyPressed(ImGuiKey_W)) zoom(1 / kZoom);
+    if (ImGui::IsKeyPressed(ImGuiKey_S)) zoom(kZoom);
+    if (ImGui::IsKeyPressed(ImGuiKey_A)) move(-kMove);
+    if (ImGui::IsKeyPressed(ImGuiKey_D)) move(kMove);
+    if (start_ns == time.window.start_ns && end_ns == time.window.end_ns) return;
+    const double length =
+        std::clamp(end_ns - start_ns, kMinWindowNs, time.limits.end_ns - time.limits.start_ns);
+    start_ns = std::clamp(start_ns, time.limits.start_ns, time.limits.end_ns - length);
+    set_range(start_ns, start_ns + length, time.window, events);
+}
+
 void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events) {
     if (!events.time_window) events.time_window = window;
     events.time_window->start_ns = start_ns;

@@ -49,6 +49,11 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px);
 
+/// Keys that move in time: W and S zoom around `center_ns`, A and D move. For the panel under the
+/// mouse, or else the one with the focus.
+void move_time_with_keys(const TimeAxis& time, std::optional<double> center_ns,
+                         PanelEvents& events);
+
 /// The switch between aligned phases and both traces on their own clocks.
 void align_button(const TimeWindow& window, PanelEvents& events);
 

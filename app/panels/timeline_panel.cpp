@@ -288,6 +288,10 @@ void draw_plots(Frame& frame) {
 }
 
 void handle_keys(Frame& frame) {
+    const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows);
+    if (hovered || ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) {
+        move_time_with_keys(frame.time, frame.context.cursor_ns, frame.events);
+    }
     if (!ImGui::IsWindowFocused()) return;
     const auto& range = frame.selection.range;
     if (range && ImGui::IsKeyPressed(ImGuiKey_Z)) {

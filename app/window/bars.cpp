@@ -194,8 +194,8 @@ struct KeyLine {
     const char* what;
 };
 constexpr std::array kMouseKeys{
-    KeyLine{"Wheel", "zoom in time"},
-    KeyLine{"Drag", "move in time"},
+    KeyLine{"Wheel, W and S", "zoom in time"},
+    KeyLine{"Drag, A and D", "move in time"},
     KeyLine{"Right drag", "zoom to a range"},
     KeyLine{"Shift + drag", "select a range; Z zooms to it, Esc clears it"},
     KeyLine{"Double click", "show the whole capture"},

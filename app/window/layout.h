@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-/// The default layout, and what the layout is now. layout.cpp is the only file that includes
-/// imgui_internal.h.
+/// The default layout, and what the layout is now.
 namespace app {
 
 struct DockedWindow {

@@ -2,6 +2,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/theme.h"
+#include "app/window/pending_input.h"
 #include "app/window/pixels.h"
 #include "app/workspace/wake.h"
 
@@ -23,10 +24,10 @@ namespace {
 constexpr int kFramesAfterInput = 3;
 constexpr int kFramesAfterChange = 2;
 constexpr double kLongestSleep_s = 1.0;
-// A tooltip appears when the mouse has stood still for a while, so more frames follow the last
-// input.
-constexpr double kHoverTime_s = 0.35;
-constexpr double kHoverSleep_s = 0.1;
+constexpr double kTooltipSleep_s = 0.1;
+// While input is queued, frames are built but not shown, so that typing does not wait for a slow
+// display. At least this often one is shown.
+constexpr double kLongestUnseen_s = 0.05;
 
 Shell& shell_of(GLFWwindow* window) {
     return *static_cast<Shell*>(glfwGetWindowUserPointer(window));
@@ -95,6 +96,8 @@ void Shell::start_imgui() {
     ImGuiIO& io = ImGui::GetIO();
     io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigWindowsMoveFromTitleBarOnly = true;
+    io.ConfigInputTextCursorBlink = false;   // it would cost a frame twice a second
+    ImPlot::GetInputMap().ZoomRate = 0.4F;  // a notch of the wheel takes off two ninths
     std::error_code error;
     if (!folder_.empty()) std::filesystem::create_directories(folder_, error);
     layout_file_ = folder_.empty() ? std::string() : (folder_ / "layout.ini").string();
@@ -153,18 +156,26 @@ void Shell::take_picture(const std::filesystem::path& file) {
     }
 }
 
-void Shell::draw_frame(const std::function<void()>& before_swap) {
+void Shell::build_frame() {
     const double start_s = glfwGetTime();
     apply_pending_theme();
     load_pending_layout();
     // The picture was requested in the frame before; the dialog has closed since.
-    const auto picture = std::exchange(ui_.picture, std::nullopt);
+    if (ui_.picture) picture_ = std::exchange(ui_.picture, std::nullopt);
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGui::NewFrame();
     draw_ui(ui_);
     ImGui::Render();
     ui_ms_ = (glfwGetTime() - start_s) * 1e3;
+}
+
+void Shell::draw_frame(const std::function<void()>& before_swap) {
+    build_frame();
+    show_frame(before_swap);
+}
+
+void Shell::show_frame(const std::function<void()>& before_swap) {
     int width = 0, height = 0;
     glfwGetFramebufferSize(window_.get(), &width, &height);
     glViewport(0, 0, width, height);
@@ -173,7 +184,7 @@ void Shell::draw_frame(const std::function<void()>& before_swap) {
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     if (before_swap) before_swap();
-    if (picture) take_picture(*picture);
+    if (picture_) take_picture(*std::exchange(picture_, std::nullopt));
     glfwSwapBuffers(window_.get());
     if (frame_count_++ == 0)
         glfwShowWindow(window_.get());  // the window appears with its first frame drawn
@@ -183,32 +194,38 @@ void Shell::draw_frame(const std::function<void()>& before_swap) {
 bool Shell::wait_for_something() {
     const double before_s = glfwGetTime();
     double sleep_s = std::clamp(seconds_to_next_frame(ui_), 0.01, kLongestSleep_s);
-    if (before_s < last_input_s_ + kHoverTime_s) sleep_s = std::min(sleep_s, kHoverSleep_s);
+    if (is_tooltip_due()) sleep_s = std::min(sleep_s, kTooltipSleep_s);
     glfwWaitEventsTimeout(sleep_s);
     const bool woken = glfwGetTime() - before_s < sleep_s;
     return woken || sleep_s < kLongestSleep_s;
 }
 
+int Shell::frames_still_due() {
+    const bool new_theme = scale_ != applied_scale_ || ui_.settings.dark != applied_dark_;
+    if (ui_.workspace.take_changed() || new_theme) return kFramesAfterChange;
+    return needs_next_frame(ui_) || has_queued_input() ? 1 : 0;
+}
+
 void Shell::run() {
     int frames_due = kFramesAfterInput;
+    double shown_s = 0;
     while (!glfwWindowShouldClose(window_.get()) && !ui_.quit) {
         if (frames_due > 0) {
             glfwPollEvents();
         } else if (!wait_for_something()) {
             continue;
         }
-        if (std::exchange(input_seen_, false)) {
-            frames_due = kFramesAfterInput;
-            last_input_s_ = glfwGetTime();
-        }
+        if (std::exchange(input_seen_, false)) frames_due = kFramesAfterInput;
         if (glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED)) {
             frames_due = 0;
             continue;
         }
-        draw_frame();
-        frames_due = std::max(frames_due - 1, 0);
-        if (ui_.workspace.take_changed()) frames_due = std::max(frames_due, kFramesAfterChange);
-        if (needs_next_frame(ui_)) frames_due = std::max(frames_due, 1);
+        build_frame();
+        if (!has_queued_input() || glfwGetTime() - shown_s > kLongestUnseen_s) {
+            show_frame({});
+            shown_s = glfwGetTime();
+        }
+        frames_due = std::max(frames_due - 1, frames_still_due());
     }
 }
 

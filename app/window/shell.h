@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 /// The window with its contexts and its frame loop. `Ui` is its content.
@@ -50,6 +51,12 @@ private:
     void apply_pending_theme();
     void load_pending_layout();
     void take_picture(const std::filesystem::path& file);
+    /// Makes the draw lists of a frame.
+    void build_frame();
+    /// Draws them and shows the result.
+    void show_frame(const std::function<void()>& before_swap);
+    /// How many more frames follow the one that was just built.
+    int frames_still_due();
     /// Sleeps until an event or a timeout. Returns false if there is still nothing to draw.
     bool wait_for_something();
     void save_changed_settings();
@@ -62,7 +69,7 @@ private:
     float applied_scale_ = 0;
     bool applied_dark_ = false;
     bool input_seen_ = false;
-    double last_input_s_ = 0;
+    std::optional<std::filesystem::path> picture_;  // to write when the frame is shown
     double ui_ms_ = 0;
     int64_t frame_count_ = 0;
     Ui ui_;

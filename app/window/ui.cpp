@@ -195,10 +195,7 @@ void show_panel(Ui& ui, const char* id) {
     }
 }
 
-double seconds_to_next_frame(const Ui& ui) {
-    const double cursor_blinks = ImGui::GetIO().WantTextInput ? 0.4 : 1e9;
-    return std::min(cursor_blinks, seconds_to_next_change(ui.toasts) + 0.01);
-}
+double seconds_to_next_frame(const Ui& ui) { return seconds_to_next_change(ui.toasts) + 0.01; }
 
 void draw_ui(Ui& ui) {
     ui.workspace.update();

@@ -47,6 +47,27 @@ void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
+void a_notch_zooms_by_a_fifth_and_keys_move(ImGuiTestContext* c) {
+    open_two(c);
+    const double all = window().shown_ns();
+    const auto start_ns = [] { return window().workspace().time().window.start_ns; };
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseWheelY(1);
+    c->Yield(2);
+    IM_CHECK_LT(window().shown_ns(), all * 0.8);
+    c->KeyPress(ImGuiKey_W, 2);
+    const double zoomed = window().shown_ns();
+    IM_CHECK_LT(zoomed, all * 0.5);
+    const double before = start_ns();
+    c->KeyPress(ImGuiKey_D);
+    IM_CHECK_GT(start_ns(), before);
+    IM_CHECK_LT(std::abs(window().shown_ns() - zoomed), zoomed * 1e-6);
+    c->KeyPress(ImGuiKey_A);
+    IM_CHECK_LT(std::abs(start_ns() - before), zoomed * 1e-6);
+    c->KeyPress(ImGuiKey_S, 12);
+    IM_CHECK_GT(window().shown_ns(), all * 0.999);
+}
+
 void dragging_moves_in_time(ImGuiTestContext* c) {
     open_two(c);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
@@ -168,6 +189,7 @@ void register_timeline_tests(ImGuiTestEngine* engine) {
     };
     add("shows_two_traces_on_one_axis", shows_two_traces_on_one_axis);
     add("the_wheel_zooms_and_f_shows_all", the_wheel_zooms_and_f_shows_all);
+    add("a_notch_zooms_by_a_fifth_and_keys_move", a_notch_zooms_by_a_fifth_and_keys_move);
     add("dragging_moves_in_time", dragging_moves_in_time);
     add("right_dragging_zooms_to_a_range", right_dragging_zooms_to_a_range);
     add("shift_dragging_selects_a_range", shift_dragging_selects_a_range);
