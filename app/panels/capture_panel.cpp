@@ -54,6 +54,7 @@ void recipes(std::vector<std::string>& chosen) {
     field("Recipes");
     const std::string preview =
         chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
+    ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});  // names and what they do
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (!models::runs_on_cpu(preset.recipe)) continue;
@@ -63,8 +64,8 @@ void recipes(std::vector<std::string>& chosen) {
         if (ImGui::Checkbox(name.c_str(), &on)) {
             on ? void(chosen.push_back(name)) : void(chosen.erase(at));
         }
-        ImGui::SetItemTooltip("%.*s", static_cast<int>(preset.summary.size()),
-                              preset.summary.data());
+        ImGui::SameLine(em(10));
+        dim_text(preset.summary);
     }
     ImGui::EndCombo();
 }
@@ -95,7 +96,14 @@ void draw_form(CaptureForm& form) {
     ImGui::EndTable();
 }
 
-void draw_buttons(const CaptureStatus& status, const CaptureState& state, PanelEvents& events) {
+/// Says below the form why it cannot start, as soon as it is filled in wrongly.
+void check_form(CaptureState& state) {
+    if (state.checked == state.form) return;
+    state.checked = state.form;
+    state.problem = problem_of(state.form);
+}
+
+void draw_buttons(const CaptureStatus& status, CaptureState& state, PanelEvents& events) {
     if (status.running) {
         const ScopedDisabled ending(status.cancelling);
         if (ImGui::Button(status.cancelling ? "Cancelling###cancel" : ICON_STOP "  Cancel###cancel",
@@ -104,6 +112,13 @@ void draw_buttons(const CaptureStatus& status, const CaptureState& state, PanelE
         }
         return;
     }
+    check_form(state);
+    if (!state.problem.empty()) {
+        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
+        ImGui::SameLine(0, px(6));
+        note_text(state.problem);
+    }
+    const ScopedDisabled impossible(!state.problem.empty());
     const ScopedColor button(ImGuiCol_Button, with_alpha(palette().accent, 0.85F));
     const ScopedColor hovered(ImGuiCol_ButtonHovered, palette().accent);
     const ScopedColor label(ImGuiCol_Text, palette().dark ? palette().plot : palette().panel);
@@ -141,10 +156,14 @@ std::vector<size_t> curve_colors(const CaptureStatus& status) {
 
 void draw_live_curve(const CaptureStatus& status, float height) {
     double end_ns = 1e9, peak = 1;
+    const auto limit = static_cast<double>(status.memory_limit_bytes);
     for (const LiveCurve& curve : status.curves) {
         if (!curve.time_ns.empty()) end_ns = std::max(end_ns, curve.time_ns.back());
         peak = std::max(peak, static_cast<double>(curve.peak_bytes));
     }
+    // The limit is shown as soon as a recipe comes near it.
+    const bool near_limit = limit > 0 && peak > 0.5 * limit;
+    if (near_limit) peak = std::max(peak, limit);
     if (!ImPlot::BeginPlot("##live", {-1, height}, kPlainPlot | ImPlotFlags_NoInputs)) return;
     ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
     const float width = ImGui::GetContentRegionAvail().x;
@@ -166,6 +185,14 @@ void draw_live_curve(const CaptureStatus& status, float height) {
         ImPlot::PlotLine(curve.recipe.c_str(), curve.time_ns.data(), curve.allocated_bytes.data(),
                          count, line);
     }
+    if (near_limit) {
+        ImPlotSpec line;
+        line.LineColor = to_vec4(palette().bad);
+        line.LineWeight = px(1.5F);
+        line.Flags = ImPlotInfLinesFlags_Horizontal;
+        ImPlot::PlotInfLines("##limit", &limit, 1, line);
+        ImPlot::TagY(limit, to_vec4(palette().bad), "limit");
+    }
     ImPlot::EndPlot();
 }
 
@@ -179,7 +206,10 @@ void draw_curve_legend(const CaptureStatus& status) {
         ImGui::SameLine(0, px(6));
         dim_text("peak " + profiler::format_bytes(curve.peak_bytes));
         ImGui::SameLine(0, px(6));
-        if (curve.finished) {
+        if (!curve.out_of_memory.empty()) {
+            colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION " out of memory");
+            ImGui::SetItemTooltip("%s", curve.out_of_memory.c_str());
+        } else if (curve.finished) {
             colored_text(palette().good, ICON_CHECK);
         } else if (status.running) {
             dim_text(curve.stage);

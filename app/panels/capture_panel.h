@@ -2,13 +2,18 @@
 
 #include "app/panels/panel_context.h"
 
+#include <optional>
+#include <string>
+
 /// Starts a capture in a worker, shows its live memory curve and its log, and cancels it. The
 /// finished traces open by themselves.
 namespace app {
 
 struct CaptureState {
     bool show_log = false;
-    CaptureForm form;  // as filled in
+    CaptureForm form;                    // as filled in
+    std::optional<CaptureForm> checked;  // the form of which `problem` is known
+    std::string problem;                 // why it cannot start; empty: it can
 };
 
 PanelEvents draw_capture_panel(const PanelContext& context, CaptureState& state);

@@ -121,6 +121,15 @@ void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color
     }
 }
 
+void dashed_segment(ImDrawList* draw, ImVec2 from, ImVec2 to, ImU32 color) {
+    const ImVec2 whole = to - from;
+    const float length = std::hypot(whole.x, whole.y);
+    for (float at = 0; at < length; at += px(9)) {
+        const float end = std::min(length, at + px(5));
+        draw->AddLine(from + whole * (at / length), from + whole * (end / length), color, px(1.5F));
+    }
+}
+
 /// The baseline's value as a line across all bars, to compare with.
 void baseline_mark(ImDrawList* draw, double value) {
     const ImVec2 corner = ImPlot::GetPlotPos();
@@ -213,40 +222,88 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
     ImGui::EndGroup();
 }
 
-void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
-    ImGui::BeginGroup();
-    const std::string limit =
-        view.memory_limit_text.empty() ? "sequences" : "sequences within " + view.memory_limit_text;
-    // Without a sweep this chart says so for the throughput, too.
-    chart_title(view.has_throughput ? "Maximum batch" : "Maximum batch and throughput",
-                view.has_max_batch ? limit : "", size.x);
+namespace {
+
+/// "sequences · hatched: predicted for NVIDIA A100 80 GB SXM"
+std::string max_batch_subtitle(const CompareView& view) {
+    std::string text = view.has_max_batch && !view.memory_limit_text.empty()
+                           ? "sequences within " + view.memory_limit_text
+                           : "sequences";
+    if (!view.planned_on.empty()) text += ", hatched: predicted for " + view.planned_on;
+    return text;
+}
+
+double largest_batch(const CompareView& view) {
     int64_t most = 0;
     for (const CompareColumn& column : view.columns) {
         most = std::max(most, column.largest_batch);
+        if (column.planned) most = std::max(most, column.planned->max_batch_size.value_or(0));
     }
-    if (!view.has_max_batch || most == 0) {
-        chart_note("##no_batch", view.no_max_batch_text, below_title(size));
+    return static_cast<double>(most);
+}
+
+/// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
+void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents& events) {
+    Bar bar = bar_of(column.index);
+    const bool is_swept = !column.curve.empty() || column.max_batch_size;
+    const ImU32 color = recipe_color(column.color);
+    double highest = 0;
+    if (column.planned) {
+        highest = static_cast<double>(column.planned->max_batch_size.value_or(0));
+        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)}, color);
+        if (is_swept) {
+            const float cut = std::round((bar.right - bar.left) * 0.2F);
+            bar = {bar.left + cut, bar.right - cut};
+        }
+    }
+    if (is_swept) {
+        const auto value = static_cast<double>(column.largest_batch);
+        // Pale when the sweep ended before it reached the maximum.
+        draw->AddRectFilled({bar.left, y_of(value)}, {bar.right, y_of(0)},
+                            column.max_batch_size ? color : with_alpha(color, 0.35F));
+        highest = std::max(highest, value);
+    }
+    if (is_swept) {
+        bar_label(draw, bar, highest, column.max_batch_text, column.max_batch_change);
+    } else if (column.planned) {
+        bar_label(draw, bar, highest, column.planned->max_batch_text,
+                  column.planned->max_batch_change);
+    }
+    if (!mouse_in({bar.left, y_of(std::max(highest, 0.0)) - px(20)}, {bar.right, y_of(0)})) return;
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) events.column = column.index;
+    if (!ImGui::BeginTooltip()) return;
+    bold_text(column.recipe);
+    if (is_swept) labelled_value("measured", column.max_batch_text);
+    if (column.planned) labelled_value("predicted", column.planned->max_batch_text);
+    if (column.planned && !column.planned->why.empty()) {
+        ImGui::PushTextWrapPos(em(26));
+        note_text(column.planned->why);
+        ImGui::PopTextWrapPos();
+    }
+    ImGui::EndTooltip();
+}
+
+/// Why nothing is drawn of a maximum batch or of throughput.
+std::string why_empty(const CompareView& view, const std::string& not_measured) {
+    return view.no_plan_text.empty() ? not_measured : view.no_plan_text;
+}
+
+}  // namespace
+
+void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
+    ImGui::BeginGroup();
+    const double most = largest_batch(view);
+    chart_title("Maximum batch", most > 0 ? max_batch_subtitle(view) : "", size.x);
+    if (most == 0) {
+        chart_note("##no_batch", why_empty(view, view.no_max_batch_text), below_title(size));
     } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount,
-                              static_cast<double>(most))) {
+                              most)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
         if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].max_batch_size) {
             baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
         }
-        for (const CompareColumn& column : view.columns) {
-            if (column.curve.empty() && !column.max_batch_size) continue;  // no sweep
-            const Bar bar = bar_of(column.index);
-            const auto value = static_cast<double>(column.largest_batch);
-            const ImVec2 upper{bar.left, y_of(value)}, lower{bar.right, y_of(0)};
-            // Pale when the sweep ended before it reached the maximum.
-            const ImU32 color = recipe_color(column.color);
-            draw->AddRectFilled(upper, lower,
-                                column.max_batch_size ? color : with_alpha(color, 0.35F));
-            bar_label(draw, bar, value, column.max_batch_text, column.max_batch_change);
-            if (mouse_in(upper, lower) && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-                events.column = column.index;
-            }
-        }
+        for (const CompareColumn& column : view.columns) draw_batch_bars(draw, column, events);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }
@@ -311,6 +368,24 @@ void draw_curve(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
+/// The prediction as a dashed line without points, under what was measured.
+void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
+    const ImU32 color = recipe_color(column.color);
+    const auto& curve = column.planned->curve;
+    const auto at = [](const profiler::CurvePoint& point) {
+        return ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
+    };
+    for (size_t i = 0; i + 1 < curve.size(); ++i) {
+        dashed_segment(draw, at(curve[i]), at(curve[i + 1]), with_alpha(color, 0.9F));
+    }
+    for (const profiler::CurvePoint& point : curve) {
+        const ImVec2 center = at(point);
+        draw->AddCircle(center, px(3), color, 0, px(1.5F));
+        const ImVec2 reach{px(7), px(7)};
+        if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
+    }
+}
+
 void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
     const float r = px(4);
     draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(2));
@@ -341,13 +416,19 @@ void curve_legend(ImDrawList* draw, const CompareView& view) {
         out_of_memory |= column.out_of_memory_batch.has_value();
     }
     const float left = corner.x - width - px(12);
+    const auto lines = static_cast<float>(
+        std::count_if(view.columns.begin(), view.columns.end(),
+                      [](const auto& c) { return !c.curve.empty() || c.planned; }) +
+        (out_of_memory ? 1 : 0));
+    draw->AddRectFilled({left - px(24), y - lines * line}, {corner.x - px(6), y},
+                        with_alpha(palette().plot, 0.85F), px(3));
     if (out_of_memory) {
         y -= line;
         draw_cross(draw, {left - px(12), y + line / 2 - px(1)}, palette().dim);
         draw->AddText({left, y}, palette().dim, "out of memory");
     }
     for (auto column = view.columns.rbegin(); column != view.columns.rend(); ++column) {
-        if (column->curve.empty()) continue;
+        if (column->curve.empty() && !column->planned) continue;
         y -= line;
         const float middle = std::round(y + line / 2) - px(1);
         draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
@@ -358,19 +439,46 @@ void curve_legend(ImDrawList* draw, const CompareView& view) {
 
 }  // namespace
 
+namespace {
+
+/// Ends of the axes, over what was measured and what is predicted.
+struct CurveEnds {
+    double batch = 0;
+    double sequences_per_s = 0;
+};
+
+CurveEnds ends_of(const CompareView& view) {
+    CurveEnds ends{static_cast<double>(view.has_throughput ? view.max_batch_size : 0),
+                   view.max_sequences_per_s};
+    for (const CompareColumn& column : view.columns) {
+        ends.batch =
+            std::max(ends.batch, static_cast<double>(column.out_of_memory_batch.value_or(0)));
+        if (!column.planned) continue;
+        for (const profiler::CurvePoint& point : column.planned->curve) {
+            ends.batch = std::max(ends.batch, static_cast<double>(point.batch_size));
+            ends.sequences_per_s = std::max(ends.sequences_per_s, point.sequences_per_s);
+        }
+    }
+    return ends;
+}
+
+}  // namespace
+
 void draw_throughput_chart(const CompareView& view, ImVec2 size) {
     ImGui::BeginGroup();
-    chart_title("Throughput", view.has_throughput ? "sequences/s by batch" : "", size.x);
-    if (!view.has_throughput) {
-        chart_note("##no_throughput", view.no_throughput_text, below_title(size));
+    const CurveEnds ends = ends_of(view);
+    const bool is_empty = ends.sequences_per_s <= 0;
+    chart_title("Throughput",
+                is_empty                  ? ""
+                : view.planned_on.empty() ? "sequences/s by batch"
+                                          : "sequences/s by batch, dashed: predicted",
+                size.x);
+    if (is_empty) {
+        chart_note("##no_throughput", why_empty(view, view.no_throughput_text), below_title(size));
     } else if (ImPlot::BeginPlot("##throughput", below_title(size),
                                  kPlainPlot | ImPlotFlags_NoInputs)) {
-        int64_t last_batch = view.max_batch_size;
-        for (const CompareColumn& column : view.columns) {
-            last_batch = std::max(last_batch, column.out_of_memory_batch.value_or(0));
-        }
-        const double x_end = static_cast<double>(last_batch) * 1.08 + 0.5;
-        const double y_end = std::max(1e-9, view.max_sequences_per_s * 1.12);
+        const double x_end = ends.batch * 1.08 + 0.5;
+        const double y_end = std::max(1e-9, ends.sequences_per_s * 1.12);
         ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
         setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, x_end, size.x * 1.8F);
         setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, size.y);
@@ -380,6 +488,7 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
         for (const CompareColumn& column : view.columns) {
+            if (column.planned) draw_planned_curve(draw, column);
             if (column.curve.empty()) continue;
             draw_curve(draw, column);
             draw_out_of_memory(draw, column);

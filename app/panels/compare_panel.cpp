@@ -22,15 +22,39 @@ namespace {
 using profiler::CompareView;
 using profiler::TextTable;
 
-void draw_sentence(const CompareView& view) {
-    if (!view.sentence.empty()) {
+/// The GPU for which the recipes are planned.
+void draw_gpu_choice(const Workspace& workspace, PanelEvents& events) {
+    const PlanChoice& choice = workspace.plan_choice();
+    ImGui::SetNextItemWidth(em(9));
+    if (!ImGui::BeginCombo("##gpu", choice.gpu.c_str(), ImGuiComboFlags_HeightLarge)) return;
+    for (const profiler::Gpu& gpu : workspace.gpus()) {
+        if (ImGui::Selectable(gpu.id.c_str(), gpu.id == choice.gpu)) {
+            events.plan_choice = PlanChoice{.gpu = gpu.id};
+        }
+        ImGui::SetItemTooltip("%s", gpu.name.c_str());
+    }
+    ImGui::EndCombo();
+}
+
+/// What B saves and costs against A. Without such a pair: what the best recipe does.
+void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
+    std::string sentence = workspace.headline();
+    if (sentence.empty()) sentence = view.sentence;
+    if (!sentence.empty()) {
         const ScopedFont bold(fonts().bold, 17);
         ImGui::PushTextWrapPos(0);
-        text(view.sentence);
+        text(sentence);
         ImGui::PopTextWrapPos();
     }
+    ImGui::AlignTextToFramePadding();
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
-    dim_text(view.workload + between + view.source);
+    dim_text(view.workload + between + view.source + "  ·  planned for");
+    ImGui::SameLine(0, px(6));
+    draw_gpu_choice(workspace, events);
+    if (!workspace.slots().planned_compare.view()) {
+        ImGui::SameLine(0, px(8));
+        dim_text("planning ...");
+    }
 }
 
 void draw_category_legend(const CompareView& view, const Selection& selection,
@@ -225,7 +249,7 @@ void draw_notes(const CompareView& view) {
 
 void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
     const Selection& selection = workspace.selection();
-    draw_sentence(view);
+    draw_sentence(workspace, view, events);
     ImGui::Dummy({0, px(1)});
     draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
@@ -235,7 +259,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
     const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -
                                    2 * ImGui::GetStyle().ItemSpacing.y);
-    const size_t charts = view.has_throughput ? 3 : 2;
+    const size_t charts = 3;
     const size_t per_row = std::min(charts, charts_per_row());
     const float height = std::clamp(space, em(12), per_row < charts ? em(16) : 1e6F);
     draw_chart_row(view, selection, 0, per_row, height, events);
@@ -261,8 +285,9 @@ PanelEvents draw_compare_panel(const PanelContext& context) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
     const auto& slot = workspace.slots().compare;
-    if (slot.view() && !slot.view()->view.columns.empty()) {
-        draw_filled(workspace, slot.view()->view, events);
+    const CompareResult* const result = workspace.comparison();
+    if (result && !result->view.columns.empty()) {
+        draw_filled(workspace, result->view, events);
     } else if (const auto loading = workspace.loading()) {
         draw_reading(*loading, events);
     } else if (workspace.documents().empty()) {

@@ -77,6 +77,22 @@ std::string path_of(const WorkloadOptions& options, const std::string& recipe) {
     return (std::filesystem::path(options.output) / (recipe + ".tscope")).string();
 }
 
+/// A capture takes long, so nothing that an earlier one has written is lost unasked.
+Result<void> check_overwriting(const WorkloadOptions& options, const JobList& list) {
+    if (options.overwrites) return {};
+    for (const Job& job : list.jobs) {
+        std::error_code error;
+        for (const std::string& path : {job.path, job.path + ".partial"}) {
+            if (!std::filesystem::exists(path, error)) continue;
+            return fail_fields({"overwrites"},
+                               "{} exists already: choose another place for the traces, or say "
+                               "that it may be replaced.",
+                               path);
+        }
+    }
+    return {};
+}
+
 Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_count) {
     std::error_code error;
     if (options.output.empty()) {
@@ -149,6 +165,9 @@ Result<JobList> make_list(const WorkloadOptions& options, const std::vector<std:
         list.memory_limit_bytes = *limit;
     }
     if (!options.output.ends_with(".tscope")) list.folder = options.output;
+    if (const auto free = check_overwriting(options, list); !free) {
+        return tl::unexpected(free.error());
+    }
     return list;
 }
 

@@ -30,6 +30,7 @@ struct WorkloadOptions {
     int64_t steps = 3;
     std::string memory_limit;  // "16GiB"; empty = none
     std::string output;
+    bool overwrites = false;  // files that are there already
 };
 
 /// One recipe to run and the file that it writes.

@@ -62,4 +62,12 @@ void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
     draw->PopClipRect();
 }
 
+void fill_predicted(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 color) {
+    draw->AddRectFilled(upper_left, lower_right, with_alpha(color, 0.16F));
+    draw->PushClipRect(upper_left, lower_right, true);
+    draw_lines(draw, upper_left, lower_right, Hatch::kDiagonal, with_alpha(color, 0.55F), px(6));
+    draw->PopClipRect();
+    draw->AddRect(upper_left, lower_right, color, 0, px(1));
+}
+
 }  // namespace app

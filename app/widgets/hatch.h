@@ -11,4 +11,7 @@ namespace app {
 void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
                    profiler::Category category, float alpha, float spacing);
 
+/// Fills a rectangle as what is predicted: pale, hatched and with an outline.
+void fill_predicted(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 color);
+
 }  // namespace app

@@ -96,7 +96,7 @@ void Shell::start_imgui() {
     ImGuiIO& io = ImGui::GetIO();
     io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigWindowsMoveFromTitleBarOnly = true;
-    io.ConfigInputTextCursorBlink = false;   // it would cost a frame twice a second
+    io.ConfigInputTextCursorBlink = false;  // it would cost a frame twice a second
     ImPlot::GetInputMap().ZoomRate = 0.4F;  // a notch of the wheel takes off two ninths
     std::error_code error;
     if (!folder_.empty()) std::filesystem::create_directories(folder_, error);

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 namespace app {
 namespace {
@@ -78,9 +79,11 @@ private:
             ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
         if (profiler::is_out_of_memory(error)) {
-            return failure(
-                models::Error{describe_out_of_memory(workload), {"batch_size", "recipe"}},
-                ExitCode::kOutOfMemory);
+            const models::Error sentence{describe_out_of_memory(workload),
+                                         {"batch_size", "recipe"}};
+            WorkerOutcome outcome = failure(sentence, ExitCode::kOutOfMemory);
+            outcome.error().path = keep_out_of_memory(sentence.message);
+            return outcome;
         }
         const bool is_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
         return failure(fmt::format("{}: {}.{}",
@@ -89,24 +92,47 @@ private:
     }
 
     void record(const models::Workload& workload) {
-        const profiler::CaptureOptions options{
-            .warmup_steps = request_.warmup_steps,
-            .steps = request_.steps,
-            .memory_limit_bytes = request_.memory_limit_bytes,
-            .num_threads = static_cast<int>(request_.num_threads)};
+        profiler::CaptureOptions options{.warmup_steps = request_.warmup_steps,
+                                         .steps = request_.steps,
+                                         .memory_limit_bytes = request_.memory_limit_bytes,
+                                         .num_threads = static_cast<int>(request_.num_threads)};
         const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
         try {
             device_.capture(workload, options, callbacks(), trace_);
         } catch (const std::exception& error) {
-            // A sweep finds the limit without a recorded step.
-            if (!profiler::is_out_of_memory(error) || !sweeps || committed_) throw;
+            const bool is_first = profiler::is_out_of_memory(error) && !committed_;
+            if (!is_first) throw;
+            const bool has_step = !trace_.steps.empty();
+            if (has_step && !sweeps) throw;
             trace_ = Trace{};
+            // A sweep finds the limit without a recorded step. A capture shows what filled the
+            // memory: it records the warm-up, in which the memory ran out.
+            if (!sweeps) record_warm_up(workload, options);
         }
         if (!sweeps) return;
         const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
                                            .warmup_steps = request_.warmup_steps,
                                            .steps = request_.steps};
         device_.sweep(workload, options, sweep, callbacks(), trace_);
+    }
+
+    void record_warm_up(const models::Workload& workload, profiler::CaptureOptions options) {
+        options.steps += std::exchange(options.warmup_steps, 0);
+        profiler::CaptureCallbacks alone = callbacks();
+        alone.wait_for_turn = nullptr;
+        device_.capture(workload, options, alone, trace_);
+    }
+
+    /// A step that ran out of memory is a result: the trace shows what filled the memory.
+    /// Returns the file; empty if nothing was recorded.
+    std::string keep_out_of_memory(const std::string& sentence) {
+        if (trace_.steps.empty() || request_.kind == profiler::RequestKind::kSweep) return {};
+        profiler::add_diagnostic(trace_, {.code = profiler::kRanOutOfMemory,
+                                          .severity = profiler::Severity::kError,
+                                          .explanation = sentence});
+        require(writer_->finish(trace_));
+        committed_ = true;
+        return request_.output_path;
     }
 
     profiler::CaptureCallbacks callbacks() {
@@ -147,10 +173,9 @@ private:
                                 profiler::format_bytes(failed.free_bytes));
         }
         return fmt::format(
-            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}{}; choose a "
+            "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}; choose a "
             "smaller batch or another recipe.",
-            workload.batch_size, workload.model.name, workload.recipe_name, where, asked,
-            saved_aside());
+            workload.batch_size, workload.model.name, workload.recipe_name, where, asked);
     }
 
     /// Says where the steps are that were committed before a failure or a cancel.

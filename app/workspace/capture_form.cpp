@@ -3,6 +3,7 @@
 #include "app/user/workload_jobs.h"
 #include "profiler/protocol/messages.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,7 +15,7 @@
 namespace app {
 namespace {
 
-WorkloadOptions options_of(const CaptureForm& form) {
+WorkloadOptions options_of(const CaptureForm& form, const std::filesystem::path& folder) {
     WorkloadOptions options;
     options.model = form.model;
     if (form.num_layers != 0) options.layers = form.num_layers;
@@ -25,7 +26,7 @@ WorkloadOptions options_of(const CaptureForm& form) {
     options.warmup_steps = form.warmup_steps;
     options.steps = form.steps;
     options.memory_limit = form.memory_limit;
-    options.output = form.folder;
+    options.output = folder.string();
     return options;
 }
 
@@ -79,9 +80,29 @@ CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
     return form;
 }
 
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form) {
+std::filesystem::path new_capture_folder(const CaptureForm& form, std::time_t now) {
+    const std::string name = fmt::format("{}-B{}-S{}-{:%Y%m%d-%H%M%S}", form.model, form.batch_size,
+                                         form.seq_len, fmt::localtime(now));
+    const std::filesystem::path first = std::filesystem::path(form.folder) / name;
+    std::filesystem::path folder = first;
+    std::error_code ignored;
+    for (int i = 2; std::filesystem::exists(folder, ignored); ++i) {
+        folder = first.string() + fmt::format("-{}", i);
+    }
+    return folder;
+}
+
+std::string problem_of(const CaptureForm& form) {
+    const auto requests = make_requests(form, form.folder);
+    return requests ? std::string() : requests.error().message;
+}
+
+models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form,
+                                                             const std::filesystem::path& folder) {
     if (form.folder.empty()) return models::fail("Choose a folder for the traces.");
-    const auto list = make_jobs(options_of(form), form.recipes);
+    WorkloadOptions options = options_of(form, folder);
+    options.overwrites = true;  // the folder is new
+    const auto list = make_jobs(options, form.recipes);
     if (!list) return tl::unexpected(list.error());
     std::vector<profiler::Request> requests;
     for (const Job& job : list->jobs) {

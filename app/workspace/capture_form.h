@@ -3,6 +3,8 @@
 #include "models/config/result.h"
 
 #include <cstdint>
+#include <ctime>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,8 +38,16 @@ struct CaptureForm {
 std::map<std::string, std::string> to_fields(const CaptureForm& form);
 CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
 
-/// One request per recipe, after the same checks as `temposcope capture`.
-/// Errors: an unknown model or recipe, an impossible size.
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form);
+/// A folder in the form's folder that does not exist yet, so that no capture replaces another:
+/// "captures/bert-base-B8-S128-20261122-203312".
+std::filesystem::path new_capture_folder(const CaptureForm& form, std::time_t now);
+
+/// One request per recipe, which writes into `folder`, after the same checks as `temposcope
+/// capture`. Errors: an unknown model or recipe, an impossible size.
+models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form,
+                                                             const std::filesystem::path& folder);
+
+/// Why a capture cannot start, without names of options; empty: it can.
+std::string problem_of(const CaptureForm& form);
 
 }  // namespace app

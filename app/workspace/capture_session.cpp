@@ -4,11 +4,13 @@
 #include "app/workspace/wake.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/turn_taking.h"
+#include "profiler/trace/text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 namespace app {
@@ -60,11 +62,14 @@ models::Result<void> CaptureSession::start(const CaptureForm& form) {
     if (running())
         return models::fail(
             "A capture is running; wait for it or cancel it before you start another one.");
-    auto requests = make_requests(form);
+    folder_ = fs::absolute(new_capture_folder(form, std::time(nullptr)));
+    auto requests = make_requests(form, folder_);
     if (!requests) return tl::unexpected(requests.error());
     if (const auto made = make_folder_of(*requests); !made) return made;
     if (thread_.joinable()) thread_.join();
-    status_ = {.running = true, .recipe_count = requests->size()};
+    status_ = {.running = true,
+               .recipe_count = requests->size(),
+               .memory_limit_bytes = requests->front().memory_limit_bytes};
     published_.reset();
     cancelled_ = false;
     thread_ = std::jthread([this, requests = std::move(*requests)] {
@@ -147,14 +152,11 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
                  [&](size_t i) { on_started(i, requests[i].workload.value("recipe_name", "")); },
              .progress = [this](size_t i, const auto& progress) { on_progress(i, progress); },
              .sample = [this](size_t i, const auto& sample) { on_sample(i, sample); },
-             .ended =
-                 [this](size_t i, const auto& outcome) {
-                     if (outcome) on_finished(i, outcome->path);
-                 },
+             .ended = [this](size_t i, const auto& outcome) { on_ended(i, outcome); },
              .split = [&](const std::string& sentence) { text += " " + sentence; }});
     }();
     if (done) {
-        end(profiler::Severity::kInfo, std::move(text));
+        end_with_results(std::move(text));
     } else {
         end(done.error().cancelled ? profiler::Severity::kWarning : profiler::Severity::kError,
             done.error().message);
@@ -213,22 +215,45 @@ void CaptureSession::on_sample(size_t index, const profiler::Sample& sample) {
     if (redraw) wake_window();
 }
 
-void CaptureSession::on_finished(size_t index, const fs::path& path) {
+/// A recipe that ran out of memory is a result too: its trace shows what filled the memory.
+void CaptureSession::on_ended(size_t index, const profiler::WorkerOutcome& outcome) {
     {
         std::scoped_lock lock(mutex_);
-        status_.curves[index].finished = true;
-        finished_.push_back(path);
+        LiveCurve& curve = status_.curves[index];
+        curve.finished = outcome || outcome.error().out_of_memory();
+        if (!outcome && outcome.error().out_of_memory()) {
+            curve.out_of_memory = outcome.error().message;
+        }
+        const std::string path = outcome ? outcome->path : outcome.error().path;
+        if (!path.empty()) finished_.emplace_back(path);
         published_.reset();
     }
     wake_window();
+}
+
+void CaptureSession::end_with_results(std::string text) {
+    std::vector<std::string> too_large;
+    {
+        std::scoped_lock lock(mutex_);
+        for (const LiveCurve& curve : status_.curves) {
+            if (!curve.out_of_memory.empty()) too_large.push_back(curve.recipe);
+        }
+    }
+    if (too_large.empty()) return end(profiler::Severity::kInfo, std::move(text));
+    const bool others_fit = too_large.size() < status_.recipe_count;
+    end(profiler::Severity::kWarning,
+        fmt::format("{} ran out of memory{}.", profiler::join_with_and(too_large),
+                    others_fit ? "; the other recipes fit" : ""));
 }
 
 void CaptureSession::end(profiler::Severity severity, std::string text) {
     {
         std::scoped_lock lock(mutex_);
         status_.running = status_.cancelling = false;
-        status_.share = severity == profiler::Severity::kInfo ? 1 : status_.share;
         status_.phase.clear();
+        const bool all_finished = std::all_of(status_.curves.begin(), status_.curves.end(),
+                                              [](const auto& curve) { return curve.finished; });
+        if (all_finished && status_.curves.size() == status_.recipe_count) status_.share = 1;
         status_.error = severity == profiler::Severity::kInfo ? "" : text;
         end_ = End{severity, std::move(text)};
         published_.reset();

@@ -16,10 +16,13 @@
 
 // Instead of messages.h: every panel includes this header, and no panel needs its JSON library.
 namespace profiler {
+struct ErrorFrame;
 struct Progress;
 struct Request;
+struct ResultFrame;
 struct Sample;
 class TurnTaking;
+using WorkerOutcome = tl::expected<ResultFrame, ErrorFrame>;
 }  // namespace profiler
 
 /// Captures that were started in the window. A background thread runs one worker per recipe; the
@@ -38,6 +41,7 @@ struct LiveCurve {
     std::string stage;  // "step 2 of 3"
     double share = 0;   // how many of its steps are done, in [0, 1]
     bool finished = false;
+    std::string out_of_memory;  // why it did not fit; empty: it did, so far
 
     void add(double sample_time_ns, double sample_bytes);
 
@@ -52,12 +56,13 @@ struct CaptureStatus {
     bool running = false;
     bool cancelling = false;
     size_t recipe_count = 0;
-    std::vector<LiveCurve> curves;  // one per recipe that has begun
-    size_t live = 0;                // index of the curve whose worker runs; the others wait
-    std::string phase;              // of the live worker: "backward"
-    double share = 0;               // how much of all recipes is done, in [0, 1]
-    std::string error;              // why the last capture failed; empty if it did not
-    std::string log;                // output of all workers, including the running one
+    int64_t memory_limit_bytes = -1;  // -1: none
+    std::vector<LiveCurve> curves;    // one per recipe that has begun
+    size_t live = 0;                  // index of the curve whose worker runs; the others wait
+    std::string phase;                // of the live worker: "backward"
+    double share = 0;                 // how much of all recipes is done, in [0, 1]
+    std::string error;                // why the last capture failed; empty if it did not
+    std::string log;                  // output of all workers, including the running one
 };
 
 class CaptureSession {
@@ -69,6 +74,8 @@ public:
     void cancel();
 
     bool running() const;
+    /// Of the last capture that was started; empty before the first.
+    const std::filesystem::path& folder() const { return folder_; }
     /// The current status; the same object until something changes.
     std::shared_ptr<const CaptureStatus> status() const;
     /// Traces that have finished since the last call.
@@ -85,9 +92,11 @@ private:
     void on_started(size_t index, const std::string& recipe);
     void on_progress(size_t index, const profiler::Progress& progress);
     void on_sample(size_t index, const profiler::Sample& sample);
-    void on_finished(size_t index, const std::filesystem::path& path);
+    void on_ended(size_t index, const profiler::WorkerOutcome& outcome);
+    void end_with_results(std::string text);
     void end(profiler::Severity severity, std::string text);
 
+    std::filesystem::path folder_;  // only the frame thread uses it
     mutable std::mutex mutex_;
     CaptureStatus status_;  // without the log of workers_
     mutable std::shared_ptr<const CaptureStatus>

@@ -13,8 +13,15 @@ template <typename Request, typename View>
 using Slot = ViewSlot<SlotInputs, Request, View>;
 
 struct Slots {
+    explicit Slots(Predictor& predictor)
+        : planned_compare("Planning the recipes", wanted_planned_comparison,
+                          [&predictor](const PlannedCompareRequest& request) {
+                              return build_planned_comparison(predictor, request);
+                          }) {}
+
     Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
                                                 build_comparison};
+    Slot<PlannedCompareRequest, CompareResult> planned_compare;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
     Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
@@ -23,8 +30,8 @@ struct Slots {
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, timeline, kernels, ledger); }
-    auto all() const { return std::tie(compare, timeline, kernels, ledger); }
+    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger); }
+    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger); }
 };
 
 }  // namespace app

@@ -1,5 +1,9 @@
 #include "app/workspace/view_requests.h"
 
+#include "profiler/analysis/run_text.h"
+#include "profiler/view/compare_plan.h"
+
+#include <algorithm>
 #include <utility>
 
 namespace app {
@@ -31,6 +35,56 @@ models::Result<CompareResult> build_comparison(const CompareRequest& documents) 
     return CompareResult{std::move(*comparison), std::move(view)};
 }
 
+namespace {
+
+/// The recipes of the first step, with that step's workload. Empty: no document has one.
+std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
+                                          const profiler::Comparison& comparison,
+                                          const std::string& gpu) {
+    PlanQuestion question{.gpus = {gpu}};
+    const auto has_file = [&](const DocumentPtr& document) {
+        const auto& files = comparison.columns.front().files;
+        return std::find(files.begin(), files.end(), document->file.string()) != files.end();
+    };
+    const auto first = std::find_if(documents.begin(), documents.end(), has_file);
+    if (first == documents.end()) return std::nullopt;
+    const auto workload = profiler::workload_of(*(*first)->trace);
+    if (!workload) return std::nullopt;
+    question.workload = *workload;
+    for (const profiler::ComparisonColumn& column : comparison.columns) {
+        if (column.baseline != 0) continue;
+        const std::string& recipe = column.recipe_of_trace;
+        auto& recipes = question.recipes;
+        if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
+            recipes.push_back(recipe);
+        }
+    }
+    return question;
+}
+
+}  // namespace
+
+models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
+                                                       const PlannedCompareRequest& request) {
+    auto result = build_comparison(request.documents);
+    if (!result) return result;
+    const auto question = plan_question(request.documents, result->comparison, request.choice.gpu);
+    if (!question) return result;
+    const auto plan = predictor.plan(*question);
+    if (plan) {
+        profiler::add_plan(result->view, result->comparison, *plan);
+    } else {
+        result->view.no_plan_text = plan.error().message;
+    }
+    return result;
+}
+
+std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
+    if (inputs.documents.empty()) return std::nullopt;
+    return Wanted<PlannedCompareRequest>{.request = {inputs.documents, inputs.plan_choice},
+                                         .documents = inputs.documents};
+}
+
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs) {
     if (inputs.documents.empty()) return std::nullopt;
     return Wanted<CompareRequest>{.request = inputs.documents};
@@ -51,7 +105,7 @@ profiler::TimelineRequest timeline_request(const Selection& selection, const Tim
 }
 
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const auto& [documents, selection, time, query, plan_choice] = inputs;
     if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
     return Wanted<profiler::TimelineRequest>{
         .request = timeline_request(selection, time, with_margins(time.window)),
@@ -59,7 +113,7 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
 }
 
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const auto& [documents, selection, time, query, plan_choice] = inputs;
     if (!has_step(selection) || time.kernels_width_px <= 0) return std::nullopt;
     const TimeWindow window = with_margins(time.window);
     profiler::ActivityRequest request{.start_ns = window.start_ns,
@@ -75,7 +129,7 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 }
 
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const auto& [documents, selection, time, query, plan_choice] = inputs;
     if (!has_step(selection)) return std::nullopt;
     return Wanted<profiler::LedgerRequest>{
         .request = {.first = ledger_source(selection.a),

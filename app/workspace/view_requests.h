@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/prediction/predictor.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/comparison.h"
@@ -27,12 +28,20 @@ struct LedgerQuery {
     friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
 };
 
+/// The GPU for which recipes are planned; the user chooses it.
+struct PlanChoice {
+    std::string gpu = "a100-80gb";  // its id
+
+    friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+};
+
 /// What requests are made from.
 struct SlotInputs {
     const std::vector<DocumentPtr>& documents;
     const Selection& selection;
     const TimeAxis& time;
     const LedgerQuery& ledger_query;
+    const PlanChoice& plan_choice;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
@@ -44,7 +53,19 @@ struct CompareResult {
 };
 models::Result<CompareResult> build_comparison(const CompareRequest& documents);
 
+/// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
+/// be. It takes some tenths of a second, so the comparison comes before it.
+struct PlannedCompareRequest {
+    CompareRequest documents;
+    PlanChoice choice;
+
+    friend bool operator==(const PlannedCompareRequest&, const PlannedCompareRequest&) = default;
+};
+models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
+                                                       const PlannedCompareRequest& request);
+
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
+std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);

@@ -1,7 +1,10 @@
 #include "app/workspace/workspace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 namespace app {
 namespace {
@@ -18,6 +21,22 @@ void forget_places(Selection& selection) {
     selection.moment_ns.reset();
     selection.tensor.reset();
     selection.activity.reset();
+}
+
+/// Only the recipe differs: then both have the same baseline.
+bool train_the_same_step(const profiler::ComparisonColumn& a, const profiler::ComparisonColumn& b) {
+    return a.baseline == b.baseline;
+}
+
+/// "On NVIDIA T4 it would fit a batch of 12 instead of 7."
+std::string planned_sentence(const std::string& gpu, const profiler::PlannedRecipe& own,
+                             const profiler::PlannedRecipe& other) {
+    if (!own.max_batch_size) {
+        return fmt::format(" On {} no batch of it would fit.", gpu);
+    }
+    const std::string than = other.max_batch_size ? std::to_string(*other.max_batch_size) : "none";
+    return fmt::format(" On {} it would fit a batch of {} instead of {}.", gpu, *own.max_batch_size,
+                       than);
 }
 
 const profiler::Comparison* comparison_of(const Slots& slots) {
@@ -59,6 +78,32 @@ DocumentPtr Workspace::document_of_column(size_t column) const {
         if (!with_file && has_file(wanted, document->file)) with_file = document;
     }
     return with_file;
+}
+
+const CompareResult* Workspace::comparison() const {
+    const CompareResult* const planned = slots_.planned_compare.view();
+    return planned ? planned : slots_.compare.view();
+}
+
+std::string Workspace::headline() const {
+    const CompareResult* const result = comparison();
+    if (!result || !selection_.a || !selection_.b) return {};
+    std::optional<size_t> a;
+    std::optional<size_t> b;
+    for (size_t i = 0; i < result->comparison.columns.size(); ++i) {
+        if (has_file(result->comparison.columns[i], selection_.a->file)) a = i;
+        if (has_file(result->comparison.columns[i], selection_.b->file)) b = i;
+    }
+    if (!a || !b || *a == *b) return {};
+    const auto& columns = result->comparison.columns;
+    if (!train_the_same_step(columns[*a], columns[*b])) return {};
+    std::string text = profiler::quote_pair(columns[*b], columns[*a]);
+    const auto& [planned_a, planned_b] =
+        std::tie(result->view.columns[*a].planned, result->view.columns[*b].planned);
+    if (!text.empty() && planned_a && planned_b) {
+        text += planned_sentence(result->view.planned_on, *planned_b, *planned_a);
+    }
+    return text;
 }
 
 /// Until the comparison knows a document, its look is its recipe and the colour of that.
@@ -157,13 +202,16 @@ void Workspace::take_captured() {
 
 void Workspace::take_loaded() {
     for (DocumentPtr& document : documents_.take_loaded()) {
-        opened_.push_back(document->file);
+        // The traces of one capture are one entry among the recent files.
+        const fs::path folder = document->file.parent_path();
+        opened_.push_back(folder == capture_.folder() ? folder : document->file);
         add(std::move(document));
     }
 }
 
 void Workspace::export_comparison(const fs::path& file, bool dark) {
-    const std::shared_ptr<const CompareResult> result = slots_.compare.shared();
+    std::shared_ptr<const CompareResult> result = slots_.planned_compare.shared();
+    if (!result) result = slots_.compare.shared();
     if (!result) return;
     const auto started = exports_.comparison({result, &result->view}, file, dark);
     if (!started) notify(profiler::Severity::kError, started.error().message);
@@ -199,6 +247,7 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_selection(events);
     apply_to_time(events);
     if (events.ledger_query) ledger_query_ = *events.ledger_query;
+    if (events.plan_choice) plan_choice_ = *events.plan_choice;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {

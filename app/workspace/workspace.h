@@ -22,6 +22,8 @@ namespace app {
 
 class Workspace {
 public:
+    ~Workspace() { predictor_.cancel(); }  // the slots wait for their running work
+
     // ---- the parts ------------------------------------------------------------------------
     const std::vector<DocumentPtr>& documents() const { return documents_.all(); }
     /// Name and colour of each document, in the same order.
@@ -30,6 +32,13 @@ public:
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }
     const LedgerQuery& ledger_query() const { return ledger_query_; }
+    const PlanChoice& plan_choice() const { return plan_choice_; }
+    /// All GPUs that recipes can be planned for.
+    const std::vector<profiler::Gpu>& gpus() const { return predictor_.gpus(); }
+    /// The comparison, with the plan once that is made; null: there is none.
+    const CompareResult* comparison() const;
+    /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
+    std::string headline() const;
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -70,7 +79,9 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
-    SlotInputs slot_inputs() const { return {documents(), selection_, time_, ledger_query_}; }
+    SlotInputs slot_inputs() const {
+        return {documents(), selection_, time_, ledger_query_, plan_choice_};
+    }
     void take_captured();
     void take_loaded();
     void update_slots();
@@ -89,7 +100,9 @@ private:
     Selection selection_;
     TimeAxis time_;
     LedgerQuery ledger_query_;
-    Slots slots_;
+    PlanChoice plan_choice_;
+    Predictor predictor_;
+    Slots slots_{predictor_};
     CaptureSession capture_;
     Exports exports_;
     std::vector<Notice> notices_;

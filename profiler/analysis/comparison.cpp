@@ -35,12 +35,14 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.peak_reserved_bytes = peak.reserved_bytes;
     column.peak_by_category = peak.by_category;
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
-    column.saved_bytes = report->ledger.total_bytes;
-    column.steps = static_cast<int64_t>(trace.steps.size());
+    column.out_of_memory = why_out_of_memory(trace);
+    column.is_cut_off = has_note(trace, kRanOutOfMemory);
+    column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
+    column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
     std::vector<int64_t>& times_ns = column.step_times_ns;
     times_ns.clear();  // and stays empty for a trace that knows only the order of events
     const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
-    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
         if (trace.run().source != Source::kPredicted) column.loss = step.loss;
@@ -254,6 +256,18 @@ void note_bad_times(const std::vector<Draft>& drafts, std::vector<std::string>& 
     }
 }
 
+void note_out_of_memory(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
+    for (const Draft& draft : drafts) {
+        const ComparisonColumn& column = draft.column;
+        if (column.out_of_memory.empty()) continue;
+        notes.push_back(column.is_cut_off
+                            ? fmt::format("{} ran out of memory: its figures are those up to "
+                                          "there, and its peak would be higher.",
+                                          column.recipe)
+                            : fmt::format("{}: {}", column.recipe, column.out_of_memory));
+    }
+}
+
 void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>& notes) {
     for (const NamedTrace& named : traces) {
         const auto steps = static_cast<int64_t>(named.trace->steps.size());
@@ -280,12 +294,6 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
     }
     return models::fail("No trace has the recipe '{}' to compare with; choose one of: {}.",
                         baseline, fmt::join(recipes, ", "));
-}
-
-void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {
-    if (&column == &baseline || column.turns_run.empty()) return;
-    if (column.turns_run != baseline.turns_run) return;
-    column.step_ratio = paired_ratio(column.step_times_ns, baseline.step_times_ns);
 }
 
 }  // namespace
@@ -324,6 +332,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     note_differences(drafts, comparison.notes);
     note_speeds(drafts, comparison.notes);
     note_bad_times(drafts, comparison.notes);
+    note_out_of_memory(drafts, comparison.notes);
     const bool one_step = std::all_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
         return draft.workload && draft.column.baseline == 0;
     });

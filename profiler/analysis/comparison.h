@@ -25,6 +25,8 @@ struct ComparisonColumn {
     int64_t batch_size = 0;    // of the captured step
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
+    std::string out_of_memory;  // why the captured step did not fit; empty: it did
+    bool is_cut_off = false;    // memory ran out in the last step: its peak would be higher
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
     int64_t saved_bytes = 0;              // the ledger's total: from forward to backward
     CategoryBytes peak_by_category{};
@@ -57,6 +59,11 @@ bool speed_is_uncertain(const ComparisonColumn& column, const ComparisonColumn& 
 
 /// Whether the steps were measured while something else slowed them down: their times mean nothing.
 bool has_bad_times(const ComparisonColumn& column);
+
+/// What a column saves against another one and what it costs: "tempo trains the same step in 29.1 %
+/// less memory than original (...) and takes 3.0 % more time a step at a batch of 8." Empty where
+/// the recipes alone do not explain the differences.
+std::string quote_pair(ComparisonColumn column, const ComparisonColumn& baseline);
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // grouped by step, the baseline of each step first

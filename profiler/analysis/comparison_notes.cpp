@@ -43,10 +43,13 @@ std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColu
     return "; both peaks lie in the optimizer's step, where no activation lives";
 }
 
-/// If the peak lies in the optimizer's step (of a small batch), a recipe changes only the saved
-/// bytes. A larger batch would show the change in its peak.
+/// If a peak lies in the optimizer's step (of a small batch), it hides what a recipe saves for
+/// backward. A larger batch would show the change in its peak.
 std::string change_in_saved(const ComparisonColumn& column, const ComparisonColumn& baseline) {
-    if (column.peak_allocated_bytes != baseline.peak_allocated_bytes) return {};
+    const bool hides = column.peak_phase == PhaseKind::kOptimizer ||
+                       baseline.peak_phase == PhaseKind::kOptimizer ||
+                       column.peak_allocated_bytes == baseline.peak_allocated_bytes;
+    if (!hides) return {};
     if (baseline.saved_bytes <= 0 || column.saved_bytes == baseline.saved_bytes) return {};
     const double ratio =
         static_cast<double>(column.saved_bytes) / static_cast<double>(baseline.saved_bytes);
@@ -137,6 +140,16 @@ bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
     return a.source == b.source && (a.device.empty() || b.device.empty() || a.device == b.device);
 }
 
+/// Where the baseline does not fit, what it would take is not known or beside the point.
+std::string quote_against_too_large(const ComparisonColumn& best,
+                                    const ComparisonColumn& baseline) {
+    return fmt::format("{} trains the step in {}; {} {} {}{}.", best.recipe,
+                       format_bytes(best.peak_allocated_bytes), baseline.recipe,
+                       baseline.is_cut_off ? "ran out of memory at" : "needs",
+                       format_bytes(baseline.peak_allocated_bytes),
+                       baseline.is_cut_off ? "" : " and does not fit");
+}
+
 }  // namespace
 
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
@@ -175,19 +188,37 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
     };
     const ComparisonColumn* best = nullptr;
     for (std::size_t i = 1; i < columns.size(); ++i) {
-        if (columns[i].peak_allocated_bytes == 0) continue;
+        if (columns[i].peak_allocated_bytes == 0 || !columns[i].out_of_memory.empty()) continue;
         if (!ran_alike(columns[i], columns.front())) continue;
         if (!best || rank(columns[i]) < rank(*best)) best = &columns[i];
     }
     if (!best || columns.front().peak_allocated_bytes == 0) return {};
-    const ComparisonColumn& baseline = columns.front();
-    std::vector<std::string> parts{change_in_memory(*best, baseline)};
-    for (auto& part : {change_in_saved(*best, baseline), change_in_batch(*best, baseline),
-                       change_in_speed(*best, baseline)}) {
+    return quote_pair(*best, columns.front());
+}
+
+std::string quote_pair(ComparisonColumn column, const ComparisonColumn& baseline) {
+    if (column.peak_allocated_bytes == 0 || baseline.peak_allocated_bytes == 0) return {};
+    if (!ran_alike(column, baseline)) return {};
+    if (!column.out_of_memory.empty()) {
+        return baseline.out_of_memory.empty() ? quote_against_too_large(baseline, column)
+                                              : "Neither recipe fits.";
+    }
+    if (!baseline.out_of_memory.empty()) return quote_against_too_large(column, baseline);
+    pair_steps(column, baseline);
+    std::vector<std::string> parts{change_in_memory(column, baseline)};
+    for (auto& part : {change_in_saved(column, baseline), change_in_batch(column, baseline),
+                       change_in_speed(column, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }
-    return fmt::format("{} {}{}.", best->recipe, join_with_and(parts),
-                       where_peaks_lie(*best, baseline));
+    return fmt::format("{} {}{}.", column.recipe, join_with_and(parts),
+                       where_peaks_lie(column, baseline));
+}
+
+void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {
+    column.step_ratio.reset();
+    if (&column == &baseline || column.turns_run.empty()) return;
+    if (column.turns_run != baseline.turns_run) return;
+    column.step_ratio = paired_ratio(column.step_times_ns, baseline.step_times_ns);
 }
 
 }  // namespace profiler

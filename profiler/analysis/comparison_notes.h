@@ -17,4 +17,7 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
 /// baseline, the first column, and what it costs.
 std::string quote(const std::vector<ComparisonColumn>& columns);
 
+/// Pairs the steps of two columns that were measured in turn (ComparisonColumn::step_ratio).
+void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline);
+
 }  // namespace profiler

@@ -107,6 +107,15 @@ bool has_note(const Trace& trace, std::string_view code) {
                        [&](StringId id) { return trace.text(id) == code; });
 }
 
+std::string_view why_out_of_memory(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        const std::string_view code = trace.text(note.code);
+        if (code == kRanOutOfMemory || code == kDoesNotFit) return trace.text(note.explanation);
+    }
+    return {};
+}
+
 std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepReport& report) {
     std::vector<DiagnosticItem> items;
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {

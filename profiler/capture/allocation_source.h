@@ -26,6 +26,8 @@ public:
     virtual ~AllocationListener() = default;
     virtual void on_alloc(BlockHeader& block, int64_t address) = 0;
     virtual void on_free(const BlockHeader& block) = 0;
+    /// The allocator refuses a block, because only `free_bytes` are left (-1: not known).
+    virtual void on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) = 0;
     /// For an allocator that writes its own rows. While the result lives, the caller must not take
     /// the allocator's lock.
     virtual LockedMoment next_action() = 0;

@@ -47,9 +47,8 @@ void record_steps(models::Training& training, const CaptureOptions& options,
         report(callbacks, "step", i, options.steps);
         recorder.skip(wait_for_turn(callbacks, trace));
         note_wall_clock(recorder.now_ns(), trace);
-        recorder.begin_step();
         processor.begin();
-        const double loss = training.step(&watch);
+        const double loss = train_recorded(training, watch, recorder);
         processor.end();
         recorder.end_step(loss);
         describe_storages(recorder, training);  // without warm-up the optimizer's state is new

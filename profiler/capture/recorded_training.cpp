@@ -1,5 +1,6 @@
 #include "profiler/capture/recorded_training.h"
 
+#include "profiler/capture/out_of_memory.h"
 #include "profiler/capture/run_description.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,19 @@ void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& 
     for (int64_t i = 0; steps > 0 && training.skipped_update() && i < kMostSearchSteps; ++i) {
         report(callbacks, "warm-up: searching the loss scale", i, kMostSearchSteps);
         training.step(&watch);
+    }
+}
+
+double train_recorded(models::Training& training, models::StepListener& watch, Recorder& recorder) {
+    recorder.begin_step();
+    try {
+        return training.step(&watch);
+    } catch (const std::exception& error) {
+        if (is_out_of_memory(error)) {
+            recorder.end_step(0);
+            recorder.stop();
+        }
+        throw;
     }
 }
 

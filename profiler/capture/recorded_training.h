@@ -27,6 +27,10 @@ std::chrono::nanoseconds wait_for_turn(const CaptureCallbacks& callbacks, Trace&
 void warm_up(models::Training& training, int64_t steps, const CaptureCallbacks& callbacks,
              Recorder* recorder = nullptr);
 
+/// Trains a recorded step and returns its loss. If memory runs out, the recorder ends the step
+/// there, stops, and the error goes on.
+double train_recorded(models::Training& training, models::StepListener& watch, Recorder& recorder);
+
 /// Notes what was wrong with a recorded step: a loss that is not finite, an optimizer that did not
 /// run.
 void note_step(Recorder& recorder, const models::Training& training, int64_t step, double loss);

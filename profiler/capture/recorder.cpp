@@ -161,6 +161,16 @@ void Recorder::on_free(const BlockHeader& block) {
     ++next_event_;
 }
 
+void Recorder::on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
+    const std::lock_guard lock(mutex_);
+    trace_.allocator_events.append({.action = AllocatorAction::kOom,
+                                    .event = next_event_++,
+                                    .time_ns = now_ns(),
+                                    .device = device_,
+                                    .size_bytes = requested_bytes,
+                                    .free_bytes = free_bytes});
+}
+
 // ---- ops -------------------------------------------------------------------------------------
 
 Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {

@@ -100,6 +100,7 @@ public:
     // AllocationListener
     void on_alloc(BlockHeader& block, int64_t address) override;
     void on_free(const BlockHeader& block) override;
+    void on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) override;
     LockedMoment next_action() override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 

@@ -59,7 +59,7 @@ c10::DataPtr TrackingAllocator::ask_upstream(int64_t size_bytes) {
     try {
         return upstream_->allocate(static_cast<size_t>(size_bytes + kHeaderBytes));
     } catch (const std::exception&) {
-        last_out_of_memory_ = {.requested_bytes = size_bytes, .free_bytes = -1};
+        note_out_of_memory(size_bytes, -1);
         TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: the system refused ",
                          format_bytes(size_bytes));
     }
@@ -81,13 +81,18 @@ void TrackingAllocator::free_block(void* data) {
     self.upstream_->raw_deleter()(block);
 }
 
+void TrackingAllocator::note_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
+    last_out_of_memory_ = {.requested_bytes = requested_bytes, .free_bytes = free_bytes};
+    if (listener_) listener_->on_out_of_memory(requested_bytes, free_bytes);
+}
+
 /// Throws the same error as PyTorch's CUDA allocator, so that callers handle both alike.
 void TrackingAllocator::refuse_over_limit(int64_t size_bytes) {
     const int64_t limit = limit_bytes_;
     if (limit < 0) return;
     const int64_t free_bytes = limit - allocated_bytes_;
     if (size_bytes <= free_bytes) return;
-    last_out_of_memory_ = {.requested_bytes = size_bytes, .free_bytes = free_bytes};
+    note_out_of_memory(size_bytes, free_bytes);
     TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: tried to allocate ",
                      format_bytes(size_bytes), " with ", format_bytes(free_bytes), " of ",
                      format_bytes(limit), " free");

@@ -61,6 +61,7 @@ private:
     static void free_block(void* data);
     void refuse_over_limit(int64_t size_bytes);
     c10::DataPtr ask_upstream(int64_t size_bytes);
+    void note_out_of_memory(int64_t requested_bytes, int64_t free_bytes);
 
     c10::Allocator* upstream_;
     int64_t limit_bytes_ = -1;

@@ -52,7 +52,8 @@ json fields(const ErrorFrame& error) {
     return {{"message", error.message},
             {"exit_code", error.exit_code},
             {"cancelled", error.cancelled},
-            {"fields", error.fields}};
+            {"fields", error.fields},
+            {"path", error.path}};
 }
 
 json fields(const WaitsForTurn& waits) {
@@ -119,7 +120,8 @@ Message message_from(const json& header) {
     if (kind == "error") {
         return ErrorFrame{header.at("message").get<std::string>(),
                           header.at("exit_code").get<int>(), header.at("cancelled").get<bool>(),
-                          header.value("fields", std::vector<std::string>())};
+                          header.value("fields", std::vector<std::string>()),
+                          header.value("path", std::string())};
     }
     if (kind == "waits_for_turn") {
         return WaitsForTurn{header.at("held_bytes").get<int64_t>(),

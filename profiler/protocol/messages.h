@@ -97,6 +97,7 @@ struct ErrorFrame {
     int exit_code = 1;    // 1 failed, 3 out of memory
     bool cancelled = false;
     std::vector<std::string> fields = {};  // whose values the remedy changes (models::Error)
+    std::string path = {};  // the trace of a step that ran out of memory; empty: there is none
 
     bool out_of_memory() const { return exit_code == static_cast<int>(ExitCode::kOutOfMemory); }
 };

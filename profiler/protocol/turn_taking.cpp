@@ -171,7 +171,7 @@ WorkerEvents TurnTaking::events_of(std::size_t index, const TurnEvents& events) 
 }
 
 void TurnTaking::settle(std::size_t index, const WorkerOutcome& outcome, const TurnEvents& events) {
-    if (!outcome && !failure_) failure_ = outcome.error();
+    if (!outcome && !outcome.error().out_of_memory() && !failure_) failure_ = outcome.error();
     if (events.ended) events.ended(index, outcome);
 }
 

@@ -44,8 +44,9 @@ public:
     TurnTaking(const TurnTaking&) = delete;
     TurnTaking& operator=(const TurnTaking&) = delete;
 
-    /// Runs all requests. After a failure the workers that are set up finish, and no other starts.
-    /// Error: the first failure, or that the run was cancelled.
+    /// Runs all requests. A request that runs out of memory is a result, which `ended` tells: the
+    /// others go on. After another failure the workers that are set up finish, and no other starts.
+    /// Error: the first of these failures, or that the run was cancelled.
     tl::expected<void, ErrorFrame> run(const TurnEvents& events);
 
     /// Makes `run` end. Any thread, also from a signal handler.

@@ -3,6 +3,7 @@
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 #include "profiler/view/compare_table.h"
 
 #include <fmt/ranges.h>
@@ -16,28 +17,6 @@ namespace {
 
 /// In place of a time that something else on the machine made too long.
 constexpr const char* kBusy = "(busy)";
-
-enum class Better : uint8_t { kLess, kMore };
-
-Change change_of(double value, double baseline, Better better) {
-    if (!(value > 0) || !(baseline > 0)) return {};
-    Change change;
-    change.ratio = value / baseline - 1;
-    change.text = format_percent(change.ratio, /*with_sign=*/true);
-    // Half a unit of the last digit: a change that reads as 0.0 % is neither good nor bad.
-    if (std::abs(change.ratio) >= 0.0005) {
-        const bool is_less = change.ratio < 0;
-        change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
-    }
-    return change;
-}
-
-/// At least three significant digits: "8.23", "0.000052", "1,250".
-std::string rate_text(double sequences_per_s) {
-    if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
-    const double digits = sequences_per_s > 0 ? std::floor(std::log10(sequences_per_s)) : 0;
-    return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
-}
 
 std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
     std::vector<StackSegment> stack;
@@ -119,6 +98,13 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
 }
 
+std::string peak_text(const ComparisonColumn& column) {
+    if (column.peak_allocated_bytes <= 0) return "–";
+    std::string text = format_bytes(column.peak_allocated_bytes);
+    if (column.is_cut_off) return "≥ " + text + ", out of memory";
+    return column.out_of_memory.empty() ? text : text + ", does not fit";
+}
+
 CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     CompareColumn view;
     view.recipe = column.recipe;
@@ -128,7 +114,8 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.files = column.files;
     view.stack = build_stack(column.peak_by_category);
     view.peak_bytes = column.peak_allocated_bytes;
-    view.peak_text = view.peak_bytes > 0 ? format_bytes(view.peak_bytes) : "–";
+    view.peak_text = peak_text(column);
+    view.out_of_memory = !column.out_of_memory.empty();
     if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
     view.saved_bytes = column.saved_bytes;
     // A recorded step may save nothing, as one checkpointed layer does.
@@ -201,6 +188,7 @@ void add_changes_of_memory(const CompareColumn& baseline, CompareColumn& view) {
 std::string describe_sources(const Comparison& comparison) {
     std::vector<std::string> texts;
     for (const ComparisonColumn& column : comparison.columns) {
+        if (column.is_cut_off && comparison.columns.size() > 1) continue;
         std::string text(describe(column.source));
         if (!column.device.empty()) text += fmt::format(" ({})", column.device);
         if (column.steps == 1 && text.starts_with("measured")) text += ", one step";
@@ -297,6 +285,7 @@ CompareView build_compare_view(const Comparison& comparison) {
         if (column.is_baseline) continue;
         const ComparisonColumn& own = comparison.columns[column.index];
         const CompareColumn& baseline = view.columns[own.baseline];
+        if (own.is_cut_off || comparison.columns[own.baseline].is_cut_off) continue;
         add_changes_of_memory(baseline, column);
         add_changes_of_speed(own, comparison.columns[own.baseline], baseline, column);
     }

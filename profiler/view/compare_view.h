@@ -46,6 +46,18 @@ struct CurvePoint {
     std::string text;  // "B=8: 12.4 sequences/s (12.1 to 12.6), peak 3.20 GiB"
 };
 
+/// What a plan says of a recipe, drawn under what was measured.
+struct PlannedRecipe {
+    std::optional<int64_t> max_batch_size;  // none: not even batch 1 fits, or it cannot run there
+    std::string max_batch_text;             // "46", "none"
+    Change max_batch_change;
+    std::string why;                // no batch fits: why; else empty
+    std::vector<CurvePoint> curve;  // without a spread
+    std::string best_text;          // "11.6 at B=27"
+    Change best_change;
+    double best_sequences_per_s = 0;
+};
+
 struct CompareColumn {
     std::string recipe;
     std::size_t index = 0;  // in the order of the comparison
@@ -55,7 +67,8 @@ struct CompareColumn {
 
     std::vector<StackSegment> stack;  // at the peak, in kCategoryStackOrder, without empty ones
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
-    std::string peak_text;            // "3.20 GiB"
+    std::string peak_text;            // "3.20 GiB"; "≥ 3.20 GiB, out of memory"
+    bool out_of_memory = false;       // the captured step did not fit
     Change peak_change;
     std::string peak_phase_text;  // "backward"; empty: outside a phase
 
@@ -82,6 +95,8 @@ struct CompareColumn {
     std::optional<int64_t> out_of_memory_batch;  // the smallest batch that did not fit
     std::string best_text;                       // "14.1 at B=16", "(busy)"
     Change best_change;
+
+    std::optional<PlannedRecipe> planned;  // once the plan is made
 
     std::vector<std::string> files;
 };
@@ -122,6 +137,9 @@ struct CompareView {
     std::string no_max_batch_text;  // if there is nothing to draw: why, and what to run
     std::string no_throughput_text;
     std::string no_rate_text;  // the same, of the rates of captured steps
+
+    std::string planned_on;    // "NVIDIA A100 80 GB SXM"; empty: no plan was made
+    std::string no_plan_text;  // why none could be made
 };
 
 CompareView build_compare_view(const Comparison& comparison);

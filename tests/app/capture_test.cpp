@@ -59,7 +59,9 @@ TEST(Capture, WorksWithoutStandardStreams) {
     for (const char* closed : {"exec 2>&-", "exec 0<&- 2>&-"}) {
         Surroundings surroundings = with_worker("ok");
         surroundings.shell_setup = closed;
-        const Ran ran = run(small("capture", folder / "one.tscope"), surroundings);
+        auto arguments = small("capture", folder / "one.tscope");
+        arguments.emplace_back("--overwrite");
+        const Ran ran = run(arguments, surroundings);
         EXPECT_EQ(ran.exit_code, 0) << closed;
         EXPECT_THAT(ran.out, HasSubstr("wrote "));
     }
@@ -237,7 +239,12 @@ TEST(Sweep, ReportsTheLargestBatchThatTrained) {
     const Ran ran = run(arguments, with_worker("ok"));
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("maximum batch"));
-    arguments.emplace_back("--json");
+    // Nothing that was measured is lost unasked.
+    const Ran again = run(arguments, with_worker("ok"));
+    EXPECT_EQ(again.exit_code, 2);
+    EXPECT_THAT(again.err, HasSubstr("original.tscope exists already"));
+    EXPECT_THAT(again.err, HasSubstr("(--overwrite)."));
+    arguments.insert(arguments.end(), {"--overwrite", "--json"});
     const auto rows = run(arguments, with_worker("ok")).json()["rows"];
     EXPECT_EQ(rows[0]["max_batch_size"], 1);
 }

@@ -1,6 +1,6 @@
 #include "tests/app/predicted_steps.h"
 
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/virtual_cards.h"
 #include "profiler/planner/data/planner_data.h"
 
 #include <cstdlib>

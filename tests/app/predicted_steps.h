@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/commands/worker/step_traces.h"
+#include "app/prediction/trace_workers.h"
 #include "models/config/workload.h"
 
 #include <gtest/gtest.h>

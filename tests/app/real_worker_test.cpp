@@ -161,7 +161,48 @@ TEST_F(RealWorker, ACaptureOverItsLimitIsOutOfMemory) {
     const Ran ran = run(small("capture", out, {"--batch", "64", "--memory-limit", "20MiB"}));
     EXPECT_EQ(ran.exit_code, 3) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr("20.0 MiB"));
-    EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing is left behind";
+    EXPECT_THAT(run({"info", out, "--health"}).out, HasSubstr("out_of_memory"));
+}
+
+/// What does not fit is a result: the other recipe is measured, and the trace shows what filled
+/// the memory.
+TEST_F(RealWorker, ARecipeThatDoesNotFitLeavesItsTrace) {
+    const std::string out = folder_ / "out";
+    const Ran ran = run({"capture",
+                         "--model",
+                         "bert-base",
+                         "--layers",
+                         "2",
+                         "--hidden",
+                         "64",
+                         "--heads",
+                         "2",
+                         "--batch",
+                         "32",
+                         "--seq",
+                         "64",
+                         "--steps",
+                         "1",
+                         "--recipe",
+                         "original,tempo",
+                         "--memory-limit",
+                         "21MiB",
+                         "-o",
+                         out});
+    EXPECT_EQ(ran.exit_code, 3) << ran.err << ran.out;
+    EXPECT_THAT(ran.err, HasSubstr("does not fit the limit of 21.0 MiB"));
+    EXPECT_THAT(ran.out, HasSubstr("original ran out of memory at"));
+    const auto original = profiler::read_trace(out + "/original.tscope");
+    ASSERT_TRUE(original) << original.error().message;
+    ASSERT_FALSE(original->allocator_events.empty());
+    const auto refusal = original->allocator_events[profiler::Id<profiler::AllocatorEvent>(
+        original->allocator_events.size() - 1)];
+    EXPECT_EQ(refusal.action, profiler::AllocatorAction::kOom);
+    EXPECT_GT(refusal.size_bytes, refusal.free_bytes);
+    const profiler::PeakReport peak = profiler::find_peak(*original);
+    EXPECT_LE(peak.allocated_bytes, 21 << 20);
+    EXPECT_EQ(peak.allocated_bytes + refusal.free_bytes, 21 << 20);
+    EXPECT_TRUE(profiler::read_trace(out + "/tempo.tscope"));
 }
 
 TEST_F(RealWorker, ARefusedWriteNamesThePlace) {

@@ -42,9 +42,9 @@ protected:
     }
 
     Ran capture(const std::vector<std::string>& more, const std::string& command = "capture") {
-        std::vector<std::string> arguments{command,    "--model", "bert-base", "--layers", "2",
-                                           "--hidden", "64",      "--heads",   "2",        "--seq",
-                                           "32",       "--steps", "2",         "--device", "cuda"};
+        std::vector<std::string> arguments{
+            command, "--model", "bert-base", "--layers", "2", "--hidden", "64",   "--heads",
+            "2",     "--seq",   "32",        "--steps",  "2", "--device", "cuda", "--overwrite"};
         if (std::find(more.begin(), more.end(), "--batch") == more.end()) {
             arguments.insert(arguments.end(), {"--batch", "4"});
         }

@@ -1,8 +1,8 @@
 // Measures the time of a prediction: the first step of BERT-large, which includes starting the
 // worker on its virtual GPU, and each further one, as plans ask for them.
 
-#include "app/commands/worker/step_traces.h"
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/trace_workers.h"
+#include "app/prediction/virtual_cards.h"
 
 #include <fmt/core.h>
 

@@ -57,6 +57,15 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
+    // Each capture has a folder of its own, and the recent files name it once.
+    const std::filesystem::path first = window().workspace().selection().a->file;
+    IM_CHECK(first.parent_path().parent_path() == folder());
+    IM_CHECK(window().ui().settings.recent_files.front() == first.parent_path());
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{4});
+    IM_CHECK(std::filesystem::exists(first));
     // While nothing happens, nothing is copied.
     const auto& capture = window().workspace().capture();
     IM_CHECK(capture.status() == capture.status());
@@ -79,7 +88,9 @@ void says_why_a_capture_failed(ImGuiTestContext* c) {
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().running; });
     c->Yield(3);
-    IM_CHECK(status().error.find("Not enough memory") != std::string::npos);
+    // What does not fit is a result of its recipe.
+    IM_CHECK(status().curves[0].out_of_memory.find("Not enough memory") != std::string::npos);
+    IM_CHECK(status().error.find("ran out of memory") != std::string::npos);
     IM_CHECK(!window().ui().toasts.toasts.empty());
 }
 
@@ -95,10 +106,13 @@ void survives_a_worker_that_dies(ImGuiTestContext* c) {
 void refuses_what_cannot_run(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
     window().ui().panels.capture.form.seq_len = 100'000;
-    c->ItemClick("//###capture/**/###start");
     c->Yield(3);
+    // The form says why, before anything is clicked, and names no options of the command line.
+    const std::string problem = window().ui().panels.capture.problem;
+    IM_CHECK(problem.find("attention scores") != std::string::npos);
+    IM_CHECK(problem.find("--") == std::string::npos);
+    IM_CHECK((c->ItemInfo("//###capture/**/###start").ItemFlags & ImGuiItemFlags_Disabled) != 0);
     IM_CHECK(!status().running);
-    IM_CHECK(!window().ui().toasts.toasts.empty());
 }
 
 }  // namespace

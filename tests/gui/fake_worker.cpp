@@ -20,7 +20,9 @@ using namespace profiler;
 constexpr int kTicks = 60;
 
 void wait_while_held(WorkerServer& server, const Request& request) {
-    const auto hold = std::filesystem::path(request.output_path).parent_path() / "hold";
+    // In the folder of the form, which holds a folder for each capture.
+    const auto hold =
+        std::filesystem::path(request.output_path).parent_path().parent_path() / "hold";
     while (!server.cancelled() && std::filesystem::exists(hold)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

@@ -47,6 +47,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_ledger_tests(engine);
     tests::register_layout_tests(engine);
     tests::register_picture_tests(engine);
+    tests::register_walkthrough_tests(engine);
     tests::register_worker_tests(engine);
     // Tests this program: a failing test must make the run fail.
     IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {

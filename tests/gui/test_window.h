@@ -67,6 +67,7 @@ void register_timeline_tests(ImGuiTestEngine* engine);
 void register_ledger_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
+void register_walkthrough_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 
 /// Draws frames until it holds. Has no time limit: on a loaded machine everything takes longer. The

@@ -8,7 +8,7 @@ namespace app {
 namespace {
 
 /// Field and option. A field that is not here has no option.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kOptions{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kOptions{{
     {"model", "--model"},
     {"num_layers", "--layers"},
     {"hidden_size", "--hidden"},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kOptions
     {"steps", "--steps"},
     {"memory_limit_bytes", "--memory-limit"},
     {"output_path", "-o"},
+    {"overwrites", "--overwrite"},
 }};
 
 }  // namespace

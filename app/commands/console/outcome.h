@@ -4,9 +4,11 @@
 #include "models/config/result.h"
 #include "profiler/protocol/exit_code.h"
 
+#include <cstddef>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 
 /// How a command ends.
 namespace app {
@@ -32,5 +34,13 @@ template <typename... Args>
 tl::unexpected<Failure> fail_with(ExitCode code, fmt::format_string<Args...> text, Args&&... args) {
     return tl::unexpected(Failure{code, fmt::format(text, std::forward<Args>(args)...)});
 }
+
+/// A job of several that ran out of memory. The others go on.
+struct OutOfMemoryJob {
+    std::size_t job = 0;     // its place in the list
+    std::string sentence;    // why, and what to do
+    bool has_trace = false;  // its file shows what filled the memory
+};
+using OutOfMemoryJobs = std::vector<OutOfMemoryJob>;
 
 }  // namespace app

@@ -58,6 +58,8 @@ void add_required_options(Command& command, WorkloadOptions& options, bool is_re
                  .group = kRun,
                  .is_required = is_required},
                 &options.output);
+    command.add({"--overwrite", "replace traces that are there already", "", kRun},
+                &options.overwrites);
 }
 
 }  // namespace

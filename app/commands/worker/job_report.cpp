@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <vector>
@@ -79,6 +80,11 @@ void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
     }
 }
 
+bool has_trace(const OutOfMemoryJobs& out_of_memory, std::size_t job) {
+    return std::none_of(out_of_memory.begin(), out_of_memory.end(),
+                        [&](const auto& one) { return one.job == job && !one.has_trace; });
+}
+
 nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
     nlohmann::json rows = nlohmann::json::array();
     for (const NamedTrace& named : traces) {
@@ -121,24 +127,28 @@ Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output
                                                  .memory_limit_bytes = list->memory_limit_bytes})
                           : capture_predicted(*list, workload.setup);
     if (!done) return tl::unexpected(done.error());
+    const ExitCode code = done->empty() ? ExitCode::kOk : ExitCode::kOutOfMemory;
+    for (const OutOfMemoryJob& job : *done) print_error(job.sentence);
     std::vector<NamedTrace> traces;
-    for (const Job& job : list->jobs) {
-        auto trace = open_trace(job.path);
+    for (std::size_t i = 0; i < list->jobs.size(); ++i) {
+        if (!has_trace(*done, i)) continue;
+        auto trace = open_trace(list->jobs[i].path);
         if (!trace) return failed(trace.error());
         traces.push_back(std::move(*trace));
     }
+    if (traces.empty()) return code;
     warn_about_losses(traces);
     warn_about_busy_machine(traces);
     if (output.json()) {
         output.document(results_json(traces));
-        return ExitCode::kOk;
+        return code;
     }
     const auto comparison = profiler::compare(traces);
     if (!comparison) return failed(comparison.error());
     print_comparison(output, *comparison, std::nullopt, {});
     output.line();
     for (const NamedTrace& named : traces) output.line("wrote " + named.file);
-    return ExitCode::kOk;
+    return code;
 }
 
 }  // namespace app

@@ -8,7 +8,8 @@
 namespace app {
 
 /// Measures or predicts all recipes and writes a table with their figures, or a JSON row for each.
-/// After a failure no other recipe starts; the files of finished recipes stay.
+/// Recipes that run out of memory are results among others, and the exit code says so. After
+/// another failure no other recipe starts; the files of finished recipes stay.
 Outcome run_and_report(const WorkloadOptions& workload, MeasureKind kind, Output& output);
 
 }  // namespace app

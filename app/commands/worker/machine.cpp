@@ -1,6 +1,6 @@
 #include "app/commands/worker/machine.h"
 
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/virtual_cards.h"
 #include "models/config/names.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/worker_client.h"

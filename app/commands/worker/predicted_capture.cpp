@@ -1,13 +1,12 @@
 #include "app/commands/worker/predicted_capture.h"
 
 #include "app/commands/console/interrupt.h"
-#include "app/commands/worker/step_traces.h"
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/predict_trace.h"
+#include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/data/planner_data.h"
-#include "profiler/planner/placement/place_and_schedule.h"
-#include "profiler/planner/step/step_time.h"
 #include "profiler/trace/trace_file.h"
 
 namespace app {
@@ -26,45 +25,21 @@ models::Result<PredictionTarget> find_target(const PlannerData& data, const std:
     return PredictionTarget{.gpu = *gpu, .environment = *environment};
 }
 
-/// The explanation of the diagnostic that the step does not fit on the GPU; empty: it fits.
-std::string why_too_large(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic diagnostic = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(diagnostic.code) == kDoesNotFitCode) {
-            return std::string(trace.text(diagnostic.explanation));
-        }
-    }
-    return {};
-}
-
-tl::expected<void, Failure> predict(const Job& job, const PredictionTarget& target,
-                                    const PlannerData& data, const StepSource& source) {
+/// Writes the trace of a job. Returns why the step does not fit on the GPU; empty: it does.
+tl::expected<std::string, Failure> predict(const Job& job, const PredictionTarget& target,
+                                           const PlannerData& data, const StepSource& source) {
     const auto trace = predict_trace(job.workload, target, data, source);
     if (!trace) return failed(trace.error());
-    // As on the GPU itself, a step that runs out of memory leaves no trace.
-    if (const std::string why = why_too_large(*trace); !why.empty()) {
-        return fail_with(ExitCode::kOutOfMemory,
-                         "{}: {} Ask temposcope plan which batch and recipe fit.",
-                         job.workload.recipe_name, why);
-    }
     if (const auto written = write_trace(*trace, job.path); !written) {
         return failed(written.error());
     }
-    return {};
+    const std::string_view why = why_out_of_memory(*trace);
+    if (why.empty()) return std::string();
+    return fmt::format("{}: {} Ask temposcope plan which batch and recipe fit.",
+                       job.workload.recipe_name, why);
 }
 
 }  // namespace
-
-models::Result<Trace> predict_trace(const models::Workload& workload,
-                                    const PredictionTarget& target, const PlannerData& data,
-                                    const StepSource& source) {
-    const auto step =
-        source({.workload = traced_workload(workload, *target.environment, data.calibration),
-                .gpu = target.gpu});
-    if (!step) return tl::unexpected(step.error());
-    return place_and_schedule(**step, *target.gpu, target.allocator, data.calibration,
-                              *target.environment);
-}
 
 tl::expected<void, Failure> check_predicted(JobList& list, const std::string& environment) {
     const auto data = load_planner_data(settings_folder());
@@ -77,7 +52,8 @@ tl::expected<void, Failure> check_predicted(JobList& list, const std::string& en
     return {};
 }
 
-tl::expected<void, Failure> capture_predicted(const JobList& list, const std::string& environment) {
+tl::expected<OutOfMemoryJobs, Failure> capture_predicted(const JobList& list,
+                                                         const std::string& environment) {
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
     const auto target = find_target(*data, list.gpu, environment);
@@ -85,10 +61,13 @@ tl::expected<void, Failure> capture_predicted(const JobList& list, const std::st
     TraceWorkers workers({target->gpu}, TraceDetail::kForCapture);
     const CancelOnInterrupt cancel(workers);
     const StepSource source = workers.source();
-    for (const Job& job : list.jobs) {
-        if (const auto done = predict(job, *target, *data, source); !done) return done;
+    OutOfMemoryJobs out_of_memory;
+    for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+        auto why = predict(list.jobs[i], *target, *data, source);
+        if (!why) return tl::unexpected(std::move(why.error()));
+        if (!why->empty()) out_of_memory.push_back({i, std::move(*why), true});
     }
-    return {};
+    return out_of_memory;
 }
 
 }  // namespace app

@@ -81,20 +81,29 @@ private:
 
 }  // namespace
 
-tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureOptions& options) {
+tl::expected<OutOfMemoryJobs, Failure> measure(const std::vector<Job>& jobs,
+                                               const MeasureOptions& options) {
     std::vector<profiler::Request> requests;
     for (const Job& job : jobs) requests.push_back(make_request(job, options));
     profiler::TurnTaking workers(std::move(requests));
     const CancelOnInterrupt cancel(workers);
     MeasureProgress progress(jobs);
+    OutOfMemoryJobs out_of_memory;
     const auto done = workers.run(
         {.started = {},
          .progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
          .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
-         .ended = {},
+         .ended =
+             [&](std::size_t index, const profiler::WorkerOutcome& outcome) {
+                 if (outcome || !outcome.error().out_of_memory()) return;
+                 const models::Error error = to_error(outcome.error());
+                 out_of_memory.push_back({.job = index,
+                                          .sentence = with_options(error.message, error.fields),
+                                          .has_trace = !outcome.error().path.empty()});
+             },
          .split = &print_error});
     if (!done) return failed(to_error(done.error()));
-    return {};
+    return out_of_memory;
 }
 
 }  // namespace app

@@ -23,6 +23,7 @@ struct MeasureOptions {
 /// Runs each job in a fresh worker, which writes its trace, and shows the progress. On the CPU the
 /// workers take turns, step by step. Ctrl-C cancels all of them; a second Ctrl-C ends the program
 /// at once, and the workers with it.
-tl::expected<void, Failure> measure(const std::vector<Job>& jobs, const MeasureOptions& options);
+tl::expected<OutOfMemoryJobs, Failure> measure(const std::vector<Job>& jobs,
+                                               const MeasureOptions& options);
 
 }  // namespace app

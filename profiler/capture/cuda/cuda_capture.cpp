@@ -88,8 +88,7 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     StepWatch watch(callbacks, &recorder, &training);
     for (int64_t i = 0; i < options.steps; ++i) {
         report(callbacks, "step", i, options.steps);
-        recorder.begin_step();
-        const double loss = training.step(&watch);
+        const double loss = train_recorded(training, watch, recorder);
         recorder.end_step(on_virtual_gpu() ? 0 : loss);
         describe_memory(recorder, training, kCudaDevice);
         note_step(recorder, training, i, loss);

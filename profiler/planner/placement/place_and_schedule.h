@@ -30,9 +30,6 @@ models::Result<Trace> place_and_schedule(const Trace& step, const Gpu& gpu,
                                          const Calibration& calibration,
                                          const SoftwareEnvironment& environment);
 
-/// The code of the diagnostic of a step that does not fit.
-inline constexpr std::string_view kDoesNotFitCode = "does_not_fit";
-
 /// The memory for tensors on a GPU: its usable memory minus the CUDA context.
 int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment);
 

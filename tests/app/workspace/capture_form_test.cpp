@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <filesystem>
 #include <string>
 
 namespace {
@@ -26,7 +29,7 @@ TEST(CaptureForm, ComesBackFromItsFields) {
 }
 
 TEST(CaptureForm, BecomesOneRequestPerRecipe) {
-    const auto requests = app::make_requests({.recipes = {"original", "tempo"}, .folder = "/out"});
+    const auto requests = app::make_requests({.recipes = {"original", "tempo"}}, "/out");
     ASSERT_TRUE(requests) << requests.error().message;
     ASSERT_EQ(requests->size(), 2U);
     EXPECT_EQ((*requests)[1].output_path, "/out/tempo.tscope");
@@ -35,8 +38,8 @@ TEST(CaptureForm, BecomesOneRequestPerRecipe) {
 
 TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     const auto refused = [](const app::CaptureForm& form) {
-        const auto requests = app::make_requests(form);
-        return requests ? std::string("accepted") : requests.error().message;
+        const std::string problem = app::problem_of(form);
+        return problem.empty() ? std::string("accepted") : problem;
     };
     EXPECT_NE(refused({.model = "bert-huge"}).find("bert-huge"), std::string::npos);
     EXPECT_NE(refused({.recipes = {"temp"}}).find("temp"), std::string::npos);
@@ -49,6 +52,19 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     EXPECT_NE(refused({.steps = 0}).find("at least 1 step"), std::string::npos);
     EXPECT_NE(refused({.recipes = {}}).find("at least one"), std::string::npos);
     EXPECT_EQ(refused({.recipes = {"original", "gelu=in_place,masks=bit"}}), "accepted");
+}
+
+TEST(CaptureForm, EveryCaptureHasAFolderOfItsOwn) {
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("temposcope_form_" + std::to_string(getpid()));
+    const app::CaptureForm form{.model = "gpt2", .batch_size = 2, .folder = folder.string()};
+    const std::time_t now = 1'790'000'000;
+    const auto first = app::new_capture_folder(form, now);
+    EXPECT_EQ(first.parent_path(), folder);
+    EXPECT_EQ(first.filename().string().find("gpt2-B2-S128-2026"), 0U);
+    std::filesystem::create_directories(first);
+    EXPECT_EQ(app::new_capture_folder(form, now), first.string() + "-2");
+    std::filesystem::remove_all(folder);
 }
 
 TEST(LiveCurve, StaysSmallAndKeepsThePeak) {

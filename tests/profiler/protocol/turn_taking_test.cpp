@@ -157,6 +157,17 @@ TEST_F(Turns, SweepsTakeTurnsWhereTheirLimitsFitTogether) {
     EXPECT_THAT(log(), ElementsAre("a set up", "a 0 of 1", "b set up", "b 0 of 1"));
 }
 
+TEST_F(Turns, ARecipeThatRunsOutOfMemoryDoesNotStopTheOthers) {
+    const std::string file = (folder_ / "a-lives").string();
+    std::ofstream(file) << "";  // b never has enough memory
+    Request b = request("b", {{"needs_absent", file}});
+    b.memory_limit_bytes = 1 << 20;
+    ASSERT_TRUE(run({b, request("a")}));
+    EXPECT_THAT(ended_, ElementsAre(0u, 1u));
+    EXPECT_THAT(log(),
+                ElementsAre("b out of memory", "a set up", "a 0 of 1", "a 1 of 1", "a 2 of 1"));
+}
+
 TEST_F(Turns, AfterAFailureTheWorkersThatAreSetUpFinish) {
     const auto done = run({request("a"), request("b", {{"fails_at", 1}}), request("c")});
     ASSERT_FALSE(done);

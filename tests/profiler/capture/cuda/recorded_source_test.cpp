@@ -46,6 +46,7 @@ public:
         const auto lock = listener_->lock_rows();
         rows_.set_block_bytes(address, block.size_bytes);
     }
+    void on_out_of_memory(int64_t, int64_t) override {}
     void on_free(const BlockHeader& block) override {
         const auto found = addresses_.find(&block);
         ASSERT_NE(found, addresses_.end());

@@ -1,4 +1,4 @@
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/virtual_cards.h"
 
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/worker_process.h"

@@ -1,6 +1,6 @@
-#include "app/commands/worker/step_traces.h"
+#include "app/prediction/trace_workers.h"
 
-#include "app/commands/worker/virtual_cards.h"
+#include "app/prediction/virtual_cards.h"
 #include "app/user/workload_jobs.h"
 
 #include <gmock/gmock.h>

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-/// Sources of the traced steps from which plans are made.
+/// Workers that trace steps on virtual GPUs, from which plans and predictions are made.
 namespace app {
 
 /// Starts workers on a thread of its own. A worker dies with the thread that started it, so this
@@ -83,9 +83,5 @@ private:
     std::atomic<Worker*> newest_ = nullptr;  // of workers_; a signal handler cannot take a lock
     std::atomic<bool> cancelled_ = false;
 };
-
-/// The traces in a folder, as `temposcope capture` writes them, by workload and batch size.
-/// Errors: the folder cannot be read. If a workload is missing, only its row gets an error.
-models::Result<profiler::StepSource> trace_folder_source(const std::string& folder);
 
 }  // namespace app

@@ -1,4 +1,4 @@
-#include "app/commands/options/plan_options.h"
+#include "app/commands/plan_request.h"
 
 #include "app/commands/options/help.h"
 #include "app/commands/options/list_option.h"

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "models/config/workload.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/planner/placement/place_and_schedule.h"
+#include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/trace/trace.h"
+
+namespace app {
+
+/// A GPU and what is assumed around it.
+struct PredictionTarget {
+    const profiler::Gpu* gpu = nullptr;
+    const profiler::SoftwareEnvironment* environment = nullptr;
+    profiler::AllocatorSettings allocator = {};
+};
+
+/// The step as the GPU would record it. `source` traces with TraceDetail::kForCapture.
+/// Errors: of the source, of place_and_schedule.
+models::Result<profiler::Trace> predict_trace(const models::Workload& workload,
+                                              const PredictionTarget& target,
+                                              const profiler::PlannerData& data,
+                                              const profiler::StepSource& source);
+
+}  // namespace app

@@ -1,0 +1,124 @@
+#include "app/prediction/predictor.h"
+
+#include "app/prediction/predict_trace.h"
+#include "app/user/settings.h"
+#include "models/config/validity.h"
+
+#include <algorithm>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+/// A trace of a large model takes some megabytes.
+constexpr std::size_t kMostTraces = 64;
+
+/// The workers of a plan see every GPU as a device of theirs. CUDA's are the ones that can be
+/// asked for.
+std::vector<const Gpu*> all_gpus(const PlannerData& data) {
+    std::vector<const Gpu*> gpus;
+    for (const Gpu& gpu : data.gpus) gpus.push_back(&gpu);
+    return gpus;
+}
+
+PlannerData load_data(std::optional<models::Error>& error) {
+    auto data = load_planner_data(settings_folder());
+    if (data) return std::move(*data);
+    error = data.error();
+    return built_in_planner_data();
+}
+
+/// Adds a workload for each recipe that can run. Errors: none can.
+models::Result<void> add_workloads(const PlanQuestion& question, PlanRequest& request) {
+    std::optional<models::Error> first;
+    for (const std::string& recipe : question.recipes) {
+        auto workload = models::with_recipe(question.workload, recipe);
+        if (workload) {
+            workload->batch_size = 1;  // the plan finds the largest batch
+            const auto valid = models::validate(*workload);
+            if (valid) {
+                request.workloads.push_back(std::move(*workload));
+                continue;
+            }
+            if (!first) first = valid.error();
+        } else if (!first) {
+            first = workload.error();
+        }
+    }
+    if (!request.workloads.empty()) return {};
+    return tl::unexpected(first.value_or(models::Error{"There is no recipe to plan."}));
+}
+
+}  // namespace
+
+models::Result<PlanRequest> make_plan_request(const PlanQuestion& question,
+                                              const PlannerData& data) {
+    PlanRequest request{.batch_size = question.batch_size, .budget_bytes = question.budget_bytes};
+    if (auto ok = add_workloads(question, request); !ok) return tl::unexpected(ok.error());
+    for (const std::string& id : question.gpus) {
+        const auto gpu = find_gpu(data.gpus, id);
+        if (!gpu) return tl::unexpected(gpu.error());
+        request.gpus.push_back(*gpu);
+    }
+    const auto environment = find_environment(data.environments, question.setup);
+    if (!environment) return tl::unexpected(environment.error());
+    request.environment = *environment;
+    request.parallel.num_gpus = request.environment->num_gpus;
+    return request;
+}
+
+Predictor::Predictor()
+    : data_(load_data(data_error_)),
+      for_plans_(all_gpus(data_), TraceDetail::kForPlan),
+      for_traces_(all_gpus(data_), TraceDetail::kForCapture) {}
+
+void Predictor::cancel() {
+    for_plans_.cancel();
+    for_traces_.cancel();
+}
+
+models::Result<Plan> Predictor::plan(const PlanQuestion& question) {
+    if (data_error_) return tl::unexpected(*data_error_);
+    const auto request = make_plan_request(question, data_);
+    if (!request) return tl::unexpected(request.error());
+    return make_plan(*request, data_, cached_source());
+}
+
+models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu,
+                                         const std::string& setup) {
+    if (data_error_) return tl::unexpected(*data_error_);
+    const auto found = find_gpu(data_.gpus, gpu);
+    if (!found) return tl::unexpected(found.error());
+    const auto wanted = find_environment(data_.environments, setup);
+    if (!wanted) return tl::unexpected(wanted.error());
+    const auto environment = environment_for(data_.environments, **wanted, **found);
+    if (!environment) return tl::unexpected(environment.error());
+    return predict_trace(workload, {.gpu = *found, .environment = *environment}, data_,
+                         for_traces_.source());
+}
+
+StepSource Predictor::cached_source() {
+    return [this](const StepToTrace& step) { return trace(step); };
+}
+
+Predictor::TracePointer Predictor::find(const StepToTrace& step) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(traces_.begin(), traces_.end(),
+                                    [&](const auto& one) { return one.first == step; });
+    if (found == traces_.end()) return nullptr;
+    traces_.splice(traces_.begin(), traces_, found);
+    return found->second;
+}
+
+models::Result<Predictor::TracePointer> Predictor::trace(const StepToTrace& step) {
+    if (TracePointer known = find(step)) return known;
+    auto traced = for_plans_.source()(step);
+    if (!traced) return traced;
+    const std::lock_guard lock(mutex_);
+    traces_.emplace_front(step, *traced);
+    if (traces_.size() > kMostTraces) traces_.pop_back();
+    return traced;
+}
+
+}  // namespace app

@@ -1,0 +1,76 @@
+#pragma once
+
+#include "app/prediction/trace_workers.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/planner/plan.h"
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Questions about GPUs that are not here, asked again and again while the user tries things out.
+namespace app {
+
+/// One step with several recipes on several GPUs.
+struct PlanQuestion {
+    models::Workload workload;         // its recipe and batch are ignored
+    std::vector<std::string> recipes;  // as text
+    std::vector<std::string> gpus;     // ids
+    std::string setup = "torch-2.11";  // the software environment
+    std::optional<int64_t> batch_size = {};
+    std::optional<int64_t> budget_bytes = {};
+
+    friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
+};
+
+/// Answers from workers that stay, and keeps the traces of the last steps, so that a step that was
+/// traced before is answered at once. Any thread; several may ask at once.
+class Predictor {
+public:
+    /// Knows the GPUs of the program and of the user's folder. What is wrong there is the error of
+    /// every question.
+    Predictor();
+    ~Predictor() { cancel(); }
+    Predictor(const Predictor&) = delete;
+    Predictor& operator=(const Predictor&) = delete;
+
+    /// The plan points into this object.
+    /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
+    models::Result<profiler::Plan> plan(const PlanQuestion& question);
+
+    /// The step as `gpu` would record it, with its kernels. Errors: as `plan`.
+    models::Result<profiler::Trace> predict(const models::Workload& workload,
+                                            const std::string& gpu, const std::string& setup);
+
+    /// By the order of the catalogue.
+    const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
+    const profiler::PlannerData& data() const { return data_; }
+
+    /// Ends what runs; nothing is answered after that.
+    void cancel();
+
+private:
+    using TracePointer = std::shared_ptr<const profiler::Trace>;
+    profiler::StepSource cached_source();
+    models::Result<TracePointer> trace(const profiler::StepToTrace& step);
+    TracePointer find(const profiler::StepToTrace& step);
+
+    profiler::PlannerData data_;
+    std::optional<models::Error> data_error_;
+    TraceWorkers for_plans_;
+    TraceWorkers for_traces_;
+    std::mutex mutex_;
+    std::list<std::pair<profiler::StepToTrace, TracePointer>> traces_;  // the newest first
+};
+
+/// The request behind a question; it points into `data`. Impossible recipes are left out as long as
+/// one is possible. Errors: unknown names, no possible recipe.
+models::Result<profiler::PlanRequest> make_plan_request(const PlanQuestion& question,
+                                                        const profiler::PlannerData& data);
+
+}  // namespace app

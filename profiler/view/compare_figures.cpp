@@ -1,0 +1,31 @@
+#include "profiler/view/compare_figures.h"
+
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+
+Change change_of(double value, double baseline, Better better) {
+    if (!(value > 0) || !(baseline > 0)) return {};
+    Change change;
+    change.ratio = value / baseline - 1;
+    change.text = format_percent(change.ratio, /*with_sign=*/true);
+    // Half a unit of the last digit: a change that reads as 0.0 % is neither good nor bad.
+    if (std::abs(change.ratio) >= 0.0005) {
+        const bool is_less = change.ratio < 0;
+        change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
+    }
+    return change;
+}
+
+std::string rate_text(double sequences_per_s) {
+    if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
+    const double digits = sequences_per_s > 0 ? std::floor(std::log10(sequences_per_s)) : 0;
+    return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
+}
+
+}  // namespace profiler

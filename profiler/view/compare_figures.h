@@ -1,0 +1,17 @@
+#pragma once
+
+#include "profiler/view/compare_view.h"
+
+#include <string>
+
+namespace profiler {
+
+enum class Better : uint8_t { kLess, kMore };
+
+/// How `value` differs from `baseline`; empty if one of them is not above 0.
+Change change_of(double value, double baseline, Better better);
+
+/// Sequences per second with at least three significant digits: "8.23", "0.000052", "1,250".
+std::string rate_text(double sequences_per_s);
+
+}  // namespace profiler

@@ -1,0 +1,94 @@
+#include "profiler/view/compare_plan.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
+#include "profiler/view/no_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+const PlanRow* find_row(const Plan& plan, const std::string& recipe) {
+    const auto found = std::find_if(plan.rows.begin(), plan.rows.end(), [&](const PlanRow& row) {
+        return row.workload.recipe_name == recipe;
+    });
+    return found == plan.rows.end() ? nullptr : &*found;
+}
+
+PlannedRecipe planned_recipe(const PlanRow& row) {
+    PlannedRecipe planned{.max_batch_size = row.max_batch_size,
+                          .why = row.reason,
+                          .best_sequences_per_s = row.best_sequences_per_s};
+    if (planned.max_batch_size == 0) planned.max_batch_size.reset();
+    planned.max_batch_text =
+        planned.max_batch_size ? format_count(*planned.max_batch_size) : "none";
+    for (const PlanPoint& point : row.curve) {
+        const std::string text = fmt::format("B={}: {} sequences/s predicted", point.batch_size,
+                                             rate_text(point.sequences_per_s));
+        planned.curve.push_back({.batch_size = point.batch_size,
+                                 .sequences_per_s = point.sequences_per_s,
+                                 .sequences_per_s_min = point.sequences_per_s,
+                                 .sequences_per_s_max = point.sequences_per_s,
+                                 .text = text});
+    }
+    if (row.best_batch_size) {
+        planned.best_text =
+            fmt::format("{} at B={}", rate_text(row.best_sequences_per_s), *row.best_batch_size);
+    }
+    return planned;
+}
+
+/// Fills the cells of what no sweep has measured: "55 predicted".
+void add_to_table(CompareView& view) {
+    TextTable& table = view.table;
+    const auto put = [&](const CompareColumn& column, std::string_view title,
+                         const std::string& value, const Change& change) {
+        const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                        [&](const auto& one) { return one.title == title; });
+        const auto cell = static_cast<std::size_t>(found - table.columns.begin());
+        if (cell + 1 >= table.columns.size() || value.empty()) return;
+        std::vector<std::string>& cells = table.rows[column.index];
+        if (cells[cell] != kNoValue) return;
+        cells[cell] = value + " predicted";
+        cells[cell + 1] = change.empty() ? kNoValue : change.text;
+        table.tones[column.index][cell + 1] = change.tone;
+    };
+    for (const CompareColumn& column : view.columns) {
+        if (!column.planned) continue;
+        put(column, "Max batch", column.planned->max_batch_text, column.planned->max_batch_change);
+        put(column, "Best", column.planned->best_text, column.planned->best_change);
+    }
+}
+
+void add_changes(CompareView& view, const PlannedRecipe& baseline) {
+    for (CompareColumn& column : view.columns) {
+        if (!column.planned || column.is_baseline) continue;
+        PlannedRecipe& planned = *column.planned;
+        planned.max_batch_change =
+            change_of(static_cast<double>(planned.max_batch_size.value_or(0)),
+                      static_cast<double>(baseline.max_batch_size.value_or(0)), Better::kMore);
+        planned.best_change =
+            change_of(planned.best_sequences_per_s, baseline.best_sequences_per_s, Better::kMore);
+    }
+}
+
+}  // namespace
+
+void add_plan(CompareView& view, const Comparison& comparison, const Plan& plan) {
+    if (plan.rows.empty() || view.columns.empty()) return;
+    view.planned_on = plan.rows.front().gpu->name;
+    for (CompareColumn& column : view.columns) {
+        const ComparisonColumn& own = comparison.columns[column.index];
+        if (own.baseline != 0) continue;
+        if (const PlanRow* row = find_row(plan, own.recipe_of_trace)) {
+            column.planned = planned_recipe(*row);
+        }
+    }
+    if (const auto& baseline = view.columns.front().planned) add_changes(view, *baseline);
+    add_to_table(view);
+}
+
+}  // namespace profiler
