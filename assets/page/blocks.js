@@ -86,6 +86,8 @@ class BlockPicture {
     }
     this.pixels.fill(0);
     this.ids.fill(kNoBlock);
+    this.isPainted = new Uint8Array(this.blocks.count);
+    this.paintedCount = 0;
     this.width = width;
     this.height = height;
     this.tile = tileSize(this.plot.scale);
@@ -138,6 +140,8 @@ class BlockPicture {
     const hatch = this.tiles[this.styles[group].hatch];
     const isTall = to - from >= this.edgeRows;
     const tileColumn = c % tile;
+    this.paintedCount += 1 - this.isPainted[block];
+    this.isPainted[block] = 1;
     for (let row = from; row < to; ++row) {
       const at = (height - 1 - row) * width + c;
       const isEdge = isTall && (row === to - 1 || (c > 0 && ids[at - 1] !== block));
@@ -173,7 +177,7 @@ class BlockPicture {
 
 function paintBlocks(plot) {
   plot.picture ??= new BlockPicture(plot);
-  const columns = highestMoments(plot.trace, plot.columns);
+  const columns = plot.columnMoments = highestMoments(plot.trace, plot.columns);
   const room = roomBelowPhases(plot);
   const end = axisEnd(mostAllocated, Math.floor(room / (2.6 * plot.em)));
   const [low, high] = [byteWindow.low * end, byteWindow.high * end];
@@ -215,10 +219,9 @@ function paintBlockOverlay(plot, context) {
   if (shown.plot !== plot || shown.block < 0 || !plot.picture) return;
   const {ids, width, height, blocks} = plot.picture;
   const isShown = (moment) => moment >= blocks.first[shown.block] && moment < blocks.last[shown.block];
-  const columns = highestMoments(plot.trace, width);
   context.fillStyle = withAlpha(theme().text, 0.45);
   for (let c = 0; c < width; ++c) {
-    if (!isShown(columns[c])) continue;
+    if (!isShown(plot.columnMoments[c])) continue;
     let from = -1;
     for (let row = 0, at = c; row < height; ++row, at += width) {
       const isInside = ids[at] === shown.block;
@@ -387,13 +390,14 @@ function buildBlocks() {
   traces.forEach((trace, i) => {
     const {count, hiddenCount} = trace.blocks;
     const hidden = hiddenCount > 0 ? `, ${formatCount(hiddenCount)} smaller ones as one area` : '';
+    const colors = hasCategories ? '' : '; a colour and hatch for each place that allocates';
     document.getElementById('block-plots').append(
-      makePlotTitle(trace, `${formatCount(count)} blocks${hidden}`));
+      makePlotTitle(trace, `${formatCount(count)} blocks${hidden}${colors}`));
     addBlockPlot(trace, i + 1 === traces.length);
   });
   showBlock();
   onTimeChange((what) => {
     for (const plot of blockPlots) what === 'window' ? plot.draw() : plot.drawCursor();
-    setState('blocks', blockPlots.map((plot) => new Set(plot.picture?.ids).size).join(' '));
+    setState('blocks', blockPlots.map((plot) => plot.picture?.paintedCount ?? 0).join(' '));
   });
 }

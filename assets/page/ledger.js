@@ -11,14 +11,14 @@ let drawnCount = 0;
 const kColumns = [
   {key: 'tensor', title: 'Tensor'},
   {key: 'module', title: 'Module', className: 'path'},
-  {key: 'saved_by', title: 'Saved by', className: 'minor'},
-  {key: 'shape', title: 'Shape', className: 'minor'},
-  {key: 'dtype', title: 'Type', className: 'minor'},
   {key: 'bytes', title: 'Bytes', isNumber: true},
-  {key: 'lifetime_ns', title: 'Lifetime', isNumber: true, className: 'minor'},
-  {key: 'closed_form', title: 'Closed form', className: 'minor', optional: 'has_closed_form'},
   {key: 'other_bytes', title: 'B', isNumber: true, optional: 'has_other'},
   {key: 'difference_bytes', title: 'B - A', isNumber: true, optional: 'has_other'},
+  {key: 'shape', title: 'Shape', className: 'minor'},
+  {key: 'saved_by', title: 'Saved by', className: 'minor'},
+  {key: 'dtype', title: 'Type', className: 'minor'},
+  {key: 'lifetime_ns', title: 'Lifetime', isNumber: true, className: 'minor'},
+  {key: 'closed_form', title: 'Closed form', className: 'minor', optional: 'has_closed_form'},
 ].filter((column) => !column.optional || ledger[column.optional]);
 
 for (const row of ledger.rows) {

@@ -44,7 +44,7 @@ class Plot {
     const em = emPixels() * scale;
     this.scale = scale;
     this.em = em;
-    this.left = Math.round(Math.min(4.9 * em, width * 0.2));
+    this.left = Math.round(Math.min(5.4 * em, width * 0.2));
     this.right = width - Math.round(0.5 * em);
     this.top = Math.round(0.4 * em);
     this.bottom = height - Math.round((this.hasTimeAxis ? 1.7 : 0.5) * em);
@@ -128,6 +128,16 @@ class Plot {
       const inside = Math.min(Math.max(at, this.top + 0.4 * this.em), this.bottom - 0.3 * this.em);
       context.fillText(label, this.left - 0.45 * this.em, inside);
     }
+  }
+
+  /** A sentence in place of a picture. */
+  drawNote(text) {
+    const {context} = this;
+    this.setFont(400, 1);
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    context.fillStyle = theme().dim_text;
+    context.fillText(text, (this.left + this.right) / 2, (this.top + this.bottom) / 2);
   }
 
   /** The crosshair, and what a subclass shows above the picture. */

@@ -178,6 +178,10 @@ function paintDifference(plot) {
   const values = differences(plot.columns);
   const least = values.reduce((a, b) => Math.min(a, b), 0);
   const most = values.reduce((a, b) => Math.max(a, b), 0);
+  if (least === 0 && most === 0) {
+    plot.drawNote('No difference here.');
+    return;
+  }
   const margin = Math.max((most - least) * 0.12, 1);
   const low = least - margin;
   const high = most + margin;

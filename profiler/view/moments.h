@@ -30,8 +30,8 @@ struct MomentList {
 };
 
 struct MomentLimits {
-    std::size_t max_moments = std::size_t{1} << 18;
-    std::size_t max_blocks = 200'000;
+    std::size_t max_moments = std::size_t{1} << 19;
+    std::size_t max_blocks = 400'000;
     /// A picture visits every live block for every pixel column.
     std::size_t max_live_blocks = 8192;
 };
