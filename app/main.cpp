@@ -35,6 +35,7 @@ void add_commands(app::CommandLine& line) {
     app::add_compare_command(line);
     app::add_replay_command(line);
     app::add_export_command(line);
+    app::add_view_command(line);
     app::add_open_command(line);
     app::add_doctor_command(line);
 }

@@ -18,6 +18,7 @@
 # Highway                 >= 1.0         Debian libhwy-dev              CPU kernels for the vector width of the machine
 # jemalloc                >= 5.2         Debian libjemalloc-dev        the worker's malloc: it keeps pages, so page faults do not
 #                                                                       distort comparisons on the CPU
+# cpp-httplib             >= 0.11        Debian libcpp-httplib-dev      the browser page of `temposcope view --serve`
 # OpenGL, X11 headers                    Debian libopengl-dev, libx*-dev  the window
 # GoogleTest              >= 1.12        Debian libgtest-dev libgmock-dev  tests only
 # Google Benchmark        >= 1.7         Debian libbenchmark-dev        tests/bench only

@@ -9,7 +9,8 @@
 #       repository's root, TEMPOSCOPE_BINARY_DIR the folder of the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
-#       std::string_view embedded::ui_font().
+#       std::string_view embedded::ui_font(). With HASHED there is one more per file, its SHA-256 in hexadecimal digits:
+#       std::string_view embedded::ui_font_sha256().
 #
 # PRECOMPILED  plain, json, tests, torch or torch_ops: the precompiled header and the optimization level of its files
 #              (cmake/Precompiled.cmake)
@@ -123,7 +124,7 @@ function(temposcope_add_test)
 endfunction()
 
 function(temposcope_embed_assets)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "ASSETS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "HASHED" "NAME" "ASSETS")
   _temposcope_check_arguments(temposcope_embed_assets)
   set(assembly "    .section .rodata\n")
   set(declarations "")
@@ -145,6 +146,11 @@ function(temposcope_embed_assets)
     string(APPEND declarations "extern \"C\" const char ${symbol}_begin[];\nextern \"C\" const char ${symbol}_end[];\n")
     string(APPEND functions "inline std::string_view ${id}() {\n"
       "    return {${symbol}_begin, static_cast<std::size_t>(${symbol}_end - ${symbol}_begin)};\n}\n")
+    if(arg_HASHED)
+      file(SHA256 "${file}" hash)
+      string(APPEND functions "inline std::string_view ${id}_sha256() { return \"${hash}\"; }\n")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")  # another file has another hash
+    endif()
   endforeach()
   string(APPEND assembly "    .section .note.GNU-stack,\"\",%progbits\n")
 

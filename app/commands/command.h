@@ -13,6 +13,7 @@ void add_info_command(CommandLine& line);
 void add_compare_command(CommandLine& line);
 void add_replay_command(CommandLine& line);
 void add_export_command(CommandLine& line);
+void add_view_command(CommandLine& line);
 void add_open_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
 

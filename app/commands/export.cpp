@@ -4,7 +4,6 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/csv.h"
 #include "models/config/names.h"
-#include "profiler/formats/trace_formats.h"
 #include "profiler/trace/write_file.h"
 
 #include <nlohmann/json.hpp>
@@ -54,19 +53,6 @@ models::Result<void> write(const ExportOptions& options,
     return write_timeline(traces, options.format, options.output);
 }
 
-/// A chart never replaces a trace, whether it is one of the inputs or any other.
-bool would_replace_a_trace(const ExportOptions& options) {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    const fs::path target = fs::weakly_canonical(options.output, ignored);  // of a link
-    if (profiler::belongs_to_trace(options.output) || profiler::belongs_to_trace(target))
-        return true;
-    return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
-        std::error_code error;
-        return fs::equivalent(file, options.output, error) && !error;
-    });
-}
-
 /// The format that the extension of the output names, if it differs from --to; else empty.
 std::string promised_format(const ExportOptions& options) {
     const std::string extension = std::filesystem::path(options.output).extension().string();
@@ -81,7 +67,7 @@ Outcome run_export(const ExportOptions& options, Output& output) {
         return fail_with(ExitCode::kUsage, "--to says {}, but -o {} ends in .{}: make them agree.",
                          options.format, options.output, promised);
     }
-    if (would_replace_a_trace(options)) {
+    if (would_replace_a_trace(options.output, options.files)) {
         return fail_with(
             ExitCode::kUsage,
             "-o {} names a trace or a part of one, which the export would replace; choose another "

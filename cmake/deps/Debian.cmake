@@ -28,6 +28,8 @@ temposcope_find_debian(X11 "" "libx11-dev libxrandr-dev libxinerama-dev libxcurs
 temposcope_find_debian(PkgConfig "" pkg-config)
 pkg_check_modules(CAIRO QUIET IMPORTED_TARGET cairo>=1.16)
 temposcope_require(CAIRO_FOUND "cairo 1.16 or newer was not found; run scripts/setup, or: apt-get install libcairo2-dev")
+pkg_check_modules(HTTPLIB QUIET IMPORTED_TARGET cpp-httplib>=0.11)
+temposcope_require(HTTPLIB_FOUND "cpp-httplib 0.11 or newer was not found; run scripts/setup, or: apt-get install libcpp-httplib-dev")
 
 if(BUILD_TESTING)
   temposcope_find_debian(GTest 1.12 "libgtest-dev libgmock-dev")

@@ -191,6 +191,15 @@ CurveBin MemoryCurve::at(int64_t time_ns) const {
     return make_bin(state_before(first_change_after(time_ns)), time_ns);
 }
 
+void MemoryCurve::for_each_change(
+    const std::function<void(const CurveBin& after, bool is_segment)>& visit) const {
+    State state;
+    for (const Change& change : changes_) {
+        state.apply(change);
+        visit(make_bin(state, change.time_ns), (change.packed & kReserved) == kReserved);
+    }
+}
+
 std::vector<CurveBin> MemoryCurve::sample_exact(int64_t start_ns, int64_t end_ns, int count) const {
     const auto bins = static_cast<std::size_t>(count);
     std::vector<CurveBin> samples(bins);

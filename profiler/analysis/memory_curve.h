@@ -3,7 +3,9 @@
 #include "profiler/analysis/peak.h"
 #include "profiler/trace/trace.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 /// Live memory over time for a picture: a fixed number of bins. Each bin holds all categories at
@@ -43,6 +45,13 @@ public:
 
     /// Live memory at one instant, after the last change at or before `time_ns`.
     CurveBin at(int64_t time_ns) const;
+
+    /// Allocations, frees and segment changes, those before `start_ns` too.
+    std::size_t change_count() const { return changes_.size(); }
+    /// Live memory after each change. Blocks change in the order of ordered_changes(trace), with
+    /// the changes of segments between them.
+    void for_each_change(
+        const std::function<void(const CurveBin& after, bool is_segment)>& visit) const;
 
 private:
     static constexpr std::size_t kCheckpointInterval = 4096;

@@ -7,13 +7,15 @@ DEBIAN_PACKAGES=(
     g++ ccache pkg-config python3-venv ca-certificates
     # libraries of the program
     libsqlite3-dev libcairo2-dev libfreetype-dev libhwy-dev libjemalloc-dev
-    libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev
+    libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
     # the window: X11 headers, and Mesa so that it also draws without a GPU
     libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev
     libgl-dev libopengl-dev libegl-dev libgl1-mesa-dri libegl-mesa0
     # tests
     libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth
 )
+# The tests of the browser page are skipped without it. Ubuntu has no such package.
+if grep -qs '^ID=debian$' /etc/os-release; then DEBIAN_PACKAGES+=(chromium); fi
 
 PYTHON_PACKAGES=(
     cmake==3.31.6

@@ -105,6 +105,11 @@ TEST_F(JsonKeys, OfExport) {
     EXPECT_EQ(keys_of(json), documented("export"));
 }
 
+TEST_F(JsonKeys, OfView) {
+    const auto json = run({"view", sample_, "-o", folder_ / "x.html", "--json"}).json();
+    EXPECT_EQ(keys_of(json), documented("view"));
+}
+
 TEST_F(JsonKeys, OfDoctor) {
     const auto json = run({"doctor", "--json"}).json();
     EXPECT_EQ(keys_of(json), documented("doctor"));

@@ -14,6 +14,7 @@
 #include "profiler/trace/trace_file.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/page_view.h"
 #include "profiler/view/timeline_view.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/profiler/allocator/recorder.h"
@@ -56,6 +57,10 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     timeline.start_ns = range.start_ns;
     timeline.end_ns = range.end_ns;
     (void)build_timeline_view(timeline);
+    const PageSource page{.timeline = timeline.sources[0], .ledger = {.ledger = &report->ledger}};
+    (void)build_page_view({.sources = {page}});
+    (void)build_page_view(
+        {.sources = {page}, .limits = {.max_moments = 8, .max_blocks = 8, .max_live_blocks = 4}});
     const auto activities = build_activity_view({.sources = {{trace.get(), &activity}},
                                                  .start_ns = range.start_ns,
                                                  .end_ns = range.end_ns,

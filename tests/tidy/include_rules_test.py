@@ -185,6 +185,11 @@ OUTSIDE = [
     ),
     (r"sqlite3\.h", ["profiler/trace"], "the trace file is the only database"),
     (r"cairo|ft2build|freetype", ["profiler/charts", "app"], "only charts and the window may draw"),
+    (
+        r"httplib",
+        ["app/commands/page_server.cpp"],
+        "only the server of the browser page may use the network",
+    ),
     (r"hwy/", ["kernels"], "only the kernels may use vector code"),
 ]
 PROJECT = ("app/", "kernels/", "models/", "profiler/", "tests/")

@@ -82,6 +82,16 @@ Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& path
     return traces;
 }
 
+bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
+    std::error_code ignored;
+    const fs::path target = fs::weakly_canonical(output, ignored);  // of a link
+    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(target)) return true;
+    return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+        std::error_code error;
+        return fs::equivalent(file, output, error) && !error;
+    });
+}
+
 nlohmann::json describe_trace(const NamedTrace& named) {
     const profiler::Trace& trace = *named.trace;
     const profiler::Run run = trace.run();

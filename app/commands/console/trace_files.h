@@ -20,6 +20,10 @@ models::Result<profiler::NamedTrace> open_trace(const std::string& path);
 models::Result<std::vector<profiler::NamedTrace>> open_traces(
     const std::vector<std::string>& paths);
 
+/// Whether `output` is one of the files, or any other trace or part of one. What is drawn from a
+/// trace never replaces a trace.
+bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);
+
 /// The keys that begin every JSON document about one trace: file, model, head, recipe, precision,
 /// batch_size, seq_len, num_layers, source, device, state, steps.
 nlohmann::json describe_trace(const profiler::NamedTrace& named);

@@ -12,13 +12,12 @@ using namespace profiler;
 
 constexpr int kTimelineColumns = 1200;  // one a point of the chart's default width
 
-/// What a trace is called in a chart: its recipe, else its file.
+}  // namespace
+
 std::string label_of(const NamedTrace& named) {
     const std::string_view recipe = named.trace->text(named.trace->run().recipe);
     return recipe.empty() ? std::filesystem::path(named.file).stem().string() : std::string(recipe);
 }
-
-}  // namespace
 
 models::Result<std::vector<std::string>> write_comparison_charts(
     const Comparison& comparison, const std::string& folder,

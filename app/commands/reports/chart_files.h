@@ -9,6 +9,9 @@
 /// Charts that commands write.
 namespace app {
 
+/// What pictures call a trace: its recipe, else its file.
+std::string label_of(const profiler::NamedTrace& named);
+
 /// Writes `comparison.FORMAT` for each format into the folder, which is made; returns the files.
 models::Result<std::vector<std::string>> write_comparison_charts(
     const profiler::Comparison& comparison, const std::string& folder,

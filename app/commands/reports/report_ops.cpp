@@ -11,7 +11,7 @@ namespace {
 
 using namespace profiler;
 
-constexpr std::size_t kMaxRows = 20;
+constexpr std::size_t kMaxOpRows = 20;
 
 /// The longest kernel and how many others there are: "flash_fwd_kernel", "reduce_kernel, 3 more".
 std::string name_kernels(const std::vector<OpKernel>& kernels) {
@@ -38,7 +38,7 @@ TextTable ops_table(const std::vector<OpUsage>& usage) {
     };
     for (std::size_t i = 0; i < usage.size(); ++i) {
         const OpUsage& row = usage[i];
-        if (i < kMaxRows) {
+        if (i < kMaxOpRows) {
             add(name_of(row.phase), std::string(row.op), row.num_calls, row.device_ns,
                 row.scratch_bytes, name_kernels(row.kernels));
             continue;
@@ -47,8 +47,8 @@ TextTable ops_table(const std::vector<OpUsage>& usage) {
         rest_calls += row.num_calls;
         rest_scratch_bytes = std::max(rest_scratch_bytes, row.scratch_bytes);
     }
-    if (usage.size() > kMaxRows) {
-        add("", fmt::format("{} more", usage.size() - kMaxRows), rest_calls, rest_ns,
+    if (usage.size() > kMaxOpRows) {
+        add("", fmt::format("{} more", usage.size() - kMaxOpRows), rest_calls, rest_ns,
             rest_scratch_bytes, "");
     }
     return table;

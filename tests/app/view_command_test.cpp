@@ -1,0 +1,166 @@
+#include "tests/app/json_keys.h"
+#include "tests/app/program.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace {
+
+using namespace tests;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
+}
+
+/// Sends a request to a port of this machine and returns the whole answer.
+std::string ask(int port, const std::string& request) {
+    const int socket_id = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::string answer;
+    if (connect(socket_id, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+        write(socket_id, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
+        char buffer[4096];
+        for (ssize_t n = 0; (n = ::read(socket_id, buffer, sizeof(buffer))) > 0;) {
+            answer.append(buffer, static_cast<std::size_t>(n));
+        }
+    }
+    close(socket_id);
+    return answer;
+}
+
+std::string get(int port, const std::string& host, const std::string& path = "/",
+                const std::string& method = "GET") {
+    return ask(port, fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", method,
+                                 path, host));
+}
+
+/// The port in the address that the program has printed to this file; waits until it is there.
+int printed_port(const std::string& path) {
+    for (int i = 0; i < 500; ++i) {
+        const std::string text = read(path);
+        const std::size_t at = text.find("http://127.0.0.1:");
+        if (at != text.npos && text.find('/', at + 17) != text.npos) {
+            return std::stoi(text.substr(at + 17));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return 0;
+}
+
+TEST(ViewCommand, WritesOnePageForOneOrTwoTraces) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+    const std::string page = folder / "new/page.html";
+    Ran ran = run({"view", a, "-o", page});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "wrote " + page + "\n");
+    EXPECT_THAT(read(page), StartsWith("<!doctype html>"));
+    EXPECT_THAT(read(page), EndsWith("</html>\n"));
+    ran = run({"view", a, b, "-o", page, "--json"});
+    EXPECT_EQ(ran.json()["output"], page);
+    EXPECT_THAT(read(page), HasSubstr("<title>original and tempo"));
+}
+
+TEST(ViewCommand, NeedsOnePlaceForThePage) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    expect_one_sentence(run({"view", a}), 2, "-o page.html");
+    expect_one_sentence(run({"view", a, "-o", folder / "x.html", "--serve"}), 2, "choose one");
+    expect_one_sentence(run({"view", a, "-o", folder / "x.html", "--port", "80"}), 2, "--serve");
+    expect_one_sentence(run({"view", a, "--serve", "--port", "70000"}), 2, "from 1 to 65535");
+    expect_one_sentence(run({"view", a, a, a, "-o", folder / "x.html"}), 2);
+    EXPECT_FALSE(std::filesystem::exists(folder / "x.html"));
+}
+
+TEST(ViewCommand, NeverReplacesATrace) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string before = read(a);
+    expect_one_sentence(run({"view", a, "-o", a}), 2, "names a trace");
+    expect_one_sentence(run({"view", a, "-o", folder / "other.tscope"}), 2, "names a trace");
+    EXPECT_EQ(read(a), before);
+}
+
+TEST(ViewCommand, RefusesAFileWithoutMemoryOverTime) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope", {.sweep = {{4, {1000}}}, .steps = 0});
+    expect_one_sentence(run({"view", a, "-o", folder / "x.html"}), 1, "holds no recorded step");
+}
+
+TEST(ViewCommand, ServesThePageToThisMachineUntilItIsInterrupted) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string out = folder / "out";
+    const Ran ran = run({"view", a, "--serve"}, {.out_file = out}, [&](pid_t pid) {
+        const int port = printed_port(out);
+        const std::string host = fmt::format("127.0.0.1:{}", port);
+        const std::string page = get(port, host);
+        EXPECT_THAT(page, StartsWith("HTTP/1.1 200 "));
+        EXPECT_THAT(page, HasSubstr("\r\nX-Frame-Options: DENY\r\n"));
+        EXPECT_THAT(page, HasSubstr("<!doctype html>"));
+        EXPECT_THAT(page, EndsWith("</html>\n"));
+        EXPECT_THAT(get(port, fmt::format("localhost:{}", port)), StartsWith("HTTP/1.1 200 "));
+        EXPECT_THAT(get(port, host, "/other"), StartsWith("HTTP/1.1 404 "));
+        EXPECT_THAT(get(port, host, "/../etc/passwd"), StartsWith("HTTP/1.1 404 "));
+        for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "HEAD"}) {
+            EXPECT_THAT(get(port, host, "/", method), StartsWith("HTTP/1.1 405 ")) << method;
+        }
+        kill(pid, SIGINT);
+    });
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+}
+
+TEST(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string out = folder / "out";
+    const Ran ran = run({"view", a, "--serve", "--json"}, {.out_file = out}, [&](pid_t pid) {
+        const int port = printed_port(out);
+        for (const std::string& host :
+             {std::string("evil.example"), fmt::format("evil.example:{}", port),
+              std::string("127.0.0.1"), fmt::format("127.0.0.1:{}", port + 1), std::string()}) {
+            const std::string answer = get(port, host);
+            EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 ")) << host;
+            EXPECT_THAT(answer, testing::Not(HasSubstr("<!doctype"))) << host;
+        }
+        EXPECT_THAT(ask(port, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+                    StartsWith("HTTP/1.1 403 "));
+        kill(pid, SIGTERM);
+    });
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(keys_of(nlohmann::json::parse(read(out))), documented("served view"));
+}
+
+TEST(ViewCommand, SaysThatAPortIsTaken) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string out = folder / "out";
+    run({"view", a, "--serve"}, {.out_file = out}, [&](pid_t pid) {
+        const std::string port = std::to_string(printed_port(out));
+        expect_one_sentence(run({"view", a, "--serve", "--port", port}), 1,
+                            "The port " + port + " of 127.0.0.1 cannot be used");
+        kill(pid, SIGINT);
+    });
+}
+
+}  // namespace
