@@ -1,5 +1,6 @@
 #include "app/panels/layer_drawing.h"
 
+#include "app/panels/layer_labels.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -46,10 +47,12 @@ ImU32 class_color(profiler::OpClass op_class) {
 
 // ---- boxes ----------------------------------------------------------------------------------
 
+constexpr float kSmallestText = 0.8F;  // of its usual size
+
 /// In a smaller size where that makes it fit, else shortened.
 void centered_text(ImDrawList* draw, const Box& box, float y, ImU32 color, float size,
                    const std::string& content, ImFont* face) {
-    constexpr float kSmallest = 0.8F;
+    constexpr float kSmallest = kSmallestText;
     const float room = box.width() - px(4);
     for (const float shrink : {1.0F, 0.9F, kSmallest}) {
         const ScopedFont font(face, size * shrink);
@@ -77,10 +80,25 @@ void draw_dashed_frame(ImDrawList* draw, const Box& box, ImU32 color) {
 }
 
 struct BoxLook {
+    float title_size = kSmallSize;
     bool is_hovered = false;
     bool is_picked = false;
     float strength = 1;
 };
+
+/// One size in which nearly all titles fit, so that the lane does not look ragged.
+float title_size_of(const LayerView& view, const LayerPicture& picture) {
+    for (const float shrink : {1.0F, 0.93F, 0.86F}) {
+        const ScopedFont font(fonts().bold, kSmallSize * shrink);
+        size_t fitting = 0;
+        for (const LayerColumn& column : view.columns) {
+            const float room = static_cast<float>(column.right - column.left) * picture.size.x;
+            fitting += text_width(column.title) + px(8) <= room;
+        }
+        if (fitting * 10 >= view.columns.size() * 9) return kSmallSize * shrink;
+    }
+    return kSmallSize * 0.86F;
+}
 
 /// The side of the box that ribbons touch carries the colour of the class.
 void draw_class_bar(ImDrawList* draw, const Box& box, ImU32 color, bool in_backward) {
@@ -118,7 +136,7 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
     const float top = box.upper.y + (in_backward ? px(4) : 0);
     const float text_y = top + (inner - 2 * line - px(1)) / 2 - px(1);
     const ImU32 title = is_ghost ? palette().dim : palette().text;
-    centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), kSmallSize,
+    centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), look.title_size,
                   column.title, is_ghost ? fonts().text : fonts().bold);
     const bool recomputes = !node.recomputed_text.empty();
     const std::string time = recomputes ? ICON_CLOCK " " + node.recomputed_text : node.time_text;
@@ -257,13 +275,15 @@ void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPict
     for (size_t i = 0; i < view.ribbons.size(); ++i) {
         draw_threads(draw, picture, view, view.ribbons[i], looks[i].strength);
     }
+    const float title_size = title_size_of(view, picture);
     for (size_t i = 0; i < view.columns.size(); ++i) {
         for (const bool in_backward : {false, true}) {
             const LayerHit& hovered = marks.hovered;
             const bool is_picked =
                 marks.picked_call.column == i && marks.picked_call.in_backward == in_backward;
             draw_box(draw, picture, view.columns[i], in_backward,
-                     {.is_hovered = hovered.column == i && hovered.in_backward == in_backward,
+                     {.title_size = title_size,
+                      .is_hovered = hovered.column == i && hovered.in_backward == in_backward,
                       .is_picked = is_picked});
         }
     }

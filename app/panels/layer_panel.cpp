@@ -173,7 +173,7 @@ void draw_toolbar(Frame& frame) {
         ImGui::SameLine(0, px(10));
         help_marker(note);
     }
-    ImGui::NewLine();
+    ImGui::Dummy({0, 0});
 }
 
 // ---- the picture ----------------------------------------------------------------------------

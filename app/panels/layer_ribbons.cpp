@@ -1,12 +1,8 @@
 #include "app/panels/layer_ribbons.h"
 
-#include "app/widgets/fonts.h"
-#include "app/widgets/scoped.h"
-#include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace app {
@@ -16,29 +12,10 @@ using profiler::Hatch;
 using profiler::LayerRibbon;
 using profiler::LayerView;
 using profiler::Presence;
-
-/// Left and right edge of a ribbon at a height, in pixels.
-struct Span {
-    float left = 0;
-    float right = 0;
-
-    float middle() const { return (left + right) / 2; }
-    float width() const { return right - left; }
-    /// The part between two shares of the width.
-    Span part(float from, float to) const { return {left + width() * from, left + width() * to}; }
-};
+using Span = RibbonSpan;
 
 /// From 0 to 1 with level ends, so that ribbons leave and reach the boxes upright.
 float ease(float t) { return t * t * (3 - 2 * t); }
-
-Span span_at(const LayerPicture& picture, const LayerRibbon& ribbon, float y) {
-    const float t =
-        ease(std::clamp((y - picture.top) / (picture.bottom - picture.top), 0.0F, 1.0F));
-    const auto mix = [&](double from, double to) {
-        return picture.x(from + (to - from) * static_cast<double>(t));
-    };
-    return {mix(ribbon.top_left, ribbon.bottom_left), mix(ribbon.top_right, ribbon.bottom_right)};
-}
 
 /// Edges of a part of a ribbon, from top to bottom.
 struct Outline {
@@ -145,9 +122,10 @@ void draw_solid(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon
 }
 
 void draw_ghost(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon& ribbon,
-                float from, float to, const Ink& ink, float arrived) {
+                float from, float to, const Ink& ink, const RibbonLook& look) {
     // What was there fades to its outline.
-    const float left_over = 0.62F * (1 - arrived) + 0.07F;
+    const float rest = look.is_hovered || look.is_picked ? 0.22F : 0.07F;
+    const float left_over = 0.62F * (1 - look.arrived) + rest;
     fill(draw, trace_outline(picture, ribbon, from, to), ink.at(left_over));
     dash(draw, picture, ribbon, from, to, ink.at(0.85F), px(1.25F));
 }
@@ -158,7 +136,7 @@ void draw_new(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon& 
     const Outline outline = trace_outline(picture, ribbon, middle - half, middle + half);
     fill(draw, outline, ink.at(1));
     draw_hatch(draw, picture, ribbon, middle - half, middle + half,
-               with_alpha(palette().plot, 0.30F * ink.strength));
+               with_alpha(palette().plot, 0.16F * ink.strength));
     stroke(draw, outline, with_alpha(palette().text, 0.9F * ink.strength), px(1.5F));
 }
 
@@ -172,6 +150,15 @@ float common_share(const LayerRibbon& ribbon) {
 
 }  // namespace
 
+RibbonSpan span_at(const LayerPicture& picture, const LayerRibbon& ribbon, float y) {
+    const float t =
+        ease(std::clamp((y - picture.top) / (picture.bottom - picture.top), 0.0F, 1.0F));
+    const auto mix = [&](double from, double to) {
+        return picture.x(from + (to - from) * static_cast<double>(t));
+    };
+    return {mix(ribbon.top_left, ribbon.bottom_left), mix(ribbon.top_right, ribbon.bottom_right)};
+}
+
 void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon& ribbon,
                  const RibbonLook& look) {
     const Ink ink{category_color(ribbon.category), look.strength};
@@ -179,7 +166,7 @@ void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const LayerRibbo
     const float common = common_share(ribbon);
     switch (ribbon.presence) {
         case Presence::kDisappeared:
-            draw_ghost(draw, picture, ribbon, 0, 1, ink, look.arrived);
+            draw_ghost(draw, picture, ribbon, 0, 1, ink, look);
             break;
         case Presence::kAdded:
             draw_new(draw, picture, ribbon, 0, 1, ink, look.arrived);
@@ -189,7 +176,7 @@ void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const LayerRibbo
             draw_solid(draw, picture, ribbon, 0, common, ink, alpha);
             if (common >= 1) break;
             if (ribbon.bytes[0] > ribbon.bytes[1]) {
-                draw_ghost(draw, picture, ribbon, common, 1, ink, look.arrived);
+                draw_ghost(draw, picture, ribbon, common, 1, ink, look);
             } else {
                 draw_new(draw, picture, ribbon, common, 1, ink, look.arrived);
             }
@@ -215,104 +202,6 @@ std::optional<size_t> ribbon_at(const LayerPicture& picture, const LayerView& vi
         if (point.x >= span.left - more && point.x <= span.right + more) return i;
     }
     return std::nullopt;
-}
-
-// ---- labels ---------------------------------------------------------------------------------
-
-namespace {
-
-struct Label {
-    const LayerRibbon* ribbon = nullptr;
-    float strength = 1;
-    float name_width = 0;
-    float size_width = 0;
-};
-
-ImU32 name_color(const Label& label) {
-    const LayerRibbon& ribbon = *label.ribbon;
-    if (ribbon.presence == Presence::kDisappeared) {
-        return with_alpha(palette().dim, std::max(label.strength, 0.5F));
-    }
-    const ImU32 fill = category_color(ribbon.category);
-    const ImU32 ink = ribbon.presence == Presence::kAdded ? ink_on(fill) : palette().text;
-    return with_alpha(ink, std::max(label.strength, 0.35F));
-}
-
-ImU32 size_color(const Label& label) {
-    switch (label.ribbon->presence) {
-        case Presence::kDisappeared:
-            return with_alpha(palette().good, std::max(label.strength, 0.5F));
-        case Presence::kAdded:
-        case Presence::kSame:
-        case Presence::kChanged:
-            return name_color(label);
-    }
-    return name_color(label);
-}
-
-/// The text, running upwards, its first letter at `start`.
-void add_upright_text(ImDrawList* draw, ImVec2 start, ImU32 color, const std::string& content) {
-    const int first = draw->VtxBuffer.Size;
-    const ImVec2 pivot{std::round(start.x), std::round(start.y)};
-    draw->AddText(pivot, color, content.c_str());
-    for (int i = first; i < draw->VtxBuffer.Size; ++i) {
-        ImVec2& position = draw->VtxBuffer[i].pos;
-        const ImVec2 from = position - pivot;
-        position = {pivot.x + from.y, pivot.y - from.x};
-    }
-}
-
-/// Name above size, both inside the ribbon.
-bool draw_level(ImDrawList* draw, const LayerPicture& picture, const Label& label) {
-    const float line = ImGui::GetTextLineHeight(), gap = px(1);
-    const float height = 2 * line + gap;
-    if (picture.bottom - picture.top < height + px(8)) return false;
-    const float y = std::round((picture.top + picture.bottom - height) / 2);
-    const Span upper = span_at(picture, *label.ribbon, y);
-    const Span lower = span_at(picture, *label.ribbon, y + height);
-    const float left = std::max(upper.left, lower.left), right = std::min(upper.right, lower.right);
-    if (right - left < std::max(label.name_width, label.size_width) + px(8)) return false;
-    const float middle = (left + right) / 2;
-    draw->AddText({std::round(middle - label.name_width / 2), y}, name_color(label),
-                  label.ribbon->name.c_str());
-    draw->AddText({std::round(middle - label.size_width / 2), y + line + gap}, size_color(label),
-                  label.ribbon->size_text.c_str());
-    return true;
-}
-
-/// Name and size along the ribbon, where it is steep and wide enough.
-bool draw_upright(ImDrawList* draw, const LayerPicture& picture, const Label& label) {
-    const float line = ImGui::GetTextLineHeight(), between = px(6);
-    const float length = label.name_width + between + label.size_width;
-    const float room = picture.bottom - picture.top - px(10);
-    const bool with_name = length <= room;
-    const float shown = with_name ? length : label.size_width;
-    if (shown > room) return false;
-    const float from = (picture.top + picture.bottom + shown) / 2, to = from - shown;
-    const Span below = span_at(picture, *label.ribbon, from);
-    const Span above = span_at(picture, *label.ribbon, to);
-    const float left = std::max(below.left, above.left), right = std::min(below.right, above.right);
-    if (right - left < line - px(2)) return false;
-    const float x = (left + right - line) / 2;
-    if (with_name) {
-        add_upright_text(draw, {x, from}, name_color(label), label.ribbon->name);
-    }
-    add_upright_text(draw, {x, with_name ? from - label.name_width - between : from},
-                     size_color(label), label.ribbon->size_text);
-    return true;
-}
-
-}  // namespace
-
-void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture, const LayerView& view,
-                        const std::vector<RibbonLook>& looks) {
-    const ScopedFont font(fonts().text, kSmallSize);
-    for (size_t i = 0; i < view.ribbons.size(); ++i) {
-        const LayerRibbon& ribbon = view.ribbons[i];
-        const Label label{&ribbon, looks[i].strength, text_width(ribbon.name),
-                          text_width(ribbon.size_text)};
-        if (!draw_level(draw, picture, label)) draw_upright(draw, picture, label);
-    }
 }
 
 }  // namespace app

@@ -5,9 +5,8 @@
 #include <imgui.h>
 
 #include <optional>
-#include <vector>
 
-/// The ribbons of the Layer explorer: shapes, labels, and which one is under the mouse.
+/// The ribbons of the Layer explorer: their shapes, and which one is under the mouse.
 namespace app {
 
 /// Where the picture lies on the screen. Ribbons run from `top` to `bottom`, between the boxes.
@@ -22,6 +21,20 @@ struct LayerPicture {
     bool has_room() const { return bottom - top > 8 && size.x > 40; }
 };
 
+/// Left and right edge of a ribbon at a height, in pixels.
+struct RibbonSpan {
+    float left = 0;
+    float right = 0;
+
+    float middle() const { return (left + right) / 2; }
+    float width() const { return right - left; }
+    /// The part between two shares of the width.
+    RibbonSpan part(float from, float to) const {
+        return {left + width() * from, left + width() * to};
+    }
+};
+RibbonSpan span_at(const LayerPicture& picture, const profiler::LayerRibbon& ribbon, float y);
+
 /// How one ribbon looks in this frame.
 struct RibbonLook {
     float strength = 1;  // below 1: something else is in focus
@@ -32,10 +45,6 @@ struct RibbonLook {
 
 void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const profiler::LayerRibbon& ribbon,
                  const RibbonLook& look);
-
-/// Names and sizes, large ribbons first, where they fit without meeting another label.
-void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture,
-                        const profiler::LayerView& view, const std::vector<RibbonLook>& looks);
 
 /// The ribbon at a point, small ones first, because they lie on top.
 std::optional<size_t> ribbon_at(const LayerPicture& picture, const profiler::LayerView& view,

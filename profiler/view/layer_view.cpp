@@ -82,7 +82,7 @@ void fill_node(LayerNode& node, const Side& side, const FlowNode& from, bool is_
     if (from.recomputes) {
         node.recomputed_text = side.has_times ? format_duration(from.recomputed_ns) : "again";
     }
-    if (!side.has_times) return;
+    if (!side.has_times || from.duration_ns == 0) return;
     node.time_text = format_duration(from.duration_ns);
     const int64_t more_ns = from.duration_ns - first_ns;
     if (!is_second || !node.op[0].valid() || std::abs(more_ns) * 50 <= first_ns) return;
