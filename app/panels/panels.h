@@ -5,6 +5,7 @@
 #include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
 #include "app/panels/kernels_panel.h"
+#include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
@@ -23,6 +24,7 @@ namespace app {
 struct PanelStates {
     TimelineState timeline;
     KernelsState kernels;
+    LayerState layer;
     LedgerState ledger;
     CaptureState capture;
 };
@@ -48,6 +50,9 @@ inline constexpr std::array kPanels{
              [](const PanelContext& c, PanelStates&) { return draw_compare_panel(c); }},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
              [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
+             kNoScroll},
+    PanelRow{"Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
+             [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace app {
@@ -26,6 +27,7 @@ struct PanelEvents {
     std::optional<profiler::Category> category;  // selects it, or clears it if it is selected
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<std::optional<double>> moment_ns;  // on the shared time axis
+    std::optional<profiler::LayerRange> layers;
     std::optional<PickedTensor> tensor;
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
@@ -37,6 +39,9 @@ struct PanelEvents {
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
     std::optional<LedgerQuery> ledger_query;
     std::optional<PlanChoice> plan_choice;
+    // recipes
+    /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
+    std::optional<std::string> try_recipe;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

@@ -2,6 +2,7 @@
 
 #include "app/workspace/document.h"
 #include "profiler/analysis/activity.h"
+#include "profiler/view/layer_flow.h"
 #include "profiler/view/timeline_view.h"
 
 #include <optional>
@@ -67,6 +68,8 @@ struct Selection {
     std::optional<profiler::TimeRange> range;  // on the shared time axis, which is that of A
     /// What panels show that show one moment; on the shared time axis. Empty: the peak of A.
     std::optional<double> moment_ns;
+    /// The layers that panels show which show one layer or some. Empty: a middle layer.
+    std::optional<profiler::LayerRange> layers;
     std::optional<SelectedTensor> tensor;
     std::optional<SelectedActivity> activity;
 };

@@ -28,10 +28,12 @@ struct Slots {
         "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
     Slot<profiler::LedgerRequest, profiler::LedgerView> ledger{
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
+    Slot<profiler::LayerRequest, profiler::LayerView> layers{"Drawing the layer", wanted_layers,
+                                                             profiler::build_layer_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger); }
-    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger); }
+    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers); }
+    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers); }
 };
 
 }  // namespace app

@@ -20,6 +20,11 @@ profiler::LedgerSource ledger_source(const DocumentPtr& document) {
             document->trace->run().num_layers};
 }
 
+profiler::LayerSource layer_source(const DocumentPtr& document) {
+    if (!document || !document->has_step) return {};
+    return {document->trace.get(), &document->report->ledger, &document->report->peak};
+}
+
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
 
 }  // namespace
@@ -138,6 +143,17 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& i
                     .sort_by = query.sort_by,
                     .descending = query.descending,
                     .only_differences = query.only_differences},
+        .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    if (!has_step(selection)) return std::nullopt;
+    const int64_t middle = selection.a->trace->run().num_layers / 2;
+    return Wanted<profiler::LayerRequest>{
+        .request = {.first = layer_source(selection.a),
+                    .second = layer_source(selection.b),
+                    .layers = selection.layers.value_or(profiler::LayerRange{middle, middle})},
         .documents = {selection.a, selection.b}};
 }
 

@@ -6,6 +6,7 @@
 #include "profiler/analysis/comparison.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/layer_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
@@ -69,6 +70,7 @@ std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const Slo
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
+std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
 /// no recorded step, because the time axis is that of A.

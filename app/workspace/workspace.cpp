@@ -1,5 +1,9 @@
 #include "app/workspace/workspace.h"
 
+#include "models/config/workload.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/view/recipe_switches.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,6 +110,17 @@ std::string Workspace::headline() const {
     return text;
 }
 
+DocumentPtr Workspace::document_of_recipe(const std::string& recipe) const {
+    const auto workload = selection_.a ? profiler::workload_of(*selection_.a->trace) : std::nullopt;
+    if (!workload) return nullptr;
+    for (const DocumentPtr& document : documents()) {
+        if (!document->has_step || profiler::canonical_recipe(*document->trace) != recipe) continue;
+        const auto other = profiler::workload_of(*document->trace);
+        if (other && models::comparable(*workload, *other)) return document;
+    }
+    return nullptr;
+}
+
 /// Until the comparison knows a document, its look is its recipe and the colour of that.
 void Workspace::update_looks() {
     const profiler::Comparison* comparison = comparison_of(slots_);
@@ -151,6 +166,7 @@ void Workspace::swap_a_and_b() {
 
 void Workspace::clear_selection() {
     selection_.category.reset();
+    selection_.layers.reset();
     forget_places(selection_);
 }
 
@@ -276,6 +292,8 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
         const bool again = selection_.category == events.category;
         selection_.category = again ? std::nullopt : events.category;
     }
+    if (events.try_recipe) try_recipe(*events.try_recipe);
+    if (events.layers) selection_.layers = *events.layers;
     if (events.range) selection_.range = *events.range;
     if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
     if (events.clear_tensor) selection_.tensor.reset();
@@ -284,11 +302,23 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     // that was clicked belongs to the documents before.
     const profiler::Alignment* alignment = time_.alignment.get();
     if (events.tensor) select_tensor(*events.tensor);
-    if (events.activity && slots_.kernels.view()) {
+    if (events.activity && (slots_.kernels.view() || slots_.layers.view())) {
         if (const DocumentPtr& document = events.activity->in_b ? selection_.b : selection_.a) {
             selection_.activity = select(*events.activity, *document, alignment);
         }
     }
+}
+
+/// An open trace answers at once.
+void Workspace::try_recipe(const std::string& recipe) {
+    const DocumentPtr document = document_of_recipe(recipe);
+    if (!document) {
+        notify(profiler::Severity::kInfo,
+               fmt::format("Capture or predict {} to see it here.", recipe));
+        return;
+    }
+    selection_.chosen = true;
+    set_b(document == selection_.a ? nullptr : document);
 }
 
 void Workspace::select_tensor(const PickedTensor& picked) {

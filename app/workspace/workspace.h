@@ -47,6 +47,8 @@ public:
     /// The document behind a column of the comparison: its captured step if there is one, else its
     /// sweep.
     DocumentPtr document_of_column(size_t column) const;
+    /// The open step that differs from A in its recipe only and has this recipe, or else null.
+    DocumentPtr document_of_recipe(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
@@ -92,6 +94,7 @@ private:
     void apply_to_documents(const PanelEvents& events);
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
+    void try_recipe(const std::string& recipe);
     void select_tensor(const PickedTensor& picked);
     void apply_to_time(const PanelEvents& events);
 

@@ -167,4 +167,40 @@ TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     EXPECT_EQ(workspace_.selection().tensor->storage, row.storage);
 }
 
+TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
+    const auto original = make_document("/t/original.tscope", "original");
+    const auto tempo = make_document("/t/tempo.tscope", "tempo");
+    const auto gelu = make_document("/t/gelu.tscope", "tempo-gelu");
+    for (const auto& document : {original, tempo, gelu}) workspace_.add(document);
+    ASSERT_EQ(workspace_.selection().b, tempo);
+
+    workspace_.apply({.try_recipe = "gelu=in_place"});
+    EXPECT_EQ(workspace_.selection().b, gelu);
+    EXPECT_TRUE(workspace_.take_notices().empty());
+
+    workspace_.apply({.try_recipe = "gelu=recompute"});
+    EXPECT_EQ(workspace_.selection().b, gelu);
+    const auto notices = workspace_.take_notices();
+    ASSERT_EQ(notices.size(), 1U);
+    EXPECT_EQ(notices[0].text, "Capture or predict gelu=recompute to see it here.");
+
+    workspace_.apply({.try_recipe = "original"});
+    EXPECT_EQ(workspace_.selection().b, nullptr);
+}
+
+TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    settle();
+    ASSERT_NE(workspace_.slots().layers.view(), nullptr);
+    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
+    workspace_.apply({.layers = profiler::LayerRange{1, 3}});
+    workspace_.swap_a_and_b();
+    settle();
+    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{1, 3}));
+    workspace_.clear_selection();
+    settle();
+    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
+}
+
 }  // namespace

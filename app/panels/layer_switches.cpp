@@ -1,0 +1,108 @@
+#include "app/panels/layer_switches.h"
+
+#include "app/widgets/fonts.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::RecipeSwitchRow;
+using profiler::SwitchOption;
+
+struct ChipLook {
+    bool in_a = false;
+    bool in_b = false;
+    bool is_asked = false;
+};
+
+float letter_width() { return text_width("A") + px(5); }
+
+float chip_width(const SwitchOption& option, const ChipLook& look) {
+    const auto letters = static_cast<float>(look.in_a + look.in_b);
+    return text_width(option.name) + px(14) + letters * letter_width();
+}
+
+/// Returns true when it was clicked.
+bool draw_chip(const SwitchOption& option, const ChipLook& look, const Selection& selection) {
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
+    const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    ImGui::SetItemTooltip("%s", option.phrase.c_str());
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const ImU32 color_a = recipe_color(selection.look_a.color);
+    const ImU32 color_b = recipe_color(selection.look_b.color);
+    const bool lit = look.in_b || (look.in_a && !selection.b);
+    const ImU32 color = look.in_b ? color_b : color_a;
+    const ImVec2 lower = corner + size;
+    draw->AddRectFilled(corner, lower, lit ? with_alpha(color, 0.30F) : palette().raised, px(4));
+    if (hovered) draw->AddRectFilled(corner, lower, with_alpha(palette().text, 0.08F), px(4));
+    if (look.is_asked) draw->AddRect(corner, lower, palette().accent, px(4), px(1.5F));
+    if (look.in_a || look.in_b) {
+        draw->AddRect(corner, lower, with_alpha(color, lit ? 0.9F : 0.5F), px(4), px(1));
+    }
+    const bool bright = look.in_a || look.in_b || hovered;
+    float x = corner.x + px(7);
+    const float y = std::round(corner.y + (size.y - ImGui::GetTextLineHeight()) / 2);
+    draw->AddText({std::round(x), y}, bright ? palette().text : palette().dim, option.name.c_str());
+    x += text_width(option.name) + px(5);
+    const auto letter = [&](const char* text, ImU32 ink) {
+        const ScopedFont bold(fonts().bold, kSmallSize);
+        draw->AddText({std::round(x), y}, ink, text);
+        x += letter_width();
+    };
+    if (look.in_a) letter("A", color_a);
+    if (look.in_b) letter("B", color_b);
+    return clicked;
+}
+
+/// The values side by side, on several lines where the column is narrow.
+const SwitchOption* draw_row(const RecipeSwitchRow& row, const Selection& selection,
+                             const std::string& asked) {
+    const ScopedId id(row.name.c_str());
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float start = ImGui::GetCursorPosX();
+    const float right = start + ImGui::GetContentRegionAvail().x;
+    dim_text(row.name);
+    const SwitchOption* clicked = nullptr;
+    for (size_t i = 0; i < row.options.size(); ++i) {
+        const SwitchOption& option = row.options[i];
+        const ChipLook look{row.chosen[0] == i, row.chosen[1] == i,
+                            !asked.empty() && option.recipe == asked};
+        if (i > 0) {
+            ImGui::SameLine(0, px(4));
+            if (ImGui::GetCursorPosX() + chip_width(option, look) > right) {
+                ImGui::NewLine();
+                ImGui::SetCursorPosX(start);
+            }
+        }
+        if (draw_chip(option, look, selection)) clicked = &option;
+    }
+    return clicked;
+}
+
+}  // namespace
+
+void draw_recipe_switches(const std::vector<RecipeSwitchRow>& rows, const Selection& selection,
+                          std::string& asked, PanelEvents& events) {
+    if (rows.empty()) {
+        note_text("The trace does not say which recipe it ran.");
+        return;
+    }
+    const ScopedStyle spacing(ImGuiStyleVar_ItemSpacing, {px(4), px(3)});
+    for (const RecipeSwitchRow& row : rows) {
+        if (const SwitchOption* option = draw_row(row, selection, asked)) {
+            asked = option->recipe;
+            events.try_recipe = option->recipe;
+        }
+        ImGui::Dummy({0, px(3)});
+    }
+}
+
+}  // namespace app

@@ -1,0 +1,114 @@
+#include "profiler/view/layer_figures.h"
+
+#include "profiler/analysis/throughput.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+using Sources = std::vector<const LayerSource*>;
+
+std::string signed_text(int64_t difference, const std::string& magnitude) {
+    return (difference > 0 ? "+" : "-") + magnitude;
+}
+
+int64_t bytes_in_layers(const Ledger& ledger, const LayerRange& layers) {
+    int64_t bytes = 0;
+    for (const LedgerRow& row : ledger.rows) {
+        if (row.layer >= 0 && layers.contains(row.layer)) bytes += row.size_bytes;
+    }
+    return bytes;
+}
+
+template <typename BytesOf>
+LayerFigure bytes_figure(std::string label, const Sources& sources, BytesOf bytes_of) {
+    LayerFigure figure{.label = std::move(label)};
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const int64_t bytes = bytes_of(*sources[i]);
+        figure.value[i] = format_bytes(bytes);
+        figure.share[i] = static_cast<double>(bytes);
+    }
+    if (sources.size() == 2) {
+        const auto difference = static_cast<int64_t>(figure.share[1] - figure.share[0]);
+        figure.difference = difference == 0
+                                ? std::string()
+                                : signed_text(difference, format_bytes(std::abs(difference)));
+        figure.sign = (difference > 0) - (difference < 0);
+    }
+    return figure;
+}
+
+/// "12", "10 to 11" where the sweep left out batches, or nothing.
+std::string text_of(const BatchBounds& bounds) {
+    if (const auto exact = bounds.exact()) return format_count(*exact);
+    if (!bounds.at_least) return {};
+    if (!bounds.below) return fmt::format("at least {}", *bounds.at_least);
+    return fmt::format("{} to {}", *bounds.at_least, *bounds.below - 1);
+}
+
+std::optional<LayerFigure> batch_figure(const Sources& sources) {
+    LayerFigure figure{.label = "maximum batch", .more_is_good = true};
+    std::array<std::optional<int64_t>, 2> batch;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const BatchBounds bounds = bounds_of(sweep_curve(*sources[i]->trace));
+        batch[i] = bounds.exact();
+        figure.value[i] = text_of(bounds);
+    }
+    if (figure.value[0].empty() && figure.value[1].empty()) return std::nullopt;
+    if (batch[0] && batch[1] && *batch[0] != *batch[1]) {
+        const int64_t difference = *batch[1] - *batch[0];
+        figure.difference = signed_text(difference, format_count(std::abs(difference)));
+        figure.sign = difference > 0 ? 1 : -1;
+    }
+    return figure;
+}
+
+std::string name_of_range(const LayerRange& layers, int64_t num_layers) {
+    if (layers.count() == 1) return fmt::format("layer {}", layers.first);
+    if (layers.count() == num_layers) return fmt::format("all {} layers", num_layers);
+    return fmt::format("layers {} to {}", layers.first, layers.last);
+}
+
+}  // namespace
+
+std::vector<LayerFigure> layer_figures(const LayerRequest& request, const LayerRange& layers,
+                                       int64_t num_layers) {
+    Sources sources{&request.first};
+    if (request.second.trace) sources.push_back(&request.second);
+    std::vector<LayerFigure> figures;
+    const auto in_layers = [](const LayerRange& range) {
+        return [range](const LayerSource& s) { return bytes_in_layers(*s.ledger, range); };
+    };
+    figures.push_back(bytes_figure(name_of_range(layers, num_layers), sources, in_layers(layers)));
+    if (layers.count() < num_layers) {
+        const LayerRange all{0, num_layers - 1};
+        figures.push_back(
+            bytes_figure(fmt::format("\u00d7 {} layers", num_layers), sources, in_layers(all)));
+    }
+    figures.push_back(bytes_figure("saved for backward", sources, [](const LayerSource& source) {
+        return source.ledger->total_bytes;
+    }));
+    figures.push_back(bytes_figure(
+        "peak", sources, [](const LayerSource& source) { return source.peak->allocated_bytes; }));
+    double most = 1;
+    for (const LayerFigure& figure : figures) {
+        most = std::max({most, figure.share[0], figure.share[1]});
+    }
+    for (LayerFigure& figure : figures) {
+        for (double& share : figure.share) share /= most;
+    }
+    if (auto batch = batch_figure(sources)) figures.push_back(*std::move(batch));
+    return figures;
+}
+
+}  // namespace profiler

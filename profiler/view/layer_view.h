@@ -1,0 +1,117 @@
+#pragma once
+
+#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/view/layer_flow.h"
+#include "profiler/view/ledger_view.h"
+#include "profiler/view/recipe_switches.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What the Layer explorer draws: the calls of a layer as boxes in two lanes, and each tensor saved
+/// for backward as a ribbon from its maker down to the backward call that consumes it. A second
+/// trace lies over the first: ribbons that only one of them has are marked.
+///
+/// layer_flow.h says how makers and consumers are found. Horizontal positions run from 0 (left) to
+/// 1 (right); the panel chooses the heights. All ribbons have one scale of bytes, chosen so that
+/// the ribbons of each box fit below it.
+namespace profiler {
+
+struct LayerSource {
+    const Trace* trace = nullptr;  // null: none; everything is borrowed
+    const Ledger* ledger = nullptr;
+    const PeakReport* peak = nullptr;
+
+    friend bool operator==(const LayerSource&, const LayerSource&) = default;
+};
+
+struct LayerRequest {
+    LayerSource first;
+    LayerSource second;  // trace null: one trace only
+    LayerRange layers;
+
+    friend bool operator==(const LayerRequest&, const LayerRequest&) = default;
+};
+
+/// The calls of a module in one direction.
+struct LayerNode {
+    bool exists = false;
+    Presence presence = Presence::kSame;  // kSame, kDisappeared: only in A, or kAdded: only in B
+    OpClass op_class = OpClass::kOther;
+    std::array<Id<Op>, 2> op;     // in A and B; invalid where the trace has none
+    std::string calls;            // "bmm, mul_"
+    std::string time_text;        // "189 µs"; of B where both have it; empty if times mean nothing
+    std::string difference_text;  // "+127 µs", where B takes longer or shorter by over 2 %
+    std::string recomputed_text;  // "189 µs" that recompute a forward; empty: nothing does
+};
+
+struct LayerColumn {
+    double left = 0;
+    double right = 0;
+    std::string title;  // "softmax"
+    std::string path;   // "attention.self.softmax"
+    LayerNode forward;
+    LayerNode backward;
+};
+
+struct LayerRibbon {
+    std::string name;       // "gelu_input"
+    std::string size_text;  // "32.0 MiB", "-32.0 MiB", "+8.00 MiB", "4.00 MiB to 512 KiB"
+    Category category = Category::kUnknown;
+    Presence presence = Presence::kSame;
+    std::array<int64_t, 2> bytes{};            // in A and B
+    std::size_t producer = kOutside;           // column; kOutside: the layer before
+    std::size_t consumer = kOutside;           // column
+    bool consumer_known = true;                // false: drawn to where it was saved
+    double top_left = 0, top_right = 0;        // at the maker
+    double bottom_left = 0, bottom_right = 0;  // at the consumer
+    std::vector<std::size_t> also;  // columns of other backward calls that are handed the tensor
+    std::vector<std::pair<std::string, std::string>> details;  // for a tooltip
+    std::array<std::vector<Id<Storage>>, 2> storages;          // in A and B, sorted
+    std::array<Id<Storage>, 2> storage;                        // of the first layer
+    std::array<Id<Allocation>, 2> block;                       // of that storage
+};
+
+/// A number of the line above the picture.
+struct LayerFigure {
+    std::string label;                 // "layer 5", "saved for backward"
+    std::array<std::string, 2> value;  // of A and B; empty: not known
+    std::string difference;            // "-48.0 MiB", "+3"
+    int sign = 0;                      // of B minus A; for bytes less is good
+    bool more_is_good = false;
+    std::array<double, 2> share{};  // of the largest number of bytes in the line; 0 for a count
+};
+
+struct LayerView {
+    std::vector<LayerColumn> columns;
+    std::vector<LayerRibbon> ribbons;  // large ones first, so that small ones are drawn on top
+    std::vector<LayerFigure> figures;
+    bool has_other = false;
+    double outside_right = 0;  // tensors of the layer before start left of this
+    LayerRange layers;         // as shown, within the layers that the traces have
+    int64_t num_layers = 0;
+    std::array<std::string, 2> forward_text;       // "1.73 ms" of A and B; empty: not known
+    std::array<std::string, 2> backward_text;      //
+    std::string recomputed_text;                   // "189 µs recomputed" in B, or in A alone
+    std::vector<std::string> notes;                // what is left out
+    std::vector<RecipeSwitchRow> switches;         // of the first shown layer
+    std::array<std::vector<FlowPlace>, 2> places;  // of the calls of A and B, by id
+
+    /// Beyond these, the smallest tensors between the same two boxes become one ribbon.
+    static constexpr std::size_t kMostRibbons = 160;
+};
+
+LayerView build_layer_view(const LayerRequest& request);
+
+/// The ribbon of a storage of A or B; nullopt if no ribbon shows it.
+std::optional<std::size_t> ribbon_of(const LayerView& view, bool in_b, Id<Storage> storage);
+/// The box of a call of A or B; its column is kOutside if no box shows it.
+FlowPlace place_of(const LayerView& view, bool in_b, Id<Op> op);
+
+}  // namespace profiler

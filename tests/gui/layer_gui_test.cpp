@@ -1,0 +1,180 @@
+// The Layer explorer in the real window, on the synthetic traces of test_traces.h.
+#include "tests/gui/test_window.h"
+
+#include "app/panels/layer_ribbons.h"
+
+#include <algorithm>
+
+namespace tests {
+namespace {
+
+using profiler::LayerRibbon;
+using profiler::LayerView;
+using profiler::Presence;
+
+void show(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
+    window().reset(c);
+    window().ui().panels.layer = {};
+    window().open(c, recipes);
+    c->WindowFocus("//###layer");
+    window().settle(c);
+    c->Yield(20);  // until nothing fades
+}
+
+const LayerView& view() { return *window().workspace().slots().layers.view(); }
+
+const LayerRibbon& first_ribbon(Presence presence) {
+    const auto found = std::find_if(view().ribbons.begin(), view().ribbons.end(),
+                                    [&](const auto& r) { return r.presence == presence; });
+    return found == view().ribbons.end() ? view().ribbons.front() : *found;
+}
+
+ImVec2 point_on(const LayerRibbon& ribbon) {
+    return app::middle_of(window().ui().panels.layer.picture, ribbon);
+}
+
+ImVec2 point_on_box(size_t column, bool in_backward) {
+    const app::LayerPicture& picture = window().ui().panels.layer.picture;
+    const auto& box = view().columns[column];
+    const float half = picture.box_height / 2;
+    return {picture.x((box.left + box.right) / 2),
+            in_backward ? picture.bottom + half : picture.top - half};
+}
+
+void shows_a_layer_of_two_traces(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    IM_CHECK_GT(static_cast<int>(view().columns.size()), 8);
+    IM_CHECK(view().has_other);
+    IM_CHECK(first_ribbon(Presence::kDisappeared).presence == Presence::kDisappeared);
+    IM_CHECK_EQ(view().layers.first, view().num_layers / 2);
+    IM_CHECK(window().ui().panels.layer.picture.has_room());
+    window().take_picture(c, "layer");
+}
+
+void hovering_shows_a_tensor_and_a_call(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    c->MouseMoveToPos(point_on(first_ribbon(Presence::kDisappeared)));
+    window().settle(c);
+    window().take_picture(c, "layer_hover", true);
+    c->MouseMoveToPos(point_on_box(1, true));
+    c->Yield(3);
+}
+
+void a_click_selects_the_tensor_everywhere(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    const LayerRibbon ghost = first_ribbon(Presence::kDisappeared);
+    c->MouseMoveToPos(point_on(ghost));
+    c->MouseClick();
+    c->Yield(2);
+    const auto& tensor = window().workspace().selection().tensor;
+    IM_CHECK(tensor.has_value());
+    IM_CHECK(!tensor->in_b);
+    IM_CHECK_EQ(tensor->storage.value, ghost.storage[0].value);
+    window().take_picture(c, "layer_selected");
+    // Again: nothing is selected.
+    c->MouseMoveToPos(point_on(ghost));
+    c->MouseClick();
+    c->Yield(2);
+    IM_CHECK(!window().workspace().selection().tensor.has_value());
+}
+
+void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    c->MouseMoveToPos(point_on_box(0, false));
+    c->MouseClick();
+    c->Yield(2);
+    const auto& activity = window().workspace().selection().activity;
+    IM_CHECK(activity.has_value());
+    IM_CHECK_EQ(activity->op.value, view().columns[0].forward.op[0].value);
+}
+
+void a_tensor_chosen_elsewhere_is_marked_here(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    const LayerRibbon& ribbon = view().ribbons.front();
+    const bool in_b = !ribbon.storage[0].valid();
+    const auto& selection = window().workspace().selection();
+    window().workspace().apply(
+        {.tensor = app::PickedTensor{in_b ? selection.b : selection.a, ribbon.storage[in_b],
+                                     ribbon.block[in_b]}});
+    c->Yield(2);
+    IM_CHECK(profiler::ribbon_of(view(), in_b, selection.tensor->storage) == size_t{0});
+}
+
+void layers_are_chosen(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    c->ItemClick("//###layer/**/###all");
+    window().settle(c);
+    IM_CHECK_EQ(view().layers.count(), view().num_layers);
+    window().take_picture(c, "layer_all");
+    c->ItemClick("//###layer/**/###some");
+    window().settle(c);
+    IM_CHECK_EQ(view().layers.count(), int64_t{3});
+    c->ItemClick("//###layer/**/###one");
+    window().settle(c);
+    IM_CHECK_EQ(view().layers.count(), int64_t{1});
+    // A and B may change; the layer stays.
+    window().workspace().apply({.layers = profiler::LayerRange{2, 2}});
+    window().workspace().swap_a_and_b();
+    window().settle(c);
+    IM_CHECK_EQ(view().layers.first, int64_t{2});
+}
+
+void a_switch_makes_an_open_trace_b(ImGuiTestContext* c) {
+    show(c, {"original", "tempo", "tempo-packed"});
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+    const auto shown = window().ui().panels.layer.shown;
+    c->ItemClick("//###layer/**/masks/bit");
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
+    // The picture is never empty: the old one stays until the new one is ready.
+    IM_CHECK(window().ui().panels.layer.shown != nullptr);
+    window().settle(c);
+    IM_CHECK(window().ui().panels.layer.shown != shown);
+    c->ItemClick("//###layer/**/masks/byte");
+    window().settle(c);
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+}
+
+void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
+    show(c, {"original", "tempo"});
+    window().ui().toasts = {};
+    window().workspace().take_notices();
+    window().workspace().apply({.try_recipe = "gelu=recompute"});
+    const auto notices = window().workspace().take_notices();
+    IM_CHECK_EQ(notices.size(), size_t{1});
+    IM_CHECK_STR_EQ(notices[0].text.c_str(), "Capture or predict gelu=recompute to see it here.");
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+    // A's own recipe: A alone.
+    window().workspace().apply({.try_recipe = "original"});
+    IM_CHECK(window().workspace().selection().b == nullptr);
+    window().settle(c);
+    window().take_picture(c, "layer_alone");
+}
+
+void a_file_without_a_step_is_explained(ImGuiTestContext* c) {
+    window().reset(c);
+    window().ui().panels.layer = {};
+    window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
+    c->WindowFocus("//###layer");
+    window().settle(c);
+    IM_CHECK(window().workspace().slots().layers.view() == nullptr);
+    window().take_picture(c, "layer_empty");
+}
+
+}  // namespace
+
+void register_layer_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "layer", name)->TestFunc = run;
+    };
+    add("shows_a_layer_of_two_traces", shows_a_layer_of_two_traces);
+    add("hovering_shows_a_tensor_and_a_call", hovering_shows_a_tensor_and_a_call);
+    add("a_click_selects_the_tensor_everywhere", a_click_selects_the_tensor_everywhere);
+    add("a_click_selects_the_call_everywhere", a_click_selects_the_call_everywhere);
+    add("a_tensor_chosen_elsewhere_is_marked_here", a_tensor_chosen_elsewhere_is_marked_here);
+    add("layers_are_chosen", layers_are_chosen);
+    add("a_switch_makes_an_open_trace_b", a_switch_makes_an_open_trace_b);
+    add("a_recipe_that_is_not_open_says_what_to_do", a_recipe_that_is_not_open_says_what_to_do);
+    add("a_file_without_a_step_is_explained", a_file_without_a_step_is_explained);
+}
+
+}  // namespace tests
