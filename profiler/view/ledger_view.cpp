@@ -4,6 +4,7 @@
 #include "profiler/trace/units.h"
 #include "profiler/view/ledger_match.h"
 #include "profiler/view/no_value.h"
+#include "profiler/view/search_words.h"
 
 #include <fmt/ranges.h>
 
@@ -101,27 +102,12 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     return rows;
 }
 
-std::vector<std::string> split_words(std::string_view text) {
-    std::vector<std::string> words;
-    std::string word;
-    for (const char c : to_lower(text) + " ") {
-        if (c != ' ') {
-            word += c;
-        } else if (!word.empty()) {
-            words.push_back(std::exchange(word, {}));
-        }
-    }
-    return words;
-}
-
 bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
     if (words.empty()) return true;
     const std::string text =
         to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.module_path, row.op,
                              row.shape, row.dtype, label_of(row.category), row.saved_by));
-    return std::all_of(words.begin(), words.end(), [&text](const std::string& word) {
-        return text.find(word) != std::string::npos;
-    });
+    return contains_all(text, words);
 }
 
 /// Compares text so that layer 2 comes before layer 10: runs of digits count as numbers.
@@ -268,7 +254,7 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
         view.closed_form_text = to_sentence(*request.first.check);
     }
 
-    const std::vector<std::string> words = split_words(request.filter);
+    const std::vector<std::string> words = search_words(request.filter);
     for (LedgerViewRow& row : rows) {
         if (request.only_differences && row.presence == Presence::kSame) continue;
         if (matches(row, words)) view.rows.push_back(std::move(row));
