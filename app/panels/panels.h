@@ -4,6 +4,7 @@
 #include "app/panels/compare_panel.h"
 #include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
+#include "app/panels/flame_panel.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/timeline_panel.h"
@@ -23,6 +24,7 @@ namespace app {
 struct PanelStates {
     TimelineState timeline;
     KernelsState kernels;
+    FlameState flame;
     LedgerState ledger;
     CaptureState capture;
 };
@@ -48,6 +50,9 @@ inline constexpr std::array kPanels{
              [](const PanelContext& c, PanelStates&) { return draw_compare_panel(c); }},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
              [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
+             kNoScroll},
+    PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+             [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

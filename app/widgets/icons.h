@@ -20,6 +20,7 @@
 #define ICON_FILE "\xef\x85\x9b"                  // f15b
 #define ICON_FILE_EXPORT "\xef\x95\xae"           // f56e
 #define ICON_FILTER "\xef\x82\xb0"                // f0b0
+#define ICON_FIRE "\xef\x81\xad"                  // f06d
 #define ICON_FOLDER_OPEN "\xef\x81\xbc"           // f07c
 #define ICON_HEART_PULSE "\xef\x88\x9e"           // f21e
 #define ICON_IMAGE "\xef\x80\xbe"                 // f03e

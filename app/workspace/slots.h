@@ -21,10 +21,12 @@ struct Slots {
         "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
     Slot<profiler::LedgerRequest, profiler::LedgerView> ledger{
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
+    Slot<profiler::FlameRequest, profiler::FlameView> flame{
+        "Building the flame graph", wanted_flame, profiler::build_flame_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, timeline, kernels, ledger); }
-    auto all() const { return std::tie(compare, timeline, kernels, ledger); }
+    auto all() { return std::tie(compare, timeline, kernels, ledger, flame); }
+    auto all() const { return std::tie(compare, timeline, kernels, ledger, flame); }
 };
 
 }  // namespace app

@@ -5,6 +5,7 @@
 #include "profiler/analysis/comparison.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/flame_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
@@ -27,12 +28,23 @@ struct LedgerQuery {
     friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
 };
 
+/// What the Flame graph shows.
+struct FlameQuery {
+    profiler::FlameMode mode = profiler::FlameMode::kA;
+    bool combine_layers = false;
+    std::string search;
+    bool is_drawn = false;  // the panel has been drawn; before that its view is not built
+
+    friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
+};
+
 /// What requests are made from.
 struct SlotInputs {
     const std::vector<DocumentPtr>& documents;
     const Selection& selection;
     const TimeAxis& time;
     const LedgerQuery& ledger_query;
+    const FlameQuery& flame_query;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
@@ -48,6 +60,7 @@ std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
 /// no recorded step, because the time axis is that of A.

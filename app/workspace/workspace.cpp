@@ -199,6 +199,7 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_selection(events);
     apply_to_time(events);
     if (events.ledger_query) ledger_query_ = *events.ledger_query;
+    if (events.flame_query) flame_query_ = *events.flame_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {

@@ -30,6 +30,7 @@ public:
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }
     const LedgerQuery& ledger_query() const { return ledger_query_; }
+    const FlameQuery& flame_query() const { return flame_query_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -70,7 +71,9 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
-    SlotInputs slot_inputs() const { return {documents(), selection_, time_, ledger_query_}; }
+    SlotInputs slot_inputs() const {
+        return {documents(), selection_, time_, ledger_query_, flame_query_};
+    }
     void take_captured();
     void take_loaded();
     void update_slots();
@@ -89,6 +92,7 @@ private:
     Selection selection_;
     TimeAxis time_;
     LedgerQuery ledger_query_;
+    FlameQuery flame_query_;
     Slots slots_;
     CaptureSession capture_;
     Exports exports_;
