@@ -16,6 +16,15 @@ namespace {
 using profiler::FlameNode;
 using profiler::FlameView;
 
+/// "layer.3" or "3" of "encoder.layer.3", if that fits; else the name shortened in its middle.
+std::string shorter_name(const std::string& name, float room) {
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+        const std::string end = name.substr(dot + 1);
+        if (!end.empty() && text_width(end) <= room) return end;
+    }
+    return fit_to(name, room);
+}
+
 /// The name at the left, and the value beside it if both fit.
 void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string& name,
                 const std::string& value, ImU32 color) {
@@ -25,7 +34,7 @@ void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string&
     const float x = upper.x + px(4);
     const float width = text_width(name);
     if (width > room) {
-        draw->AddText({x, y}, color, fit_to(name, room).c_str());
+        draw->AddText({x, y}, color, shorter_name(name, room).c_str());
         return;
     }
     draw->AddText({x, y}, color, name.c_str());
@@ -93,7 +102,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
 void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                        const FlameNode& node, const FlameBoxLook& look) {
     const float alpha = look.faded ? 0.25F : 1.0F;
-    draw->AddRectFilled(upper, lower, with_alpha(palette().raised, alpha));
+    draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
     const int64_t change = node.bytes[1] - node.bytes[0];
     const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));
     const double share = static_cast<double>(std::abs(change)) / whole;
@@ -101,7 +110,8 @@ void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const Flame
         const ImU32 color = change < 0 ? palette().good : palette().bad;
         const float width = std::max(px(1), (lower.x - upper.x) * static_cast<float>(share));
         const ImVec2 left{lower.x - width, upper.y};
-        draw->AddRectFilled(left, lower, with_alpha(color, (change < 0 ? 0.16F : 0.60F) * alpha));
+        if (change < 0) draw->AddRectFilled(left, lower, palette().panel);
+        draw->AddRectFilled(left, lower, with_alpha(color, (change < 0 ? 0.14F : 0.60F) * alpha));
         if (width > px(3)) {
             draw->AddRect(left, lower, with_alpha(color, 0.9F * alpha), 0, px(1));
         } else {

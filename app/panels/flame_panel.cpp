@@ -158,8 +158,9 @@ FlameBoxLook look_of(const Frame& frame, const FlameBox& box) {
     const FlameNode& node = frame.view.nodes[index_of(box.node)];
     const bool searches = !frame.view.search_text.empty();
     const auto& category = frame.selection.category;
+    const bool inside_match = node.parent >= 0 && frame.view.nodes[index_of(node.parent)].matches;
     return {.faded = (searches && !node.matches) || (category && *category != node.category),
-            .matches = searches && node.matches,
+            .matches = searches && node.matches && !inside_match,
             .picked = is_picked(frame, node),
             .hovered = frame.hovered == &box};
 }
@@ -272,7 +273,10 @@ void draw_picture(Frame& frame, float height) {
         state.width = width;
     }
     state.corner = ImGui::GetCursorScreenPos();
-    state.row_height = std::round(em(1.45F));
+    // A tree of few levels has higher rows.
+    const float rows = static_cast<float>(std::max(state.layout.row_count, 1));
+    state.row_height =
+        std::round(std::clamp(ImGui::GetContentRegionAvail().y / rows, em(1.45F), em(2.6F)));
     const ImVec2 size{
         std::max(width, 1.0F),
         std::max(static_cast<float>(state.layout.row_count) * state.row_height, 1.0F)};

@@ -91,7 +91,8 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& i
                     .filter = query.filter,
                     .sort_by = query.sort_by,
                     .descending = query.descending,
-                    .only_differences = query.only_differences},
+                    .only_differences = query.only_differences,
+                    .grouping = query.grouping},
         .documents = {selection.a, selection.b}};
 }
 

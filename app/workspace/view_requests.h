@@ -24,6 +24,7 @@ struct LedgerQuery {
     bool descending = true;
     bool only_differences = false;
     bool compare = true;  // show B beside A, when there is a B
+    profiler::LedgerGrouping grouping = profiler::LedgerGrouping::kTensors;
 
     friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
 };

@@ -29,7 +29,7 @@ void TestWindow::reset(ImGuiTestContext* context) {
     }
     workspace().clear_selection();
     workspace().apply({.ledger_query = app::LedgerQuery{}, .flame_query = app::FlameQuery{}});
-    ui().panels.ledger.filter.clear();
+    ui().panels.ledger = {};
     ui().panels.flame = {};
     ui().toasts = {};
     ui().settings.dark = true;
