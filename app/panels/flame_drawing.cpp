@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
+#include <string_view>
 
 namespace app {
 namespace {
@@ -16,25 +19,33 @@ namespace {
 using profiler::FlameNode;
 using profiler::FlameView;
 
-/// "layer.3" or "3" of "encoder.layer.3", if that fits; else the name shortened in its middle.
-std::string shorter_name(const std::string& name, float room) {
-    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
-        const std::string end = name.substr(dot + 1);
+/// The end of a name, if that fits: "layer.3" or "3" of "encoder.layer.3", "mm" of "aten::mm". Else
+/// the name shortened in its middle, or nothing where little of it would be left.
+std::string shorter_name(const std::string& name, float room, std::string_view separator) {
+    for (size_t at = name.find(separator); at != std::string::npos;
+         at = name.find(separator, at + 1)) {
+        const std::string end = name.substr(at + separator.size());
         if (!end.empty() && text_width(end) <= room) return end;
     }
-    return fit_to(name, room);
+    constexpr float kLeastPart = 0.4F;
+    return room < kLeastPart * text_width(name) ? std::string() : fit_to(name, room);
+}
+
+/// What a shortened name may begin after. File names of call stacks keep their beginning.
+std::string_view separator_of(const FlameView& view, const FlameNode& node) {
+    return view.tree == profiler::FlameTree::kModules && !node.is_tensor ? "." : "::";
 }
 
 /// The name at the left, and the value beside it if both fit.
 void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string& name,
-                const std::string& value, ImU32 color) {
+                const std::string& value, ImU32 color, std::string_view separator) {
     const float room = lower.x - upper.x - px(8);
     if (room < px(14)) return;
     const float y = std::round((upper.y + lower.y - ImGui::GetTextLineHeight()) / 2);
     const float x = upper.x + px(4);
     const float width = text_width(name);
     if (width > room) {
-        draw->AddText({x, y}, color, shorter_name(name, room).c_str());
+        draw->AddText({x, y}, color, shorter_name(name, room, separator).c_str());
         return;
     }
     draw->AddText({x, y}, color, name.c_str());
@@ -73,6 +84,16 @@ void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vie
                   with_alpha(palette().plot, 0.8F * alpha), px(1));
 }
 
+/// The same for all frames of a file; grey for what is no frame.
+ImU32 file_color(const FlameView& view, const FlameNode& node) {
+    const std::string_view name = view.text_of(node);
+    const size_t colon = name.find(".py:");
+    if (node.is_tensor || colon == std::string_view::npos) return palette().dim;
+    const size_t hash = std::hash<std::string_view>{}(name.substr(0, colon));
+    // The first colour is grey.
+    return recipe_color(1 + hash % (profiler::kMaxDistinctRecipes - 1));
+}
+
 bool has_mix(const FlameView& view, const FlameNode& node) {
     if (node.mix < 0) return false;
     const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
@@ -84,9 +105,10 @@ bool has_mix(const FlameView& view, const FlameNode& node) {
 void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                     const FlameNode& node, const FlameBoxLook& look) {
     const float alpha = look.faded ? 0.22F : node.is_tensor ? 0.95F : 0.78F;
-    const ImU32 fill = category_color(node.category);
+    const bool by_file = profiler::has_no_categories(view);
+    const ImU32 fill = by_file ? file_color(view, node) : category_color(node.category);
     const float width = lower.x - upper.x;
-    if (width < px(14)) {  // too narrow for a pattern
+    if (by_file || width < px(14)) {  // too narrow for a pattern
         draw->AddRectFilled(upper, lower, with_alpha(fill, alpha));
     } else {
         fill_category(draw, upper, lower, node.category, alpha, px(7));
@@ -94,8 +116,8 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
     }
     const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
     draw_label(draw, upper, lower, profiler::label_of(view, node),
-               profiler::format_bytes(node.bytes[shown]),
-               look.faded ? palette().dim : ink_on(fill));
+               profiler::format_bytes(node.bytes[shown]), look.faded ? palette().dim : ink_on(fill),
+               separator_of(view, node));
     draw_outline(draw, upper, lower, look);
 }
 
@@ -120,7 +142,7 @@ void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const Flame
     }
     draw_label(draw, upper, lower, profiler::label_of(view, node),
                change == 0 ? std::string() : profiler::change_text(node),
-               look.faded ? palette().dim : palette().text);
+               look.faded ? palette().dim : palette().text, separator_of(view, node));
     draw_outline(draw, upper, lower, look);
 }
 
@@ -128,7 +150,7 @@ void draw_flame_merged(ImDrawList* draw, ImVec2 upper, ImVec2 lower,
                        const profiler::FlameBox& box) {
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.35F));
     draw_label(draw, upper, lower, fmt::format("{} more", profiler::format_count(box.merged_count)),
-               profiler::format_bytes(box.merged_bytes), palette().text);
+               profiler::format_bytes(box.merged_bytes), palette().text, " ");
 }
 
 }  // namespace app

@@ -276,7 +276,7 @@ void draw_picture(Frame& frame, float height) {
     // A tree of few levels has higher rows.
     const float rows = static_cast<float>(std::max(state.layout.row_count, 1));
     state.row_height =
-        std::round(std::clamp(ImGui::GetContentRegionAvail().y / rows, em(1.45F), em(2.6F)));
+        std::floor(std::clamp(ImGui::GetContentRegionAvail().y / rows, em(1.45F), em(2.6F)));
     const ImVec2 size{
         std::max(width, 1.0F),
         std::max(static_cast<float>(state.layout.row_count) * state.row_height, 1.0F)};
@@ -308,6 +308,9 @@ void draw_legend(Frame& frame) {
         ImGui::SameLine(0, px(10));
         colored_text(palette().bad, "filled: B needs more");
         return;
+    }
+    if (profiler::has_no_categories(frame.view)) {
+        return dim_text("The trace records no categories. Each file has its colour.");
     }
     const auto clicked = category_legend(frame.view.categories, frame.selection.category,
                                          ImGui::GetContentRegionAvail().x);

@@ -36,7 +36,7 @@ struct ColumnSetup {
 };
 
 constexpr std::array<ColumnSetup, 13> kColumns{{
-    {LedgerColumn::kTensor, 8.4F},
+    {LedgerColumn::kTensor, 9.6F},
     {LedgerColumn::kModulePath, 0},
     {LedgerColumn::kMadeBy, 8.6F, false, true, false, "The op that allocated the tensor"},
     {LedgerColumn::kShape, 7.4F},
@@ -95,9 +95,11 @@ void draw_toolbar(Frame& frame) {
     const bool two = frame.selection.b && frame.selection.b->has_step;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
-    ImGui::SetNextItemWidth(std::max(em(4), ImGui::GetContentRegionAvail().x - buttons));
-    if (ImGui::InputTextWithHint("##filter", ICON_FILTER "  Filter by tensor, module, op or shape",
-                                 &frame.state.filter)) {
+    const float width = std::max(em(4), ImGui::GetContentRegionAvail().x - buttons);
+    ImGui::SetNextItemWidth(width);
+    const char* hint = width > em(18) ? ICON_FILTER "  Filter by tensor, module, op or shape"
+                                      : ICON_FILTER "  Filter";
+    if (ImGui::InputTextWithHint("##filter", hint, &frame.state.filter)) {
         query.filter = frame.state.filter;
     }
     if (two) {
@@ -224,11 +226,11 @@ void draw_row_menu(Frame& frame, const LedgerLine& line) {
 }
 
 /// Everything about the row, also what a narrow panel has no column for.
-void draw_row_readout(const LedgerViewRow& row) {
+void draw_row_readout(const LedgerViewRow& row, bool is_group) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
     readout_table(std::array<std::pair<std::string, std::string>, 7>{
-        {{"module", row.module_path},
+        {{is_group ? "inside" : "module", row.module_path},
          {"made by", row.made_by},
          {"saved by", row.saved_by},
          {"shape", row.shape + "  " + row.dtype},
@@ -245,7 +247,8 @@ bool is_picked(const Frame& frame, const LedgerViewRow& row) {
            tensor->in_b == (row.presence == Presence::kAdded);
 }
 
-/// What the selected op has to do with the line: a tint, and a bar at its left edge.
+/// What the selected op has to do with the line: a tint, and a bar at the left edge that is filled
+/// if it made the tensor and hollow if it only saves it.
 void draw_mark(const Frame& frame, const LedgerLine& line) {
     const auto& marks = frame.state.marks;
     if (marks.rows.empty()) return;
@@ -253,6 +256,11 @@ void draw_mark(const Frame& frame, const LedgerLine& line) {
     const profiler::LedgerMark mark = is_group ? marks.groups[line.group] : marks.rows[line.row];
     if (!mark.made && !mark.saved) return;
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(palette().accent, 0.22F));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 upper{at.x - px(6), at.y}, lower{at.x - px(2), at.y + ImGui::GetTextLineHeight()};
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (mark.made) draw->AddRectFilled(upper, lower, palette().accent);
+    draw->AddRect(upper, lower, palette().accent);
 }
 
 void click(Frame& frame, const LedgerLine& line, bool picked) {
@@ -277,14 +285,16 @@ void draw_branch(const Frame& frame, const LedgerLine& line) {
     if (frame.view.groups.empty()) return;
     ImGui::Dummy({em(0.9F) * static_cast<float>(line.depth), 0});
     ImGui::SameLine(0, 0);
-    const float start = ImGui::GetCursorPosX();
+    const ImVec2 start = ImGui::GetCursorPos();
     if (line.group != LedgerLine::kNoGroup) {
+        const float line_height = ImGui::GetTextLineHeight();
         const ScopedFont small(fonts().text, kSmallSize * 0.8F);
+        ImGui::SetCursorPosY(start.y + (line_height - ImGui::GetTextLineHeight()) / 2);
         const bool open = frame.state.open.contains(frame.view.groups[line.group].id);
         dim_text(open ? ICON_CHEVRON_DOWN : ICON_CHEVRON_RIGHT);
         ImGui::SameLine(0, 0);
     }
-    ImGui::SetCursorPosX(start + em(1));
+    ImGui::SetCursorPos({start.x + em(1), start.y});
 }
 
 void draw_row(Frame& frame, size_t index) {
@@ -299,7 +309,7 @@ void draw_row(Frame& frame, size_t index) {
     const ImVec2 start = ImGui::GetCursorPos();
     const bool clicked = ImGui::Selectable(
         "##row", picked, ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row, is_group);
     draw_row_menu(frame, line);
     const auto draw_cell = [&](LedgerColumn column) {
         draw_ledger_cell(row, column, frame.selection.category, frame.state.largest_bytes);

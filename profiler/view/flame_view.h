@@ -91,6 +91,12 @@ struct FlameView {
 
 FlameView build_flame_view(const FlameRequest& request);
 
+/// Whether the trace says nothing of categories, as a memory snapshot of PyTorch does. Colours then
+/// tell files apart.
+inline bool has_no_categories(const FlameView& view) {
+    return view.categories.size() == 1 && view.categories[0] == Category::kUnknown;
+}
+
 /// "dropped_probs ×24"
 std::string label_of(const FlameView& view, const FlameNode& node);
 /// "encoder.layer.3.attention.self.dropped_probs"; frames of a stack are joined by " > ".

@@ -158,6 +158,14 @@ void sort_groups(std::vector<std::size_t>& groups, const LedgerView& view,
     });
 }
 
+/// The sums of a tree's branch are those of many modules, so their number stands in that column.
+void count_tensors(LedgerView& view) {
+    for (LedgerGroup& group : view.groups) {
+        group.sums.module_path = fmt::format("{} {}", format_count(group.count),
+                                             group.count == 1 ? "tensor" : "tensors");
+    }
+}
+
 void name_kinds(LedgerView& view) {
     for (LedgerGroup& group : view.groups) {
         if (group.count > 1) {
@@ -190,7 +198,11 @@ void group_rows(LedgerView& view, const LedgerRequest& request) {
         group_by_kind(view);
     }
     add_up(view);
-    if (request.grouping == LedgerGrouping::kKinds) name_kinds(view);
+    if (request.grouping == LedgerGrouping::kKinds) {
+        name_kinds(view);
+    } else {
+        count_tensors(view);
+    }
     sort_groups(view.top_groups, view, request);
     for (LedgerGroup& group : view.groups) sort_groups(group.groups, view, request);
 }
