@@ -61,6 +61,14 @@ void draw_outline(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameBoxLo
     draw->AddRect(upper, lower, color, 0, px(look.picked ? 2.0F : 1.0F));
 }
 
+/// Black or white, whichever reads better on a fill that lets the panel shine through.
+ImU32 ink_on_faint(ImU32 fill, float alpha) {
+    const ImVec4 front = to_vec4(fill), back = to_vec4(palette().panel);
+    const auto blend = [&](float a, float b) { return a * alpha + b * (1 - alpha); };
+    return ink_on(ImGui::ColorConvertFloat4ToU32(
+        {blend(front.x, back.x), blend(front.y, back.y), blend(front.z, back.z), 1}));
+}
+
 /// The share of each category, as segments from left to right.
 void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
               const FlameNode& node, float alpha) {
@@ -116,8 +124,8 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
     }
     const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
     draw_label(draw, upper, lower, profiler::label_of(view, node),
-               profiler::format_bytes(node.bytes[shown]), look.faded ? palette().dim : ink_on(fill),
-               separator_of(view, node));
+               profiler::format_bytes(node.bytes[shown]),
+               look.faded ? palette().dim : ink_on_faint(fill, alpha), separator_of(view, node));
     draw_outline(draw, upper, lower, look);
 }
 

@@ -310,7 +310,7 @@ void draw_legend(Frame& frame) {
         return;
     }
     if (profiler::has_no_categories(frame.view)) {
-        return dim_text("The trace records no categories. Each file has its colour.");
+        return dim_text("The trace records no categories: colours go by file.");
     }
     const auto clicked = category_legend(frame.view.categories, frame.selection.category,
                                          ImGui::GetContentRegionAvail().x);
