@@ -247,8 +247,8 @@ bool is_picked(const Frame& frame, const LedgerViewRow& row) {
            tensor->in_b == (row.presence == Presence::kAdded);
 }
 
-/// What the selected op has to do with the line: a tint, and a bar at the left edge that is filled
-/// if it made the tensor and hollow if it only saves it.
+/// What the selected op has to do with the line: a tint, and a bar beside its name that is
+/// filled if it made the tensor and hollow if it only saves it.
 void draw_mark(const Frame& frame, const LedgerLine& line) {
     const auto& marks = frame.state.marks;
     if (marks.rows.empty()) return;
@@ -257,7 +257,8 @@ void draw_mark(const Frame& frame, const LedgerLine& line) {
     if (!mark.made && !mark.saved) return;
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(palette().accent, 0.22F));
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const ImVec2 upper{at.x - px(6), at.y}, lower{at.x - px(2), at.y + ImGui::GetTextLineHeight()};
+    const float right = at.x + ImGui::GetContentRegionAvail().x;
+    const ImVec2 upper{right - px(4), at.y}, lower{right, at.y + ImGui::GetTextLineHeight()};
     ImDrawList* draw = ImGui::GetWindowDrawList();
     if (mark.made) draw->AddRectFilled(upper, lower, palette().accent);
     draw->AddRect(upper, lower, palette().accent);
