@@ -1,5 +1,6 @@
 #include "app/panels/ledger_panel.h"
 
+#include "app/panels/ledger_cells.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -19,6 +20,8 @@ namespace app {
 namespace {
 
 using profiler::LedgerColumn;
+using profiler::LedgerGrouping;
+using profiler::LedgerLine;
 using profiler::LedgerView;
 using profiler::LedgerViewRow;
 using profiler::Presence;
@@ -33,16 +36,16 @@ struct ColumnSetup {
 };
 
 constexpr std::array<ColumnSetup, 13> kColumns{{
-    {LedgerColumn::kTensor, 8.4F},
+    {LedgerColumn::kTensor, 9.6F},
     {LedgerColumn::kModulePath, 0},
-    {LedgerColumn::kOp, 9, false, false},
+    {LedgerColumn::kMadeBy, 8.6F, false, true, false, "The op that allocated the tensor"},
     {LedgerColumn::kShape, 7.4F},
     {LedgerColumn::kDType, 4.6F, false, false},
     {LedgerColumn::kCategory, 7, false, false},
     {LedgerColumn::kSize, 4.8F, true},
     {LedgerColumn::kShare, 4.2F, true, false},
-    {LedgerColumn::kLifetime, 5.2F, true, false},
-    {LedgerColumn::kSavedBy, 12, false, false},
+    {LedgerColumn::kLifetime, 5.2F, true, true, false, "From its saving until autograd lets go"},
+    {LedgerColumn::kSavedBy, 9.4F, false, true, false, "The ops that keep it for their backward"},
     {LedgerColumn::kClosedForm, 5.6F, true, true, false,
      "Bytes of this tensor by the closed form of a middle layer (docs/notation.md)"},
     {LedgerColumn::kOtherSize, 4.8F, true, false, true, "The same tensor in B"},
@@ -56,8 +59,7 @@ struct Frame {
     const LedgerView& view;
     LedgerState& state;
     PanelEvents& events;
-    bool has_room_for_shape = true;
-    bool has_room_for_closed_form = true;
+    std::vector<LedgerColumn> left_out;  // there is no room for them
 };
 
 void copy_rows(const LedgerView& view, std::optional<size_t> only) {
@@ -69,14 +71,35 @@ void copy_rows(const LedgerView& view, std::optional<size_t> only) {
     ImGui::SetClipboardText(text.c_str());
 }
 
+/// Tensors, layers or kinds.
+void draw_groupings(LedgerQuery& query) {
+    const struct {
+        const char* label;
+        const char* tooltip;
+        LedgerGrouping grouping;
+    } groupings[] = {
+        {"Tensors", "One row for each tensor", LedgerGrouping::kTensors},
+        {"Layers", "A tree of layers, modules and tensors, with sums", LedgerGrouping::kLayers},
+        {"Kinds", "The same tensor of all layers in one row", LedgerGrouping::kKinds}};
+    for (const auto& [label, tooltip, grouping] : groupings) {
+        if (toggle_button(label, query.grouping == grouping)) query.grouping = grouping;
+        ImGui::SetItemTooltip("%s", tooltip);
+        ImGui::SameLine(0, px(2));
+    }
+    ImGui::SameLine(0, px(8));
+}
+
 void draw_toolbar(Frame& frame) {
     LedgerQuery query = frame.query;
+    draw_groupings(query);
     const bool two = frame.selection.b && frame.selection.b->has_step;
     const float buttons = em(two ? 15.6F : 2.4F);
     if (std::exchange(frame.state.focus_filter, false)) ImGui::SetKeyboardFocusHere();
-    ImGui::SetNextItemWidth(std::max(em(8), ImGui::GetContentRegionAvail().x - buttons));
-    if (ImGui::InputTextWithHint("##filter", ICON_FILTER "  Filter by tensor, module, op or shape",
-                                 &frame.state.filter)) {
+    const float width = std::max(em(4), ImGui::GetContentRegionAvail().x - buttons);
+    ImGui::SetNextItemWidth(width);
+    const char* hint = width > em(18) ? ICON_FILTER "  Filter by tensor, module, op or shape"
+                                      : ICON_FILTER "  Filter";
+    if (ImGui::InputTextWithHint("##filter", hint, &frame.state.filter)) {
         query.filter = frame.state.filter;
     }
     if (two) {
@@ -94,14 +117,18 @@ void draw_toolbar(Frame& frame) {
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
-void draw_summary(const LedgerView& view) {
+void draw_summary(const Frame& frame) {
+    const LedgerView& view = frame.view;
     bold_text(view.total_text);
     if (!view.comparison_text.empty()) {
         ImGui::SameLine(0, px(12));
         ImGui::PushTextWrapPos(0);
-        colored_text(view.other_total_bytes <= view.total_bytes ? palette().good : palette().bad,
+        colored_text(view.shown_difference_bytes <= 0 ? palette().good : palette().bad,
                      view.comparison_text);
         ImGui::PopTextWrapPos();
+    }
+    if (!frame.state.marks.text.empty()) {
+        colored_text(palette().accent, frame.state.marks.text);
     }
     if (view.closed_form_text.empty()) return;
     colored_text(view.closed_form_equal ? palette().good : palette().warn,
@@ -110,100 +137,14 @@ void draw_summary(const LedgerView& view) {
     note_text(view.closed_form_text);
 }
 
-/// The text, shortened to fit the cell; then the tooltip shows all of it.
-void fitted_text(const std::string& content, ImU32 color,
-                 std::string (*fit)(std::string_view, float) = fit_to) {
-    const float width = ImGui::GetContentRegionAvail().x;
-    if (text_width(content) <= width) return colored_text(color, content);
-    colored_text(color, fit(content, width));
-    ImGui::SetItemTooltip("%s", content.c_str());
-}
-
-/// The bytes, and under them a bar in proportion to the largest visible row.
-void draw_size(const LedgerView& view, const LedgerViewRow& row) {
-    const ImVec2 corner = ImGui::GetCursorScreenPos();
-    const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight();
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    if (row.size_bytes > 0) {
-        const float y = std::floor(corner.y + height);
-        const double share =
-            static_cast<double>(row.size_bytes) / static_cast<double>(view.largest_row_bytes);
-        const float bar = std::max(px(1), std::floor(width * static_cast<float>(share)));
-        draw->AddRectFilled({corner.x + width - bar, y}, {corner.x + width, y + px(2)},
-                            category_color(row.category));
-    }
-    right_text(row.size_text);
-    if (row.size_bytes > 0) ImGui::SetItemTooltip("%s", row.exact_text.c_str());
-}
-
-/// The formula if it gives the size in the ledger, else the size that it gives.
-void draw_closed_form(const LedgerViewRow& row) {
-    if (!row.closed_form_bytes) return;
-    const std::string formula = row.closed_form_text.substr(0, row.closed_form_text.find(" = "));
-    if (row.differs_from_closed_form) {
-        const ScopedColor color(ImGuiCol_Text, palette().warn);
-        right_text(profiler::format_bytes(*row.closed_form_bytes));
-    } else {
-        const ScopedColor color(ImGuiCol_Text, palette().dim);
-        right_text(formula + "  " ICON_CHECK);
-    }
-    ImGui::SetItemTooltip("%s", row.closed_form_text.c_str());
-}
-
-ImU32 difference_color(const LedgerViewRow& row) {
-    if (row.difference_bytes < 0) return palette().good;
-    return row.difference_bytes > 0 ? palette().bad : palette().dim;
-}
-
-void draw_cell(const Frame& frame, const LedgerViewRow& row, LedgerColumn column) {
-    // Tensors of other categories than the selected one are dim, and so are tensors that only B
-    // saves.
-    const auto& picked = frame.selection.category;
-    const bool faded = (picked && *picked != row.category) || row.presence == Presence::kAdded;
-    const ImU32 color = faded ? palette().dim : palette().text;
-    switch (column) {
-        case LedgerColumn::kTensor: {
-            category_swatch(row.category, faded);
-            return fitted_text(row.tensor, color);
-        }
-        case LedgerColumn::kModulePath:
-            return fitted_text(row.module_path, palette().dim, fit_path_to);
-        case LedgerColumn::kOp:
-            return fitted_text(row.op, color);
-        case LedgerColumn::kShape:
-            return fitted_text(row.shape, color);
-        case LedgerColumn::kDType:
-            return fitted_text(row.dtype, palette().dim);
-        case LedgerColumn::kCategory:
-            return fitted_text(std::string(profiler::label_of(row.category)), color);
-        case LedgerColumn::kSize:
-            return draw_size(frame.view, row);
-        case LedgerColumn::kShare:
-            return right_text(row.share_text);
-        case LedgerColumn::kLifetime:
-            return right_text(row.lifetime_text);
-        case LedgerColumn::kSavedBy:
-            return fitted_text(row.saved_by, color);
-        case LedgerColumn::kClosedForm:
-            return draw_closed_form(row);
-        case LedgerColumn::kOtherSize:
-            return right_text(row.other_text);
-        case LedgerColumn::kDifference: {
-            const ScopedColor scoped(ImGuiCol_Text, difference_color(row));
-            return right_text(row.difference_text);
-        }
-    }
-}
-
 bool applies(const Frame& frame, const ColumnSetup& column) {
-    if (column.column == LedgerColumn::kClosedForm) {
-        return frame.view.has_closed_form && frame.has_room_for_closed_form;
-    }
-    if (column.column == LedgerColumn::kShape) return frame.has_room_for_shape;
+    const auto& left_out = frame.left_out;
+    if (std::find(left_out.begin(), left_out.end(), column.column) != left_out.end()) return false;
+    if (column.column == LedgerColumn::kClosedForm) return frame.view.has_closed_form;
     return !column.needs_other || frame.view.has_other;
 }
 
-/// A narrow panel leaves out the closed form first and then the shape.
+/// A narrow panel leaves out one column after the other.
 void choose_columns(Frame& frame) {
     constexpr float kLeastModule_em = 6;
     const auto has_room = [&] {
@@ -214,8 +155,12 @@ void choose_columns(Frame& frame) {
         }
         return needed + ImGui::GetStyle().ScrollbarSize <= ImGui::GetContentRegionAvail().x;
     };
-    frame.has_room_for_closed_form = has_room();
-    frame.has_room_for_shape = frame.has_room_for_closed_form || has_room();
+    for (const LedgerColumn column :
+         {LedgerColumn::kLifetime, LedgerColumn::kSavedBy, LedgerColumn::kMadeBy,
+          LedgerColumn::kClosedForm, LedgerColumn::kShape}) {
+        if (has_room()) return;
+        frame.left_out.push_back(column);
+    }
 }
 
 void setup_columns(const Frame& frame) {
@@ -247,29 +192,46 @@ void read_sort_order(Frame& frame) {
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
-void draw_row_menu(Frame& frame, size_t index) {
-    if (!ImGui::BeginPopupContextItem("##row_menu")) return;
-    const LedgerViewRow& row = frame.view.rows[index];
-    if (ImGui::MenuItem(ICON_COPY "  Copy row")) copy_rows(frame.view, index);
-    if (ImGui::MenuItem(ICON_COPY "  Copy all visible rows")) copy_rows(frame.view, std::nullopt);
-    if (ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
-        frame.state.filter = row.tensor;
-    } else if (ImGui::MenuItem(ICON_FILTER "  Only this module")) {
-        frame.state.filter = row.module_path;
+void set_all_open(Frame& frame, bool open) {
+    frame.state.open.clear();
+    for (const auto& group : frame.view.groups) {
+        if (open) frame.state.open.insert(group.id);
     }
-    if (frame.state.filter != frame.query.filter) {
-        frame.events.ledger_query = frame.query;
-        frame.events.ledger_query->filter = frame.state.filter;
+    frame.state.shown.reset();
+}
+
+void filter_by(Frame& frame, const std::string& filter) {
+    frame.state.filter = filter;
+    frame.events.ledger_query = frame.query;
+    frame.events.ledger_query->filter = filter;
+}
+
+void draw_row_menu(Frame& frame, const LedgerLine& line) {
+    if (!ImGui::BeginPopupContextItem("##row_menu")) return;
+    const LedgerViewRow& row = profiler::row_of(frame.view, line);
+    const bool is_group = line.group != LedgerLine::kNoGroup;
+    if (!is_group && ImGui::MenuItem(ICON_COPY "  Copy row")) copy_rows(frame.view, line.row);
+    if (ImGui::MenuItem(ICON_COPY "  Copy all visible rows")) copy_rows(frame.view, std::nullopt);
+    if (!is_group && ImGui::MenuItem(ICON_FILTER "  Only this tensor")) {
+        filter_by(frame, row.tensor);
+    } else if (!is_group && ImGui::MenuItem(ICON_FILTER "  Only this module")) {
+        filter_by(frame, row.module_path);
+    }
+    if (!frame.view.groups.empty()) {
+        ImGui::Separator();
+        if (ImGui::MenuItem(ICON_CHEVRON_DOWN "  Open all groups")) set_all_open(frame, true);
+        if (ImGui::MenuItem(ICON_CHEVRON_RIGHT "  Close all groups")) set_all_open(frame, false);
     }
     ImGui::EndPopup();
 }
 
 /// Everything about the row, also what a narrow panel has no column for.
-void draw_row_readout(const LedgerViewRow& row) {
+void draw_row_readout(const LedgerViewRow& row, bool is_group) {
     if (!ImGui::BeginTooltip()) return;
     bold_text(row.tensor);
-    readout_table(std::array<std::pair<std::string, std::string>, 6>{
-        {{"module", row.module_path},
+    readout_table(std::array<std::pair<std::string, std::string>, 7>{
+        {{is_group ? "inside" : "module", row.module_path},
+         {"made by", row.made_by},
          {"saved by", row.saved_by},
          {"shape", row.shape + "  " + row.dtype},
          {"bytes", row.exact_text},
@@ -285,32 +247,81 @@ bool is_picked(const Frame& frame, const LedgerViewRow& row) {
            tensor->in_b == (row.presence == Presence::kAdded);
 }
 
+/// What the selected op has to do with the line: a tint, and a bar beside its name that is
+/// filled if it made the tensor and hollow if it only saves it.
+void draw_mark(const Frame& frame, const LedgerLine& line) {
+    const auto& marks = frame.state.marks;
+    if (marks.rows.empty()) return;
+    const bool is_group = line.group != LedgerLine::kNoGroup;
+    const profiler::LedgerMark mark = is_group ? marks.groups[line.group] : marks.rows[line.row];
+    if (!mark.made && !mark.saved) return;
+    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(palette().accent, 0.22F));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float right = at.x + ImGui::GetContentRegionAvail().x;
+    const ImVec2 upper{right - px(4), at.y}, lower{right, at.y + ImGui::GetTextLineHeight()};
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (mark.made) draw->AddRectFilled(upper, lower, palette().accent);
+    draw->AddRect(upper, lower, palette().accent);
+}
+
+void click(Frame& frame, const LedgerLine& line, bool picked) {
+    if (line.group != LedgerLine::kNoGroup) {
+        const std::string& id = frame.view.groups[line.group].id;
+        if (frame.state.open.erase(id) == 0) frame.state.open.insert(id);
+        frame.state.shown.reset();  // the lines change
+        return;
+    }
+    const LedgerViewRow& row = frame.view.rows[line.row];
+    const bool in_b = row.presence == Presence::kAdded;
+    if (picked) {
+        frame.events.clear_tensor = true;
+    } else {
+        frame.events.tensor = {in_b ? frame.selection.b : frame.selection.a, row.storage,
+                               row.allocation};
+    }
+}
+
+/// The indent of a line of the tree, and the arrow of a group.
+void draw_branch(const Frame& frame, const LedgerLine& line) {
+    if (frame.view.groups.empty()) return;
+    ImGui::Dummy({em(0.9F) * static_cast<float>(line.depth), 0});
+    ImGui::SameLine(0, 0);
+    const ImVec2 start = ImGui::GetCursorPos();
+    if (line.group != LedgerLine::kNoGroup) {
+        const float line_height = ImGui::GetTextLineHeight();
+        const ScopedFont small(fonts().text, kSmallSize * 0.8F);
+        ImGui::SetCursorPosY(start.y + (line_height - ImGui::GetTextLineHeight()) / 2);
+        const bool open = frame.state.open.contains(frame.view.groups[line.group].id);
+        dim_text(open ? ICON_CHEVRON_DOWN : ICON_CHEVRON_RIGHT);
+        ImGui::SameLine(0, 0);
+    }
+    ImGui::SetCursorPos({start.x + em(1), start.y});
+}
+
 void draw_row(Frame& frame, size_t index) {
-    const LedgerViewRow& row = frame.view.rows[index];
+    const LedgerLine line = frame.state.lines[index];
+    const LedgerViewRow& row = profiler::row_of(frame.view, line);
     const ScopedId id(static_cast<int>(index));
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    const bool picked = is_picked(frame, row);
+    draw_mark(frame, line);
+    const bool is_group = line.group != LedgerLine::kNoGroup;
+    const bool picked = !is_group && is_picked(frame, row);
     const ImVec2 start = ImGui::GetCursorPos();
-    if (ImGui::Selectable(
-            "##row", picked,
-            ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap)) {
-        if (picked) {
-            frame.events.clear_tensor = true;
-        } else {
-            const bool in_b = row.presence == Presence::kAdded;
-            frame.events.tensor = {in_b ? frame.selection.b : frame.selection.a, row.storage,
-                                   row.allocation};
-        }
-    }
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row);
-    draw_row_menu(frame, index);
+    const bool clicked = ImGui::Selectable(
+        "##row", picked, ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_readout(row, is_group);
+    draw_row_menu(frame, line);
+    const auto draw_cell = [&](LedgerColumn column) {
+        draw_ledger_cell(row, column, frame.selection.category, frame.state.largest_bytes);
+    };
     ImGui::SetCursorPos(start);
-    draw_cell(frame, row, LedgerColumn::kTensor);
+    draw_branch(frame, line);
+    draw_cell(LedgerColumn::kTensor);
     for (size_t i = 1; i < kColumns.size(); ++i) {
-        if (ImGui::TableSetColumnIndex(static_cast<int>(i)))
-            draw_cell(frame, row, kColumns[i].column);
+        if (ImGui::TableSetColumnIndex(static_cast<int>(i))) draw_cell(kColumns[i].column);
     }
+    if (clicked) click(frame, line, picked);
 }
 
 void draw_table(Frame& frame) {
@@ -324,13 +335,38 @@ void draw_table(Frame& frame) {
     setup_columns(frame);
     read_sort_order(frame);
     ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(frame.view.rows.size()));
+    clipper.Begin(static_cast<int>(frame.state.lines.size()));
     while (clipper.Step()) {
         for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
             draw_row(frame, static_cast<size_t>(i));
         }
     }
     ImGui::EndTable();
+}
+
+/// Makes the lines and marks again if what they depend on has changed.
+void update_lines(Frame& frame, const std::shared_ptr<const LedgerView>& view) {
+    LedgerState& state = frame.state;
+    const bool same_view = !state.shown.owner_before(view) && !view.owner_before(state.shown);
+    if (!same_view) {
+        state.shown = view;
+        state.lines = profiler::lines_of(*view, state.open);
+        state.largest_bytes = profiler::largest_bytes(*view, state.lines);
+    }
+    const auto& activity = frame.selection.activity;
+    const auto wanted =
+        activity ? std::optional(PickedActivity{activity->in_b, activity->id}) : std::nullopt;
+    const bool same_op =
+        wanted.has_value() == state.marked_for.has_value() &&
+        (!wanted || (wanted->in_b == state.marked_for->in_b && wanted->id == state.marked_for->id));
+    if (same_view && same_op) return;
+    state.marked_for = wanted;
+    state.marks = {};
+    if (!activity) return;
+    const DocumentPtr& document = activity->in_b ? frame.selection.b : frame.selection.a;
+    if (!document) return;
+    state.marks = profiler::mark_rows(
+        *view, {document->trace.get(), activity->in_b, activity->op, activity->forward});
 }
 
 constexpr UnfilledTexts kUnfilled{
@@ -346,14 +382,15 @@ constexpr UnfilledTexts kUnfilled{
 PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
-    const LedgerView* view = workspace.slots().ledger.view();
+    const std::shared_ptr<const LedgerView> view = workspace.slots().ledger.shared();
     if (!view) {
         draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().ledger.error());
         return events;
     }
-    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events};
+    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events, {}};
+    update_lines(frame, view);
     draw_toolbar(frame);
-    draw_summary(*view);
+    draw_summary(frame);
     if (view->rows.empty()) {
         const bool filtered = view->row_count_total > 0;
         empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",

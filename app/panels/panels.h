@@ -4,6 +4,7 @@
 #include "app/panels/compare_panel.h"
 #include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
+#include "app/panels/flame_panel.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
@@ -25,6 +26,7 @@ struct PanelStates {
     TimelineState timeline;
     KernelsState kernels;
     LayerState layer;
+    FlameState flame;
     LedgerState ledger;
     CaptureState capture;
 };
@@ -53,6 +55,9 @@ inline constexpr std::array kPanels{
              kNoScroll},
     PanelRow{"Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
              [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
+             kNoScroll},
+    PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+             [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

@@ -10,6 +10,8 @@
 #define ICON_CHART_COLUMN "\xee\x83\xa3"          // e0e3
 #define ICON_CHART_GANTT "\xee\x83\xa4"           // e0e4
 #define ICON_CHECK "\xef\x80\x8c"                 // f00c
+#define ICON_CHEVRON_DOWN "\xef\x81\xb8"          // f078
+#define ICON_CHEVRON_RIGHT "\xef\x81\x94"         // f054
 #define ICON_CIRCLE "\xef\x84\x91"                // f111
 #define ICON_CIRCLE_INFO "\xef\x81\x9a"           // f05a
 #define ICON_CIRCLE_QUESTION "\xef\x81\x99"       // f059
@@ -20,6 +22,7 @@
 #define ICON_FILE "\xef\x85\x9b"                  // f15b
 #define ICON_FILE_EXPORT "\xef\x95\xae"           // f56e
 #define ICON_FILTER "\xef\x82\xb0"                // f0b0
+#define ICON_FIRE "\xef\x81\xad"                  // f06d
 #define ICON_FOLDER_OPEN "\xef\x81\xbc"           // f07c
 #define ICON_HEART_PULSE "\xef\x88\x9e"           // f21e
 #define ICON_IMAGE "\xef\x80\xbe"                 // f03e

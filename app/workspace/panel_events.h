@@ -42,6 +42,7 @@ struct PanelEvents {
     // recipes
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
+    std::optional<FlameQuery> flame_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

@@ -30,10 +30,12 @@ struct Slots {
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
     Slot<profiler::LayerRequest, profiler::LayerView> layers{"Drawing the layer", wanted_layers,
                                                              profiler::build_layer_view};
+    Slot<profiler::FlameRequest, profiler::FlameView> flame{
+        "Building the flame graph", wanted_flame, profiler::build_flame_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers); }
-    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers); }
+    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame); }
+    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame); }
 };
 
 }  // namespace app

@@ -25,6 +25,11 @@ profiler::LayerSource layer_source(const DocumentPtr& document) {
     return {document->trace.get(), &document->report->ledger, &document->report->peak};
 }
 
+profiler::FlameSource flame_source(const DocumentPtr& document) {
+    if (!document || !document->has_step) return {};
+    return {document->trace.get(), &document->report->peak, &document->storage_names};
+}
+
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
 
 }  // namespace
@@ -110,7 +115,8 @@ profiler::TimelineRequest timeline_request(const Selection& selection, const Tim
 }
 
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query, plan_choice] = inputs;
+    const Selection& selection = inputs.selection;
+    const TimeAxis& time = inputs.time;
     if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
     return Wanted<profiler::TimelineRequest>{
         .request = timeline_request(selection, time, with_margins(time.window)),
@@ -118,7 +124,8 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
 }
 
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query, plan_choice] = inputs;
+    const Selection& selection = inputs.selection;
+    const TimeAxis& time = inputs.time;
     if (!has_step(selection) || time.kernels_width_px <= 0) return std::nullopt;
     const TimeWindow window = with_margins(time.window);
     profiler::ActivityRequest request{.start_ns = window.start_ns,
@@ -134,7 +141,8 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 }
 
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query, plan_choice] = inputs;
+    const Selection& selection = inputs.selection;
+    const LedgerQuery& query = inputs.ledger_query;
     if (!has_step(selection)) return std::nullopt;
     return Wanted<profiler::LedgerRequest>{
         .request = {.first = ledger_source(selection.a),
@@ -142,7 +150,8 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& i
                     .filter = query.filter,
                     .sort_by = query.sort_by,
                     .descending = query.descending,
-                    .only_differences = query.only_differences},
+                    .only_differences = query.only_differences,
+                    .grouping = query.grouping},
         .documents = {selection.a, selection.b}};
 }
 
@@ -155,6 +164,20 @@ std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& in
                     .second = layer_source(selection.b),
                     .layers = selection.layers.value_or(profiler::LayerRange{middle, middle})},
         .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    const FlameQuery& query = inputs.flame_query;
+    if (!has_step(selection) || !query.is_drawn) return std::nullopt;
+    return Wanted<profiler::FlameRequest>{.request = {.first = flame_source(selection.a),
+                                                      .second = flame_source(selection.b),
+                                                      .alignment = inputs.time.alignment,
+                                                      .moment_ns = selection.moment_ns,
+                                                      .mode = query.mode,
+                                                      .combine_layers = query.combine_layers,
+                                                      .search = query.search},
+                                          .documents = {selection.a, selection.b}};
 }
 
 }  // namespace app

@@ -7,6 +7,7 @@
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/layer_view.h"
+#include "profiler/view/flame_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/timeline_view.h"
 
@@ -25,6 +26,7 @@ struct LedgerQuery {
     bool descending = true;
     bool only_differences = false;
     bool compare = true;  // show B beside A, when there is a B
+    profiler::LedgerGrouping grouping = profiler::LedgerGrouping::kTensors;
 
     friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
 };
@@ -34,6 +36,14 @@ struct PlanChoice {
     std::string gpu = "a100-80gb";  // its id
 
     friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+/// What the Flame graph shows.
+struct FlameQuery {
+    profiler::FlameMode mode = profiler::FlameMode::kA;
+    bool combine_layers = false;
+    std::string search;
+    bool is_drawn = false;  // the panel has been drawn; before that its view is not built
+
+    friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
 };
 
 /// What requests are made from.
@@ -43,6 +53,7 @@ struct SlotInputs {
     const TimeAxis& time;
     const LedgerQuery& ledger_query;
     const PlanChoice& plan_choice;
+    const FlameQuery& flame_query;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
@@ -71,6 +82,7 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
 /// no recorded step, because the time axis is that of A.

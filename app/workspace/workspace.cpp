@@ -266,6 +266,9 @@ void Workspace::apply(const PanelEvents& events) {
     if (events.plan_choice) plan_choice_ = *events.plan_choice;
 }
 
+    if (events.flame_query) flame_query_ = *events.flame_query;
+}
+
 void Workspace::apply_to_documents(const PanelEvents& events) {
     if (events.cancel_loading) documents_.cancel_loading();
     if (!events.open.empty()) open(events.open);

@@ -39,6 +39,7 @@ public:
     const CompareResult* comparison() const;
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     std::string headline() const;
+    const FlameQuery& flame_query() const { return flame_query_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -82,7 +83,7 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(), selection_, time_, ledger_query_, plan_choice_};
+        return {documents(), selection_, time_, ledger_query_, plan_choice_, flame_query_};
     }
     void take_captured();
     void take_loaded();
@@ -104,6 +105,7 @@ private:
     TimeAxis time_;
     LedgerQuery ledger_query_;
     PlanChoice plan_choice_;
+    FlameQuery flame_query_;
     Predictor predictor_;
     Slots slots_{predictor_};
     CaptureSession capture_;

@@ -75,10 +75,13 @@ CallSites::CallSites(const Trace& trace) : trace_(trace) {
 
 std::string CallSites::of(Id<Stack> stack) const {
     if (!stack.valid()) return "no stack";
-    const Id<Frame> site = site_of_stack_[stack.index()];
-    const FrameKind kind = kind_of(site);
+    return label_of(site_of_stack_[stack.index()]);
+}
+
+std::string CallSites::label_of(Id<Frame> id) const {
+    const FrameKind kind = kind_of(id);
     if (kind == FrameKind::kOther) return "outside of Python";
-    const Frame frame = trace_.frames[site];
+    const Frame frame = trace_.frames[id];
     const std::string_view function = trace_.text(frame.function);
     if (kind == FrameKind::kAutograd) return fmt::format("autograd {}", autograd_node(function));
     return fmt::format("{}:{} {}", with_last_folder(trace_.text(frame.file)), frame.line, function);

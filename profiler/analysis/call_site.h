@@ -28,10 +28,14 @@ public:
     /// "no stack" for none.
     std::string of(Id<Stack> stack) const;
 
-private:
     enum class FrameKind : uint8_t { kProgram, kAutograd, kLibrary, kOther };  // the best first
-    static FrameKind kind_of(const Trace& trace, const Frame& frame);
+    /// kOther for none.
     FrameKind kind_of(Id<Frame> frame) const;
+    /// One frame, as `of` writes it: "cs336_basics/model.py:54 forward".
+    std::string label_of(Id<Frame> frame) const;
+
+private:
+    static FrameKind kind_of(const Trace& trace, const Frame& frame);
 
     const Trace& trace_;
     std::vector<FrameKind> kind_of_frame_;

@@ -52,6 +52,16 @@ bool lies_in(std::string_view module_path, std::string_view wanted) {
     return module_path.starts_with(wanted) && module_path[wanted.size()] == '.';
 }
 
+/// The op that allocated the storage. Where that is not known (memory that torch did not ask for),
+/// the op that returned the tensor first.
+Id<Op> maker_of(const Trace& trace, const Storage& storage, Id<Tensor> tensor) {
+    if (storage.allocation.valid()) {
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(storage.allocation);
+        if (op.valid()) return op;
+    }
+    return tensor.valid() ? trace.tensors.get<&Tensor::producer>(tensor) : Id<Op>();
+}
+
 LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock) {
     const Storage storage = trace.storages[save.storage];
     LedgerRow row;
@@ -59,6 +69,8 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
     row.allocation = storage.allocation;
     row.size_bytes = storage.size_bytes;
     row.category = storage.category;
+    row.maker = maker_of(trace, storage, save.tensor);
+    if (row.maker.valid()) row.made_by = trace.text(trace.ops.get<&Op::name>(row.maker));
     if (save.tensor.valid()) {
         const Tensor tensor = trace.tensors[save.tensor];
         row.tensor = trace.text(tensor.name);
@@ -107,7 +119,10 @@ Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOpti
             rows.push_back(make_row(trace, save, clock));
         }
         LedgerRow& row = rows[static_cast<std::size_t>(index)];
-        if (save.op.valid()) row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
+        if (save.op.valid()) {
+            row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
+            row.saving_ops.push_back(save.op);
+        }
         // Saved until the last op that saved it releases it.
         row.released_event = std::max(row.released_event,
                                       save.released_event < 0 ? kStillSaved : save.released_event);

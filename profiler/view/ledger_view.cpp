@@ -2,8 +2,10 @@
 
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/ledger_groups.h"
 #include "profiler/view/ledger_match.h"
 #include "profiler/view/no_value.h"
+#include "profiler/view/search_words.h"
 
 #include <fmt/ranges.h>
 
@@ -23,10 +25,13 @@ LedgerViewRow build_row(const LedgerRow& row) {
     view.tensor = row.tensor;
     view.module_path = row.module_path;
     view.op = row.op;
+    view.made_by = row.made_by;
     view.shape = row.shape;
     view.dtype = name_of(row.dtype);
     view.category = row.category;
-    view.saved_by = fmt::format("{}", fmt::join(row.saved_by, ", "));
+    std::vector<std::string_view> savers = row.saved_by;
+    savers.erase(std::unique(savers.begin(), savers.end()), savers.end());
+    view.saved_by = fmt::format("{}", fmt::join(savers, ", "));
     view.layer = row.layer;
     view.storage = row.storage;
     view.allocation = row.allocation;
@@ -35,25 +40,6 @@ LedgerViewRow build_row(const LedgerRow& row) {
     }
     view.lifetime_text = view.lifetime_ns >= 0 ? format_duration(view.lifetime_ns) : kNoValue;
     return view;
-}
-
-void set_sizes(LedgerViewRow& view, Presence presence, int64_t size_bytes, int64_t other_bytes) {
-    view.presence = presence;
-    view.size_bytes = size_bytes;
-    view.other_bytes = other_bytes;
-    view.difference_bytes = other_bytes - size_bytes;
-    const bool is_in_first = presence != Presence::kAdded;
-    view.size_text = is_in_first ? format_bytes(size_bytes) : kNoValue;
-    view.exact_text = format_exact_bytes(is_in_first ? size_bytes : other_bytes);
-    view.other_text = presence == Presence::kDisappeared ? kNoValue : format_bytes(other_bytes);
-    view.difference_text = signed_bytes(view.difference_bytes);
-}
-
-void set_share(LedgerViewRow& view, int64_t total_bytes) {
-    if (total_bytes > 0) {
-        view.share = static_cast<double>(view.size_bytes) / static_cast<double>(total_bytes);
-    }
-    view.share_text = view.presence == Presence::kAdded ? kNoValue : format_percent(view.share);
 }
 
 void set_closed_form(LedgerViewRow& view, const ClosedFormRow& row) {
@@ -77,6 +63,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     for (std::size_t i = 0; i < first.rows.size(); ++i) {
         const int64_t size_bytes = first.rows[i].size_bytes;
         LedgerViewRow view = build_row(first.rows[i]);
+        view.ops[0] = {first.rows[i].maker, first.rows[i].saving_ops};
         if (!second) {
             set_sizes(view, Presence::kSame, size_bytes, size_bytes);
         } else if (partner[i] == kNoRow) {
@@ -84,6 +71,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
         } else {
             const int64_t other_bytes = second->rows[partner[i]].size_bytes;
             is_matched[partner[i]] = 1;
+            view.ops[1] = {second->rows[partner[i]].maker, second->rows[partner[i]].saving_ops};
             set_sizes(view, other_bytes == size_bytes ? Presence::kSame : Presence::kChanged,
                       size_bytes, other_bytes);
         }
@@ -94,6 +82,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     for (std::size_t i = 0; i < is_matched.size(); ++i) {
         if (is_matched[i]) continue;
         LedgerViewRow view = build_row(second->rows[i]);
+        view.ops[1] = {second->rows[i].maker, second->rows[i].saving_ops};
         set_sizes(view, Presence::kAdded, 0, second->rows[i].size_bytes);
         set_share(view, first.total_bytes);
         rows.push_back(std::move(view));
@@ -101,27 +90,12 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     return rows;
 }
 
-std::vector<std::string> split_words(std::string_view text) {
-    std::vector<std::string> words;
-    std::string word;
-    for (const char c : to_lower(text) + " ") {
-        if (c != ' ') {
-            word += c;
-        } else if (!word.empty()) {
-            words.push_back(std::exchange(word, {}));
-        }
-    }
-    return words;
-}
-
 bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
     if (words.empty()) return true;
     const std::string text =
-        to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.module_path, row.op,
+        to_lower(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", row.tensor, row.module_path, row.made_by,
                              row.shape, row.dtype, label_of(row.category), row.saved_by));
-    return std::all_of(words.begin(), words.end(), [&text](const std::string& word) {
-        return text.find(word) != std::string::npos;
-    });
+    return contains_all(text, words);
 }
 
 /// Compares text so that layer 2 comes before layer 10: runs of digits count as numbers.
@@ -161,14 +135,95 @@ int64_t larger_size(const LedgerViewRow& row) {
     return row.presence == Presence::kAdded ? row.other_bytes : row.size_bytes;
 }
 
+/// Over the rows that the filter leaves. `is_filtered`: it hides some.
+void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& rows,
+                         bool is_filtered) {
+    int64_t disappeared = 0;
+    int64_t added = 0;
+    int64_t changed_bytes = 0;
+    for (const LedgerViewRow& row : rows) {
+        view.shown_difference_bytes += row.difference_bytes;
+        if (row.presence == Presence::kDisappeared) {
+            ++disappeared;
+            view.disappeared_bytes += row.size_bytes;
+        } else if (row.presence == Presence::kAdded) {
+            ++added;
+            view.added_bytes += row.other_bytes;
+        } else {
+            changed_bytes += row.difference_bytes;
+        }
+    }
+    const int64_t difference = view.shown_difference_bytes;
+    const std::string total = difference == 0 ? "saves as many bytes for backward"
+                                              : fmt::format("saves {} {} for backward",
+                                                            format_bytes(std::abs(difference)),
+                                                            difference < 0 ? "less" : "more");
+    std::vector<std::string> parts;
+    const auto add_part = [&](int64_t count, int64_t bytes, const char* one, const char* many) {
+        if (count == 0) return;
+        const char* noun = !parts.empty() ? "" : count == 1 ? " tensor" : " tensors";
+        parts.push_back(
+            fmt::format("{}{} ({}) {}", count, noun, format_bytes(bytes), count == 1 ? one : many));
+    };
+    add_part(disappeared, view.disappeared_bytes, "disappears", "disappear");
+    add_part(added, view.added_bytes, "is added", "are added");
+    if (changed_bytes != 0) {
+        parts.push_back(fmt::format("others change by {}", signed_bytes(changed_bytes)));
+    }
+    view.comparison_text =
+        fmt::format("{}B {}{}{}.", is_filtered ? "Of what the filter shows, " : "", total,
+                    parts.empty() ? "" : ": ", fmt::join(parts, ", "));
+}
+
+/// "7 of 460 tensors (1 only in B), 12.0 MiB of 14.2 GiB". The sizes are those of A.
+void add_totals(LedgerView& view) {
+    int64_t added = 0;
+    for (const LedgerViewRow& row : view.rows) {
+        view.shown_bytes += row.size_bytes;
+        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
+        added += row.presence == Presence::kAdded ? 1 : 0;
+    }
+    const auto shown = static_cast<int64_t>(view.rows.size());
+    const auto all = static_cast<int64_t>(view.row_count_total);
+    const std::string only_in_b = added > 0 ? fmt::format(" ({} only in B)", added) : std::string();
+    const std::string noun = all == 1 ? "tensor" : "tensors";
+    view.total_text =
+        shown == all ? fmt::format("{} {}{}, {}", format_count(all), noun, only_in_b,
+                                   format_bytes(view.total_bytes))
+                     : fmt::format("{} of {} {}{}, {} of {}", format_count(shown),
+                                   format_count(all), noun, only_in_b,
+                                   format_bytes(view.shown_bytes), format_bytes(view.total_bytes));
+}
+
+}  // namespace
+
+void set_sizes(LedgerViewRow& view, Presence presence, int64_t size_bytes, int64_t other_bytes) {
+    view.presence = presence;
+    view.size_bytes = size_bytes;
+    view.other_bytes = other_bytes;
+    view.difference_bytes = other_bytes - size_bytes;
+    const bool is_in_first = presence != Presence::kAdded;
+    view.size_text = is_in_first ? format_bytes(size_bytes) : kNoValue;
+    view.exact_text = format_exact_bytes(is_in_first ? size_bytes : other_bytes);
+    view.other_text = presence == Presence::kDisappeared ? kNoValue : format_bytes(other_bytes);
+    view.difference_text = signed_bytes(view.difference_bytes);
+}
+
+void set_share(LedgerViewRow& view, int64_t total_bytes) {
+    if (total_bytes > 0) {
+        view.share = static_cast<double>(view.size_bytes) / static_cast<double>(total_bytes);
+    }
+    view.share_text = view.presence == Presence::kAdded ? kNoValue : format_percent(view.share);
+}
+
 int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn column) {
     switch (column) {
         case LedgerColumn::kTensor:
             return compare_natural(a.tensor, b.tensor);
         case LedgerColumn::kModulePath:
             return compare_natural(a.module_path, b.module_path);
-        case LedgerColumn::kOp:
-            return compare_natural(a.op, b.op);
+        case LedgerColumn::kMadeBy:
+            return compare_natural(a.made_by, b.made_by);
         case LedgerColumn::kShape:
             return compare_natural(a.shape, b.shape);
         case LedgerColumn::kDType:
@@ -193,92 +248,35 @@ int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn co
     return 0;
 }
 
-void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& rows) {
-    int64_t disappeared = 0;
-    int64_t added = 0;
-    int64_t changed_bytes = 0;
-    for (const LedgerViewRow& row : rows) {
-        if (row.presence == Presence::kDisappeared) {
-            ++disappeared;
-            view.disappeared_bytes += row.size_bytes;
-        } else if (row.presence == Presence::kAdded) {
-            ++added;
-            view.added_bytes += row.other_bytes;
-        } else {
-            changed_bytes += row.difference_bytes;
-        }
-    }
-    const int64_t difference = view.other_total_bytes - view.total_bytes;
-    const std::string total = difference == 0 ? "saves as many bytes for backward"
-                                              : fmt::format("saves {} {} for backward",
-                                                            format_bytes(std::abs(difference)),
-                                                            difference < 0 ? "less" : "more");
-    std::vector<std::string> parts;
-    const auto add_part = [&](int64_t count, int64_t bytes, const char* one, const char* many) {
-        if (count == 0) return;
-        const char* noun = !parts.empty() ? "" : count == 1 ? " tensor" : " tensors";
-        parts.push_back(
-            fmt::format("{}{} ({}) {}", count, noun, format_bytes(bytes), count == 1 ? one : many));
-    };
-    add_part(disappeared, view.disappeared_bytes, "disappears", "disappear");
-    add_part(added, view.added_bytes, "is added", "are added");
-    if (changed_bytes != 0) {
-        parts.push_back(fmt::format("others change by {}", signed_bytes(changed_bytes)));
-    }
-    view.comparison_text =
-        fmt::format("B {}{}{}.", total, parts.empty() ? "" : ": ", fmt::join(parts, ", "));
-}
-
-/// The list also shows rows that only the second ledger has; the totals of the first leave them
-/// out.
-bool is_of_first(const LedgerViewRow& row) { return row.presence != Presence::kAdded; }
-
-void add_totals(LedgerView& view) {
-    for (const LedgerViewRow& row : view.rows) {
-        view.shown_bytes += row.size_bytes;
-        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
-    }
-    const auto shown = std::count_if(view.rows.begin(), view.rows.end(), is_of_first);
-    const auto all = static_cast<int64_t>(view.row_count_total);
-    const std::string noun = all == 1 ? "tensor" : "tensors";
-    view.total_text =
-        shown == all
-            ? fmt::format("{} {}, {}", format_count(all), noun, format_bytes(view.total_bytes))
-            : fmt::format("{} of {} {}, {} of {}", format_count(shown), format_count(all), noun,
-                          format_bytes(view.shown_bytes), format_bytes(view.total_bytes));
-}
-
-}  // namespace
-
 LedgerView build_ledger_view(const LedgerRequest& request) {
     LedgerView view;
     if (!request.first.ledger) return view;
     std::vector<LedgerViewRow> rows = build_rows(request);
     view.has_other = request.second.ledger != nullptr;
     view.has_closed_form = request.first.check != nullptr;
-    view.row_count_total =
-        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), is_of_first));
+    view.row_count_total = rows.size();
     view.total_bytes = request.first.ledger->total_bytes;
-    if (view.has_other) {
-        view.other_total_bytes = request.second.ledger->total_bytes;
-        describe_difference(view, rows);
-    }
     if (view.has_closed_form) {
         view.closed_form_equal = request.first.check->equal();
         view.closed_form_text = to_sentence(*request.first.check);
     }
-
-    const std::vector<std::string> words = split_words(request.filter);
-    for (LedgerViewRow& row : rows) {
-        if (request.only_differences && row.presence == Presence::kSame) continue;
-        if (matches(row, words)) view.rows.push_back(std::move(row));
+    const std::vector<std::string> words = search_words(request.filter);
+    std::erase_if(rows, [&](const LedgerViewRow& row) { return !matches(row, words); });
+    if (view.has_other) {
+        view.other_total_bytes = request.second.ledger->total_bytes;
+        describe_difference(view, rows, rows.size() < view.row_count_total);
     }
-    std::stable_sort(view.rows.begin(), view.rows.end(),
+    if (request.only_differences) {
+        std::erase_if(rows, [](const auto& row) { return row.presence == Presence::kSame; });
+    }
+    std::stable_sort(rows.begin(), rows.end(),
                      [&request](const LedgerViewRow& a, const LedgerViewRow& b) {
                          const int order = compare_rows(a, b, request.sort_by);
                          return request.descending ? order > 0 : order < 0;
                      });
+    view.rows = std::move(rows);
     add_totals(view);
+    group_rows(view, request);
     return view;
 }
 

@@ -13,13 +13,15 @@
 #include <vector>
 
 /// What the Ledger panel draws: every tensor saved for backward as a row of text, sorted and
-/// filtered, beside the figure of the closed form and the same tensor of a second recipe.
+/// filtered, beside the figure of the closed form and the same tensor of a second recipe. The rows
+/// can be grouped: a tree of layers and modules, or the same tensor of all layers
+/// (ledger_groups.h).
 namespace profiler {
 
 enum class LedgerColumn : uint8_t {
     kTensor,
     kModulePath,
-    kOp,
+    kMadeBy,
     kShape,
     kDType,
     kCategory,
@@ -32,8 +34,14 @@ enum class LedgerColumn : uint8_t {
     kDifference,  // second minus first
 };
 inline constexpr std::array<std::string_view, 13> kLedgerColumnTitles{
-    "Tensor", "Module",   "Saved by",       "Shape",       "Type", "Category", "Bytes",
-    "Share",  "Lifetime", "All saving ops", "Closed form", "B",    "B - A"};
+    "Tensor", "Module",   "Made by",  "Shape",       "Type", "Category", "Bytes",
+    "Share",  "Lifetime", "Saved by", "Closed form", "B",    "B - A"};
+
+enum class LedgerGrouping : uint8_t {
+    kTensors,  // a flat list
+    kLayers,   // layer, module, tensor
+    kKinds     // the same tensor of all layers
+};
 
 /// In which of two ledgers a tensor stands.
 enum class Presence : uint8_t {
@@ -58,14 +66,22 @@ struct LedgerRequest {
     LedgerColumn sort_by = LedgerColumn::kSize;
     bool descending = true;
     bool only_differences = false;  // hide Presence::kSame
+    LedgerGrouping grouping = LedgerGrouping::kTensors;
 
     friend bool operator==(const LedgerRequest&, const LedgerRequest&) = default;
+};
+
+/// The ops behind a row in one trace.
+struct LedgerRowOps {
+    Id<Op> maker;
+    std::vector<Id<Op>> savers;
 };
 
 struct LedgerViewRow {
     std::string tensor;
     std::string module_path;
-    std::string op;
+    std::string op;       // the first that saves it
+    std::string made_by;  // the op that allocated its storage
     std::string shape;
     std::string dtype;
     Category category = Category::kUnknown;
@@ -92,18 +108,32 @@ struct LedgerViewRow {
 
     Id<Storage> storage;  // in the first trace; of the second when added
     Id<Allocation> allocation;
+    std::array<LedgerRowOps, 2> ops;  // in the first and in the second trace
+};
+
+/// Rows that belong together, and groups inside of it.
+struct LedgerGroup {
+    LedgerViewRow sums;  // `tensor` is its name: "encoder.layer.3", "dropped_probs ×24"
+    std::string id;      // the same in every view that has the group
+    int32_t depth = 0;
+    int64_t count = 0;                // tensors, also those of inner groups
+    std::vector<std::size_t> groups;  // in LedgerView::groups
+    std::vector<std::size_t> rows;    // in LedgerView::rows
 };
 
 struct LedgerView {
     std::vector<LedgerViewRow> rows;
     bool has_other = false;
     bool has_closed_form = false;
-    std::size_t row_count_total = 0;  // number of rows of the first ledger, before the filter
-    int64_t shown_bytes = 0;          // bytes of the visible rows, in the first ledger
-    int64_t largest_row_bytes = 0;    // of the visible rows, in the first ledger
+    std::vector<LedgerGroup> groups;      // empty for a flat list
+    std::vector<std::size_t> top_groups;  // the outermost ones, in the order of the table
+    std::size_t row_count_total = 0;      // number of rows before the filter, added ones included
+    int64_t shown_bytes = 0;              // bytes of the visible rows, in the first ledger
+    int64_t largest_row_bytes = 0;        // of the visible rows, in the first ledger
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;
-    int64_t disappeared_bytes = 0;  // over all rows, also those that the filter hides
+    int64_t shown_difference_bytes = 0;  // B minus A, over the rows that the filter leaves
+    int64_t disappeared_bytes = 0;       // the same
     int64_t added_bytes = 0;
     std::string total_text;        // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
     std::string comparison_text;   // "B saves 5.10 GiB less for backward: 48 tensors ..."
@@ -112,6 +142,13 @@ struct LedgerView {
 };
 
 LedgerView build_ledger_view(const LedgerRequest& request);
+
+/// Less than, equal to or greater than 0, like strcmp.
+int compare_rows(const LedgerViewRow& a, const LedgerViewRow& b, LedgerColumn column);
+
+/// Fills in sizes, presence and their texts.
+void set_sizes(LedgerViewRow& row, Presence presence, int64_t size_bytes, int64_t other_bytes);
+void set_share(LedgerViewRow& row, int64_t total_bytes);
 
 /// A row as tab-separated text for the clipboard; `clipboard_header` gives the titles, which are
 /// the documented keys of `info --ledger --json`.

@@ -113,16 +113,6 @@ void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, Time
     }
 }
 
-std::string phase_text_at(const Trace& trace, int64_t time_ns) {
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
-        if (time_ns < phase.start_ns || time_ns >= phase.end_ns) continue;
-        if (!phase.step.valid()) return std::string(name_of(phase.kind));
-        return fmt::format("{} of step {}", name_of(phase.kind), phase.step.index() + 1);
-    }
-    return {};
-}
-
 void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineRequest& request,
                TimelineTrace& view) {
     const Trace& trace = *source.trace;
@@ -228,6 +218,16 @@ void add_run(const Trace& trace, TimelineView& view) {
 }
 
 }  // namespace
+
+std::string phase_text_at(const Trace& trace, int64_t time_ns) {
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (time_ns < phase.start_ns || time_ns >= phase.end_ns) continue;
+        if (!phase.step.valid()) return std::string(name_of(phase.kind));
+        return fmt::format("{} of step {}", name_of(phase.kind), phase.step.index() + 1);
+    }
+    return {};
+}
 
 TimelineView build_timeline_view(const TimelineRequest& request) {
     TimelineView view;

@@ -97,6 +97,9 @@ struct TimelineView {
 
 TimelineView build_timeline_view(const TimelineRequest& request);
 
+/// "backward of step 2"; empty outside of all phases. `time_ns` is on the trace's own clock.
+std::string phase_text_at(const Trace& trace, int64_t time_ns);
+
 /// The range of the shared axis that holds all sources of a request.
 struct TimeRange {
     double start_ns = 0;

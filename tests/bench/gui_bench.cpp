@@ -91,6 +91,14 @@ void measure_frames(app::Shell& shell) {
         measure(shell, name.c_str(), 240,
                 [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
     }
+    // The Flame graph, while the moment that it shows moves.
+    ImGui::SetWindowFocus("###flame");
+    settle(shell);
+    measure(shell, "flame graph, still", 60, [](int) {});
+    measure(shell, "flame graph, other moments", 120, [&](int i) {
+        workspace.apply({.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)});
+    });
+    workspace.apply({.moment_ns = std::optional<double>()});
     ImGui::SetWindowFocus("###compare");
     settle(shell);
     measure(shell, "hovering the timeline", 120, [&](int i) {

@@ -8,6 +8,7 @@
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/storage_names.h"
 #include "profiler/formats/recorded_trace.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/trace_bytes.h"
@@ -15,6 +16,8 @@
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/page_view.h"
+#include "profiler/view/flame_view.h"
+#include "profiler/view/ledger_groups.h"
 #include "profiler/view/timeline_view.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/profiler/allocator/recorder.h"
@@ -73,6 +76,21 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
             (void)read_activity({trace.get(), &activity}, block.id);
         }
     }
+    const auto names = names_of_storages(*trace);
+    for (const bool combine : {false, true}) {
+        const FlameSource flame{trace.get(), &report->peak, &names};
+        const FlameView view = build_flame_view({.first = flame,
+                                                 .second = flame,
+                                                 .moment_ns = range.end_ns,
+                                                 .mode = FlameMode::kDifference,
+                                                 .combine_layers = combine,
+                                                 .search = "a"});
+        (void)lay_out_flame(view, 0, 300);
+        (void)flame_as_csv(view, 0);
+    }
+    const LedgerView rows =
+        build_ledger_view({.first = {&report->ledger}, .grouping = LedgerGrouping::kLayers});
+    (void)mark_rows(rows, {trace.get(), false, report->peak.op, {}});
     if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
     (void)align(*trace, *trace, TimeAlignment::kPhases);
     const auto comparison = compare({{"a.tscope", trace, report}, {"b.tscope", trace, report}});

@@ -106,6 +106,46 @@ void shows_only_what_changes(ImGuiTestContext* c) {
     IM_CHECK(!view().has_other);
 }
 
+const app::LedgerState& state() { return window().ui().panels.ledger; }
+
+void groups_by_layers_and_kinds(ImGuiTestContext* c) {
+    open_two(c);
+    c->ItemClick("//###ledger/Layers");
+    window().settle(c);
+    IM_CHECK(!view().groups.empty());
+    const size_t closed = state().lines.size();
+    IM_CHECK_LT(static_cast<int>(closed), static_cast<int>(view().rows.size()));
+    c->ItemClick("//###ledger/**/$$1/##row");
+    c->Yield(2);
+    IM_CHECK_GT(static_cast<int>(state().lines.size()), static_cast<int>(closed));
+    window().take_picture(c, "ledger_layers");
+    c->ItemClick("//###ledger/**/$$1/##row");
+    c->Yield(2);
+    IM_CHECK_EQ(state().lines.size(), closed);
+
+    c->ItemClick("//###ledger/Kinds");
+    window().settle(c);
+    IM_CHECK(view().groups[view().top_groups[0]].sums.tensor.find("×") != std::string::npos);
+    IM_CHECK_EQ(state().largest_bytes, view().groups[view().top_groups[0]].sums.size_bytes);
+    window().take_picture(c, "ledger_kinds");
+}
+
+void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
+    open_two(c);
+    const auto& row = view().rows[0];
+    IM_CHECK(!row.made_by.empty());
+    const auto op = row.ops[0].savers[0];
+    window().workspace().apply(
+        {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});
+    c->Yield(3);
+    IM_CHECK(state().marks.rows[0].saved);
+    IM_CHECK(state().marks.text.find("of these tensors") != std::string::npos);
+    window().take_picture(c, "ledger_marks");
+    window().workspace().apply({.clear_activity = true});
+    c->Yield(3);
+    IM_CHECK(state().marks.rows.empty());
+}
+
 }  // namespace
 
 void register_ledger_tests(ImGuiTestEngine* engine) {
@@ -119,6 +159,8 @@ void register_ledger_tests(ImGuiTestEngine* engine) {
     add("the_mark_stays_with_its_tensor", the_mark_stays_with_its_tensor);
     add("copies_rows_as_text", copies_rows_as_text);
     add("shows_only_what_changes", shows_only_what_changes);
+    add("groups_by_layers_and_kinds", groups_by_layers_and_kinds);
+    add("marks_what_the_selected_op_made_and_saves", marks_what_the_selected_op_made_and_saves);
 }
 
 }  // namespace tests

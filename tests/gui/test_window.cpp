@@ -28,8 +28,9 @@ void TestWindow::reset(ImGuiTestContext* context) {
         workspace().close(workspace().documents().back());
     }
     workspace().clear_selection();
-    workspace().apply({.ledger_query = app::LedgerQuery{}});
-    ui().panels.ledger.filter.clear();
+    workspace().apply({.ledger_query = app::LedgerQuery{}, .flame_query = app::FlameQuery{}});
+    ui().panels.ledger = {};
+    ui().panels.flame = {};
     ui().toasts = {};
     ui().settings.dark = true;
     ui().reset_layout = true;

@@ -62,6 +62,7 @@ void set_window(TestWindow& window);
 void register_capture_tests(ImGuiTestEngine* engine);
 void register_files_tests(ImGuiTestEngine* engine);
 void register_compare_tests(ImGuiTestEngine* engine);
+void register_flame_tests(ImGuiTestEngine* engine);
 void register_kernels_tests(ImGuiTestEngine* engine);
 void register_timeline_tests(ImGuiTestEngine* engine);
 void register_layer_tests(ImGuiTestEngine* engine);

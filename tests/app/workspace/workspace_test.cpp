@@ -203,4 +203,19 @@ TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
     EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
 }
 
+TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    settle();
+    EXPECT_EQ(workspace_.slots().flame.view(), nullptr);
+    workspace_.apply({.flame_query = app::FlameQuery{.is_drawn = true}});
+    settle();
+    ASSERT_NE(workspace_.slots().flame.view(), nullptr);
+    const int64_t peak_bytes = workspace_.selection().a->report->peak.allocated_bytes;
+    EXPECT_EQ(workspace_.slots().flame.view()->root().bytes[0], peak_bytes);
+    workspace_.apply({.moment_ns = std::optional<double>(0)});
+    settle();
+    EXPECT_LT(workspace_.slots().flame.view()->root().bytes[0], peak_bytes);
+}
+
 }  // namespace

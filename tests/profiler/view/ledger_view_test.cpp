@@ -15,6 +15,7 @@ LedgerRow make_row(std::string_view module_path, std::string_view tensor, int64_
     row.module_path = module_path;
     row.tensor = tensor;
     row.op = "aten::bmm";
+    row.made_by = "aten::baddbmm";
     row.shape = "[8, 512]";
     row.dtype = DType::kFloat32;
     row.category = Category::kActivation;
@@ -113,6 +114,35 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
               "B saves 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
               "added, others change by -4.00 KiB.");
     EXPECT_EQ(view.largest_row_bytes, 8192);
+}
+
+TEST(BuildLedgerView, CountsAndComparesWhatTheFilterShows) {
+    const Ledger a = original();
+    const Ledger b = make_ledger({make_row("layer.0.gelu", "branch_mask", 512),
+                                  make_row("layer.0.norm", "input", 1024),
+                                  make_row("layer.10.attention", "probs", 4096),
+                                  make_row("layer.2.attention", "probs", 2048)});
+    const auto view_of = [&](std::string filter) {
+        return build_ledger_view({.first = {&a}, .second = {&b}, .filter = std::move(filter)});
+    };
+    EXPECT_EQ(view_of("").total_text, "5 tensors (1 only in B), 15.0 KiB");
+    const LedgerView gelu = view_of("layer.0");
+    EXPECT_EQ(gelu.rows.size(), 3u);
+    EXPECT_EQ(gelu.total_text, "3 of 5 tensors (1 only in B), 5.00 KiB of 15.0 KiB");
+    EXPECT_EQ(gelu.comparison_text,
+              "Of what the filter shows, B saves 3.50 KiB less for backward: 1 tensor (4.00 KiB) "
+              "disappears, 1 (512 B) is added.");
+    EXPECT_EQ(gelu.shown_difference_bytes, 512 - 4096);
+    EXPECT_EQ(view_of("layer.2").comparison_text,
+              "Of what the filter shows, B saves as many bytes for backward.");
+}
+
+TEST(BuildLedgerView, TellsTheMakerFromTheSavers) {
+    const Ledger ledger = original();
+    const LedgerView view = build_ledger_view({.first = {&ledger}, .filter = "baddbmm"});
+    ASSERT_EQ(view.rows.size(), 4u);
+    EXPECT_EQ(view.rows[0].made_by, "aten::baddbmm");
+    EXPECT_EQ(view.rows[0].saved_by, "aten::bmm, aten::softmax");
 }
 
 TEST(BuildLedgerView, SaysNothingOfTensorsThatAreNeitherGoneNorAdded) {

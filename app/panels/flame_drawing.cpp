@@ -1,0 +1,164 @@
+#include "app/panels/flame_drawing.h"
+
+#include "app/widgets/hatch.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace app {
+namespace {
+
+using profiler::FlameNode;
+using profiler::FlameView;
+
+/// The end of a name, if that fits: "layer.3" or "3" of "encoder.layer.3", "mm" of "aten::mm". Else
+/// the name shortened in its middle, or nothing where little of it would be left.
+std::string shorter_name(const std::string& name, float room, std::string_view separator) {
+    for (size_t at = name.find(separator); at != std::string::npos;
+         at = name.find(separator, at + 1)) {
+        const std::string end = name.substr(at + separator.size());
+        if (!end.empty() && text_width(end) <= room) return end;
+    }
+    constexpr float kLeastPart = 0.4F;
+    return room < kLeastPart * text_width(name) ? std::string() : fit_to(name, room);
+}
+
+/// What a shortened name may begin after. File names of call stacks keep their beginning.
+std::string_view separator_of(const FlameView& view, const FlameNode& node) {
+    return view.tree == profiler::FlameTree::kModules && !node.is_tensor ? "." : "::";
+}
+
+/// The name at the left, and the value beside it if both fit.
+void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string& name,
+                const std::string& value, ImU32 color, std::string_view separator) {
+    const float room = lower.x - upper.x - px(8);
+    if (room < px(14)) return;
+    const float y = std::round((upper.y + lower.y - ImGui::GetTextLineHeight()) / 2);
+    const float x = upper.x + px(4);
+    const float width = text_width(name);
+    if (width > room) {
+        draw->AddText({x, y}, color, shorter_name(name, room, separator).c_str());
+        return;
+    }
+    draw->AddText({x, y}, color, name.c_str());
+    const float gap = px(8);
+    if (width + gap + text_width(value) > room) return;
+    draw->AddText({x + width + gap, y}, with_alpha(color, 0.72F), value.c_str());
+}
+
+void draw_outline(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameBoxLook& look) {
+    const bool marked = look.picked || look.hovered || look.matches;
+    if (!marked || lower.x - upper.x < px(3)) return;
+    const ImU32 color = look.picked || !look.hovered ? palette().accent : palette().text;
+    draw->AddRect(upper, lower, color, 0, px(look.picked ? 2.0F : 1.0F));
+}
+
+/// Black or white, whichever reads better on a fill that lets the panel shine through.
+ImU32 ink_on_faint(ImU32 fill, float alpha) {
+    const ImVec4 front = to_vec4(fill), back = to_vec4(palette().panel);
+    const auto blend = [&](float a, float b) { return a * alpha + b * (1 - alpha); };
+    return ink_on(ImGui::ColorConvertFloat4ToU32(
+        {blend(front.x, back.x), blend(front.y, back.y), blend(front.z, back.z), 1}));
+}
+
+/// The share of each category, as segments from left to right.
+void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
+              const FlameNode& node, float alpha) {
+    const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
+    double whole = 0;
+    for (const int64_t bytes : mix) whole += static_cast<double>(bytes);
+    if (whole <= 0) return;
+    const float top = lower.y - px(3);
+    const float width = lower.x - upper.x;
+    double done = 0;
+    for (const profiler::Category category : profiler::kCategoryStackOrder) {
+        const auto bytes = static_cast<double>(mix[static_cast<size_t>(category)]);
+        if (bytes <= 0) continue;
+        const float left = upper.x + static_cast<float>(done / whole) * width;
+        done += bytes;
+        const float right = upper.x + static_cast<float>(done / whole) * width;
+        draw->AddRectFilled({left, top}, {right, lower.y},
+                            with_alpha(category_color(category), alpha));
+    }
+    draw->AddLine({upper.x, top - px(0.5F)}, {lower.x, top - px(0.5F)},
+                  with_alpha(palette().plot, 0.8F * alpha), px(1));
+}
+
+/// The same for all frames of a file; grey for what is no frame.
+ImU32 file_color(const FlameView& view, const FlameNode& node) {
+    const std::string_view name = view.text_of(node);
+    const size_t colon = name.find(".py:");
+    if (node.is_tensor || colon == std::string_view::npos) return palette().dim;
+    const size_t hash = std::hash<std::string_view>{}(name.substr(0, colon));
+    // The first colour is grey.
+    return recipe_color(1 + hash % (profiler::kMaxDistinctRecipes - 1));
+}
+
+bool has_mix(const FlameView& view, const FlameNode& node) {
+    if (node.mix < 0) return false;
+    const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
+    return std::count_if(mix.begin(), mix.end(), [](int64_t bytes) { return bytes > 0; }) > 1;
+}
+
+}  // namespace
+
+void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
+                    const FlameNode& node, const FlameBoxLook& look) {
+    const float alpha = look.faded ? 0.22F : node.is_tensor ? 0.95F : 0.78F;
+    const bool by_file = profiler::has_no_categories(view);
+    const ImU32 fill = by_file ? file_color(view, node) : category_color(node.category);
+    const float width = lower.x - upper.x;
+    if (by_file || width < px(14)) {  // too narrow for a pattern
+        draw->AddRectFilled(upper, lower, with_alpha(fill, alpha));
+    } else {
+        fill_category(draw, upper, lower, node.category, alpha, px(7));
+        if (has_mix(view, node)) draw_mix(draw, upper, lower, view, node, look.faded ? 0.3F : 1.0F);
+    }
+    const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
+    draw_label(draw, upper, lower, profiler::label_of(view, node),
+               profiler::format_bytes(node.bytes[shown]),
+               look.faded ? palette().dim : ink_on_faint(fill, alpha), separator_of(view, node));
+    draw_outline(draw, upper, lower, look);
+}
+
+void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
+                       const FlameNode& node, const FlameBoxLook& look) {
+    const float alpha = look.faded ? 0.25F : 1.0F;
+    draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
+    const int64_t change = node.bytes[1] - node.bytes[0];
+    const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));
+    const double share = static_cast<double>(std::abs(change)) / whole;
+    if (change != 0) {
+        const ImU32 color = change < 0 ? palette().good : palette().bad;
+        const float width = std::max(px(1), (lower.x - upper.x) * static_cast<float>(share));
+        const ImVec2 left{lower.x - width, upper.y};
+        if (change < 0) draw->AddRectFilled(left, lower, palette().panel);
+        draw->AddRectFilled(left, lower, with_alpha(color, (change < 0 ? 0.14F : 0.60F) * alpha));
+        if (width > px(3)) {
+            draw->AddRect(left, lower, with_alpha(color, 0.9F * alpha), 0, px(1));
+        } else {
+            draw->AddRectFilled(left, lower, with_alpha(color, 0.9F * alpha));
+        }
+    }
+    draw_label(draw, upper, lower, profiler::label_of(view, node),
+               change == 0 ? std::string() : profiler::change_text(node),
+               look.faded ? palette().dim : palette().text, separator_of(view, node));
+    draw_outline(draw, upper, lower, look);
+}
+
+void draw_flame_merged(ImDrawList* draw, ImVec2 upper, ImVec2 lower,
+                       const profiler::FlameBox& box) {
+    draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.35F));
+    draw_label(draw, upper, lower, fmt::format("{} more", profiler::format_count(box.merged_count)),
+               profiler::format_bytes(box.merged_bytes), palette().text, " ");
+}
+
+}  // namespace app

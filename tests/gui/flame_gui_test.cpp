@@ -1,0 +1,173 @@
+#include "tests/gui/test_window.h"
+
+#include "app/panels/flame_panel.h"
+#include "app/widgets/icons.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tests {
+namespace {
+
+constexpr const char* kFlame = "//###flame";
+
+const profiler::FlameView& view() { return *window().workspace().slots().flame.view(); }
+const app::FlameState& state() { return window().ui().panels.flame; }
+
+void open(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
+    window().reset(c);
+    window().open(c, recipes);
+    c->WindowFocus(kFlame);
+    window().settle(c);
+}
+
+/// The first box whose node fits; the test fails if there is none.
+template <typename Fits>
+profiler::FlameBox find_box(Fits&& fits) {
+    const auto& boxes = state().layout.boxes;
+    const auto found = std::find_if(boxes.begin(), boxes.end(), [&](const auto& box) {
+        return box.node >= 0 && box.right - box.left > 4 &&
+               fits(view().nodes[static_cast<size_t>(box.node)]);
+    });
+    IM_CHECK_SILENT_RETV(found != boxes.end(), {});
+    return *found;
+}
+
+void move_to(ImGuiTestContext* c, const profiler::FlameBox& box) {
+    const ImVec2 corner = state().corner;
+    c->MouseMoveToPos({corner.x + (box.left + box.right) / 2,
+                       corner.y + (static_cast<float>(box.row) + 0.5F) * state().row_height});
+}
+
+void click(ImGuiTestContext* c, const profiler::FlameBox& box) {
+    move_to(c, box);
+    c->MouseClick(0);
+    window().settle(c);
+}
+
+bool is_layer(const profiler::FlameNode& node) { return node.layer == 1; }
+bool is_tensor(const profiler::FlameNode& node) { return node.is_tensor; }
+
+void shows_the_peak_of_a(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    IM_CHECK(window().workspace().slots().flame.view() != nullptr);
+    const auto& peak = window().workspace().selection().a->report->peak;
+    IM_CHECK_EQ(view().root().bytes[0], peak.allocated_bytes);
+    IM_CHECK(view().moment_text.starts_with("at the peak of A"));
+    IM_CHECK_GT(static_cast<int>(state().layout.boxes.size()), 20);
+    window().take_picture(c, "flame");
+}
+
+void a_click_zooms_and_backspace_goes_back(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    const auto layer = find_box(is_layer);
+    click(c, layer);
+    IM_CHECK_EQ(state().focus_node, static_cast<size_t>(layer.node));
+    IM_CHECK_EQ(state().layout.boxes[0].node, layer.node);
+    window().take_picture(c, "flame_zoomed");
+    c->KeyPress(ImGuiKey_Backspace);
+    c->Yield(2);
+    IM_CHECK_EQ(static_cast<int>(state().focus_node),
+                view().nodes[static_cast<size_t>(layer.node)].parent);
+    c->KeyPress(ImGuiKey_Backspace);
+    c->KeyPress(ImGuiKey_Backspace);
+    c->Yield(2);
+    IM_CHECK_EQ(state().focus_node, size_t{0});
+    // And by the path above the picture.
+    click(c, find_box(is_layer));
+    c->ItemClick("//###flame/$$1/###level");
+    c->Yield(2);
+    IM_CHECK_EQ(state().focus_node, size_t{0});
+}
+
+void a_click_on_a_tensor_selects_it(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    const auto box = find_box(is_tensor);
+    click(c, box);
+    const auto& tensor = window().workspace().selection().tensor;
+    IM_CHECK(tensor.has_value());
+    IM_CHECK(tensor->allocation == view().nodes[static_cast<size_t>(box.node)].allocation);
+    click(c, box);
+    IM_CHECK(!window().workspace().selection().tensor.has_value());
+}
+
+void another_moment_can_be_shown(ImGuiTestContext* c) {
+    open(c, {"original"});
+    const int64_t peak_bytes = view().root().bytes[0];
+    const auto& all = window().workspace().time().limits;
+    const double moment_ns = all.start_ns + (all.end_ns - all.start_ns) * 0.02;
+    window().workspace().apply({.moment_ns = std::optional(moment_ns)});
+    window().settle(c);
+    IM_CHECK(view().moment_text.starts_with("at "));
+    IM_CHECK_LT(view().root().bytes[0], peak_bytes);
+    c->ItemClick("//###flame/###peak");
+    window().settle(c);
+    IM_CHECK_EQ(view().root().bytes[0], peak_bytes);
+}
+
+void shows_b_and_the_difference(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    c->ItemClick("//###flame/###b");
+    window().settle(c);
+    IM_CHECK(view().mode == profiler::FlameMode::kB);
+    IM_CHECK_GT(view().root().bytes[1], int64_t{0});
+    c->ItemClick("//###flame/###difference");
+    window().settle(c);
+    IM_CHECK(view().mode == profiler::FlameMode::kDifference);
+    window().take_picture(c, "flame_difference");
+    c->ItemClick("//###flame/###combine");
+    window().settle(c);
+    IM_CHECK(window().workspace().flame_query().combine_layers);
+    move_to(c, find_box([](const auto& node) { return node.count[0] > 2 && node.is_tensor; }));
+    window().take_picture(c, "flame_difference_combined", true);
+}
+
+void the_search_says_how_much_matches(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    c->ItemInputValue("//###flame/##search", "layer.1");
+    window().settle(c);
+    IM_CHECK(view().search_text.find(" match: ") != std::string::npos);
+    IM_CHECK(std::any_of(view().nodes.begin(), view().nodes.end(),
+                         [](const auto& node) { return node.matches; }));
+    window().take_picture(c, "flame_search");
+}
+
+void the_tree_can_be_copied(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    move_to(c, find_box(is_layer));
+    c->MouseClick(1);
+    c->Yield(2);
+    c->ItemClick("//$FOCUSED/" ICON_COPY "  Copy the tree as CSV");
+    c->Yield(2);
+    const std::string copied = ImGui::GetClipboardText();
+    IM_CHECK(copied.starts_with("path,kind,category,tensors,size_bytes\n"));
+    IM_CHECK(copied.find("layer.1") != std::string::npos);
+}
+
+void the_zoom_stays_when_the_moment_changes(ImGuiTestContext* c) {
+    open(c, {"original", "tempo"});
+    click(c, find_box(is_layer));
+    const auto focus = state().focus;
+    IM_CHECK(!focus.empty());
+    c->ItemClick("//###flame/###b");
+    window().settle(c);
+    IM_CHECK(profiler::names_of(view(), state().focus_node) == focus);
+}
+
+}  // namespace
+
+void register_flame_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "flame", name)->TestFunc = run;
+    };
+    add("shows_the_peak_of_a", shows_the_peak_of_a);
+    add("a_click_zooms_and_backspace_goes_back", a_click_zooms_and_backspace_goes_back);
+    add("a_click_on_a_tensor_selects_it", a_click_on_a_tensor_selects_it);
+    add("another_moment_can_be_shown", another_moment_can_be_shown);
+    add("shows_b_and_the_difference", shows_b_and_the_difference);
+    add("the_search_says_how_much_matches", the_search_says_how_much_matches);
+    add("the_tree_can_be_copied", the_tree_can_be_copied);
+    add("the_zoom_stays_when_the_moment_changes", the_zoom_stays_when_the_moment_changes);
+}
+
+}  // namespace tests
