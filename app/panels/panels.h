@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/panels/blocks_panel.h"
 #include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
 #include "app/panels/diagnostics_panel.h"
@@ -24,6 +25,7 @@ struct PanelStates {
     TimelineState timeline;
     KernelsState kernels;
     LedgerState ledger;
+    BlocksState blocks;
     CaptureState capture;
 };
 
@@ -48,6 +50,9 @@ inline constexpr std::array kPanels{
              [](const PanelContext& c, PanelStates&) { return draw_compare_panel(c); }},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
              [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
+             kNoScroll},
+    PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+             [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

@@ -36,6 +36,7 @@ struct PanelEvents {
     bool fit_time = false;
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
     std::optional<LedgerQuery> ledger_query;
+    std::optional<BlocksQuery> blocks_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

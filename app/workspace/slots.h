@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workspace/blocks_requests.h"
 #include "app/workspace/view_requests.h"
 #include "app/workspace/view_slot.h"
 
@@ -21,10 +22,20 @@ struct Slots {
         "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
     Slot<profiler::LedgerRequest, profiler::LedgerView> ledger{
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
+    Slot<profiler::BlocksRequest, profiler::BlocksView> blocks{
+        "Laying out the blocks", wanted_blocks, profiler::build_blocks_view};
+    Slot<profiler::LiveBlocksRequest, profiler::LiveBlocksView> live_blocks{
+        "Listing the live blocks", wanted_live_blocks, profiler::build_live_blocks_view};
+    Slot<profiler::SegmentMapRequest, profiler::SegmentMapView> segments{
+        "Drawing the segments", wanted_segments, profiler::build_segment_map_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, timeline, kernels, ledger); }
-    auto all() const { return std::tie(compare, timeline, kernels, ledger); }
+    auto all() {
+        return std::tie(compare, timeline, kernels, ledger, blocks, live_blocks, segments);
+    }
+    auto all() const {
+        return std::tie(compare, timeline, kernels, ledger, blocks, live_blocks, segments);
+    }
 };
 
 }  // namespace app

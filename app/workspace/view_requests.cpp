@@ -51,7 +51,8 @@ profiler::TimelineRequest timeline_request(const Selection& selection, const Tim
 }
 
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const Selection& selection = inputs.selection;
+    const TimeAxis& time = inputs.time;
     if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
     return Wanted<profiler::TimelineRequest>{
         .request = timeline_request(selection, time, with_margins(time.window)),
@@ -59,7 +60,8 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
 }
 
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const Selection& selection = inputs.selection;
+    const TimeAxis& time = inputs.time;
     if (!has_step(selection) || time.kernels_width_px <= 0) return std::nullopt;
     const TimeWindow window = with_margins(time.window);
     profiler::ActivityRequest request{.start_ns = window.start_ns,
@@ -75,7 +77,8 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 }
 
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
-    const auto& [documents, selection, time, query] = inputs;
+    const Selection& selection = inputs.selection;
+    const LedgerQuery& query = inputs.ledger_query;
     if (!has_step(selection)) return std::nullopt;
     return Wanted<profiler::LedgerRequest>{
         .request = {.first = ledger_source(selection.a),

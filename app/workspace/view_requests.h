@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workspace/blocks_query.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/comparison.h"
@@ -33,6 +34,7 @@ struct SlotInputs {
     const Selection& selection;
     const TimeAxis& time;
     const LedgerQuery& ledger_query;
+    const BlocksQuery& blocks;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while

@@ -30,6 +30,7 @@ public:
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }
     const LedgerQuery& ledger_query() const { return ledger_query_; }
+    const BlocksQuery& blocks_query() const { return blocks_query_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -41,6 +42,8 @@ public:
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
+    profiler::BlockReadout read_block(size_t trace,
+                                      profiler::Id<profiler::Allocation> allocation) const;
 
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
     /// Starts reading files; a folder stands for the traces in it.
@@ -70,7 +73,9 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
-    SlotInputs slot_inputs() const { return {documents(), selection_, time_, ledger_query_}; }
+    SlotInputs slot_inputs() const {
+        return {documents(), selection_, time_, ledger_query_, blocks_query_};
+    }
     void take_captured();
     void take_loaded();
     void update_slots();
@@ -89,6 +94,7 @@ private:
     Selection selection_;
     TimeAxis time_;
     LedgerQuery ledger_query_;
+    BlocksQuery blocks_query_;
     Slots slots_;
     CaptureSession capture_;
     Exports exports_;
