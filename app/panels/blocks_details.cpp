@@ -210,8 +210,8 @@ void draw_live_blocks(const PanelContext& context, const LiveBlocksView& view,
     const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(4), px(2)});
     const ScopedFont font(fonts().text, kSmallSize);
     if (!ImGui::BeginTable("##live", with_other ? 4 : 3, flags)) return;
-    ImGui::TableSetupColumn("Block", ImGuiTableColumnFlags_WidthStretch, 1.2F);
-    ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.0F);
+    ImGui::TableSetupColumn("Block", ImGuiTableColumnFlags_WidthStretch, 1.0F);
+    ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.1F);
     ImGui::TableSetupColumn("Size", ImGuiTableColumnFlags_WidthFixed, em(5));
     if (with_other) ImGui::TableSetupColumn("B holds", ImGuiTableColumnFlags_WidthFixed, em(5));
     if (with_other) {

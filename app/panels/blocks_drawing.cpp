@@ -64,8 +64,8 @@ std::vector<ImU32> colors_of(const BlocksView& view) {
 
 /// Leaves a line free between neighbours, if there is room for it.
 void fill_block(ImDrawList* draw, Box box, ImU32 color) {
-    if (box.height() > px(3)) box.upper.y += 1;
-    if (box.width() > px(3)) box.lower.x -= 1;
+    if (box.height() > px(5)) box.upper.y += 1;
+    if (box.width() > px(5)) box.lower.x -= 1;
     draw->AddRectFilled(box.upper, box.lower, color);
 }
 
@@ -151,13 +151,16 @@ private:
         if (merged.end_ns <= map_.x_min || merged.start_ns >= map_.x_max) return;
         Box box = box_of(map_, merged.start_ns, merged.end_ns, merged.low_bytes, merged.high_bytes);
         box.lower.x = std::max(box.lower.x, box.upper.x + 1);
-        if (box.empty()) return;
+        box.lower.y += 1;  // closes the joint with what lies below, which is rounded by itself
+        if (box.height() < 1.5F) return;
         const profiler::BlockGroup& group = view_.groups[merged.group];
         const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&
                           group.category != *marks_.category;
+        const double strength = pale ? 0.12 : group.gone ? 0.16 : 0.70;
+        // Opaque, because neighbours overlap by a pixel.
         draw_->AddRectFilled(
             box.upper, box.lower,
-            with_alpha(colors_[merged.group], (pale ? 0.12F : 0.62F) * merged.density));
+            between(palette().plot, colors_[merged.group], strength * std::sqrt(merged.density)));
         if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
     }
 

@@ -2,6 +2,7 @@
 
 #include "app/panels/blocks_details.h"
 #include "app/panels/blocks_drawing.h"
+#include "app/panels/blocks_toolbar.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -14,16 +15,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace app {
 namespace {
 
-using profiler::BlockColoring;
 using profiler::BlockOrder;
 using profiler::BlocksView;
-using Show = BlocksQuery::Show;
 
 /// One frame's drawing: what the helpers below share.
 struct Frame {
@@ -39,137 +37,41 @@ struct Frame {
     BlocksQuery& query() const { return wanted_query(workspace, events); }
 };
 
-bool has_b(const Selection& selection) { return selection.b && selection.b->has_step; }
-
-// ---- toolbar --------------------------------------------------------------------------------
-
-struct Choice {
-    const char* label;
-    const char* tooltip;
-};
-
-/// Buttons side by side of which one is lit. Returns the one that was clicked, or `chosen`.
-template <size_t N>
-size_t choose(const std::array<Choice, N>& choices, size_t chosen) {
-    size_t clicked = chosen;
-    for (size_t i = 0; i < N; ++i) {
-        if (i > 0) ImGui::SameLine(0, px(1));
-        if (toggle_button(choices[i].label, i == chosen)) clicked = i;
-        ImGui::SetItemTooltip("%s", choices[i].tooltip);
-    }
-    return clicked;
-}
-
-void draw_trace_switch(Frame& frame) {
-    if (!has_b(frame.selection)) return;
-    constexpr std::array<Choice, 3> kChoices{
-        {{"A###show_a", "The blocks of A"},
-         {"B###show_b", "The blocks of B, on the time axis of A"},
-         {"A \xe2\x88\x92 B###show_difference",
-          "The blocks of A; hollow where B does not hold them"}}};
-    BlocksQuery& query = frame.query();
-    query.show = static_cast<Show>(choose(kChoices, static_cast<size_t>(query.show)));
-    ImGui::SameLine(0, px(10));
-}
-
-void draw_order_switch(Frame& frame) {
-    constexpr std::array<Choice, 2> kChoices{
-        {{"Stack###stack", "In the order of allocation: a block falls when one below it is freed"},
-         {"Addresses###addresses",
-          "Where the blocks lie; addresses that are never used are left "
-          "out"}}};
-    BlocksQuery& query = frame.query();
-    const auto order = static_cast<BlockOrder>(choose(kChoices, static_cast<size_t>(query.order)));
-    if (order != query.order) query.low_bytes = query.high_bytes = 0;
-    query.order = order;
-    ImGui::SameLine(0, px(10));
-}
-
-void draw_coloring(Frame& frame) {
-    constexpr std::array kNames{"Category", "Layer", "Op", "Size"};
-    BlocksQuery& query = frame.query();
-    ImGui::SetNextItemWidth(em(6));
-    const char* op = frame.selection.a->trace->ops.empty() ? "Line of code" : "Op";
-    const auto name = [&](size_t i) { return i == 2 ? op : kNames[i]; };
-    if (ImGui::BeginCombo("###color", name(static_cast<size_t>(query.coloring)))) {
-        for (size_t i = 0; i < kNames.size(); ++i) {
-            const bool chosen = i == static_cast<size_t>(query.coloring);
-            if (ImGui::Selectable(name(i), chosen)) query.coloring = static_cast<BlockColoring>(i);
-        }
-        ImGui::EndCombo();
-    }
-    ImGui::SetItemTooltip("What the colours mean");
-    ImGui::SameLine(0, px(10));
-}
-
-void draw_toolbar(Frame& frame) {
-    draw_trace_switch(frame);
-    draw_order_switch(frame);
-    draw_coloring(frame);
-    const float buttons = em(11.5F);
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
-                         std::max(0.0F, ImGui::GetContentRegionAvail().x - buttons));
-    BlocksState& state = frame.state;
-    if (toggle_button(ICON_LIST " Live###list", state.show_live)) state.show_live ^= true;
-    ImGui::SetItemTooltip("List what lives at the moment");
-    ImGui::SameLine(0, px(4));
-    if (toggle_button(ICON_MEMORY " Segments###segments", state.show_segments)) {
-        state.show_segments ^= true;
-    }
-    ImGui::SetItemTooltip("Show the allocator's segments at the moment");
-    ImGui::SameLine(0, px(4));
-    if (ImGui::Button(ICON_EXPAND "###fit")) {
-        frame.events.fit_time = true;
-        frame.query().low_bytes = frame.query().high_bytes = 0;
-    }
-    ImGui::SetItemTooltip("Show the whole capture (F)");
-}
-
-/// Colours at the left, what is not drawn at the right.
-void draw_legend(Frame& frame) {
-    const ScopedFont font(fonts().text, kSmallSize);
-    const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
-    const std::string& merged = frame.view.merged_text;
-    std::string note = merged;
-    if (frame.view.difference) note = "hollow: B does not hold it then   " + note;
-    const float note_width = std::min(text_width(note), width * 0.6F);
-    if (frame.workspace.blocks_query().coloring == BlockColoring::kCategory) {
-        std::vector<profiler::Category> categories;
-        for (const profiler::Category category : profiler::kCategoryStackOrder) {
-            const auto index = static_cast<uint8_t>(category);
-            const auto& used = frame.view.used_groups;
-            if (std::find(used.begin(), used.end(), index) != used.end()) {
-                categories.push_back(category);
-            }
-        }
-        const auto clicked = category_legend(categories, frame.selection.category, 1e6F);
-        if (clicked) frame.events.category = clicked;
-        ImGui::SameLine(0, px(12));
-    } else {
-        draw_group_legend(frame.view, width - note_width - px(16));
-    }
-    const float room = left + width - ImGui::GetCursorPosX();
-    note = fit_to(note, room);
-    ImGui::SetCursorPosX(left + width - text_width(note));
-    dim_text(note);
-}
-
 // ---- the plot -------------------------------------------------------------------------------
 
-/// The mouse moves the time axis. With Ctrl it moves the vertical axis instead.
 void setup_axes(Frame& frame, ImVec2 size) {
-    const bool vertical = ImGui::GetIO().KeyCtrl;
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     BlocksState& state = frame.state;
-    ImPlot::SetupAxes(nullptr, nullptr, quiet | (vertical ? ImPlotAxisFlags_Lock : 0),
-                      quiet | (vertical ? 0 : ImPlotAxisFlags_Lock));
+    ImPlot::SetupAxes(nullptr, nullptr, quiet, kFixedAxis);
     setup_time_axis(frame.time.limits, state.start_ns, state.end_ns, size.x);
     setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, state.low_bytes, state.high_bytes, size.y);
-    ImPlot::SetupAxisLinks(ImAxis_Y1, &state.low_bytes, &state.high_bytes);
-    ImPlot::SetupAxisLimitsConstraints(ImAxis_Y1, 0, frame.view.max_bytes);
-    ImPlot::SetupAxisZoomConstraints(ImAxis_Y1, std::min(4096.0, frame.view.max_bytes),
-                                     frame.view.max_bytes);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, state.low_bytes, state.high_bytes, ImPlotCond_Always);
     ImPlot::SetupFinish();
+}
+
+/// With Ctrl, wheel and drag zoom and move the vertical axis. ImPlot ignores the mouse then.
+void move_vertically(Frame& frame, const PlotMap& map) {
+    const ImGuiIO& io = ImGui::GetIO();
+    if (!io.KeyCtrl || !ImPlot::IsPlotHovered()) return;
+    BlocksState& state = frame.state;
+    const double most = frame.view.max_bytes;
+    const double shown = state.high_bytes - state.low_bytes;
+    if (io.MouseWheel != 0) {
+        const double share = (map.bottom() - io.MousePos.y) / std::max(1.0F, map.size.y);
+        const double at = state.low_bytes + share * shown;
+        const double wanted =
+            std::clamp(shown * std::pow(0.8, io.MouseWheel), std::min(4096.0, most), most);
+        state.low_bytes = at - share * wanted;
+        state.high_bytes = state.low_bytes + wanted;
+    }
+    if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0)) {
+        const double moved = io.MouseDelta.y / std::max(1.0F, map.size.y) * shown;
+        state.low_bytes += moved;
+        state.high_bytes += moved;
+    }
+    const double length = state.high_bytes - state.low_bytes;
+    state.low_bytes = std::clamp(state.low_bytes, 0.0, std::max(0.0, most - length));
+    state.high_bytes = state.low_bytes + length;
 }
 
 BlockMarks marks_of(const Frame& frame) {
@@ -196,6 +98,18 @@ void draw_peak_line(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
         }
     }
     draw_peaks(draw, map, frame.view.bands);
+}
+
+/// When the selected tensor lives, also if its block is too small to be outlined.
+void draw_selected_life(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
+    const auto& tensor = frame.selection.tensor;
+    if (!tensor || !tensor->alloc_ns) return;
+    const double end_ns = std::min(tensor->free_ns.value_or(map.x_max), map.x_max);
+    const float left = std::max(map.x(std::max(*tensor->alloc_ns, map.x_min)), map.corner.x);
+    const float right = std::max(map.x(end_ns), left + px(2));
+    if (*tensor->alloc_ns > map.x_max || end_ns < map.x_min) return;
+    const float top = map.corner.y + phase_strip_height();
+    draw->AddRectFilled({left, top}, {right, top + px(3)}, palette().accent);
 }
 
 void draw_moment(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
@@ -271,9 +185,12 @@ void handle_keys(Frame& frame) {
 }
 
 void draw_plot(Frame& frame, ImVec2 size) {
+    const float left = ImGui::GetCursorScreenPos().x;
     if (!ImPlot::BeginPlot("##blocks", size, kPlainPlot)) return;
     setup_axes(frame, size);
     const PlotMap map = current_plot_map();
+    frame.state.plot_left = map.corner.x - left;
+    frame.state.plot_width = map.size.x;
     frame.query().width_px = static_cast<int>(map.size.x);
     frame.query().height_px = static_cast<int>(map.size.y);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
@@ -285,8 +202,10 @@ void draw_plot(Frame& frame, ImVec2 size) {
     draw_phases(draw, map, frame.view.bands, true);
     draw_peak_line(frame, draw, map);
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
+    draw_selected_life(frame, draw, map);
     draw_moment(frame, draw, map);
     handle_mouse(frame);
+    move_vertically(frame, map);
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
@@ -296,7 +215,12 @@ void draw_plot(Frame& frame, ImVec2 size) {
 // ---- the layout -----------------------------------------------------------------------------
 
 void draw_minimap_row(Frame& frame) {
-    const ImVec2 size{ImGui::GetContentRegionAvail().x, px(26)};
+    BlocksState& state = frame.state;
+    const float width = ImGui::GetContentRegionAvail().x;
+    // Right above the plot, whose place is known from the frame before.
+    const bool known = state.plot_width > 0 && state.plot_left + state.plot_width <= width + 1;
+    if (known) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + state.plot_left);
+    const ImVec2 size{known ? state.plot_width : width, px(24)};
     frame.query().minimap_px = static_cast<int>(size.x);
     const TimeWindow& window = frame.time.window;
     const auto wanted_ns =
@@ -332,7 +256,7 @@ float segment_height(const Frame& frame, float space) {
     const profiler::SegmentMapView* view = frame.workspace.slots().segments.view();
     const float line = ImGui::GetTextLineHeightWithSpacing();
     if (view && !view->has_segments) return line;
-    return std::floor(std::clamp(space * 0.34F, em(5), space - em(10)));
+    return std::floor(std::clamp(space * 0.30F, em(5), space - em(10)));
 }
 
 void draw_left(Frame& frame) {
@@ -353,7 +277,7 @@ void draw_live_area(Frame& frame) {
 void draw_areas(Frame& frame) {
     const float width = ImGui::GetContentRegionAvail().x;
     const bool list = frame.state.show_live && width > em(44);
-    const float list_width = list ? std::clamp(width * 0.28F, em(20), em(34)) : 0;
+    const float list_width = list ? std::clamp(width * 0.31F, em(20), em(38)) : 0;
     {
         const ScopedChild left("##left", {list ? width - list_width - px(10) : -1.0F, -1}, 0,
                                ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
@@ -410,8 +334,8 @@ PanelEvents draw_blocks_panel(const PanelContext& context, BlocksState& state) {
     state.low_bytes = has_part ? query.low_bytes : 0;
     state.high_bytes = has_part ? query.high_bytes : view->max_bytes;
     const double start_ns = state.start_ns, end_ns = state.end_ns;
-    draw_toolbar(frame);
-    draw_legend(frame);
+    draw_blocks_toolbar(context, state, events);
+    draw_blocks_legend(context, *view, events);
     handle_keys(frame);
     draw_areas(frame);
     report_axes(frame, start_ns, end_ns);

@@ -13,6 +13,8 @@ struct BlocksState {
     double end_ns = 1;
     double low_bytes = 0;
     double high_bytes = 1;
+    float plot_left = 0;  // where the plot lay in the frame before, in pixels from the left edge
+    float plot_width = 0;
 };
 
 PanelEvents draw_blocks_panel(const PanelContext& context, BlocksState& state);

@@ -2,6 +2,9 @@
 
 #include "profiler/view/blocks_view.h"
 
+#include <cstdint>
+#include <optional>
+
 namespace app {
 
 /// What the Blocks panel shows, and how large its pictures are.
@@ -10,7 +13,7 @@ struct BlocksQuery {
 
     Show show = Show::kA;
     profiler::BlockOrder order = profiler::BlockOrder::kStack;
-    profiler::BlockColoring coloring = profiler::BlockColoring::kCategory;
+    std::optional<profiler::BlockColoring> coloring;  // see coloring_of
     double low_bytes = 0;  // the visible part of the vertical axis; all of it if both are 0
     double high_bytes = 0;
     int width_px = 0;  // 0: not drawn yet

@@ -42,6 +42,14 @@ size_t shown_trace(const Selection& selection, const BlocksQuery& query) {
     return query.show == Show::kB && has_step(selection.b) ? 1 : 0;
 }
 
+profiler::BlockColoring coloring_of(const Selection& selection, const BlocksQuery& query) {
+    using profiler::BlockColoring;
+    if (query.coloring) return *query.coloring;
+    const bool only_stacks =
+        selection.a && selection.a->trace->ops.empty() && !selection.a->trace->stacks.empty();
+    return only_stacks ? BlockColoring::kOp : BlockColoring::kCategory;
+}
+
 double moment_of(const Selection& selection) {
     if (selection.moment_ns) return *selection.moment_ns;
     return selection.a ? static_cast<double>(selection.a->report->peak.time_ns) : 0;
@@ -63,7 +71,7 @@ std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const SlotInputs& i
                     .all = inputs.time.limits,
                     .minimap_px = query.minimap_px,
                     .order = query.order,
-                    .coloring = query.coloring},
+                    .coloring = coloring_of(inputs.selection, query)},
         .documents = documents_of(inputs)};
 }
 

@@ -18,6 +18,8 @@ std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const SlotInp
 std::vector<profiler::BlockSource> block_sources(const Selection& selection);
 /// The trace that the panel draws: 0 is A, also when B was wanted and there is none.
 size_t shown_trace(const Selection& selection, const BlocksQuery& query);
+/// What the user chose; else by category, or by line of code in a snapshot without ops.
+profiler::BlockColoring coloring_of(const Selection& selection, const BlocksQuery& query);
 /// Selection::moment_ns, or the peak of A.
 double moment_of(const Selection& selection);
 

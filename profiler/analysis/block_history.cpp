@@ -58,6 +58,20 @@ uint32_t BlockHistory::first_change_after(int64_t time_ns) const {
     return static_cast<uint32_t>(after - time_ns_.begin());
 }
 
+uint32_t BlockHistory::highest_rank_at(int64_t time_ns) const {
+    const uint32_t end = first_change_after(time_ns);
+    uint32_t highest = end;
+    int64_t bytes = 0, highest_bytes = std::numeric_limits<int64_t>::min();
+    for (uint32_t rank = first_change_at(time_ns); rank < end; ++rank) {
+        const Change now = change(rank);
+        bytes += now.is_free ? -size_bytes(now.block) : size_bytes(now.block);
+        if (bytes <= highest_bytes) continue;
+        highest_bytes = bytes;
+        highest = rank + 1;
+    }
+    return highest;
+}
+
 std::size_t BlockHistory::allocated_before(uint32_t rank) const {
     const auto first = std::lower_bound(alloc_rank_.begin(), alloc_rank_.end(), rank);
     return static_cast<std::size_t>(first - alloc_rank_.begin());

@@ -111,9 +111,11 @@ BlockLabels::BlockLabels(const Trace& trace, const BlockHistory& history,
     add_keys(trace, history, storage_names, sites);
     add_steps(trace, history);
     for (std::size_t i = 0; i < history.size(); ++i) {
-        if (own_[i] != 0) by_key_.push_back(keyed(i));
+        by_own_.add(own_[i], step_[i], i);
+        by_layer_.add(in_layer_[i], step_[i], i);
     }
-    std::sort(by_key_.begin(), by_key_.end());
+    by_own_.sort();
+    by_layer_.sort();
 }
 
 void BlockLabels::add_steps(const Trace& trace, const BlockHistory& history) {
@@ -153,42 +155,59 @@ void BlockLabels::add_keys(const Trace& trace, const BlockHistory& history,
             module.valid() ? trace.module_paths.get<&ModulePath::layer>(module) : int64_t{-1};
         if (layer < 0) layer = name.layer;  // a parameter has no op, but its name has the layer
         layer_.push_back(static_cast<int32_t>(std::clamp<int64_t>(layer, -1, INT32_MAX)));
+        const auto size = static_cast<uint64_t>(history.size_bytes(i));
         if (name.own != 0) {
+            const uint64_t place = mix(static_cast<uint64_t>(layer + 2), size);
+            in_layer_.push_back(mix(mix(name.own, place), kind) | 1);
             own_.push_back(mix(mix(name.own, path.own), kind) | 1);
             family_.push_back(mix(mix(name.family, path.family), kind) | 1);
         } else {
             const uint64_t site = site_keys.of(stack[row]);
-            const auto size = static_cast<uint64_t>(history.size_bytes(i));
+            in_layer_.push_back(0);
             own_.push_back(site == 0 ? 0 : mix(site, size) | 1);
             family_.push_back(own_.back());
         }
     }
 }
 
-BlockLabels::Range BlockLabels::with_key(uint64_t key) const {
-    const auto less = [](const Keyed& a, uint64_t b) { return a.key < b; };
-    const auto first = std::lower_bound(by_key_.begin(), by_key_.end(), key, less);
-    const auto last = std::upper_bound(first, by_key_.end(), key,
-                                       [](uint64_t a, const Keyed& b) { return a < b.key; });
+uint32_t BlockLabels::counterpart(const BlockLabels& labels, std::size_t block) const {
+    const uint32_t step = labels.step_[block];
+    const uint64_t own = labels.own_[block], in_layer = labels.in_layer_[block];
+    const uint32_t same = by_own_.find(own, step, labels.by_own_.number_of(own, step, block));
+    if (same != BlockHistory::kNone) return same;
+    return by_layer_.find(in_layer, step, labels.by_layer_.number_of(in_layer, step, block));
+}
+
+void BlockIndex::sort() { std::sort(entries_.begin(), entries_.end()); }
+
+BlockIndex::Range BlockIndex::with_key(uint64_t key) const {
+    const auto first = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                        [](const Entry& a, uint64_t b) { return a.key < b; });
+    const auto last = std::upper_bound(first, entries_.end(), key,
+                                       [](uint64_t a, const Entry& b) { return a < b.key; });
     return {first, last};
 }
 
-uint32_t BlockLabels::counterpart(const BlockLabels& labels, std::size_t block) const {
-    const Keyed wanted = labels.keyed(block);
-    const Range here = with_key(wanted.key);
-    if (wanted.key == 0 || here.empty()) return BlockHistory::kNone;
-    const auto in_step = [](Range range, uint32_t step) {
-        const auto less = [](const Keyed& a, uint32_t b) { return a.step < b; };
-        const auto first = std::lower_bound(range.begin(), range.end(), step, less);
-        const auto last = std::upper_bound(first, range.end(), step,
-                                           [](uint32_t a, const Keyed& b) { return a < b.step; });
-        return Range(first, last);
-    };
-    const Range there = in_step(labels.with_key(wanted.key), wanted.step);
-    const auto at = std::lower_bound(there.begin(), there.end(), wanted);
-    const Range same = in_step(here, std::min(wanted.step, here.back().step));
-    const auto number = static_cast<std::size_t>(at - there.begin());
-    return number < same.size() ? same[number].block : BlockHistory::kNone;
+BlockIndex::Range BlockIndex::in_step(Range range, uint32_t step) {
+    const auto first = std::lower_bound(range.begin(), range.end(), step,
+                                        [](const Entry& a, uint32_t b) { return a.step < b; });
+    const auto last = std::upper_bound(first, range.end(), step,
+                                       [](uint32_t a, const Entry& b) { return a < b.step; });
+    return {first, last};
+}
+
+std::size_t BlockIndex::number_of(uint64_t key, uint32_t step, std::size_t block) const {
+    const Range range = in_step(with_key(key), step);
+    const Entry wanted{key, step, static_cast<uint32_t>(block)};
+    return static_cast<std::size_t>(std::lower_bound(range.begin(), range.end(), wanted) -
+                                    range.begin());
+}
+
+uint32_t BlockIndex::find(uint64_t key, uint32_t step, std::size_t number) const {
+    const Range all = with_key(key);
+    if (key == 0 || all.empty()) return BlockHistory::kNone;
+    const Range range = in_step(all, std::min(step, all.back().step));
+    return number < range.size() ? range[number].block : BlockHistory::kNone;
 }
 
 }  // namespace profiler

@@ -79,6 +79,17 @@ BlockGroups::BlockGroups(const BlockSource& source, BlockColoring coloring) {
             add_sizes(source);
             break;
     }
+    num_colors_ = groups_.size();
+}
+
+void BlockGroups::part(const std::vector<char>& gone) {
+    for (std::size_t i = 0; i < num_colors_; ++i) {
+        groups_.push_back(groups_[i]);
+        groups_.back().gone = true;
+    }
+    for (std::size_t i = 0; i < group_.size(); ++i) {
+        if (gone[i]) group_[i] = static_cast<uint8_t>(group_[i] + num_colors_);
+    }
 }
 
 void BlockGroups::add_categories(const BlockSource& source) {

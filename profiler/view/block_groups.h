@@ -34,6 +34,7 @@ struct BlockGroup {
     Category category = Category::kUnknown;
     std::size_t number = 0;
     double share = 0;
+    bool gone = false;  // of a difference: blocks that the other trace does not hold
 };
 
 /// "attention_probs"; else the op that made the block; else the line of code; else "block".
@@ -48,6 +49,12 @@ public:
 
     const std::vector<BlockGroup>& all() const { return groups_; }
     uint8_t of(std::size_t block) const { return group_[block]; }
+    /// The group without regard to what is gone.
+    uint8_t color_of(std::size_t block) const {
+        return static_cast<uint8_t>(group_[block] % num_colors_);
+    }
+    /// Moves blocks that are gone into groups of their own, so that others do not hide them.
+    void part(const std::vector<char>& gone);
 
 private:
     void add_categories(const BlockSource& source);
@@ -57,6 +64,7 @@ private:
 
     std::vector<BlockGroup> groups_;
     std::vector<uint8_t> group_;  // by block
+    std::size_t num_colors_ = 1;
 };
 
 }  // namespace profiler

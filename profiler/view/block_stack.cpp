@@ -24,6 +24,7 @@ constexpr uint32_t kNoBlock = UINT32_MAX;
 constexpr uint8_t kNoGroup = UINT8_MAX;
 constexpr int kMostPixels = 3;        // height of a gap after which the next one begins
 constexpr double kTolerancePx = 0.5;  // smaller falls are not drawn
+constexpr double kLeastGapPx = 0.15;  // nor are smaller gaps
 
 /// A rectangle of merged blocks that is still growing to the right.
 struct GrowingRun {
@@ -262,7 +263,7 @@ private:
             return;
         }
         end_run(node);
-        if (static_cast<double>(node.gap_bytes) < tolerance) return;
+        if (high_bytes - low_bytes < kLeastGapPx * canvas_.pixel_bytes()) return;
         node.run.open = true;
         drawn = {.start_ns = canvas_.edge_ns(next_record_),
                  .low_bytes = low_bytes,

@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kLabelColumns = 46;  // columns that a label needs at least
 constexpr double kLabelPx = 10;       // and its height
+constexpr double kHeadroom = 1.08;    // for the names of the phases
 
 const TimeMap& clock_of(const TimelineRequest& time, std::size_t trace) {
     static const TimeMap same;
@@ -67,7 +68,7 @@ void add_shapes(const BlocksRequest& request, const BlockGroups& groups,
             .allocation = source.history->allocation(block),
             .size_bytes = source.history->size_bytes(block),
             .family = labels.family(block),
-            .group = groups.of(block),
+            .group = groups.color_of(block),
             .category = category_of_block(*source.trace, source.history->allocation(block))};
         if (request.order == BlockOrder::kAddress) {
             shape.size_bytes =
@@ -108,6 +109,38 @@ void add_labels(const BlockSource& source, const BlockCanvas& canvas, BlocksView
     }
 }
 
+/// The blocks of A of which B holds less than half, counted in bytes times time. It is for blocks
+/// that are merged, which are drawn filled or pale as a whole.
+std::vector<char> gone_blocks(const BlocksRequest& request) {
+    const BlockSource &a = request.sources[0], &b = request.sources[1];
+    const BlockLabels& own = a.details->labels();
+    const BlockLabels& other = b.details->labels();
+    const TimeMap& map = clock_of(request.time, 1);
+    std::vector<char> gone(a.history->size(), 1);
+    for (std::size_t block = 0; block < gone.size(); ++block) {
+        const uint32_t found = other.counterpart(own, block);
+        if (found == BlockHistory::kNone) continue;
+        const auto shared = [&](int64_t ns) { return map.to_shared(static_cast<double>(ns)); };
+        // Blocks that are never freed end together, whatever their clocks say.
+        const double end_ns = request.all.end_ns;
+        const auto start_a = static_cast<double>(a.history->alloc_ns(block));
+        const double start_b = shared(b.history->alloc_ns(found));
+        const double end_a = std::min(end_ns, static_cast<double>(a.history->free_ns(block)));
+        const double end_b = b.history->free_rank(found) == BlockHistory::kNone
+                                 ? end_ns
+                                 : shared(b.history->free_ns(found));
+        const double common = std::min(end_a, end_b) - std::max(start_a, start_b);
+        const double ratio =
+            static_cast<double>(b.history->size_bytes(found)) /
+            static_cast<double>(std::max<int64_t>(1, a.history->size_bytes(block)));
+        const bool kept = common * std::min(1.0, ratio) * 2 >= end_a - start_a;
+        // The times of two traces differ by more than a short life lasts.
+        const bool both_short = end_b - start_b >= (end_a - start_a) / 2 && ratio >= 0.5;
+        gone[block] = kept || both_short ? 0 : 1;
+    }
+    return gone;
+}
+
 /// For each shape of A: how much of it B holds, and when. Less than three columns of difference are
 /// taken for none, because the times of two traces never match exactly.
 void compare_shapes(const BlocksRequest& request, const BlockCanvas& canvas,
@@ -138,9 +171,12 @@ void compare_shapes(const BlocksRequest& request, const BlockCanvas& canvas,
 }
 
 void find_used_groups(BlocksView& view) {
-    std::vector<char> used(view.groups.size(), 0);
+    const std::size_t num_colors = view.groups.size() / (view.difference ? 2 : 1);
+    std::vector<char> used(num_colors, 0);
     for (const BlockShape& shape : view.shapes) used[shape.group] = 1;
-    for (const MergedBlocks& merged : view.merged) used[merged.group] = 1;
+    for (const MergedBlocks& merged : view.merged) {
+        used[merged.group % num_colors] = 1;
+    }
     for (std::size_t i = 0; i < used.size(); ++i) {
         if (used[i]) view.used_groups.push_back(static_cast<uint8_t>(i));
     }
@@ -159,13 +195,14 @@ std::string describe_merged(const BlockLayout& layout, double pixel_bytes) {
 double end_of_axis(const BlocksRequest& request) {
     const BlockSource& source = request.sources[request.shown];
     if (request.order == BlockOrder::kAddress) {
-        return std::max(1.0, static_cast<double>(source.details->addresses().total_bytes()));
+        return std::max(1.0,
+                        kHeadroom * static_cast<double>(source.details->addresses().total_bytes()));
     }
     double highest = 1;
     for (const TimelineSource& traced : request.time.sources) {
         highest = std::max(highest, highest_allocated(*traced.curve));
     }
-    return 1.08 * highest;
+    return kHeadroom * highest;
 }
 
 std::string life_text(const BlockSource& source, uint32_t block) {
@@ -208,7 +245,9 @@ BlocksView build_blocks_view(const BlocksRequest& request) {
     const BlockCanvas canvas(request, *source.history, view.max_bytes);
     view.pixel_bytes = canvas.pixel_bytes();
     if (canvas.empty()) return view;
-    const BlockGroups groups(source, request.coloring);
+    BlockGroups groups(source, request.coloring);
+    view.difference = request.difference && shown == 0 && request.sources.size() > 1;
+    if (view.difference) groups.part(gone_blocks(request));
     BlockLayout layout = request.order == BlockOrder::kStack
                              ? lay_out_stack(canvas, *source.history, groups)
                              : lay_out_addresses(canvas, source, groups);
@@ -219,7 +258,6 @@ BlocksView build_blocks_view(const BlocksRequest& request) {
     add_shapes(request, groups, layout.blocks, view);
     find_ends(view);
     add_labels(source, canvas, view);
-    view.difference = request.difference && shown == 0 && request.sources.size() > 1;
     if (view.difference) compare_shapes(request, canvas, layout.blocks, view);
     find_used_groups(view);
     return view;

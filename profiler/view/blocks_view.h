@@ -83,7 +83,7 @@ struct MergedBlocks {
 };
 
 struct BlocksView {
-    static constexpr std::size_t kPiecesPerColumn = 12;
+    static constexpr std::size_t kPiecesPerColumn = 8;
 
     std::vector<BlockShape> shapes;
     std::vector<BlockPiece> pieces;

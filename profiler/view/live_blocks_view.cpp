@@ -18,7 +18,7 @@ uint32_t rank_at(const LiveBlocksRequest& request, std::size_t trace) {
     const bool is_own = trace == 0 || !request.time.alignment;
     const TimeMap& map = is_own ? same : request.time.alignment->second;
     const double own_ns = std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62);
-    return request.sources[trace].history->first_change_after(std::llround(own_ns));
+    return request.sources[trace].history->highest_rank_at(std::llround(own_ns));
 }
 
 std::vector<uint32_t> live_blocks(const BlockHistory& history, uint32_t rank) {

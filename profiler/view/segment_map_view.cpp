@@ -35,7 +35,7 @@ AllocatorNow find_now(const SegmentMapRequest& request, const BlockSource& sourc
     const TimeMap& map = is_own ? same : request.time.alignment->second;
     AllocatorNow now;
     now.own_ns = std::llround(std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62));
-    now.rank = source.history->first_change_after(now.own_ns);
+    now.rank = source.history->highest_rank_at(now.own_ns);
     if (now.rank > 0) now.last = event_of(source, now.rank - 1);
     if (now.rank < source.history->change_count()) now.next = event_of(source, now.rank);
     return now;

@@ -28,7 +28,7 @@ void TestWindow::reset(ImGuiTestContext* context) {
         workspace().close(workspace().documents().back());
     }
     workspace().clear_selection();
-    workspace().apply({.ledger_query = app::LedgerQuery{}});
+    workspace().apply({.ledger_query = app::LedgerQuery{}, .blocks_query = app::BlocksQuery{}});
     ui().panels.ledger.filter.clear();
     ui().toasts = {};
     ui().settings.dark = true;

@@ -56,6 +56,21 @@ TEST(BlockHistory, FindsChangesByTime) {
     EXPECT_EQ(history.first_change_after(INT64_MAX), 2U);
 }
 
+TEST(BlockHistory, ShowsTheHighestMomentOfChangesAtOneTime) {
+    TraceBuilder b;
+    const auto first = b.allocate({.bytes = 10});
+    const auto second = b.allocate({.bytes = 70});
+    b.free(second);
+    Trace trace = b.finish();
+    trace.allocations.set<&Allocation::alloc_ns>(first, 500);
+    trace.allocations.set<&Allocation::alloc_ns>(second, 500);
+    trace.allocations.set<&Allocation::free_requested_ns>(second, 500);
+    const BlockHistory history(trace);
+    EXPECT_EQ(history.highest_rank_at(500), 2U);
+    EXPECT_EQ(history.highest_rank_at(499), 0U);
+    EXPECT_EQ(history.highest_rank_at(501), 3U);
+}
+
 TEST(BlockHistory, RaisesTimesThatRunBackwards) {
     TraceBuilder b;
     const auto early = b.allocate({.bytes = 1});
@@ -160,6 +175,23 @@ TEST(BlockLabels, TheCounterpartIsTheSameTensorOfTheSameStep) {
     EXPECT_EQ(find(2), 1U) << "query of layer 1";
     EXPECT_EQ(find(4), 2U) << "query of layer 0 in step 2";
     EXPECT_EQ(find(1), BlockHistory::kNone) << "B saves no mask";
+}
+
+TEST(BlockLabels, AnotherRecipeMayMakeATensorInAnotherModule) {
+    const auto probs_in = [](std::string_view path, int64_t bytes) {
+        TraceBuilder b;
+        b.begin_step();
+        const auto module = b.module_path(path, 3);
+        b.allocate({.bytes = bytes, .op = b.op("aten::_softmax", module), .name = "probs"});
+        b.end_step();
+        return b.finish();
+    };
+    const Loaded a(probs_in("encoder.layer.3.softmax", 64)),
+        b(probs_in("encoder.layer.3.core", 64));
+    const Loaded other(probs_in("encoder.layer.3.core", 8));
+    EXPECT_EQ(b.details.labels().counterpart(a.details.labels(), 0), 0U);
+    EXPECT_EQ(other.details.labels().counterpart(a.details.labels(), 0), BlockHistory::kNone)
+        << "of another size";
 }
 
 TEST(BlockLabels, TheLastStepStandsForStepsThatAreMissing) {

@@ -181,7 +181,7 @@ TEST(BlocksView, AddressOrderShowsOneRectangleABlock) {
     BlocksRequest request = loaded.request(600, 400);
     request.order = BlockOrder::kAddress;
     const BlocksView view = build_blocks_view(request);
-    EXPECT_EQ(view.max_bytes, 256 + 128 + 64);
+    EXPECT_EQ(view.max_bytes, 1.08 * (256 + 128 + 64));
     const auto a = pieces_of(view, kA), b = pieces_of(view, kB), c = pieces_of(view, kC);
     ASSERT_EQ(a.size(), 1U);
     ASSERT_EQ(b.size(), 1U);
