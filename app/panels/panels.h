@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/panels/blocks_panel.h"
 #include "app/panels/capture_panel.h"
 #include "app/panels/compare_panel.h"
 #include "app/panels/diagnostics_panel.h"
@@ -28,6 +29,7 @@ struct PanelStates {
     LayerState layer;
     FlameState flame;
     LedgerState ledger;
+    BlocksState blocks;
     CaptureState capture;
 };
 
@@ -56,8 +58,11 @@ inline constexpr std::array kPanels{
     PanelRow{"Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
              [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
              kNoScroll},
-    PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+    PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_9,
              [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
+             kNoScroll},
+    PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+             [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

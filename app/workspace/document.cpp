@@ -47,6 +47,8 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .activity = profiler::Activity(*trace),
         .report = std::move(report),
         .storage_names = profiler::names_of_storages(*trace),
+        .blocks = profiler::BlockHistory(*trace),
+        .block_details = nullptr,
         .recipe = std::string(trace->text(trace->run().recipe)),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),
@@ -54,6 +56,8 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .has_step = profiler::has_recorded_step(*trace),
         .diagnostics = std::move(diagnostics),
     });
+    document->block_details = std::make_shared<const profiler::BlockDetails>(
+        *trace, document->blocks, document->storage_names);
     if (document->recipe.empty()) document->recipe = document->file.stem().string();
     return document;
 }

@@ -2,6 +2,8 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/activity.h"
+#include "profiler/analysis/block_details.h"
+#include "profiler/analysis/block_history.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/step_report.h"
@@ -25,6 +27,8 @@ struct Document {
     std::shared_ptr<const profiler::StepReport> report;  // borrows text from `trace`
 
     std::vector<profiler::StringId> storage_names;  // names_of_storages(*trace)
+    profiler::BlockHistory blocks;
+    std::shared_ptr<const profiler::BlockDetails> block_details;  // borrows from the others
 
     std::string recipe;    // "tempo"
     std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"

@@ -43,6 +43,7 @@ struct PanelEvents {
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
     std::optional<FlameQuery> flame_query;
+    std::optional<BlocksQuery> blocks_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workspace/blocks_requests.h"
 #include "app/workspace/view_requests.h"
 #include "app/workspace/view_slot.h"
 
@@ -32,10 +33,22 @@ struct Slots {
                                                              profiler::build_layer_view};
     Slot<profiler::FlameRequest, profiler::FlameView> flame{
         "Building the flame graph", wanted_flame, profiler::build_flame_view};
+    Slot<profiler::BlocksRequest, profiler::BlocksView> blocks{
+        "Laying out the blocks", wanted_blocks, profiler::build_blocks_view};
+    Slot<profiler::LiveBlocksRequest, profiler::LiveBlocksView> live_blocks{
+        "Listing the live blocks", wanted_live_blocks, profiler::build_live_blocks_view};
+    Slot<profiler::SegmentMapRequest, profiler::SegmentMapView> segments{
+        "Drawing the segments", wanted_segments, profiler::build_segment_map_view};
 
     /// All of them, for what the workspace does with each.
-    auto all() { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame); }
-    auto all() const { return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame); }
+    auto all() {
+        return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
+                        live_blocks, segments);
+    }
+    auto all() const {
+        return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
+                        live_blocks, segments);
+    }
 };
 
 }  // namespace app

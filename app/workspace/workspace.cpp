@@ -204,6 +204,16 @@ profiler::ActivityReadout Workspace::read_activity(size_t trace, profiler::Activ
     return profiler::read_activity({document->trace.get(), &document->activity}, id);
 }
 
+/// Says what becomes of a block of A in B only while the panel compares the two.
+profiler::BlockReadout Workspace::read_block(size_t trace,
+                                             profiler::Id<profiler::Allocation> allocation) const {
+    std::vector<profiler::BlockSource> sources = block_sources(selection_);
+    if (blocks_query_.show != BlocksQuery::Show::kDifference && trace == 0 && !sources.empty()) {
+        sources.resize(1);
+    }
+    return profiler::read_block(sources, trace, allocation);
+}
+
 bool Workspace::settled() const {
     const auto settled = [&](const auto&... slot) { return (slot.settled(slot_inputs()) && ...); };
     return !documents_.busy() && !exports_.busy() && std::apply(settled, slots_.all());
@@ -266,7 +276,10 @@ void Workspace::apply(const PanelEvents& events) {
     if (events.plan_choice) plan_choice_ = *events.plan_choice;
 }
 
-    if (events.flame_query) flame_query_ = *events.flame_query;
+if (events.flame_query) flame_query_ = *events.flame_query;
+}
+
+if (events.blocks_query) blocks_query_ = *events.blocks_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {

@@ -40,6 +40,7 @@ public:
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     std::string headline() const;
     const FlameQuery& flame_query() const { return flame_query_; }
+    const BlocksQuery& blocks_query() const { return blocks_query_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -53,6 +54,8 @@ public:
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
+    profiler::BlockReadout read_block(size_t trace,
+                                      profiler::Id<profiler::Allocation> allocation) const;
 
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
     /// Starts reading files; a folder stands for the traces in it.
@@ -83,7 +86,8 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(), selection_, time_, ledger_query_, plan_choice_, flame_query_};
+        return {documents(),  selection_,   time_,        ledger_query_,
+                plan_choice_, flame_query_, blocks_query_};
     }
     void take_captured();
     void take_loaded();
@@ -106,6 +110,7 @@ private:
     LedgerQuery ledger_query_;
     PlanChoice plan_choice_;
     FlameQuery flame_query_;
+    BlocksQuery blocks_query_;
     Predictor predictor_;
     Slots slots_{predictor_};
     CaptureSession capture_;

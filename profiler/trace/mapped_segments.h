@@ -20,6 +20,11 @@ public:
     int64_t total_bytes() const { return total_bytes_; }
     /// Adjacent ranges count as one.
     std::size_t num_contiguous() const;
+    /// Calls visit(address, size_bytes, event) for each range, by address.
+    template <typename Visit>
+    void for_each(Visit&& visit) const {
+        for (const auto& [start, range] : ranges_) visit(start, range.end - start, range.event);
+    }
 
 private:
     struct Range {

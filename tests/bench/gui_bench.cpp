@@ -99,6 +99,16 @@ void measure_frames(app::Shell& shell) {
         workspace.apply({.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)});
     });
     workspace.apply({.moment_ns = std::optional<double>()});
+    // And the Blocks panel, with every allocation as a shape.
+    ImGui::SetWindowFocus("###blocks");
+    show(0, 1);
+    settle(shell);
+    measure(shell, "blocks, still, zoom 1", 60, [](int) {});
+    for (const double zoom : {4.0, 256.0}) {
+        const std::string name = "blocks, panning, zoom " + std::to_string(static_cast<int>(zoom));
+        measure(shell, name.c_str(), 240,
+                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
+    }
     ImGui::SetWindowFocus("###compare");
     settle(shell);
     measure(shell, "hovering the timeline", 120, [&](int i) {

@@ -31,6 +31,8 @@ void TestWindow::reset(ImGuiTestContext* context) {
     workspace().apply({.ledger_query = app::LedgerQuery{}, .flame_query = app::FlameQuery{}});
     ui().panels.ledger = {};
     ui().panels.flame = {};
+    workspace().apply({.ledger_query = app::LedgerQuery{}, .blocks_query = app::BlocksQuery{}});
+    ui().panels.ledger.filter.clear();
     ui().toasts = {};
     ui().settings.dark = true;
     ui().reset_layout = true;

@@ -59,6 +59,7 @@ private:
 TestWindow& window();
 void set_window(TestWindow& window);
 
+void register_blocks_tests(ImGuiTestEngine* engine);
 void register_capture_tests(ImGuiTestEngine* engine);
 void register_files_tests(ImGuiTestEngine* engine);
 void register_compare_tests(ImGuiTestEngine* engine);

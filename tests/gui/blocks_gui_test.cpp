@@ -1,0 +1,179 @@
+#include "tests/gui/test_window.h"
+
+#include "app/workspace/blocks_requests.h"
+
+#include <algorithm>
+
+namespace tests {
+namespace {
+
+constexpr const char* kBlocks = "//###blocks";
+
+const profiler::BlocksView& view() { return *window().workspace().slots().blocks.view(); }
+const app::BlocksQuery& query() { return window().workspace().blocks_query(); }
+
+void open_blocks(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
+    window().reset(c);
+    window().open(c, recipes);
+    c->WindowFocus(kBlocks);
+    window().settle(c);
+}
+
+/// Among the activations, in the first backward.
+ImVec2 on_activations(ImGuiTestContext* c, float y = 0.7F) {
+    return window().point_in(c, kBlocks, 0.2F, y);
+}
+
+/// Clicks a little lower again and again until a block is selected. Between large blocks lie small
+/// ones, which are merged and cannot be selected.
+void click_a_block(ImGuiTestContext* c) {
+    for (float y = 0.66F; y < 0.74F; y += 0.005F) {
+        c->MouseMoveToPos(on_activations(c, y));
+        c->MouseClick(0);
+        c->Yield(2);
+        if (window().workspace().selection().tensor) return;
+        c->SleepNoSkip(0.5F, 0.1F);  // or two clicks are a double click
+    }
+}
+
+void choose_color(ImGuiTestContext* c, const char* item) {
+    c->SetRef(kBlocks);
+    c->ComboClick((std::string("###color/") + item).c_str());
+    window().settle(c);
+}
+
+void shows_every_block_of_a(ImGuiTestContext* c) {
+    open_blocks(c, {"original", "tempo"});
+    IM_CHECK(window().workspace().slots().blocks.view() != nullptr);
+    IM_CHECK_GT(static_cast<int>(view().shapes.size()), 20);
+    IM_CHECK_GT(static_cast<int>(view().minimap.size()), 100);
+    IM_CHECK_EQ(view().bands.peaks.size(), size_t{1});
+    IM_CHECK(!window().workspace().slots().live_blocks.view()->rows.empty());
+    window().take_picture(c, "blocks");
+}
+
+void hovering_reads_a_block(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    c->MouseMoveToPos(on_activations(c));
+    window().settle(c);
+    IM_CHECK(window().ui().cursor_ns.has_value());
+    window().take_picture(c, "blocks_hover", true);
+}
+
+void a_click_selects_the_block_and_the_moment(ImGuiTestContext* c) {
+    open_blocks(c, {"original", "tempo"});
+    click_a_block(c);
+    window().settle(c);
+    const app::Selection& selection = window().workspace().selection();
+    IM_CHECK(selection.tensor.has_value());
+    IM_CHECK(selection.moment_ns.has_value());
+    IM_CHECK(selection.tensor->allocation.valid());
+    const auto family =
+        profiler::family_of(app::block_sources(selection)[0], selection.tensor->allocation);
+    const auto siblings = std::count_if(view().shapes.begin(), view().shapes.end(),
+                                        [&](const auto& s) { return s.family == family; });
+    IM_CHECK_GT(static_cast<int>(siblings), 1);
+    window().take_picture(c, "blocks_selected");
+    const double moment_ns = *selection.moment_ns;
+    c->KeyPress(ImGuiKey_RightArrow);
+    window().settle(c);
+    IM_CHECK_GT(*selection.moment_ns, moment_ns);
+    c->KeyPress(ImGuiKey_Escape);
+    window().settle(c);
+    IM_CHECK(!selection.moment_ns.has_value());
+}
+
+void colours_can_be_switched(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    choose_color(c, "Layer");
+    IM_CHECK_GT(static_cast<int>(view().used_groups.size()), 10);
+    IM_CHECK_STR_EQ(view().groups[1].label.c_str(), "layer 0");
+    window().take_picture(c, "blocks_layers");
+    choose_color(c, "Size");
+    IM_CHECK_STR_EQ(view().groups[0].label.c_str(), "below 1 MiB");
+    choose_color(c, "Op");
+    window().take_picture(c, "blocks_ops");
+    choose_color(c, "Category");
+    IM_CHECK(view().groups[0].look == profiler::BlockGroup::Look::kCategory);
+}
+
+void a_difference_says_what_b_does_not_hold(ImGuiTestContext* c) {
+    open_blocks(c, {"original", "tempo"});
+    c->ItemClick("//###blocks/###show_difference");
+    window().settle(c);
+    IM_CHECK(view().difference);
+    // original saves the dropped probabilities, which tempo frees at once.
+    const auto gone = std::count_if(
+        view().shapes.begin(), view().shapes.end(),
+        [](const auto& shape) { return shape.kept == 0 || shape.kept_end_ns < shape.end_ns; });
+    IM_CHECK_GT(static_cast<int>(gone), 0);
+    IM_CHECK(!window().workspace().slots().live_blocks.view()->gone_text.empty());
+    window().take_picture(c, "blocks_difference");
+    c->ItemClick("//###blocks/###show_b");
+    window().settle(c);
+    IM_CHECK(!view().difference);
+    IM_CHECK_EQ(app::shown_trace(window().workspace().selection(), query()), size_t{1});
+    c->ItemClick("//###blocks/###show_a");
+}
+
+void addresses_can_be_shown(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    c->ItemClick("//###blocks/###addresses");
+    window().settle(c);
+    IM_CHECK(query().order == profiler::BlockOrder::kAddress);
+    IM_CHECK_GT(static_cast<int>(view().shapes.size()), 20);
+    window().take_picture(c, "blocks_addresses");
+    c->ItemClick("//###blocks/###stack");
+}
+
+void wheels_zoom_in_time_and_in_bytes(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    const double all = window().shown_ns();
+    c->MouseMoveToPos(on_activations(c));
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    window().settle(c);
+    IM_CHECK_LT(window().shown_ns(), all * 0.6);
+    IM_CHECK_EQ(query().high_bytes, 0.0);
+    c->KeyDown(ImGuiMod_Ctrl);
+    for (int i = 0; i < 8; ++i) {
+        c->MouseWheelY(1);
+        c->Yield();
+    }
+    c->KeyUp(ImGuiMod_Ctrl);
+    window().settle(c);
+    IM_CHECK_GT(query().high_bytes, 0.0);
+    IM_CHECK_LT(query().high_bytes - query().low_bytes, view().max_bytes * 0.6);
+    c->ItemClick("//###blocks/###fit");
+    window().settle(c);
+    IM_CHECK_EQ(query().high_bytes, 0.0);
+    IM_CHECK_GT(window().shown_ns(), all * 0.999);
+}
+
+void says_what_it_shows_without_a_trace(ImGuiTestContext* c) {
+    window().reset(c);
+    c->WindowFocus(kBlocks);
+    window().settle(c);
+    IM_CHECK(window().workspace().slots().blocks.view() == nullptr);
+    window().take_picture(c, "blocks_empty");
+}
+
+}  // namespace
+
+void register_blocks_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "blocks", name)->TestFunc = run;
+    };
+    add("shows_every_block_of_a", shows_every_block_of_a);
+    add("hovering_reads_a_block", hovering_reads_a_block);
+    add("a_click_selects_the_block_and_the_moment", a_click_selects_the_block_and_the_moment);
+    add("colours_can_be_switched", colours_can_be_switched);
+    add("a_difference_says_what_b_does_not_hold", a_difference_says_what_b_does_not_hold);
+    add("addresses_can_be_shown", addresses_can_be_shown);
+    add("wheels_zoom_in_time_and_in_bytes", wheels_zoom_in_time_and_in_bytes);
+    add("says_what_it_shows_without_a_trace", says_what_it_shows_without_a_trace);
+}
+
+}  // namespace tests
