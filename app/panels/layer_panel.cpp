@@ -304,7 +304,10 @@ PanelEvents draw_layer_panel(const PanelContext& context, LayerState& state) {
     }
     Frame frame{context, workspace.selection(), *view, state, events, slot.view() == view};
     // B has the recipe that was asked for, or a notice said what to do.
-    if (frame.is_current && workspace.settled()) state.asked.clear();
+    if (frame.is_current && workspace.wanted_recipe().empty() && workspace.settled()) {
+        state.asked.clear();
+    }
+    events.predicts_ahead = true;
     const float width = ImGui::GetContentRegionAvail().x;
     if (state.show_switches && width > em(46)) {
         {

@@ -27,7 +27,10 @@ void close_all(Ui& ui) {
 
 void reopen_all(Ui& ui) {
     std::vector<std::filesystem::path> files;
-    for (const DocumentPtr& document : ui.workspace.documents()) files.push_back(document->file);
+    for (const DocumentPtr& document : ui.workspace.documents()) {
+        std::error_code ignored;  // a prediction has no file
+        if (std::filesystem::exists(document->file, ignored)) files.push_back(document->file);
+    }
     ui.workspace.open(files);
 }
 

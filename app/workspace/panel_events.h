@@ -42,6 +42,7 @@ struct PanelEvents {
     // recipes
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
+    bool predicts_ahead = false;  // recipes that are one switch away may be asked for next
     std::optional<FlameQuery> flame_query;
     std::optional<BlocksQuery> blocks_query;
     // capture

@@ -37,60 +37,60 @@ struct PlanChoice {
     std::string gpu = "a100-80gb";  // its id
 
     friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
-    /// What the Flame graph shows.
-    struct FlameQuery {
-        profiler::FlameMode mode = profiler::FlameMode::kA;
-        bool combine_layers = false;
-        std::string search;
-        bool is_drawn = false;  // the panel has been drawn; before that its view is not built
+};
 
-        friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
-    };
+/// What the Flame graph shows.
+struct FlameQuery {
+    profiler::FlameMode mode = profiler::FlameMode::kA;
+    bool combine_layers = false;
+    std::string search;
+    bool is_drawn = false;  // the panel has been drawn; before that its view is not built
 
-    /// What requests are made from.
-    struct SlotInputs {
-        const std::vector<DocumentPtr>& documents;
-        const Selection& selection;
-        const TimeAxis& time;
-        const LedgerQuery& ledger_query;
-        const PlanChoice& plan_choice;
-        const FlameQuery& flame_query;
-        const BlocksQuery& blocks;
-    };
+    friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
+};
 
-    /// All open documents. The request owns them, so that the old comparison stays on the screen while
-    /// a file is added or closed.
-    using CompareRequest = std::vector<DocumentPtr>;
-    struct CompareResult {
-        profiler::Comparison comparison;
-        profiler::CompareView view;
-    };
-    models::Result<CompareResult> build_comparison(const CompareRequest& documents);
+/// What requests are made from.
+struct SlotInputs {
+    const std::vector<DocumentPtr>& documents;
+    const Selection& selection;
+    const TimeAxis& time;
+    const LedgerQuery& ledger_query;
+    const PlanChoice& plan_choice;
+    const FlameQuery& flame_query;
+    const BlocksQuery& blocks;
+};
 
-    /// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
-    /// be. It takes some tenths of a second, so the comparison comes before it.
-    struct PlannedCompareRequest {
-        CompareRequest documents;
-        PlanChoice choice;
+/// All open documents. The request owns them, so that the old comparison stays on the screen while
+/// a file is added or closed.
+using CompareRequest = std::vector<DocumentPtr>;
+struct CompareResult {
+    profiler::Comparison comparison;
+    profiler::CompareView view;
+};
+models::Result<CompareResult> build_comparison(const CompareRequest& documents);
 
-        friend bool operator==(const PlannedCompareRequest&,
-                               const PlannedCompareRequest&) = default;
-    };
-    models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                           const PlannedCompareRequest& request);
+/// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
+/// be. It takes some tenths of a second, so the comparison comes before it.
+struct PlannedCompareRequest {
+    CompareRequest documents;
+    PlanChoice choice;
 
-    std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
-    std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(
-        const SlotInputs& inputs);
-    std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
-    std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
-    std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
-    std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
-    std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
+    friend bool operator==(const PlannedCompareRequest&, const PlannedCompareRequest&) = default;
+};
+models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
+                                                       const PlannedCompareRequest& request);
 
-    /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
-    /// no recorded step, because the time axis is that of A.
-    profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,
-                                               const TimeWindow& window);
+std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
+std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
+std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
+std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
+std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
+
+/// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
+/// no recorded step, because the time axis is that of A.
+profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,
+                                           const TimeWindow& window);
 
 }  // namespace app

@@ -216,7 +216,8 @@ profiler::BlockReadout Workspace::read_block(size_t trace,
 
 bool Workspace::settled() const {
     const auto settled = [&](const auto&... slot) { return (slot.settled(slot_inputs()) && ...); };
-    return !documents_.busy() && !exports_.busy() && std::apply(settled, slots_.all());
+    return !documents_.busy() && !exports_.busy() && !predictions_.busy() &&
+           std::apply(settled, slots_.all());
 }
 
 // ---- captures and exports -------------------------------------------------------------------
@@ -265,6 +266,12 @@ void Workspace::update() {
     update_slots();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
+    for (std::string& sentence : predictions_.update()) {
+        wanted_recipe_.clear();
+        notify(profiler::Severity::kError, std::move(sentence));
+    }
+    show_wanted_recipe();
+    predict_ahead();
 }
 
 void Workspace::apply(const PanelEvents& events) {
@@ -274,12 +281,9 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_time(events);
     if (events.ledger_query) ledger_query_ = *events.ledger_query;
     if (events.plan_choice) plan_choice_ = *events.plan_choice;
-}
-
-if (events.flame_query) flame_query_ = *events.flame_query;
-}
-
-if (events.blocks_query) blocks_query_ = *events.blocks_query;
+    predicts_ahead_ |= events.predicts_ahead;
+    if (events.flame_query) flame_query_ = *events.flame_query;
+    if (events.blocks_query) blocks_query_ = *events.blocks_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {
@@ -326,15 +330,67 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
 }
 
 /// An open trace answers at once.
+/// The step of A with another recipe, on the chosen GPU.
+std::optional<StepToPredict> Workspace::step_with(const std::string& recipe) const {
+    if (!selection_.a) return std::nullopt;
+    const auto workload = profiler::workload_of(*selection_.a->trace);
+    if (!workload) return std::nullopt;
+    auto other = models::with_recipe(*workload, recipe);
+    if (!other) return std::nullopt;
+    return StepToPredict{std::move(*other), plan_choice_.gpu};
+}
+
 void Workspace::try_recipe(const std::string& recipe) {
-    const DocumentPtr document = document_of_recipe(recipe);
-    if (!document) {
-        notify(profiler::Severity::kInfo,
-               fmt::format("Capture or predict {} to see it here.", recipe));
+    wanted_recipe_ = recipe;
+    show_wanted_recipe();
+}
+
+/// Shows the wanted recipe as B: an open trace of it, or a prediction. A prediction is compared
+/// with a prediction, so a measured A is predicted too.
+void Workspace::show_wanted_recipe() {
+    if (wanted_recipe_.empty()) return;
+    if (const DocumentPtr document = document_of_recipe(wanted_recipe_)) {
+        wanted_recipe_.clear();
+        selection_.chosen = true;
+        return set_b(document == selection_.a ? nullptr : document);
+    }
+    const auto step = step_with(wanted_recipe_);
+    if (!step) {
+        notify(profiler::Severity::kWarning,
+               fmt::format("{} cannot be predicted: the trace A does not say which step it ran.",
+                           std::exchange(wanted_recipe_, {})));
         return;
     }
+    const bool a_is_predicted = selection_.a->trace->run().source == profiler::Source::kPredicted;
+    const auto step_of_a = step_with(selection_.a->recipe);
+    const DocumentPtr b = predictions_.find(*step);
+    const DocumentPtr a =
+        a_is_predicted || !step_of_a ? selection_.a : predictions_.find(*step_of_a);
+    if (!b) predictions_.want(*step);
+    if (!a) predictions_.want(*step_of_a);
+    if (!a || !b) return;
+    wanted_recipe_.clear();
     selection_.chosen = true;
-    set_b(document == selection_.a ? nullptr : document);
+    for (const DocumentPtr& document : {a, b}) {
+        const auto& open = documents();
+        if (std::find(open.begin(), open.end(), document) == open.end()) documents_.add(document);
+    }
+    selection_.a = a;
+    selection_.b = b;
+    documents_changed();
+}
+
+/// In idle time, so that the next switch is answered at once: the recipes that are one switch away.
+void Workspace::predict_ahead() {
+    const profiler::LayerView* const view = slots_.layers.view();
+    const bool is_shown = std::exchange(predicts_ahead_, false);
+    if (!view || !is_shown || predictions_.busy()) return;
+    for (const profiler::RecipeSwitchRow& row : view->switches) {
+        for (const profiler::SwitchOption& option : row.options) {
+            if (document_of_recipe(option.recipe)) continue;
+            if (const auto step = step_with(option.recipe)) predictions_.want_ahead(*step);
+        }
+    }
 }
 
 void Workspace::select_tensor(const PickedTensor& picked) {

@@ -4,6 +4,7 @@
 #include "app/workspace/documents.h"
 #include "app/workspace/exports.h"
 #include "app/workspace/panel_events.h"
+#include "app/workspace/predictions.h"
 #include "app/workspace/slots.h"
 
 #include <filesystem>
@@ -37,6 +38,8 @@ public:
     const std::vector<profiler::Gpu>& gpus() const { return predictor_.gpus(); }
     /// The comparison, with the plan once that is made; null: there is none.
     const CompareResult* comparison() const;
+    /// The recipe that the user wants to see and that is being predicted; empty: none.
+    const std::string& wanted_recipe() const { return wanted_recipe_; }
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     std::string headline() const;
     const FlameQuery& flame_query() const { return flame_query_; }
@@ -100,6 +103,9 @@ private:
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
     void try_recipe(const std::string& recipe);
+    std::optional<StepToPredict> step_with(const std::string& recipe) const;
+    void show_wanted_recipe();
+    void predict_ahead();
     void select_tensor(const PickedTensor& picked);
     void apply_to_time(const PanelEvents& events);
 
@@ -112,6 +118,9 @@ private:
     FlameQuery flame_query_;
     BlocksQuery blocks_query_;
     Predictor predictor_;
+    Predictions predictions_{predictor_};
+    bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions
+    std::string wanted_recipe_;    // to show as B once it is predicted; empty: none
     Slots slots_{predictor_};
     CaptureSession capture_;
     Exports exports_;
