@@ -62,7 +62,9 @@ void lay_out_strips(Frame& frame) {
         for (const ActivityViewLane& lane : frame.view.traces[t].lanes) {
             add({.trace = t, .lane = &lane}, px(18));
             for (const auto& row : lane.rows) {
-                add({.trace = t, .lane = &lane, .blocks = &row}, px(19));
+                // What a GPU runs is what the panel is for.
+                const bool is_of_gpu = lane.is_stream && lane.rows.size() == 1;
+                add({.trace = t, .lane = &lane, .blocks = &row}, px(is_of_gpu ? 34.0F : 19.0F));
             }
             frame.height += px(5);
         }
@@ -110,11 +112,14 @@ Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
     return related ? Kinship::kForwardOrBackward : Kinship::kNone;
 }
 
-/// "aten::dropout", or "dropout", or "drop…": as much as fits.
+/// "aten::dropout", or "dropout", or "drop…": as much as fits. Of "dense  AddmmBackward0" the module
+/// is left.
 std::string block_label(const std::string& name, float room) {
     const float width = text_width(name);
     if (width <= room) return name;
-    std::string label = name.substr(name.rfind(':') + 1);
+    const size_t module_end = name.find("  ");
+    std::string label =
+        module_end == name.npos ? name.substr(name.rfind(':') + 1) : name.substr(0, module_end);
     const float label_width = text_width(label);
     if (label_width <= room) return label;
     const float shown = std::max(0.0F, room - text_width("…")) / label_width;
@@ -217,14 +222,23 @@ void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
 
 // ---- selection ------------------------------------------------------------------------------
 
-/// The lifetime of a tensor, with a line at the lower edge that says what ran during it.
-void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
+/// The lifetime of a tensor over the strips of its trace, with a line at their lower edge that says
+/// what ran during it.
+void draw_tensor_life(const Frame& frame, ImDrawList* draw, const PlotMap& map,
+                      const SelectedTensor& tensor) {
     if (!tensor.alloc_ns) return;
+    float top_of_trace = map.bottom();
+    float end_of_trace = map.corner.y;
+    for (const Strip& strip : frame.strips) {
+        if (strip.trace != (tensor.in_b ? 1U : 0U)) continue;
+        top_of_trace = std::min(top_of_trace, map.corner.y + strip.top);
+        end_of_trace = std::max(end_of_trace, map.corner.y + strip.top + strip.height);
+    }
     const float left = std::max(map.x(*tensor.alloc_ns), map.corner.x);
     const float right =
         std::min(tensor.free_ns ? map.x(*tensor.free_ns) : map.right(), map.right());
     if (right < map.corner.x || left > map.right()) return;
-    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+    draw->AddRectFilled({left, top_of_trace}, {right, end_of_trace},
                         with_alpha(palette().accent, 0.10F));
     const ScopedFont font(fonts().text, kSmallSize);
     std::string line =
@@ -235,7 +249,7 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
     }
     // At the lower edge of the visible part, because the plot is as high as all its lanes.
     const float seen = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
-    const float height = px(18), top = std::min(map.bottom(), seen) - height - px(3);
+    const float height = px(18), top = std::min(end_of_trace, seen) - height - px(3);
     draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
                         with_alpha(palette().accent, 0.80F), px(3));
     line = fit_to(line, right - left - px(10));
@@ -246,7 +260,7 @@ void draw_tensor_life(ImDrawList* draw, const PlotMap& map, const SelectedTensor
 void draw_selection(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const Selection& selection = frame.selection;
     if (selection.range) draw_range(draw, map, *selection.range);
-    if (selection.tensor) draw_tensor_life(draw, map, *selection.tensor);
+    if (selection.tensor) draw_tensor_life(frame, draw, map, *selection.tensor);
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 

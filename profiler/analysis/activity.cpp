@@ -52,6 +52,44 @@ void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
     }
 }
 
+/// The calls of the engine in which the node itself is recorded.
+std::vector<bool> find_engine_calls(const Trace& trace) {
+    std::vector<bool> is_engine_call(trace.ops.size());
+    const auto names = trace.ops.column<&Op::name>();
+    const auto parents = trace.ops.column<&Op::parent>();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const Id<Op> parent = parents[i];
+        if (!parent.valid() || parent.index() >= i) continue;
+        std::string_view around = trace.text(names[parent.index()]);
+        if (!around.starts_with(kEngineCall)) continue;
+        around.remove_prefix(kEngineCall.size());
+        if (around == trace.text(names[i])) is_engine_call[parent.index()] = true;
+    }
+    return is_engine_call;
+}
+
+/// Of each op; an op without a class gets that of the longest op in it. Ops stand after the op
+/// that they are in, so one pass from the end is enough.
+std::vector<OpClass> inherit_classes(const Trace& trace) {
+    const auto own = trace.ops.column<&Op::op_class>();
+    std::vector<OpClass> classes(own.begin(), own.end());
+    std::vector<int64_t> longest_ns(classes.size(), -1);
+    std::vector<OpClass> of_longest(classes.size(), OpClass::kOther);
+    const auto parents = trace.ops.column<&Op::parent>();
+    const auto starts = trace.ops.column<&Op::start_ns>();
+    const auto ends = trace.ops.column<&Op::end_ns>();
+    for (std::size_t i = classes.size(); i-- > 0;) {
+        if (classes[i] == OpClass::kOther) classes[i] = of_longest[i];
+        const Id<Op> parent = parents[i];
+        if (classes[i] == OpClass::kOther || !parent.valid() || parent.index() >= i) continue;
+        const int64_t length_ns = ends[i] < starts[i] ? 0 : ends[i] - starts[i];
+        if (length_ns <= longest_ns[parent.index()]) continue;
+        longest_ns[parent.index()] = length_ns;
+        of_longest[parent.index()] = classes[i];
+    }
+    return classes;
+}
+
 /// Groups the rows of one table by thread or stream; -1 stands for rows without one.
 template <auto Place, auto Start, auto End, typename Row>
 void collect(const Table<Row>& table, ActivityKind kind, std::map<int32_t, std::vector<Span>>& to) {
@@ -82,7 +120,7 @@ std::string name_of_stream(const Trace& trace, Id<Stream> id) {
                        trace.text(trace.devices.get<&Device::name>(stream.device)));
 }
 
-ActivityClass class_of(OpClass op_class) {
+ActivityClass to_activity_class(OpClass op_class) {
     switch (op_class) {
         case OpClass::kContraction:
             return ActivityClass::kContraction;
@@ -130,7 +168,8 @@ std::span<const Id<Row>> Activity::ByOp<Row>::of(Id<Op> op) const {
 }
 
 Activity::Activity(const Trace& trace)
-    : kernels_(trace.kernels.column<&Kernel::op>(), trace.ops.size()),
+    : op_classes_(inherit_classes(trace)),
+      kernels_(trace.kernels.column<&Kernel::op>(), trace.ops.size()),
       allocations_(trace.allocations.column<&Allocation::op>(), trace.ops.size()) {
     std::map<int32_t, std::vector<Span>> threads, streams;
     collect<&Op::thread, &Op::start_ns, &Op::end_ns>(trace.ops, ActivityKind::kOp, threads);
@@ -147,6 +186,12 @@ Activity::Activity(const Trace& trace)
     }
     std::sort(kernel_starts_ns_.begin(), kernel_starts_ns_.end());
     std::sort(kernel_ends_ns_.begin(), kernel_ends_ns_.end());
+    const std::vector<bool> is_engine_call = find_engine_calls(trace);
+    for (auto& [thread, spans] : threads) {
+        std::erase_if(spans, [&](const Span& span) {
+            return is_engine_call[static_cast<std::size_t>(span.id.row)];
+        });
+    }
     const auto add = [&](std::vector<Span>& spans, std::string name, bool is_stream) {
         lay_out(spans, lanes_.emplace_back(ActivityLane{std::move(name), is_stream, {}, 0}));
     };
@@ -178,10 +223,12 @@ int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
     return std::max<int64_t>(0, begun - ended);
 }
 
-ActivityClass class_of(const Trace& trace, ActivityId id) {
+ActivityClass Activity::class_of(const Trace& trace, ActivityId id) const {
     if (id.kind == ActivityKind::kMemcpy) return ActivityClass::kCopy;
     const Id<Op> op = op_of(trace, id);
-    return op.valid() ? class_of(trace.ops.get<&Op::op_class>(op)) : ActivityClass::kOther;
+    return op.valid() && op.index() < op_classes_.size()
+               ? to_activity_class(op_classes_[op.index()])
+               : ActivityClass::kOther;
 }
 
 std::string_view name_of(const Trace& trace, ActivityId id) {

@@ -15,6 +15,14 @@ namespace profiler {
 
 enum class ActivityKind : uint8_t { kOp, kKernel, kMemcpy };
 
+/// The autograd engine's call around each node of the graph begins with this.
+inline constexpr std::string_view kEngineCall = "autograd::engine::evaluate_function: ";
+
+/// The class that colours and sums a span: the class of its op, or copy.
+enum class ActivityClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
+inline constexpr std::array<std::string_view, 5> kActivityClassNames{
+    "contraction", "normalization", "element_wise", "other", "copy"};
+
 /// A row of `op`, `kernel` or `memcpy`.
 struct ActivityId {
     ActivityKind kind = ActivityKind::kOp;
@@ -38,7 +46,8 @@ struct ActivityRow {
     std::size_t first_starting_at(int64_t time_ns) const;
 };
 
-/// A thread or a stream. Its rows go from the outermost call inwards. A span lies in the first row
+/// A thread or a stream. The engine's call around a node is left out where the node itself is
+/// recorded, because both are the same work. Its rows go from the outermost call inwards. A span lies in the first row
 /// that is free at its start; for nested calls that is the depth of the call.
 struct ActivityLane {
     static constexpr std::size_t kMostRows = 32;
@@ -59,6 +68,9 @@ public:
     const std::vector<ActivityLane>& lanes() const { return lanes_; }
     bool empty() const { return lanes_.empty(); }
 
+    /// The class of a span. A call without a class of its own has that of the longest call in it:
+    /// a backward node counts as the product that it computes.
+    ActivityClass class_of(const Trace& trace, ActivityId id) const;
     /// Kernels that `op` itself launched, in their order.
     std::span<const Id<Kernel>> kernels_of(Id<Op> op) const;
     /// Allocations made while `op` was the innermost call.
@@ -81,18 +93,12 @@ private:
     };
 
     std::vector<ActivityLane> lanes_;
+    std::vector<OpClass> op_classes_;        // by op, inherited where it has none
     std::vector<int64_t> kernel_starts_ns_;  // each sorted on its own, which is enough to count
     std::vector<int64_t> kernel_ends_ns_;
     ByOp<Kernel> kernels_;
     ByOp<Allocation> allocations_;
 };
-
-/// The class that colours and sums a span: the class of its op, or copy.
-enum class ActivityClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
-inline constexpr std::array<std::string_view, 5> kActivityClassNames{
-    "contraction", "normalization", "element_wise", "other", "copy"};
-
-ActivityClass class_of(const Trace& trace, ActivityId id);
 
 /// The full name of a call or a kernel, or the kind of a copy.
 std::string_view name_of(const Trace& trace, ActivityId id);

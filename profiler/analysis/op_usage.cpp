@@ -1,5 +1,7 @@
 #include "profiler/analysis/op_usage.h"
 
+#include "profiler/analysis/activity.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,10 +10,6 @@
 
 namespace profiler {
 namespace {
-
-/// The engine's call around each node of the graph. Gradients die in it, so what it frees is no
-/// scratch.
-constexpr std::string_view kEngineCall = "autograd::engine::evaluate_function: ";
 
 class UsageBuilder {
 public:
@@ -94,6 +92,7 @@ private:
 
     bool is_scratch(const Allocation& a) const {
         if (a.free_requested_event < 0 || !a.op.valid() || !a.freeing_op.valid()) return false;
+        // Gradients die in the engine's calls.
         if (trace_.text(trace_.ops.get<&Op::name>(a.freeing_op)).starts_with(kEngineCall)) {
             return false;
         }

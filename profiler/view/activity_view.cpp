@@ -1,5 +1,6 @@
 #include "profiler/view/activity_view.h"
 
+#include "profiler/analysis/block_origin.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -25,8 +26,13 @@ struct Pixels {
 
 class RowBuilder {
 public:
-    RowBuilder(const Trace& trace, const ActivityRow& row, const TimeMap& map, const Pixels& pixels)
-        : trace_(trace), row_(row), map_(map), pixels_(pixels) {}
+    RowBuilder(const ActivitySource& source, const ActivityRow& row, const TimeMap& map,
+               const Pixels& pixels)
+        : trace_(*source.trace),
+          activity_(*source.activity),
+          row_(row),
+          map_(map),
+          pixels_(pixels) {}
 
     ActivityBlockRow build() {
         std::size_t i = row_.first_ending_after(own(pixels_.start_ns));
@@ -60,11 +66,11 @@ private:
                             .end_ns = shared(end_ns),
                             .id = id,
                             .count = static_cast<int64_t>(end - first),
-                            .activity_class = class_of(trace_, id),
+                            .activity_class = activity_.class_of(trace_, id),
                             .op = op_of(trace_, id)};
         if (block.op.valid()) block.forward = trace_.ops.get<&Op::forward>(block.op);
         if (block.count == 1) {
-            block.label = short_name(name_of(trace_, id));
+            block.label = label_of(id, block);
         } else if (end_ns > start_ns) {
             block.busy = static_cast<double>(busy_ns) / static_cast<double>(end_ns - start_ns);
         }
@@ -72,7 +78,19 @@ private:
         return end;
     }
 
+    /// "dense  AddmmBackward0" for a node of backward: its module tells it from the others.
+    std::string label_of(ActivityId id, const ActivityBlock& block) const {
+        std::string label = short_name(name_of(trace_, id));
+        if (id.kind != ActivityKind::kOp || !block.forward.valid()) return label;
+        const Id<ModulePath> module = module_of(trace_, block.forward);
+        if (!module.valid() || label.find("Backward") == label.npos) return label;
+        const std::string_view path =
+            trace_.text(trace_.module_paths.get<&ModulePath::path>(module));
+        return fmt::format("{}  {}", path.substr(path.rfind('.') + 1), label);
+    }
+
     const Trace& trace_;
+    const Activity& activity_;
     const ActivityRow& row_;
     const TimeMap& map_;
     const Pixels& pixels_;
@@ -86,7 +104,7 @@ ActivityViewTrace build_trace(const ActivitySource& source, const TimeMap& map,
         ActivityViewLane& to =
             view.lanes.emplace_back(ActivityViewLane{lane.name, lane.is_stream, {}, lane.left_out});
         for (const ActivityRow& row : lane.rows) {
-            to.rows.push_back(RowBuilder(*source.trace, row, map, pixels).build());
+            to.rows.push_back(RowBuilder(source, row, map, pixels).build());
         }
     }
     return view;
@@ -303,8 +321,7 @@ std::string short_name(std::string_view name) {
         plain.erase(at, kAnonymous.size());
     }
     std::string_view rest = plain;
-    constexpr std::string_view kAutograd = "autograd::engine::evaluate_function: ";
-    if (rest.starts_with(kAutograd)) rest.remove_prefix(kAutograd.size());
+    if (rest.starts_with(kEngineCall)) rest.remove_prefix(kEngineCall.size());
     if (rest.find_first_of("<(") == rest.npos) return std::string(rest);  // "aten::addmm"
     rest.remove_prefix(length_of_return_type(rest));
     while (is_wrapper(leaf_of(rest))) {

@@ -30,7 +30,7 @@ struct ActivityBlock {
     ActivityClass activity_class = ActivityClass::kOther;
     Id<Op> op;          // the op that the span belongs to; invalid if unknown
     Id<Op> forward;     // the forward op of `op`; invalid if `op` is not a backward op
-    std::string label;  // short_name of a single span; empty for merged spans
+    std::string label;  // of a single span: its short_name, in backward after the module's name
 };
 
 struct ActivityBlockRow {

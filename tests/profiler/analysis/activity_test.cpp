@@ -141,4 +141,32 @@ TEST(OpOf, IsTheCallItselfOrTheOneThatLaunched) {
     EXPECT_FALSE(op_of(trace, {}).valid());
 }
 
+TEST(Activity, LeavesOutTheEnginesCallAndPassesClassesUp) {
+    Trace trace;
+    const auto op = [&](std::string_view name, int64_t start_ns, int64_t end_ns, Id<Op> parent,
+                        OpClass op_class = OpClass::kOther) {
+        return trace.ops.append({.name = trace.strings.intern(name),
+                                 .parent = parent,
+                                 .start_ns = start_ns,
+                                 .end_ns = end_ns,
+                                 .op_class = op_class});
+    };
+    const auto engine = op("autograd::engine::evaluate_function: AddmmBackward0", 0, 100, {});
+    const auto node = op("AddmmBackward0", 1, 99, engine);
+    op("aten::sum", 2, 10, node, OpClass::kElementWise);
+    op("aten::mm", 10, 90, node, OpClass::kContraction);
+    const auto other =
+        op("autograd::engine::evaluate_function: torch::AccumulateGrad", 100, 120, {});
+    op("aten::add_", 101, 110, other, OpClass::kElementWise);
+    const Activity activity(trace);
+    const auto id = [](Id<Op> one) { return ActivityId{ActivityKind::kOp, one.value}; };
+    ASSERT_EQ(activity.lanes().size(), 1U);
+    const auto& rows = activity.lanes()[0].rows;
+    ASSERT_EQ(rows.size(), 2U);
+    EXPECT_EQ(rows[0].ids, (std::vector<ActivityId>{id(node), id(other)}));
+    EXPECT_EQ(activity.class_of(trace, id(node)), ActivityClass::kContraction);
+    EXPECT_EQ(activity.class_of(trace, id(engine)), ActivityClass::kContraction);
+    EXPECT_EQ(activity.class_of(trace, id(other)), ActivityClass::kElementWise);
+}
+
 }  // namespace
