@@ -63,7 +63,7 @@ void lay_out_strips(Frame& frame) {
             add({.trace = t, .lane = &lane}, px(18));
             for (const auto& row : lane.rows) {
                 // What a GPU runs is what the panel is for.
-                const bool is_of_gpu = lane.is_stream && lane.rows.size() == 1;
+                const bool is_of_gpu = lane.is_stream && &row == &lane.rows.front();
                 add({.trace = t, .lane = &lane, .blocks = &row}, px(is_of_gpu ? 34.0F : 19.0F));
             }
             frame.height += px(5);
@@ -112,8 +112,8 @@ Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
     return related ? Kinship::kForwardOrBackward : Kinship::kNone;
 }
 
-/// "aten::dropout", or "dropout", or "drop…": as much as fits. Of "dense  AddmmBackward0" the module
-/// is left.
+/// "aten::dropout", or "dropout", or "drop…": as much as fits. Of "dense  AddmmBackward0" the
+/// module is left.
 std::string block_label(const std::string& name, float room) {
     const float width = text_width(name);
     if (width <= room) return name;

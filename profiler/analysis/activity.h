@@ -47,8 +47,8 @@ struct ActivityRow {
 };
 
 /// A thread or a stream. The engine's call around a node is left out where the node itself is
-/// recorded, because both are the same work. Its rows go from the outermost call inwards. A span lies in the first row
-/// that is free at its start; for nested calls that is the depth of the call.
+/// recorded, because both are the same work. Its rows go from the outermost call inwards. A span
+/// lies in the first row that is free at its start; for nested calls that is the depth of the call.
 struct ActivityLane {
     static constexpr std::size_t kMostRows = 32;
 
