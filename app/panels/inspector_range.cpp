@@ -103,6 +103,7 @@ bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good) {
     }
     if (lines > 1) ImGui::Dummy({0, 0});
     draw_numbers(columns, left, row, less_is_good);
+    if (lines > 1) ImGui::Dummy({0, px(3)});  // keeps the numbers with the name above them
     return clicked;
 }
 
@@ -120,7 +121,8 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
         draw_titles(columns, title, help);
         for (size_t i = 0; i < rows.size(); ++i) {
             const ScopedId row_id(static_cast<int>(i));
-            if (!draw_row(columns, rows[i], true)) continue;
+            // To free less is neither good nor bad.
+            if (!draw_row(columns, rows[i], rows[i].name != "freed")) continue;
             events.tensor = {rows[i].in_b ? selection.b : selection.a, {}, rows[i].allocation};
         }
     };
