@@ -117,7 +117,7 @@ void draw_toolbar(Frame& frame) {
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
-void draw_summary(const Frame& frame) {
+void draw_summary(Frame& frame) {
     const LedgerView& view = frame.view;
     bold_text(view.total_text);
     if (!view.comparison_text.empty()) {
@@ -126,6 +126,14 @@ void draw_summary(const Frame& frame) {
         colored_text(view.shown_difference_bytes <= 0 ? palette().good : palette().bad,
                      view.comparison_text);
         ImGui::PopTextWrapPos();
+    }
+    if (!view.span_text.empty()) {
+        if (ImGui::SmallButton(ICON_XMARK "###all_times")) {
+            frame.events.range = std::optional<profiler::TimeRange>();
+        }
+        ImGui::SetItemTooltip("Show the tensors of all times");
+        ImGui::SameLine(0, px(6));
+        colored_text(palette().accent, fit_to(view.span_text, ImGui::GetContentRegionAvail().x));
     }
     if (!frame.state.marks.text.empty()) {
         colored_text(palette().accent, frame.state.marks.text);
@@ -394,8 +402,11 @@ PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     if (view->rows.empty()) {
         const bool filtered = view->row_count_total > 0;
         empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",
-                    filtered ? "Clear the filter to see every tensor."
-                             : "This trace records no saved tensors.");
+                    filtered && !view->span_text.empty()
+                        ? "The ledger is that of the last step. Clear the filter and the selected "
+                          "time range to see every tensor."
+                    : filtered ? "Clear the filter to see every tensor."
+                               : "This trace records no saved tensors.");
         return events;
     }
     draw_table(frame);

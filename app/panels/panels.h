@@ -6,6 +6,7 @@
 #include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
 #include "app/panels/flame_panel.h"
+#include "app/panels/inspector_panel.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
@@ -75,6 +76,9 @@ inline constexpr std::array kPanels{
     PanelRow{
         "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
         [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
+    PanelRow{"Inspector", "inspector", ICON_CIRCLE_INFO, DockPlace::kLeftBottom,
+             ImGuiMod_Ctrl | ImGuiKey_I,
+             [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }},
     // Its id is from when the panel was called Health; saved layouts still use it.
     PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_6,

@@ -225,6 +225,15 @@ void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity&
     draw->AddText({corner.x + px(5), corner.y + px(2)}, palette().text, activity.name.c_str());
 }
 
+void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = std::round(map.x(time_ns));
+    draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
+    const float size = px(5), bottom = map.bottom();
+    draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
+                            palette().text);
+}
+
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
     const float x = std::round(map.x(time_ns));

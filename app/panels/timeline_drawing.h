@@ -42,6 +42,8 @@ void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
 void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range);
 void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor);
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
+/// The selected moment: a line with a handle at its foot.
+void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
 /// Sets up the time axis, which is the same in all panels: pan and zoom change `start_ns` and

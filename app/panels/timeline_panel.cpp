@@ -99,11 +99,39 @@ void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_ma
     ImPlot::SetupFinish();
 }
 
+/// A click without a drag sets the moment. The first click of a double click did, so the second one
+/// takes that back.
+void click_moment(Frame& frame, double time_ns) {
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+        frame.events.moment_ns = frame.state.moment_before_click_ns;
+        return;
+    }
+    const ImGuiIO& io = ImGui::GetIO();
+    const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
+    const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+                         io.MouseClickedLastCount[ImGuiMouseButton_Left] == 1 &&
+                         std::abs(drag.x) + std::abs(drag.y) < px(4);
+    if (!clicked || io.KeyShift || frame.state.range_anchor_ns) return;
+    frame.state.moment_before_click_ns = frame.selection.moment_ns;
+    frame.events.moment_ns = std::optional(time_ns);
+}
+
+/// A click beside the plots forgets the moment.
+void clear_moment(Frame& frame) {
+    const bool beside = ImGui::IsWindowHovered() && !ImGui::IsAnyItemHovered();
+    if (frame.selection.moment_ns && beside && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        frame.events.moment_ns.emplace(std::nullopt);
+    }
+}
+
 /// Cursor, double click, and the start of Shift + drag.
 void handle_mouse(Frame& frame) {
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
-    if (hovered) frame.events.cursor_ns = time_ns;
+    if (hovered) {
+        frame.events.cursor_ns = time_ns;
+        click_moment(frame, time_ns);
+    }
     // ImPlot cannot fit by itself, because it does not know the data of the steps.
     if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) &&
         ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
@@ -131,6 +159,7 @@ void drag_range(Frame& frame) {
 
 void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
+    if (frame.selection.moment_ns) draw_moment(draw, map, *frame.selection.moment_ns);
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
@@ -332,6 +361,7 @@ PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& stat
     handle_keys(frame);
     draw_plots(frame);
     draw_readout(frame);
+    clear_moment(frame);
     // Only what this panel changes: if A or B was chosen elsewhere in this frame, the window moves
     // for that reason too.
     if (state.start_ns != start_ns || state.end_ns != end_ns) {

@@ -3,6 +3,8 @@
 /// Glyphs of Font Awesome 6 Free Solid that the window uses, as UTF-8 text.
 #define ICON_ALIGN "\xef\x8c\xb7"                 // f337 left-right
 #define ICON_ARROW_DOWN "\xef\x81\xa3"            // f063
+#define ICON_ARROW_LEFT "\xef\x81\xa0"            // f060
+#define ICON_ARROW_RIGHT "\xef\x81\xa1"           // f061
 #define ICON_ARROW_UP "\xef\x81\xa2"              // f062
 #define ICON_BOLT "\xef\x83\xa7"                  // f0e7
 #define ICON_BOOK "\xef\x80\xad"                  // f02d

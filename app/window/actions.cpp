@@ -113,6 +113,20 @@ void add_edit_actions(std::vector<Action>& actions) {
                            },
                        .global = false});
     actions.push_back({.menu = Menu::kEdit,
+                       .title = "Selection before",
+                       .icon = ICON_ARROW_LEFT,
+                       .shortcut = ImGuiMod_Alt | ImGuiKey_LeftArrow,
+                       .run = [](Ui& ui) { ui.workspace.step_selection(-1); },
+                       .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(-1); },
+                       .global = false});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Selection after",
+                       .icon = ICON_ARROW_RIGHT,
+                       .shortcut = ImGuiMod_Alt | ImGuiKey_RightArrow,
+                       .run = [](Ui& ui) { ui.workspace.step_selection(1); },
+                       .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(1); },
+                       .global = false});
+    actions.push_back({.menu = Menu::kEdit,
                        .title = "Search commands",
                        .icon = ICON_TERMINAL,
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_K,
@@ -186,6 +200,7 @@ std::string shortcut_text(const Action& action) {
     if (action.shortcut == 0) return "";
     std::string text;
     if (action.shortcut & ImGuiMod_Ctrl) text += "Ctrl+";
+    if (action.shortcut & ImGuiMod_Alt) text += "Alt+";
     if (action.shortcut & ImGuiMod_Shift) text += "Shift+";
     return text + ImGui::GetKeyName(static_cast<ImGuiKey>(action.shortcut & ~ImGuiMod_Mask_));
 }

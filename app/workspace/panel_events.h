@@ -32,6 +32,7 @@ struct PanelEvents {
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
     bool clear_activity = false;
+    int history_step = 0;  // -1: back to the selection before; 1: forward again
     // views
     std::optional<TimeWindow> time_window;
     std::optional<double> cursor_ns;  // the time under the mouse

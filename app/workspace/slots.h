@@ -39,15 +39,19 @@ struct Slots {
         "Listing the live blocks", wanted_live_blocks, profiler::build_live_blocks_view};
     Slot<profiler::SegmentMapRequest, profiler::SegmentMapView> segments{
         "Drawing the segments", wanted_segments, profiler::build_segment_map_view};
+    Slot<profiler::RangeRequest, profiler::RangeView> range{
+        "Summing up the selected range", wanted_range, profiler::build_range_view};
+    Slot<profiler::InspectorRequest, profiler::InspectorView> inspector{
+        "Describing the selection", wanted_inspector, profiler::build_inspector_view};
 
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments);
+                        live_blocks, segments, range, inspector);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments);
+                        live_blocks, segments, range, inspector);
     }
 };
 

@@ -4,6 +4,7 @@
 #include "profiler/view/compare_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace app {
@@ -20,6 +21,13 @@ profiler::LedgerSource ledger_source(const DocumentPtr& document) {
             document->trace->run().num_layers};
 }
 
+profiler::LedgerSpan span_of(const profiler::TimeRange& range, const profiler::TimeMap& map) {
+    const auto to_clock = [&](double time_ns) {
+        return std::llround(std::clamp(map.to_own(time_ns), -0x1p60, 0x1p60));
+    };
+    return {to_clock(range.start_ns), to_clock(range.end_ns)};
+}
+
 profiler::LayerSource layer_source(const DocumentPtr& document) {
     if (!document || !document->has_step) return {};
     return {document->trace.get(), &document->report->ledger, &document->report->peak};
@@ -28,6 +36,19 @@ profiler::LayerSource layer_source(const DocumentPtr& document) {
 profiler::FlameSource flame_source(const DocumentPtr& document) {
     if (!document || !document->has_step) return {};
     return {document->trace.get(), &document->report->peak, &document->storage_names};
+}
+
+profiler::RangeSource range_source(const Document& document) {
+    return {document.trace.get(), &document.curve, &document.storage_names};
+}
+
+profiler::InspectorSource inspector_source(const Document& document) {
+    const auto& closed_form = document.report->closed_form;
+    return {{document.trace.get(), &document.blocks, document.block_details.get(),
+             &document.storage_names},
+            &document.report->ledger,
+            closed_form ? &*closed_form : nullptr,
+            &document.activity};
 }
 
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
@@ -144,15 +165,21 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& i
     const Selection& selection = inputs.selection;
     const LedgerQuery& query = inputs.ledger_query;
     if (!has_step(selection)) return std::nullopt;
-    return Wanted<profiler::LedgerRequest>{
-        .request = {.first = ledger_source(selection.a),
-                    .second = ledger_source(query.compare ? selection.b : nullptr),
-                    .filter = query.filter,
-                    .sort_by = query.sort_by,
-                    .descending = query.descending,
-                    .only_differences = query.only_differences,
-                    .grouping = query.grouping},
-        .documents = {selection.a, selection.b}};
+    profiler::LedgerSource first = ledger_source(selection.a);
+    profiler::LedgerSource second = ledger_source(query.compare ? selection.b : nullptr);
+    const profiler::TimeMap same;
+    if (selection.range) first.span = span_of(*selection.range, same);
+    if (selection.range && second.ledger && inputs.time.alignment) {
+        second.span = span_of(*selection.range, inputs.time.alignment->second);
+    }
+    return Wanted<profiler::LedgerRequest>{.request = {.first = first,
+                                                       .second = second,
+                                                       .filter = query.filter,
+                                                       .sort_by = query.sort_by,
+                                                       .descending = query.descending,
+                                                       .only_differences = query.only_differences,
+                                                       .grouping = query.grouping},
+                                           .documents = {selection.a, selection.b}};
 }
 
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs) {
@@ -178,6 +205,36 @@ std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inp
                                                       .combine_layers = query.combine_layers,
                                                       .search = query.search},
                                           .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    if (!has_step(selection) || !selection.range) return std::nullopt;
+    profiler::RangeRequest request{.start_ns = selection.range->start_ns,
+                                   .end_ns = selection.range->end_ns,
+                                   .alignment = inputs.time.alignment};
+    request.sources.push_back(range_source(*selection.a));
+    if (selection.b && inputs.time.alignment) {
+        request.sources.push_back(range_source(*selection.b));
+    }
+    return Wanted<profiler::RangeRequest>{.request = std::move(request),
+                                          .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    if (!selection.a || (!selection.tensor && !selection.activity)) return std::nullopt;
+    profiler::InspectorRequest request;
+    request.sources.push_back(inspector_source(*selection.a));
+    if (selection.b) request.sources.push_back(inspector_source(*selection.b));
+    if (const auto& tensor = selection.tensor) {
+        request.tensor = {tensor->in_b ? 1U : 0U, tensor->storage, tensor->allocation};
+    }
+    if (const auto& activity = selection.activity) {
+        request.call = {activity->in_b ? 1U : 0U, activity->id};
+    }
+    return Wanted<profiler::InspectorRequest>{.request = std::move(request),
+                                              .documents = {selection.a, selection.b}};
 }
 
 }  // namespace app

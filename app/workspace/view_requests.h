@@ -8,8 +8,10 @@
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
 #include "profiler/view/flame_view.h"
+#include "profiler/view/inspector_view.h"
 #include "profiler/view/layer_view.h"
 #include "profiler/view/ledger_view.h"
+#include "profiler/view/range_view.h"
 #include "profiler/view/timeline_view.h"
 
 #include <memory>
@@ -87,6 +89,8 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
+std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs);
+std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
 /// no recorded step, because the time axis is that of A.

@@ -168,12 +168,19 @@ void Workspace::clear_selection() {
     selection_.category.reset();
     selection_.layers.reset();
     forget_places(selection_);
+    history_.observe(selection_);
+}
+
+void Workspace::step_selection(int direction) {
+    history_.step(direction, selection_);
+    if (selection_.tensor) time_.reveal(*selection_.tensor);
 }
 
 /// A or B is another document. Range, tensor and activity belonged to the documents before. The
 /// slots are updated at once, so that no panel draws the old views with the new selection.
 void Workspace::selection_changed() {
     forget_places(selection_);
+    history_.restart(selection_);
     changed_ = true;
     update_looks();
     time_.align(selection_);
@@ -327,6 +334,8 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
             selection_.activity = select(*events.activity, *document, alignment);
         }
     }
+    history_.observe(selection_);
+    if (events.history_step != 0) step_selection(events.history_step);
 }
 
 /// An open trace answers at once.
@@ -409,6 +418,7 @@ void Workspace::apply_to_time(const PanelEvents& events) {
     if (!realign) return;
     time_.align(selection_);
     forget_places(selection_);
+    history_.restart(selection_);
 }
 
 }  // namespace app

@@ -5,6 +5,7 @@
 #include "app/workspace/exports.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/predictions.h"
+#include "app/workspace/selection_history.h"
 #include "app/workspace/slots.h"
 
 #include <filesystem>
@@ -69,6 +70,9 @@ public:
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();
     void clear_selection();  // all but A and B
+    /// Selects what was selected before (-1), or again what came after it (1).
+    bool can_step_selection(int direction) const { return history_.can_step(direction); }
+    void step_selection(int direction);
     void fit_time() { time_.fit(); }
     void export_comparison(const std::filesystem::path& file, bool dark);
     void export_timeline(const std::filesystem::path& file, bool dark);
@@ -112,6 +116,7 @@ private:
     Documents documents_;
     std::vector<DocumentLook> looks_;
     Selection selection_;
+    SelectionHistory history_;
     TimeAxis time_;
     LedgerQuery ledger_query_;
     PlanChoice plan_choice_;

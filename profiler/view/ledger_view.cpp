@@ -48,6 +48,14 @@ void set_closed_form(LedgerViewRow& view, const ClosedFormRow& row) {
     view.differs_from_closed_form = row.size_bytes != view.size_bytes;
 }
 
+/// Whether the tensor is saved at some time in the span. Times that are not known lie before or
+/// after everything.
+bool lives_in(const std::optional<LedgerSpan>& span, const LedgerRow& row) {
+    if (!span) return true;
+    const bool ends_before = row.released_ns >= 0 && row.released_ns <= span->start_ns;
+    return !ends_before && row.saved_ns < span->end_ns;
+}
+
 /// All rows of the first ledger, then those that only the second one has.
 std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     const Ledger& first = *request.first.ledger;
@@ -64,6 +72,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
         const int64_t size_bytes = first.rows[i].size_bytes;
         LedgerViewRow view = build_row(first.rows[i]);
         view.ops[0] = {first.rows[i].maker, first.rows[i].saving_ops};
+        view.is_in_span = lives_in(request.first.span, first.rows[i]);
         if (!second) {
             set_sizes(view, Presence::kSame, size_bytes, size_bytes);
         } else if (partner[i] == kNoRow) {
@@ -71,6 +80,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
         } else {
             const int64_t other_bytes = second->rows[partner[i]].size_bytes;
             is_matched[partner[i]] = 1;
+            view.is_in_span |= lives_in(request.second.span, second->rows[partner[i]]);
             view.ops[1] = {second->rows[partner[i]].maker, second->rows[partner[i]].saving_ops};
             set_sizes(view, other_bytes == size_bytes ? Presence::kSame : Presence::kChanged,
                       size_bytes, other_bytes);
@@ -83,6 +93,7 @@ std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
         if (is_matched[i]) continue;
         LedgerViewRow view = build_row(second->rows[i]);
         view.ops[1] = {second->rows[i].maker, second->rows[i].saving_ops};
+        view.is_in_span = lives_in(request.second.span, second->rows[i]);
         set_sizes(view, Presence::kAdded, 0, second->rows[i].size_bytes);
         set_share(view, first.total_bytes);
         rows.push_back(std::move(view));
@@ -261,7 +272,13 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
         view.closed_form_text = to_sentence(*request.first.check);
     }
     const std::vector<std::string> words = search_words(request.filter);
-    std::erase_if(rows, [&](const LedgerViewRow& row) { return !matches(row, words); });
+    std::erase_if(
+        rows, [&](const LedgerViewRow& row) { return !row.is_in_span || !matches(row, words); });
+    if (const auto& span = request.first.span) {
+        view.span_text =
+            fmt::format("Only what is saved in the selected range, {} to {}",
+                        format_duration(span->start_ns), format_duration(span->end_ns));
+    }
     if (view.has_other) {
         view.other_total_bytes = request.second.ledger->total_bytes;
         describe_difference(view, rows, rows.size() < view.row_count_total);

@@ -51,10 +51,19 @@ enum class Presence : uint8_t {
     kAdded         // only in the second: the second recipe needs it instead
 };
 
+/// A range on the own clock of a trace.
+struct LedgerSpan {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+
+    friend bool operator==(const LedgerSpan&, const LedgerSpan&) = default;
+};
+
 struct LedgerSource {
     const Ledger* ledger = nullptr;
     const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
     int64_t num_layers = 0;                  // to know which layers are middle ones
+    std::optional<LedgerSpan> span;          // only tensors that are saved at some time in it
 
     friend bool operator==(const LedgerSource&, const LedgerSource&) = default;
 };
@@ -101,6 +110,7 @@ struct LedgerViewRow {
     bool differs_from_closed_form = false;
 
     Presence presence = Presence::kSame;
+    bool is_in_span = true;  // in the span of a trace that has the tensor
     int64_t other_bytes = 0;
     std::string other_text;
     int64_t difference_bytes = 0;
@@ -137,6 +147,7 @@ struct LedgerView {
     int64_t added_bytes = 0;
     std::string total_text;        // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
     std::string comparison_text;   // "B saves 5.10 GiB less for backward: 48 tensors ..."
+    std::string span_text;         // "Only what is saved in the selected range, ..."; or empty
     std::string closed_form_text;  // "Layer 1: 452,984,832 B, equal to n(16e+2)+T(2e+1)+4Rs"
     bool closed_form_equal = false;
 };

@@ -167,6 +167,53 @@ TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     EXPECT_EQ(workspace_.selection().tensor->storage, row.storage);
 }
 
+TEST_F(WorkspaceTest, GoesBackToEarlierSelections) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    settle();
+    const auto select_range = [&](double start_ns, double end_ns) {
+        app::PanelEvents events;
+        events.range = profiler::TimeRange{start_ns, end_ns};
+        workspace_.apply(events);
+    };
+    EXPECT_FALSE(workspace_.can_step_selection(-1));
+    select_range(10, 20);
+    select_range(10, 30);  // the same drag
+    select_range(50, 60);
+    workspace_.apply({.history_step = -1});
+    EXPECT_EQ(workspace_.selection().range->end_ns, 30);
+    EXPECT_TRUE(workspace_.can_step_selection(1));
+    workspace_.apply({.history_step = -1});
+    EXPECT_FALSE(workspace_.selection().range);
+    EXPECT_FALSE(workspace_.can_step_selection(-1));
+    workspace_.step_selection(1);
+    select_range(70, 80);  // what came after is forgotten
+    EXPECT_FALSE(workspace_.can_step_selection(1));
+    for (int i = 0; i < 100; ++i) select_range(100 * i, 100 * i + 50);
+    int steps = 0;
+    for (; workspace_.can_step_selection(-1); ++steps) workspace_.step_selection(-1);
+    EXPECT_EQ(steps, 49);
+    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    EXPECT_FALSE(workspace_.can_step_selection(1)) << "A and B are others";
+}
+
+TEST_F(WorkspaceTest, ASelectedRangeIsSummedUpAndFiltersTheLedger) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    settle();
+    const profiler::TimeRange limits = workspace_.time().limits;
+    EXPECT_EQ(workspace_.slots().range.view(), nullptr);
+    app::PanelEvents events;
+    events.range = profiler::TimeRange{limits.start_ns, limits.start_ns + 1};
+    workspace_.apply(events);
+    settle();
+    ASSERT_NE(workspace_.slots().range.view(), nullptr);
+    EXPECT_FALSE(workspace_.slots().range.view()->figures.empty());
+    EXPECT_FALSE(workspace_.slots().ledger.view()->span_text.empty());
+    workspace_.clear_selection();
+    settle();
+    EXPECT_EQ(workspace_.slots().range.view(), nullptr);
+    EXPECT_TRUE(workspace_.slots().ledger.view()->span_text.empty());
+}
+
 TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
     setenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER", "/no/such/folder", 1);
     const auto original = make_document("/t/original.tscope", "original");

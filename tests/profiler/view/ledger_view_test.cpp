@@ -88,6 +88,36 @@ TEST(BuildLedgerView, FiltersByEveryWordInAnyCase) {
     EXPECT_TRUE(view.rows.empty());
 }
 
+TEST(BuildLedgerView, KeepsWhatIsSavedInTheSpan) {
+    Ledger a = original();
+    a.rows[0].saved_ns = 4000;  // after it
+    a.rows[0].released_ns = 5000;
+    a.rows[1].saved_ns = 100;  // before it
+    a.rows[1].released_ns = 2000;
+    a.rows[2].released_ns = -1;  // to the end
+    a.rows[3].saved_ns = -1;     // not known
+    a.rows[3].released_ns = -1;
+    LedgerRequest request{.first = {.ledger = &a, .span = LedgerSpan{2000, 4000}}};
+    LedgerView view = build_ledger_view(request);
+    EXPECT_THAT(tensors(view), ElementsAre("probs", "probs"));
+    EXPECT_EQ(view.row_count_total, 4U);
+    EXPECT_THAT(view.span_text, HasSubstr("selected range"));
+    request.first.span.reset();
+    view = build_ledger_view(request);
+    EXPECT_EQ(view.rows.size(), 4U);
+    EXPECT_TRUE(view.span_text.empty());
+}
+
+TEST(BuildLedgerView, KeepsWhatIsSavedInTheSpanOfEitherTrace) {
+    const Ledger a = make_ledger({make_row("layer.0", "probs", 64)});
+    Ledger b = make_ledger({make_row("layer.0", "probs", 32), make_row("layer.0", "mask", 8)});
+    for (LedgerRow& row : b.rows) row.saved_ns = 8000, row.released_ns = 9000;
+    const LedgerView view =
+        build_ledger_view({.first = {.ledger = &a, .span = LedgerSpan{6000, 7000}},
+                           .second = {.ledger = &b, .span = LedgerSpan{8500, 8600}}});
+    EXPECT_THAT(tensors(view), ElementsAre("probs", "mask"));
+}
+
 TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     const Ledger a = original();
     const Ledger b = make_ledger({make_row("layer.0.gelu", "branch_mask", 512),

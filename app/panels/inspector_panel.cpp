@@ -1,0 +1,245 @@
+#include "app/panels/inspector_panel.h"
+
+#include "app/panels/inspector_range.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace app {
+namespace {
+
+// ---- chips ----------------------------------------------------------------------------------
+
+/// Where a line of chips begins and ends on the screen.
+struct ChipLine {
+    float left = 0;
+    float right = 0;
+};
+
+/// A label in a frame with a small x behind it. Chips flow into the next line. Returns true when
+/// the x was clicked.
+bool draw_chip(const ChipLine& line, const char* id, std::string_view label) {
+    const ScopedId scope(id);
+    const float x_width = text_width(ICON_XMARK) + px(8);
+    const float room = line.right - line.left;
+    const std::string shown = fit_to(label, std::min(em(13), room - x_width - px(16)));
+    const float width = text_width(shown) + x_width + px(12);
+    const ImVec2 size{width, ImGui::GetTextLineHeight() + px(6)};
+    ImGui::SameLine(0, px(4));
+    if (ImGui::GetCursorScreenPos().x + width > line.right) ImGui::NewLine();
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(corner, corner + size, with_alpha(palette().accent, 0.18F), px(4));
+    draw->AddText({corner.x + px(7), corner.y + px(3)}, palette().text, shown.c_str());
+    ImGui::Dummy({width - x_width, size.y});
+    if (shown != label) {
+        ImGui::SetItemTooltip("%.*s", static_cast<int>(std::min<size_t>(label.size(), 300)),
+                              label.data());
+    }
+    ImGui::SameLine(0, 0);
+    const bool clicked = ImGui::InvisibleButton("###remove", {x_width, size.y});
+    const bool hovered = ImGui::IsItemHovered();
+    ImGui::SetItemTooltip("Remove from the selection");
+    draw->AddText({corner.x + width - x_width + px(2), corner.y + px(3)},
+                  hovered ? palette().text : palette().dim, ICON_XMARK);
+    return clicked;
+}
+
+std::string range_label(const profiler::TimeRange& range) {
+    const double length_ns = std::clamp(range.end_ns - range.start_ns, 0.0, 0x1p62);
+    return profiler::format_duration(std::llround(length_ns));
+}
+
+std::string moment_label(double moment_ns) {
+    return "at " + profiler::format_duration(std::llround(std::clamp(moment_ns, -0x1p62, 0x1p62)));
+}
+
+void draw_step_button(const Workspace& workspace, const char* label, const char* tip, int direction,
+                      PanelEvents& events) {
+    const ScopedDisabled disabled(!workspace.can_step_selection(direction));
+    if (ImGui::Button(label)) events.history_step = direction;
+    ImGui::SetItemTooltip("%s", tip);
+}
+
+void draw_chips(const Workspace& workspace, PanelEvents& events) {
+    const Selection& selection = workspace.selection();
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(5), px(3)});
+    const float left = ImGui::GetCursorScreenPos().x;
+    const ChipLine line{left, left + ImGui::GetContentRegionAvail().x};
+    draw_step_button(workspace, ICON_ARROW_LEFT "###back", "The selection before (Alt + Left)", -1,
+                     events);
+    ImGui::SameLine(0, px(2));
+    draw_step_button(workspace, ICON_ARROW_RIGHT "###forward", "The selection after (Alt + Right)",
+                     1, events);
+    if (const auto& category = selection.category) {
+        // Selecting it again clears it.
+        if (draw_chip(line, "category", profiler::label_of(*category))) events.category = category;
+    }
+    if (const auto& range = selection.range) {
+        if (draw_chip(line, "range", range_label(*range))) {
+            events.range = std::optional<profiler::TimeRange>();
+        }
+    }
+    if (const auto& moment_ns = selection.moment_ns) {
+        if (draw_chip(line, "moment", moment_label(*moment_ns)))
+            events.moment_ns.emplace(std::nullopt);
+    }
+    if (const auto& tensor = selection.tensor) {
+        if (draw_chip(line, "tensor", tensor->name)) events.clear_tensor = true;
+    }
+    if (const auto& activity = selection.activity) {
+        if (draw_chip(line, "call", activity->name)) events.clear_activity = true;
+    }
+}
+
+// ---- cards ----------------------------------------------------------------------------------
+
+/// A line across the panel, then the letter of the trace and the name.
+void draw_title(const Selection& selection, std::optional<bool> in_b, std::string_view title) {
+    ImGui::Spacing();
+    ImGui::Separator();
+    ImGui::Spacing();
+    if (in_b) {
+        letter_badge(*in_b ? "B" : "A",
+                     recipe_color((*in_b ? selection.look_b : selection.look_a).color));
+        ImGui::SameLine(0, px(7));
+    }
+    const std::string shown = fit_to(title, ImGui::GetContentRegionAvail().x);
+    bold_text(shown);
+    if (shown == title || !ImGui::BeginItemTooltip()) return;
+    ImGui::PushTextWrapPos(em(34));
+    text(title);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
+/// Labels at the left and values that wrap; paths are shortened at their start.
+void draw_rows(const profiler::InspectorRows& rows) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(3), px(2)});
+    if (!ImGui::BeginTable("##rows", 2)) return;
+    float labels = 0;
+    for (const auto& row : rows) labels = std::max(labels, text_width(row.first));
+    ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, labels);
+    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    for (const auto& [label, value] : rows) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        dim_text(label);
+        ImGui::TableNextColumn();
+        const float width = ImGui::GetContentRegionAvail().x;
+        const bool is_one_word = value.find(' ') == value.npos;
+        if (!is_one_word) {
+            ImGui::PushTextWrapPos(0);
+            text(value);
+            ImGui::PopTextWrapPos();
+            continue;
+        }
+        text(fit_path_to(value, width));
+        if (text_width(value) > width) {
+            ImGui::SetItemTooltip("%.*s", static_cast<int>(std::min<size_t>(value.size(), 300)),
+                                  value.c_str());
+        }
+    }
+    ImGui::EndTable();
+}
+
+void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
+    const ScopedId id("tensor");
+    draw_title(selection, selection.tensor->in_b, card.title);
+    draw_rows(card.rows);
+    if (card.fate_text.empty()) return;
+    const bool is_less =
+        card.fate == profiler::Fate::kGone || card.fate == profiler::Fate::kSmaller;
+    const bool is_more = card.fate == profiler::Fate::kLarger;
+    const ScopedFont small(fonts().text, kSmallSize);
+    ImGui::PushTextWrapPos(0);
+    colored_text(is_less   ? palette().good
+                 : is_more ? palette().bad
+                           : palette().dim,
+                 card.fate_text);
+    ImGui::PopTextWrapPos();
+}
+
+void draw_call(const Selection& selection, const profiler::CallCard& card) {
+    const ScopedId id("call");
+    draw_title(selection, selection.activity->in_b, card.title);
+    draw_rows(card.rows);
+}
+
+void draw_moment_card(const Workspace& workspace, double moment_ns) {
+    const Selection& selection = workspace.selection();
+    if (!workspace.slots().timeline.view()) return;
+    const ScopedId id("moment");
+    const auto a = workspace.read_timeline(0, moment_ns);
+    draw_title(selection, std::nullopt, "The moment " + a.time_text);
+    profiler::InspectorRows rows;
+    if (!a.phase_text.empty()) rows.emplace_back("in", a.phase_text);
+    rows.emplace_back("live in A", a.total_text);
+    const auto b = workspace.read_timeline(1, moment_ns);
+    if (!b.total_text.empty()) rows.emplace_back("live in B", b.total_text);
+    draw_rows(rows);
+}
+
+void draw_cards(const PanelContext& context, PanelEvents& events) {
+    const Workspace& workspace = context.workspace;
+    const Selection& selection = workspace.selection();
+    const profiler::InspectorView* view = workspace.slots().inspector.view();
+    const bool has_cards = selection.tensor || selection.activity;
+    if (has_cards && !view) {
+        const std::string& error = workspace.slots().inspector.error();
+        error.empty() ? working_line("Describing the selection ...") : note_text(error);
+    }
+    if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
+    if (view && view->call && selection.activity) draw_call(selection, *view->call);
+    if (selection.range) {
+        const ScopedId id("range");
+        draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));
+        const profiler::RangeView* range = workspace.slots().range.view();
+        const std::string& error = workspace.slots().range.error();
+        if (range) {
+            draw_range_tables(context, *range, events);
+        } else if (!error.empty()) {
+            note_text(error);
+        } else {
+            working_line("Summing up the range ...");
+        }
+    }
+    if (selection.moment_ns) draw_moment_card(workspace, *selection.moment_ns);
+}
+
+}  // namespace
+
+PanelEvents draw_inspector_panel(const PanelContext& context) {
+    PanelEvents events;
+    const Selection& selection = context.workspace.selection();
+    if (!selection.a) {
+        empty_state(ICON_CIRCLE_INFO, "No trace is open",
+                    "What you select in a trace is described here.");
+        return events;
+    }
+    draw_chips(context.workspace, events);
+    const bool is_empty = !selection.tensor && !selection.activity && !selection.range &&
+                          !selection.moment_ns && !selection.category;
+    if (is_empty) {
+        ImGui::Spacing();
+        note_text(
+            "Click a tensor in the Ledger, a block or a call to see all about it. In the Memory "
+            "timeline, a click sets the moment and Shift + drag selects a range of time.");
+        return events;
+    }
+    draw_cards(context, events);
+    return events;
+}
+
+}  // namespace app

@@ -1,0 +1,276 @@
+#include "profiler/view/inspector_view.h"
+
+#include "profiler/analysis/block_origin.h"
+#include "profiler/analysis/event_order.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/activity_view.h"
+#include "profiler/view/blocks_view.h"
+#include "profiler/view/ledger_match.h"
+#include "profiler/view/theme.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace profiler {
+namespace {
+
+/// "encoder.layer.*.output" for a module of layer 3, so that siblings have the same path.
+std::string without_layer(const LedgerRow& row) {
+    const std::string number = std::to_string(row.layer);
+    std::string path;
+    for (std::size_t start = 0; start <= row.module_path.size();) {
+        const std::size_t end = std::min(row.module_path.find('.', start), row.module_path.size());
+        const std::string_view part = row.module_path.substr(start, end - start);
+        path += part == number ? std::string_view("*") : part;
+        path += '.';
+        start = end + 1;
+    }
+    return path;
+}
+
+class TensorReader {
+public:
+    TensorReader(const InspectorRequest& request, const InspectedTensor& tensor)
+        : request_(request), tensor_(tensor), trace_(*source().blocks.trace) {
+        if (!tensor_.storage.valid() && tensor_.allocation.valid()) {
+            tensor_.storage = trace_.allocations.get<&Allocation::storage>(tensor_.allocation);
+        }
+    }
+
+    TensorCard read() {
+        const BlockOrigin origin =
+            origin_of(trace_, *source().blocks.storage_names, tensor_.storage, tensor_.allocation);
+        card_.title = origin.name.empty() ? "(no name)" : std::string(origin.name);
+        card_.category = origin.category;
+        const std::size_t row = row_in_ledger();
+        add("bytes", format_exact_bytes(origin.size_bytes));
+        add_shape(row);
+        add("category", std::string(label_of(origin.category)));
+        add("module", row == kNoRow ? std::string(origin.module_path)
+                                    : std::string(source().ledger->rows[row].module_path));
+        add("made by", name_of(origin.maker));
+        if (row != kNoRow) add_keepers(source().ledger->rows[row]);
+        add_life();
+        if (row != kNoRow) {
+            add_closed_form(row);
+            add_siblings(source().ledger->rows[row]);
+        }
+        if (tensor_.source == 0 && request_.sources.size() > 1) tell_fate(row);
+        return std::move(card_);
+    }
+
+private:
+    const InspectorSource& source() const { return request_.sources[tensor_.source]; }
+    void add(const char* label, std::string value) {
+        if (!value.empty()) card_.rows.emplace_back(label, std::move(value));
+    }
+    std::string name_of(Id<Op> op) const {
+        return op.valid() ? std::string(trace_.text(trace_.ops.get<&Op::name>(op))) : "";
+    }
+
+    std::size_t row_in_ledger() const {
+        if (!source().ledger) return kNoRow;
+        const auto& rows = source().ledger->rows;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const bool same_storage = tensor_.storage.valid() && rows[i].storage == tensor_.storage;
+            const bool same_block =
+                tensor_.allocation.valid() && rows[i].allocation == tensor_.allocation;
+            if (same_storage || same_block) return i;
+        }
+        return kNoRow;
+    }
+
+    void add_shape(std::size_t row) {
+        if (row != kNoRow) {
+            const LedgerRow& saved = source().ledger->rows[row];
+            return add("shape", fmt::format("{} {}", saved.shape, profiler::name_of(saved.dtype)));
+        }
+        if (!tensor_.storage.valid()) return;
+        const auto storages = trace_.tensors.column<&Tensor::storage>();
+        const auto found = std::find(storages.begin(), storages.end(), tensor_.storage);
+        if (found == storages.end()) return;
+        const Tensor seen =
+            trace_.tensors[Id<Tensor>(static_cast<std::size_t>(found - storages.begin()))];
+        add("shape", fmt::format("{} {}", trace_.text(seen.shape), profiler::name_of(seen.dtype)));
+    }
+
+    void add_keepers(const LedgerRow& row) {
+        std::vector<std::string_view> keepers = row.saved_by;
+        keepers.erase(std::unique(keepers.begin(), keepers.end()), keepers.end());
+        add("kept by", fmt::format("{}", fmt::join(keepers, ", ")));
+    }
+
+    void add_life() {
+        if (!tensor_.allocation.valid()) return;
+        const Allocation block = trace_.allocations[tensor_.allocation];
+        const bool is_freed = block.free_requested_event >= 0 && block.free_requested_ns >= 0;
+        add("made in", phase_text_at(trace_, block.alloc_ns));
+        if (!is_freed) return add("lives", "to the end");
+        add("lives", format_duration(block.free_requested_ns - block.alloc_ns));
+        add("freed in", phase_text_at(trace_, block.free_requested_ns));
+        add("freed by", name_of(block.freeing_op));
+    }
+
+    void add_closed_form(std::size_t row) {
+        if (!source().check) return;
+        const auto& form = source().check->form;
+        const auto rows = match_closed_form(*source().ledger, form, trace_.run().num_layers);
+        if (row >= rows.size() || rows[row] == kNoRow) return;
+        const ClosedFormRow& own = form.rows[rows[row]];
+        add("closed form", fmt::format("{} = {}", own.formula, format_bytes(own.size_bytes)));
+        if (const auto workload = workload_of(trace_)) {
+            add("where", resolve_symbols(own.formula, *workload));
+        }
+    }
+
+    void add_siblings(const LedgerRow& own) {
+        if (own.layer < 0) return;
+        const std::string place = without_layer(own);
+        int64_t count = 0, bytes = 0;
+        for (const LedgerRow& row : source().ledger->rows) {
+            if (row.layer < 0 || row.tensor != own.tensor || without_layer(row) != place) continue;
+            ++count;
+            bytes += row.size_bytes;
+        }
+        if (count < 2) return;
+        add("in all layers", fmt::format("{} of it, {}", count, format_bytes(bytes)));
+    }
+
+    void tell_fate(std::size_t row) {
+        const InspectorSource& b = request_.sources[1];
+        if (row != kNoRow && b.ledger) {
+            const Ledger& own = *source().ledger;
+            const std::size_t other = match_ledgers(own, *b.ledger)[row];
+            if (other == kNoRow) return tell_fate(own.rows[row].size_bytes, 0, "keep");
+            return tell_fate(own.rows[row].size_bytes, b.ledger->rows[other].size_bytes, "keep");
+        }
+        const BlockSource& a = source().blocks;
+        const uint32_t block = tensor_.allocation.valid() ? a.history->block_of(tensor_.allocation)
+                                                          : BlockHistory::kNone;
+        if (block == BlockHistory::kNone) return;
+        const uint32_t found = b.blocks.details->labels().counterpart(a.details->labels(), block);
+        tell_fate(a.history->size_bytes(block),
+                  found == BlockHistory::kNone ? 0 : b.blocks.history->size_bytes(found), "hold");
+    }
+
+    void tell_fate(int64_t bytes, int64_t other_bytes, const char* verb) {
+        if (other_bytes == 0) {
+            card_.fate = Fate::kGone;
+            card_.fate_text = fmt::format("B does not {} it.", verb);
+        } else if (other_bytes == bytes) {
+            card_.fate = Fate::kSame;
+            card_.fate_text = fmt::format("B {}s the same.", verb);
+        } else {
+            card_.fate = other_bytes < bytes ? Fate::kSmaller : Fate::kLarger;
+            card_.fate_text = fmt::format("B {}s it in {} instead of {}.", verb,
+                                          format_bytes(other_bytes), format_bytes(bytes));
+        }
+    }
+
+    const InspectorRequest& request_;
+    InspectedTensor tensor_;
+    const Trace& trace_;
+    TensorCard card_;
+};
+
+/// What a call and the calls in it allocate, by the times of the call.
+struct CallMemory {
+    int64_t count = 0;
+    int64_t bytes = 0;
+    int64_t kept_bytes = 0;     // still live when it returns
+    int64_t scratch_bytes = 0;  // the most that it held and freed again itself
+};
+
+CallMemory memory_of(const Trace& trace, const ActivitySpan& span) {
+    struct Change {
+        int64_t event = 0;
+        int64_t bytes = 0;
+    };
+    CallMemory memory;
+    std::vector<Change> scratch;
+    const Id<Device> profiled = profiled_device(trace);
+    const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
+    for (std::size_t i = 0; i < alloc_ns.size(); ++i) {
+        if (alloc_ns[i] < span.start_ns || alloc_ns[i] >= span.end_ns) continue;
+        const Allocation block = trace.allocations[Id<Allocation>(i)];
+        if (!is_on(profiled, block.device)) continue;
+        ++memory.count;
+        memory.bytes += block.requested_bytes;
+        const bool is_scratch =
+            block.free_requested_event >= 0 && block.free_requested_ns <= span.end_ns;
+        if (!is_scratch) {
+            memory.kept_bytes += block.requested_bytes;
+            continue;
+        }
+        scratch.push_back({block.alloc_event, block.requested_bytes});
+        scratch.push_back({block.free_requested_event, -block.requested_bytes});
+    }
+    std::sort(scratch.begin(), scratch.end(),
+              [](const Change& a, const Change& b) { return a.event < b.event; });
+    int64_t live_bytes = 0;
+    for (const Change& change : scratch) {
+        live_bytes += change.bytes;
+        memory.scratch_bytes = std::max(memory.scratch_bytes, live_bytes);
+    }
+    return memory;
+}
+
+CallCard read_call(const InspectorSource& source, ActivityId id) {
+    const Trace& trace = *source.blocks.trace;
+    ActivityReadout readout = read_activity({&trace, source.activity}, id);
+    CallCard card{.title = std::move(readout.title), .rows = std::move(readout.rows)};
+    if (id.kind != ActivityKind::kOp) return card;
+    const CallMemory memory = memory_of(trace, span_of(trace, id));
+    if (memory.count == 0) return card;
+    card.rows.emplace_back(
+        "with its calls",
+        fmt::format("allocates {} in {} {}", format_bytes(memory.bytes), format_count(memory.count),
+                    memory.count == 1 ? "block" : "blocks"));
+    card.rows.emplace_back("leaves live", format_bytes(memory.kept_bytes));
+    if (memory.scratch_bytes > 0) {
+        card.rows.emplace_back("scratch", "up to " + format_bytes(memory.scratch_bytes));
+    }
+    return card;
+}
+
+}  // namespace
+
+InspectorView build_inspector_view(const InspectorRequest& request) {
+    InspectorView view;
+    if (request.tensor && request.tensor->source < request.sources.size()) {
+        view.tensor = TensorReader(request, *request.tensor).read();
+    }
+    if (request.call && request.call->source < request.sources.size() && request.call->id.valid()) {
+        view.call = read_call(request.sources[request.call->source], request.call->id);
+    }
+    return view;
+}
+
+std::string resolve_symbols(const std::string& formula, const models::Workload& workload) {
+    const int64_t batch = workload.batch_size, seq_len = workload.seq_len;
+    std::vector<std::string> parts;
+    const auto has = [&](char symbol) { return formula.find(symbol) != formula.npos; };
+    if (has('e')) {
+        using models::Precision;
+        const bool is_single =
+            workload.precision == Precision::kFp32 || workload.precision == Precision::kTf32;
+        const int size_bytes = is_single ? 4 : workload.precision == Precision::kFp64 ? 8 : 2;
+        parts.push_back(fmt::format("e = {} B", size_bytes));
+    }
+    if (has('n')) {
+        parts.push_back(
+            fmt::format("n = B·S·H = {}·{}·{}", batch, seq_len, workload.model.hidden_size));
+    }
+    if (has('T')) {
+        parts.push_back(
+            fmt::format("T = B·A·S² = {}·{}·{}²", batch, workload.model.num_heads, seq_len));
+    }
+    if (has('R')) parts.push_back(fmt::format("R = B·S = {}·{}", batch, seq_len));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace profiler

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "profiler/analysis/activity.h"
+#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/ledger.h"
+#include "profiler/view/block_groups.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What the Inspector says about the selected tensor or block, and about the selected call, kernel
+/// or copy.
+namespace profiler {
+
+/// One trace. Everything is borrowed for the call.
+struct InspectorSource {
+    BlockSource blocks;
+    const Ledger* ledger = nullptr;
+    const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
+    const Activity* activity = nullptr;
+
+    friend bool operator==(const InspectorSource&, const InspectorSource&) = default;
+};
+
+/// One of `storage` and `allocation` may be invalid.
+struct InspectedTensor {
+    std::size_t source = 0;
+    Id<Storage> storage;
+    Id<Allocation> allocation;
+
+    friend bool operator==(const InspectedTensor&, const InspectedTensor&) = default;
+};
+
+struct InspectedCall {
+    std::size_t source = 0;
+    ActivityId id;
+
+    friend bool operator==(const InspectedCall&, const InspectedCall&) = default;
+};
+
+struct InspectorRequest {
+    std::vector<InspectorSource> sources;  // A, or A and B
+    std::optional<InspectedTensor> tensor;
+    std::optional<InspectedCall> call;
+
+    friend bool operator==(const InspectorRequest&, const InspectorRequest&) = default;
+};
+
+/// What becomes of a tensor of A in B.
+enum class Fate : uint8_t { kUnknown, kSame, kSmaller, kLarger, kGone };
+
+using InspectorRows = std::vector<std::pair<std::string, std::string>>;  // "made by", "aten::bmm"
+
+struct TensorCard {
+    std::string title;
+    Category category = Category::kUnknown;
+    InspectorRows rows;
+    Fate fate = Fate::kUnknown;
+    std::string fate_text;  // "B keeps it in 32.0 MiB instead of 64.0 MiB."; empty if unknown
+};
+
+struct CallCard {
+    std::string title;
+    InspectorRows rows;
+};
+
+struct InspectorView {
+    std::optional<TensorCard> tensor;
+    std::optional<CallCard> call;
+};
+
+/// O(n) for n rows of the traces.
+InspectorView build_inspector_view(const InspectorRequest& request);
+
+/// The symbols of a closed form with the numbers of a step: "e = 4 B, T = B·A·S² = 8·16·512²".
+/// Empty for a formula without known symbols.
+std::string resolve_symbols(const std::string& formula, const models::Workload& workload);
+
+}  // namespace profiler

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "profiler/analysis/memory_curve.h"
+#include "profiler/trace/trace.h"
+#include "profiler/view/timeline_view.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// What happened in a selected range of time, in A and in B: memory at its ends and at its highest,
+/// bytes allocated and freed, and the tensors and ops that account for them.
+namespace profiler {
+
+/// One trace. Everything is borrowed for the call.
+struct RangeSource {
+    const Trace* trace = nullptr;
+    const MemoryCurve* curve = nullptr;
+    const std::vector<StringId>* storage_names = nullptr;  // names_of_storages(*trace)
+
+    friend bool operator==(const RangeSource&, const RangeSource&) = default;
+};
+
+struct RangeRequest {
+    std::vector<RangeSource> sources;  // one or two
+    double start_ns = 0;               // on the shared axis
+    double end_ns = 0;
+    std::shared_ptr<const Alignment> alignment;  // needed for two sources
+
+    friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
+};
+
+/// A line of a table with the columns A, B and B - A.
+struct RangeRow {
+    std::string name;         // "live at the start", "dropped_probs", "aten::bmm"
+    std::string module_path;  // of a tensor
+    Category category = Category::kUnknown;
+    std::array<int64_t, 2> values{};   // bytes or ns
+    std::array<std::string, 2> texts;  // "64.0 MiB"; "–" for a trace without it
+    std::string difference_text;       // "-64.0 MiB", "–"; empty with one trace
+    int64_t difference = 0;            // B - A
+    Id<Allocation> allocation;         // the largest one of a tensor, in the trace below
+    bool in_b = false;
+};
+
+struct RangeView {
+    static constexpr std::size_t kMostRows = 8;
+
+    std::string phase_text;  // "forward of step 1 to backward of step 1", in A; may be empty
+    bool has_other = false;
+    bool counts_kernels = false;        // times of ops are those of their kernels and copies
+    std::vector<RangeRow> figures;      // duration and memory
+    std::vector<RangeRow> tensors;      // most bytes allocated in the range first
+    std::vector<RangeRow> ops_by_time;  // longest first
+    std::vector<RangeRow> ops_by_bytes;
+};
+
+/// O(n) for n events of the traces. A range that is empty or that no clock can hold gives a view
+/// without rows.
+RangeView build_range_view(const RangeRequest& request);
+
+}  // namespace profiler

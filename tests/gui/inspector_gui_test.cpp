@@ -1,0 +1,170 @@
+// The Inspector, its chips and its history; the moment and the range of the Memory timeline.
+#include "tests/gui/test_window.h"
+
+namespace tests {
+namespace {
+
+constexpr const char* kTimeline = "//###timeline";
+
+const app::Selection& selection() { return window().workspace().selection(); }
+
+void open_two(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    c->KeyPress(ImGuiKey_F);
+    window().settle(c);
+}
+
+void click_timeline(ImGuiTestContext* c, float x) {
+    c->MouseMoveToPos(window().point_in(c, kTimeline, x, 0.35F));
+    c->MouseClick();
+    // So that the next click is no double click.
+    c->SleepNoSkip(0.6F, 0.1F);
+    window().settle(c);
+}
+
+void select_range(ImGuiTestContext* c) {
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->KeyDown(ImGuiMod_Shift);
+    c->Yield(2);
+    c->MouseDown(0);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.30F));
+    c->MouseUp(0);
+    c->KeyUp(ImGuiMod_Shift);
+    window().settle(c);
+}
+
+void pick_row(ImGuiTestContext* c, int index) {
+    // Near the left end: the border of a column may lie in the middle and would take the click.
+    const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
+    const ImRect row = c->ItemInfo(name.c_str()).RectFull;
+    c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
+    c->MouseClick();
+    window().settle(c);
+}
+
+void lies_in_front_of_diagnostics(ImGuiTestContext* c) {
+    open_two(c);
+    IM_CHECK(window().is_open("inspector"));
+    const ImGuiWindow* inspector = c->WindowInfo("//###inspector").Window;
+    IM_CHECK(inspector != nullptr && inspector->DockTabIsVisible);
+    IM_CHECK(!c->ItemExists("//###inspector/category/###remove"));
+}
+
+void a_range_is_summed_up_and_filters_the_ledger(ImGuiTestContext* c) {
+    open_two(c);
+    const size_t all = window().workspace().slots().ledger.view()->rows.size();
+    select_range(c);
+    IM_CHECK(selection().range.has_value());
+    const profiler::RangeView* range = window().workspace().slots().range.view();
+    IM_CHECK(range != nullptr);
+    IM_CHECK_EQ(range->figures.size(), size_t{6});
+    IM_CHECK(range->has_other);
+    const profiler::LedgerView* ledger = window().workspace().slots().ledger.view();
+    IM_CHECK(!ledger->span_text.empty());
+    IM_CHECK_LE(ledger->rows.size(), all);
+    window().take_picture(c, "inspector_range");
+    c->ItemClick("//###inspector/range/###remove");
+    window().settle(c);
+    IM_CHECK(!selection().range.has_value());
+    IM_CHECK(window().workspace().slots().range.view() == nullptr);
+    IM_CHECK_EQ(window().workspace().slots().ledger.view()->rows.size(), all);
+}
+
+void a_tensor_is_described(ImGuiTestContext* c) {
+    open_two(c);
+    pick_row(c, 1);
+    IM_CHECK(selection().tensor.has_value());
+    const profiler::InspectorView* view = window().workspace().slots().inspector.view();
+    IM_CHECK(view != nullptr && view->tensor.has_value());
+    IM_CHECK(!view->tensor->fate_text.empty());
+    IM_CHECK_GT(static_cast<int>(view->tensor->rows.size()), 4);
+    window().take_picture(c, "inspector_tensor");
+    c->ItemClick("//###inspector/tensor/###remove");
+    window().settle(c);
+    IM_CHECK(!selection().tensor.has_value());
+    IM_CHECK(window().workspace().slots().inspector.view() == nullptr);
+}
+
+void a_click_sets_the_moment(ImGuiTestContext* c) {
+    open_two(c);
+    click_timeline(c, 0.5F);
+    IM_CHECK(selection().moment_ns.has_value());
+    const double first_ns = *selection().moment_ns;
+    IM_CHECK(c->ItemExists("//###inspector/moment/###remove"));
+    // A double click shows all and leaves the moment as it was.
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.7F, 0.35F));
+    c->MouseDoubleClick(0);
+    window().settle(c);
+    IM_CHECK_EQ(selection().moment_ns.value_or(0), first_ns);
+    c->KeyPress(ImGuiKey_Escape);
+    c->Yield(2);
+    IM_CHECK(!selection().moment_ns.has_value());
+    click_timeline(c, 0.5F);
+    c->ItemClick("//###inspector/moment/###remove");
+    c->Yield(2);
+    IM_CHECK(!selection().moment_ns.has_value());
+}
+
+void a_drag_sets_no_moment(ImGuiTestContext* c) {
+    open_two(c);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseDown(0);
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
+    c->MouseUp(0);
+    select_range(c);
+    IM_CHECK(!selection().moment_ns.has_value());
+    IM_CHECK(selection().range.has_value());
+}
+
+void selections_come_back(ImGuiTestContext* c) {
+    open_two(c);
+    pick_row(c, 1);
+    const auto first = selection().tensor->storage;
+    pick_row(c, 2);
+    IM_CHECK(selection().tensor->storage != first);
+    c->KeyPress(ImGuiMod_Alt | ImGuiKey_LeftArrow);
+    window().settle(c);
+    IM_CHECK(selection().tensor->storage == first);
+    c->ItemClick("//###inspector/###back");
+    window().settle(c);
+    IM_CHECK(!selection().tensor.has_value());
+    c->ItemClick("//###inspector/###forward");
+    c->KeyPress(ImGuiMod_Alt | ImGuiKey_RightArrow);
+    window().settle(c);
+    IM_CHECK(selection().tensor.has_value() && selection().tensor->storage != first);
+}
+
+void chips_of_everything(ImGuiTestContext* c) {
+    open_two(c);
+    pick_row(c, 1);
+    select_range(c);
+    click_timeline(c, 0.5F);
+    app::PanelEvents events;
+    events.category = profiler::Category::kActivation;
+    window().workspace().apply(events);
+    window().take_picture(c, "inspector_all");
+    for (const char* chip : {"category", "range", "moment", "tensor"}) {
+        c->ItemClick((std::string("//###inspector/") + chip + "/###remove").c_str());
+        c->Yield(2);
+    }
+    IM_CHECK(!selection().category && !selection().range && !selection().moment_ns);
+    IM_CHECK(!selection().tensor.has_value());
+}
+
+}  // namespace
+
+void register_inspector_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, "inspector", name)->TestFunc = run;
+    };
+    add("lies_in_front_of_diagnostics", lies_in_front_of_diagnostics);
+    add("a_range_is_summed_up_and_filters_the_ledger", a_range_is_summed_up_and_filters_the_ledger);
+    add("a_tensor_is_described", a_tensor_is_described);
+    add("a_click_sets_the_moment", a_click_sets_the_moment);
+    add("a_drag_sets_no_moment", a_drag_sets_no_moment);
+    add("selections_come_back", selections_come_back);
+    add("chips_of_everything", chips_of_everything);
+}
+
+}  // namespace tests

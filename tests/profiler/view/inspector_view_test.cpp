@@ -1,0 +1,137 @@
+#include "profiler/view/inspector_view.h"
+
+#include "profiler/analysis/activity.h"
+#include "tests/profiler/view/block_traces.h"
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using tests::LoadedBlocks;
+using tests::TraceBuilder;
+
+/// Two layers. Each keeps "probs" from its softmax to its backward, and softmax has scratch.
+Trace make_step(int64_t probs_bytes) {
+    TraceBuilder b;
+    std::vector<Id<Allocation>> kept;
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    for (int layer = 0; layer < 2; ++layer) {
+        const auto module = b.module_path("encoder.layer." + std::to_string(layer), layer);
+        const auto softmax = b.op("aten::softmax", module);
+        const auto scratch = b.allocate({.bytes = 16, .op = softmax, .name = "scratch"});
+        b.free(scratch);
+        if (probs_bytes == 0) continue;
+        kept.push_back(b.allocate({.bytes = probs_bytes,
+                                   .category = Category::kActivation,
+                                   .op = softmax,
+                                   .name = "probs",
+                                   .shape = "[8, 8]"}));
+        b.save(kept.back(), softmax);
+        b.trace().ops.set<&Op::end_ns>(
+            softmax, b.trace().allocations.get<&Allocation::alloc_ns>(kept.back()) + 1);
+    }
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    for (const auto allocation : kept) b.free(allocation);
+    b.end_phase();
+    b.end_step();
+    return b.finish();
+}
+
+struct Inspected {
+    explicit Inspected(Trace trace)
+        : blocks(std::move(trace)), ledger(build_ledger(blocks.trace)), activity(blocks.trace) {}
+    InspectorSource source() const { return {blocks.blocks(), &ledger, nullptr, &activity}; }
+    /// The allocation of the first storage with this size.
+    InspectedTensor tensor(int64_t bytes) const {
+        for (std::size_t i = 0; i < blocks.trace.allocations.size(); ++i) {
+            const Id<Allocation> id(i);
+            if (blocks.trace.allocations.get<&Allocation::requested_bytes>(id) == bytes) {
+                return {0, {}, id};
+            }
+        }
+        return {};
+    }
+
+    LoadedBlocks blocks;
+    Ledger ledger;
+    Activity activity;
+};
+
+std::string value(const InspectorRows& rows, std::string_view label) {
+    for (const auto& row : rows) {
+        if (row.first == label) return row.second;
+    }
+    return "";
+}
+
+TEST(InspectorView, TellsAllAboutASavedTensor) {
+    const Inspected a(make_step(64));
+    const auto view = build_inspector_view({.sources = {a.source()}, .tensor = a.tensor(64)});
+    ASSERT_TRUE(view.tensor);
+    const InspectorRows& rows = view.tensor->rows;
+    EXPECT_EQ(view.tensor->title, "probs");
+    EXPECT_EQ(value(rows, "bytes"), "64 B");
+    EXPECT_EQ(value(rows, "shape").substr(0, 6), "[8, 8]");
+    EXPECT_EQ(value(rows, "module"), "encoder.layer.0");
+    EXPECT_EQ(value(rows, "made by"), "aten::softmax");
+    EXPECT_EQ(value(rows, "kept by"), "aten::softmax");
+    EXPECT_EQ(value(rows, "made in"), "forward of step 1");
+    EXPECT_EQ(value(rows, "freed in"), "backward of step 1");
+    EXPECT_EQ(value(rows, "in all layers"), "2 of it, 128 B");
+    EXPECT_TRUE(view.tensor->fate_text.empty()) << "there is no B";
+}
+
+TEST(InspectorView, TellsWhatBecomesOfATensorInB) {
+    const Inspected a(make_step(64)), same(make_step(64)), smaller(make_step(32)),
+        gone(make_step(0));
+    const auto fate = [&](const Inspected& b) {
+        return *build_inspector_view({.sources = {a.source(), b.source()}, .tensor = a.tensor(64)})
+                    .tensor;
+    };
+    EXPECT_EQ(fate(same).fate, Fate::kSame);
+    EXPECT_EQ(fate(smaller).fate, Fate::kSmaller);
+    EXPECT_EQ(fate(smaller).fate_text, "B keeps it in 32 B instead of 64 B.");
+    EXPECT_EQ(fate(gone).fate, Fate::kGone);
+    EXPECT_EQ(fate(gone).fate_text, "B does not keep it.");
+}
+
+TEST(InspectorView, TellsWhatACallAllocates) {
+    const Inspected a(make_step(64));
+    const auto view = build_inspector_view(
+        {.sources = {a.source()}, .call = InspectedCall{0, {ActivityKind::kOp, 0}}});
+    ASSERT_TRUE(view.call);
+    EXPECT_EQ(value(view.call->rows, "with its calls"), "allocates 80 B in 2 blocks");
+    EXPECT_EQ(value(view.call->rows, "leaves live"), "64 B");
+    EXPECT_EQ(value(view.call->rows, "scratch"), "up to 16 B");
+}
+
+TEST(InspectorView, SurvivesWhatATraceDoesNotKnow) {
+    Trace trace = make_step(64);
+    trace.allocations.append({.requested_bytes = 7, .alloc_ns = 1});
+    const Inspected a(std::move(trace));
+    auto view = build_inspector_view({.sources = {a.source()}, .tensor = a.tensor(7)});
+    ASSERT_TRUE(view.tensor);
+    EXPECT_EQ(view.tensor->title, "(no name)");
+    EXPECT_EQ(value(view.tensor->rows, "lives"), "to the end");
+    view = build_inspector_view({.sources = {a.source()}, .tensor = InspectedTensor{}});
+    EXPECT_TRUE(view.tensor) << "neither storage nor block is known";
+    view = build_inspector_view(
+        {.sources = {a.source()}, .tensor = InspectedTensor{.source = 5}, .call = InspectedCall{}});
+    EXPECT_FALSE(view.tensor);
+    EXPECT_FALSE(view.call);
+}
+
+TEST(InspectorView, ResolvesTheSymbolsOfAClosedForm) {
+    models::Workload workload{.batch_size = 4, .seq_len = 512};
+    workload.model.num_heads = 16;
+    workload.model.hidden_size = 1024;
+    EXPECT_EQ(resolve_symbols("eT", workload), "e = 4 B, T = B·A·S² = 4·16·512²");
+    EXPECT_EQ(resolve_symbols("n", workload), "n = B·S·H = 4·512·1024");
+    EXPECT_EQ(resolve_symbols("", workload), "");
+}
+
+}  // namespace
