@@ -29,6 +29,12 @@ struct PlannerQuery {
 /// `query`, or until the user changes it, the step of A.
 PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection);
 
+/// The texts of the recipes, with the query's optimizer.
+std::vector<std::string> recipe_texts(const PlannerQuery& query);
+
+/// The preset that a model began as: of its name, or else of its family.
+const models::ModelConfig& preset_of(const models::ModelConfig& model);
+
 /// Another model with its own sizes; head and sequence length change where it needs others.
 void set_model(PlannerQuery& query, const models::ModelConfig& model);
 
