@@ -19,6 +19,9 @@ namespace {
 using profiler::PlannerRecipe;
 using profiler::PlannerView;
 
+/// Memory at the largest batch, as a share of the GPU's, from which on memory limits the batch.
+constexpr double kNearCeiling = 0.85;
+
 struct Label {
     std::string text;
     ImU32 color = 0;
@@ -69,6 +72,14 @@ void draw_crossings(const PlannerView& view) {
         const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
+        // Something other than memory limits it: its label stands at the point.
+        if (static_cast<double>(recipe.bytes_at_max) < kNearCeiling * usable) {
+            const std::string name = fmt::format("{} {}", recipe.name, recipe.max_batch_text);
+            const float left =
+                std::min(at.x - text_width(name) / 2, right - text_width(name) - px(4));
+            draw->AddText({std::round(left), std::round(at.y - em(1.5F))}, color, name.c_str());
+            continue;
+        }
         labels.push_back({fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, at.x});
     }
     std::sort(labels.begin(), labels.end(),
@@ -86,6 +97,8 @@ void draw_crossings(const PlannerView& view) {
         ends[row] = x + width + px(10);
         const float y = ceiling - px(6) - step * static_cast<float>(row + 1);
         if (y < corner.y) continue;  // the table has it too
+        draw->AddRectFilled({x - px(3), y}, {x + width + px(3), y + step},
+                            with_alpha(palette().plot, 0.85F), px(2));
         draw->AddText({std::round(x), std::round(y)}, label.color, label.text.c_str());
     }
 }
@@ -107,11 +120,8 @@ void draw_ceiling(const PlannerView& view) {
     const ScopedFont small(fonts().text, kSmallSize);
     const std::string name =
         fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
-    const float width = text_width(name);
     const ImVec2 at = ImPlot::PlotToPixels(0.0, usable);
-    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
-    ImPlot::GetPlotDrawList()->AddText({right - width - px(6), at.y + px(3)}, palette().bad,
-                                       name.c_str());
+    ImPlot::GetPlotDrawList()->AddText({at.x + px(7), at.y + px(3)}, palette().bad, name.c_str());
 }
 
 /// A line at the batch, with its number in the upper plot.
@@ -162,6 +172,7 @@ std::optional<int64_t> draw_planner_plots(const PlannerView& view, const Planner
                                           ImVec2 size) {
     std::optional<int64_t> dragged;
     if (!ImPlot::BeginAlignedPlots("##planner")) return dragged;
+    ImGui::BeginGroup();
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float upper = std::round((size.y - gap) * 0.62F);
     draw_plot("##memory", view, marks, {size.x, upper}, true, dragged, [&] {
@@ -175,6 +186,7 @@ std::optional<int64_t> draw_planner_plots(const PlannerView& view, const Planner
             draw_line(recipe, recipe.speed_x, recipe.speed_y, recipe.name == marks.focus);
         }
     });
+    ImGui::EndGroup();
     ImPlot::EndAlignedPlots();
     return dragged;
 }

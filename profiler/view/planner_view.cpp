@@ -15,6 +15,8 @@ namespace {
 constexpr double kBytesHeadroom = 1.25;  // above the ceiling, for the labels of the crossings
 constexpr double kBatchHeadroom = 1.12;
 constexpr int kSpeedPoints = 64;
+/// A batch that needs less of the GPU's memory than this was not refused for memory.
+constexpr double kRoomLeft = 0.85;
 
 /// The points around a batch. Beyond the last point, the line of the last two goes on.
 struct Between {
@@ -143,6 +145,10 @@ std::string gauge_text(int64_t needed_bytes, int64_t usable_bytes) {
 /// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has. Batch 38 fits. tempo fits it."
 std::string why_not(const PlannerView& view, const PlannerRecipe& recipe, int64_t batch_size,
                     int64_t needed_bytes) {
+    if (static_cast<double>(needed_bytes) < kRoomLeft * static_cast<double>(view.usable_bytes)) {
+        return fmt::format("Batch {} is the largest that the model's tensors allow.",
+                           recipe.max_batch_text);
+    }
     std::string text =
         fmt::format("Batch {} needs {}", format_count(batch_size), format_bytes(needed_bytes));
     // Just above the largest batch the tensors fit, but not the gaps between them.
