@@ -10,6 +10,7 @@
 #include "app/panels/kernels_panel.h"
 #include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
+#include "app/panels/planner_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
 #include "app/widgets/icons.h"
@@ -32,6 +33,7 @@ struct PanelStates {
     LedgerState ledger;
     BlocksState blocks;
     CaptureState capture;
+    PlannerState planner;
 };
 
 struct PanelRow {
@@ -64,6 +66,9 @@ inline constexpr std::array kPanels{
              kNoScroll},
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
              [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
+             kNoScroll},
+    PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_0,
+             [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,

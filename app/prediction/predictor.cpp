@@ -54,7 +54,9 @@ models::Result<void> add_workloads(const PlanQuestion& question, PlanRequest& re
 
 models::Result<PlanRequest> make_plan_request(const PlanQuestion& question,
                                               const PlannerData& data) {
-    PlanRequest request{.batch_size = question.batch_size, .budget_bytes = question.budget_bytes};
+    PlanRequest request{.batch_size = question.batch_size,
+                        .budget_bytes = question.budget_bytes,
+                        .wants_memory_curve = question.wants_memory_curve};
     if (auto ok = add_workloads(question, request); !ok) return tl::unexpected(ok.error());
     for (const std::string& id : question.gpus) {
         const auto gpu = find_gpu(data.gpus, id);

@@ -24,6 +24,7 @@ struct PlanQuestion {
     std::string setup = "torch-2.11";  // the software environment
     std::optional<int64_t> batch_size = {};
     std::optional<int64_t> budget_bytes = {};
+    bool wants_memory_curve = false;
 
     friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
 };

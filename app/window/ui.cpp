@@ -90,6 +90,11 @@ void draw_panels(Ui& ui) {
         if (event.cursor_ns) ui.cursor_ns = event.cursor_ns;
         if (event.ask_for_files) ui.open_dialog.request_open = true;
         if (event.show_capture) show_panel(ui, "capture");
+        if (event.fill_capture) {
+            CaptureForm& form = ui.panels.capture.form;
+            form = capture_form_of(*event.fill_capture, std::move(form));
+            show_panel(ui, "capture");
+        }
         ui.workspace.apply(event);
     }
 }

@@ -40,6 +40,7 @@ struct PanelEvents {
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
     std::optional<LedgerQuery> ledger_query;
     std::optional<PlanChoice> plan_choice;
+    std::optional<PlannerQuery> planner_query;
     // recipes
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
@@ -49,6 +50,7 @@ struct PanelEvents {
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;
+    std::optional<PlannerQuery> fill_capture;  // put this step into the form and show it
     // panels
     bool show_capture = false;
 };

@@ -18,11 +18,14 @@ struct Slots {
         : planned_compare("Planning the recipes", wanted_planned_comparison,
                           [&predictor](const PlannedCompareRequest& request) {
                               return build_planned_comparison(predictor, request);
-                          }) {}
+                          }),
+          planner("Planning the recipes", wanted_planner,
+                  [&predictor](const PlanQuestion& q) { return build_planner(predictor, q); }) {}
 
     Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
                                                 build_comparison};
     Slot<PlannedCompareRequest, CompareResult> planned_compare;
+    Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
     Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
@@ -47,11 +50,11 @@ struct Slots {
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector);
+                        live_blocks, segments, range, inspector, planner);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector);
+                        live_blocks, segments, range, inspector, planner);
     }
 };
 

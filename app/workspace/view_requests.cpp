@@ -237,4 +237,11 @@ std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInp
                                               .documents = {selection.a, selection.b}};
 }
 
+/// Without documents, so that the old lines stay until the new plan is ready.
+std::optional<Wanted<PlanQuestion>> wanted_planner(const SlotInputs& inputs) {
+    if (!inputs.planner.is_drawn) return std::nullopt;
+    const PlannerQuery query = shown_query(inputs.planner, inputs.selection);
+    return Wanted<PlanQuestion>{.request = planner_question(query, inputs.plan_choice.gpu)};
+}
+
 }  // namespace app

@@ -2,6 +2,7 @@
 
 #include "app/prediction/predictor.h"
 #include "app/workspace/blocks_query.h"
+#include "app/workspace/planner_query.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/comparison.h"
@@ -60,6 +61,7 @@ struct SlotInputs {
     const PlanChoice& plan_choice;
     const FlameQuery& flame_query;
     const BlocksQuery& blocks;
+    const PlannerQuery& planner;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
@@ -91,6 +93,7 @@ std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& in
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
 std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs);
 std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs);
+std::optional<Wanted<PlanQuestion>> wanted_planner(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds
 /// no recorded step, because the time axis is that of A.

@@ -291,6 +291,7 @@ void Workspace::apply(const PanelEvents& events) {
     predicts_ahead_ |= events.predicts_ahead;
     if (events.flame_query) flame_query_ = *events.flame_query;
     if (events.blocks_query) blocks_query_ = *events.blocks_query;
+    if (events.planner_query) planner_query_ = *events.planner_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {

@@ -45,6 +45,7 @@ public:
     std::string headline() const;
     const FlameQuery& flame_query() const { return flame_query_; }
     const BlocksQuery& blocks_query() const { return blocks_query_; }
+    const PlannerQuery& planner_query() const { return planner_query_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -93,8 +94,8 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(),  selection_,   time_,        ledger_query_,
-                plan_choice_, flame_query_, blocks_query_};
+        return {documents(),  selection_,   time_,         ledger_query_,
+                plan_choice_, flame_query_, blocks_query_, planner_query_};
     }
     void take_captured();
     void take_loaded();
@@ -122,6 +123,7 @@ private:
     PlanChoice plan_choice_;
     FlameQuery flame_query_;
     BlocksQuery blocks_query_;
+    PlannerQuery planner_query_;
     Predictor predictor_;
     Predictions predictions_{predictor_};
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions

@@ -46,6 +46,7 @@ struct PlanRequest {
     /// Each row is traced on its own GPU, at the batch that was asked for and at the largest one.
     /// False: GPUs share traces of one GPU, and batches are interpolated.
     bool traces_each_gpu = true;
+    bool wants_memory_curve = false;
 };
 
 /// A point of the throughput curve.
@@ -53,6 +54,13 @@ struct PlanPoint {
     int64_t batch_size = 0;
     int64_t step_time_ns = 0;
     double sequences_per_s = 0;  // of all GPUs together
+};
+
+/// A point of the memory curve: what the GPU must hold at the allocated peak.
+struct MemoryPoint {
+    int64_t batch_size = 0;
+    int64_t needed_bytes = 0;  // with the CUDA context, without cached memory
+    CategoryBytes by_category{};
 };
 
 struct PlanMemory {
@@ -84,6 +92,9 @@ struct PlanRow {
     double model_tflops = 0;       // of one GPU
     double best_model_tflops = 0;  // at the best batch
     std::vector<PlanPoint> curve;
+    /// A few batches, rising: 1, 2 and up to the largest that fits. Empty unless the request wants
+    /// it.
+    std::vector<MemoryPoint> memory_curve;
 
     /// Makes it a row that is not supported.
     void refuse(const models::Error& error);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace profiler {
@@ -38,6 +39,8 @@ public:
         }
         if (!max_batch) return row_.refuse(max_batch.error());
         row_.max_batch_size = *max_batch;
+        if (request_.wants_memory_curve) add_memory_curve(*max_batch);
+        if (row_.status != PlanStatus::kOk) return;
         if (*max_batch == 0) return say_how_much_is_missing(1);
         add_end_of_batches(*max_batch);
         const auto model = time_model();
@@ -246,6 +249,23 @@ private:
         if (!step) return row_.refuse(step.error());
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
         row_.memory = memory_;
+    }
+
+    /// Few batches, because each costs a simulation: between them memory is almost a line.
+    void add_memory_curve(int64_t max_batch) {
+        std::set<int64_t> batches{1, std::min<int64_t>(2, interpolation_.largest_valid_batch())};
+        for (const int64_t quarters : {1, 2, 3, 4}) {
+            batches.insert(std::max<int64_t>(1, quarters * max_batch / 4));
+        }
+        const int64_t other_bytes = memory_.usable_bytes - capacity_bytes_;
+        for (const int64_t batch_size : batches) {
+            const auto step = interpolation_.requests_at(batch_size);
+            if (!step) return row_.refuse(step.error());
+            const PeakContents contents = peak_contents(*step, options_, std::nullopt);
+            row_.memory_curve.push_back({batch_size,
+                                         other_bytes + contents.peaks.peak_allocated_bytes,
+                                         contents.by_category});
+        }
     }
 
     void add_times(const TimeModel& model, int64_t batch_size) {

@@ -27,12 +27,12 @@ void picture_of(ImGuiTestContext* c, const char* panel, const std::string& name)
 
 void all_panels(ImGuiTestContext* c) {
     open_folder(c);
-    for (const char* panel : {"compare", "layer", "flame", "blocks", "kernels"}) {
+    for (const char* panel : {"compare", "planner", "layer", "flame", "blocks", "kernels"}) {
         picture_of(c, panel, panel);
     }
     window().ui().settings.dark = false;
     c->Yield(3);
-    for (const char* panel : {"compare", "layer"}) {
+    for (const char* panel : {"compare", "layer", "planner"}) {
         picture_of(c, panel, std::string(panel) + "_light");
     }
     window().ui().settings.dark = true;

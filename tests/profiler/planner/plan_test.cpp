@@ -392,4 +392,19 @@ TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
     }
 }
 
+TEST(Plan, HasAMemoryCurveWhereItIsWanted) {
+    const Gpu gpu = small_gpu(256 << 20);
+    PlanRequest request = request_for({"original"}, {});
+    request.gpus = {&gpu};
+    EXPECT_TRUE(plan(request).rows[0].memory_curve.empty());
+    request.wants_memory_curve = true;
+    const Plan planned = plan(request);
+    const std::vector<MemoryPoint>& curve = planned.rows[0].memory_curve;
+    ASSERT_GE(curve.size(), 3U);
+    EXPECT_EQ(curve.front().batch_size, 1);
+    EXPECT_EQ(curve.back().batch_size, planned.rows[0].max_batch_size);
+    EXPECT_LT(curve.front().needed_bytes, curve.back().needed_bytes);
+    EXPECT_LE(curve.back().needed_bytes, planned.rows[0].memory->usable_bytes);
+}
+
 }  // namespace

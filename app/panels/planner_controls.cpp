@@ -1,0 +1,157 @@
+#include "app/panels/planner_controls.h"
+
+#include "app/widgets/icons.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "models/config/switches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace app {
+namespace {
+
+constexpr std::array<int64_t, 12> kSeqLens{32,  64,  128,  192,  256,  384,
+                                           512, 768, 1024, 1536, 2048, 4096};
+constexpr double kDropoutStep = 0.05;
+
+void control(const char* label) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::AlignTextToFramePadding();
+    dim_text(label);
+    ImGui::TableNextColumn();
+    ImGui::SetNextItemWidth(-1);
+}
+
+/// Returns the row that was clicked. `name` is asked for each row of `rows`.
+template <typename Rows, typename Name>
+const typename Rows::value_type* pick(const char* label, const char* id, const std::string& shown,
+                                      const Rows& rows, Name&& name) {
+    control(label);
+    const typename Rows::value_type* picked = nullptr;
+    if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return picked;
+    for (const auto& row : rows) {
+        const std::string text(name(row));
+        if (ImGui::Selectable(text.c_str(), text == shown)) picked = &row;
+    }
+    ImGui::EndCombo();
+    return picked;
+}
+
+void draw_step_kind(PlannerQuery& query) {
+    models::Workload& workload = query.workload;
+    const auto same = [](const auto& name) { return name; };
+    if (const auto* model = pick("Model", "##model", workload.model.name, models::model_presets(),
+                                 [](const auto& one) { return one.name; })) {
+        set_model(query, *model);
+    }
+    if (const auto* head = pick("Head", "##head", std::string(models::name_of(workload.head)),
+                                models::kHeadNames, same)) {
+        workload.head = models::parse_head(*head).value_or(workload.head);
+    }
+    if (const auto* precision =
+            pick("Precision", "##precision", std::string(models::name_of(workload.precision)),
+                 models::kPrecisionNames, same)) {
+        workload.precision = models::parse_precision(*precision).value_or(workload.precision);
+    }
+    if (const auto* row =
+            pick("Optimizer", "##optimizer", std::string(models::name_of(query.optimizer)),
+                 models::kOptimizerSwitch.rows,
+                 [](const auto& one) { return models::name_of(one.value); })) {
+        query.optimizer = row->value;
+    }
+}
+
+/// A slider over the usual lengths that the model's positions allow.
+void draw_seq_len(models::Workload& workload) {
+    int last = 0;
+    int nearest = 0;
+    for (int i = 0; i < static_cast<int>(kSeqLens.size()); ++i) {
+        const int64_t length = kSeqLens[static_cast<size_t>(i)];
+        if (length <= workload.model.max_position_embeddings) last = i;
+        if (length <= workload.seq_len) nearest = i;
+    }
+    control("Sequence");
+    const std::string shown = fmt::format("{} tokens", workload.seq_len);
+    if (ImGui::SliderInt("##seq", &nearest, 0, last, shown.c_str(),
+                         ImGuiSliderFlags_NoInput | ImGuiSliderFlags_AlwaysClamp)) {
+        workload.seq_len = kSeqLens[static_cast<size_t>(nearest)];
+    }
+}
+
+void draw_sliders(models::Workload& workload, int64_t last_batch) {
+    const ImGuiSliderFlags clamped = ImGuiSliderFlags_AlwaysClamp;
+    control("Batch");
+    int batch = static_cast<int>(std::min<int64_t>(workload.batch_size, 1 << 20));
+    const int most = static_cast<int>(std::min<int64_t>(last_batch, 1 << 20));
+    const ImGuiSliderFlags spread = most > 256 ? ImGuiSliderFlags_Logarithmic : 0;
+    if (ImGui::SliderInt("##batch", &batch, 1, most, "%d", clamped | spread)) {
+        workload.batch_size = batch;
+    }
+    draw_seq_len(workload);
+    control("Layers");
+    int layers = static_cast<int>(workload.model.num_layers);
+    if (ImGui::SliderInt("##layers", &layers, 1, std::max(48, layers), "%d", clamped)) {
+        workload.model.num_layers = layers;
+    }
+    control("Dropout");
+    int steps = static_cast<int>(std::lround(workload.model.hidden_dropout_p / kDropoutStep));
+    const std::string shown = fmt::format("{:.2f}", workload.model.hidden_dropout_p);
+    if (ImGui::SliderInt("##dropout", &steps, 0, 10, shown.c_str(),
+                         clamped | ImGuiSliderFlags_NoInput)) {
+        workload.model.hidden_dropout_p = steps / 20.0;
+        workload.model.attention_dropout_p = steps / 20.0;
+    }
+}
+
+void draw_recipes(std::vector<std::string>& chosen) {
+    control("Recipes");
+    const std::string preview =
+        chosen.size() == 1 ? chosen.front() : fmt::format("{} recipes", chosen.size());
+    ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});  // names and what they do
+    if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        const std::string name(preset.name);
+        const auto at = std::find(chosen.begin(), chosen.end(), name);
+        bool on = at != chosen.end();
+        if (ImGui::Checkbox(name.c_str(), &on)) {
+            on ? void(chosen.push_back(name)) : void(chosen.erase(at));
+        }
+        ImGui::SameLine(em(17));
+        dim_text(preset.summary);
+    }
+    ImGui::EndCombo();
+}
+
+void draw_gpu(const Workspace& workspace, PanelEvents& events) {
+    const auto& gpus = workspace.gpus();
+    const auto known = std::find_if(gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) {
+        return gpu.id == workspace.plan_choice().gpu;
+    });
+    const std::string shown = known != gpus.end() ? known->name : workspace.plan_choice().gpu;
+    if (const auto* gpu =
+            pick("GPU", "##gpu", shown, gpus, [](const auto& one) { return one.name; })) {
+        events.plan_choice = PlanChoice{gpu->id};
+    }
+}
+
+}  // namespace
+
+void draw_planner_controls(const PanelContext& context, PlannerQuery& query, int64_t last_batch,
+                           PanelEvents& events) {
+    if (!ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingFixedFit)) return;
+    ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, em(5));
+    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    draw_gpu(context.workspace, events);
+    draw_recipes(query.recipes);
+    draw_sliders(query.workload, last_batch);
+    draw_step_kind(query);
+    ImGui::EndTable();
+}
+
+}  // namespace app

@@ -1,0 +1,285 @@
+#include "app/panels/planner_panel.h"
+
+#include "app/panels/planner_controls.h"
+#include "app/panels/planner_plots.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/hatch.h"
+#include "app/widgets/icons.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace app {
+namespace {
+
+using profiler::PlannerReading;
+using profiler::PlannerRecipe;
+using profiler::PlannerView;
+
+constexpr float kControlsWidth_em = 17;
+constexpr float kFiguresWidth_em = 25;
+
+/// One frame's drawing: what the helpers below share.
+struct Frame {
+    const PanelContext& context;
+    PlannerState& state;
+    PlannerQuery query;  // as shown; changed by the controls
+    PanelEvents& events;
+    bool is_planning = false;
+};
+
+const PlannerView* view_of(const Frame& frame) {
+    return frame.state.shown ? &frame.state.shown->view : nullptr;
+}
+
+size_t focus_of(const Frame& frame, const PlannerView& view) {
+    for (size_t i = 0; i < view.recipes.size(); ++i) {
+        if (view.recipes[i].name == frame.state.focus) return i;
+    }
+    return 0;
+}
+
+// ---- figures --------------------------------------------------------------------------------
+
+void draw_cell(const std::string& value) {
+    ImGui::TableNextColumn();
+    const ScopedFont mono(fonts().mono);
+    value.empty() ? dim_text("–") : right_text(value);
+}
+
+void draw_row(Frame& frame, const PlannerView& view, size_t index) {
+    const PlannerRecipe& recipe = view.recipes[index];
+    const PlannerReading reading =
+        profiler::read_planner(view, index, frame.query.workload.batch_size);
+    const ScopedId id(static_cast<int>(index));
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    if (ImGui::Selectable("###row", index == focus_of(frame, view),
+                          ImGuiSelectableFlags_SpanAllColumns)) {
+        frame.state.focus = recipe.name;
+    }
+    if (!reading.why.empty() && ImGui::IsItemHovered()) {
+        ImGui::SetTooltip("%s", reading.why.c_str());
+    }
+    ImGui::SameLine(0, 0);
+    swatch(recipe_color(recipe.color));
+    const float mark = reading.fits ? 0 : em(1.3F);
+    text(fit_to(recipe.name, ImGui::GetContentRegionAvail().x - mark));
+    if (!reading.fits) {
+        ImGui::SameLine(0, px(5));
+        colored_text(palette().bad, ICON_XMARK);
+    }
+    draw_cell(recipe.max_batch_text);
+    draw_cell(reading.memory_text);
+    draw_cell(reading.step_text);
+    draw_cell(reading.rate_text);
+}
+
+void draw_table(Frame& frame, const PlannerView& view) {
+    const ImGuiTableFlags flags =
+        ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
+    if (!ImGui::BeginTable("##recipes", 5, flags)) return;
+    const std::string memory = fmt::format("At {}", frame.query.workload.batch_size);
+    ImGui::TableSetupColumn("Recipe", 0, 2.3F);
+    ImGui::TableSetupColumn("Max batch", 0, 1.25F);
+    ImGui::TableSetupColumn(memory.c_str(), 0, 1.2F);
+    ImGui::TableSetupColumn("Step", 0, 1.1F);
+    ImGui::TableSetupColumn("Seq/s", 0, 0.9F);
+    ImGui::TableHeadersRow();
+    for (size_t i = 0; i < view.recipes.size(); ++i) draw_row(frame, view, i);
+    ImGui::EndTable();
+}
+
+/// A bar as long as the GPU's memory, or as what is needed if that is more.
+void draw_gauge_bar(const PlannerView& view, const PlannerReading& reading) {
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const ImVec2 size{ImGui::GetContentRegionAvail().x, em(1.5F)};
+    const auto usable = static_cast<float>(view.usable_bytes);
+    const float whole = std::max({usable, static_cast<float>(reading.needed_bytes), 1.0F});
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, palette().plot, px(3));
+    float left = corner.x;
+    for (const profiler::PlannerPart& part : reading.parts) {
+        const float right = left + size.x * static_cast<float>(part.bytes) / whole;
+        const ImVec2 lower_right{right, corner.y + size.y};
+        if (part.category) {
+            fill_category(draw, {left, corner.y}, lower_right, *part.category, 0.95F, px(6));
+        } else {
+            draw->AddRectFilled({left, corner.y}, lower_right, with_alpha(palette().dim, 0.75F));
+        }
+        left = right;
+    }
+    const ImU32 color = reading.fits ? palette().border : palette().bad;
+    draw->AddRect(corner, {corner.x + size.x, corner.y + size.y}, color, px(3), px(1));
+    const float limit = corner.x + size.x * usable / whole;
+    if (limit < corner.x + size.x - px(1)) {
+        draw->AddLine({limit, corner.y - px(3)}, {limit, corner.y + size.y + px(3)}, palette().text,
+                      px(2));
+    }
+    ImGui::Dummy(size);
+}
+
+void draw_gauge_parts(const PlannerReading& reading) {
+    if (!ImGui::BeginTable("##parts", 2, ImGuiTableFlags_SizingStretchProp)) return;
+    for (auto part = reading.parts.rbegin(); part != reading.parts.rend(); ++part) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        part->category ? category_swatch(*part->category)
+                       : swatch(with_alpha(palette().dim, 0.75F));
+        text(part->label);
+        ImGui::TableNextColumn();
+        const ScopedFont mono(fonts().mono);
+        right_text(profiler::format_bytes(part->bytes));
+    }
+    ImGui::EndTable();
+}
+
+void draw_gauge(const Frame& frame, const PlannerView& view) {
+    if (view.recipes.empty()) return;
+    const size_t focus = focus_of(frame, view);
+    const PlannerReading reading =
+        profiler::read_planner(view, focus, frame.query.workload.batch_size);
+    bold_text(view.recipes[focus].name);
+    ImGui::SameLine(0, px(6));
+    dim_text(fmt::format("at batch {}", frame.query.workload.batch_size));
+    if (reading.has_memory) {
+        ImGui::SameLine();
+        const ScopedFont bold(fonts().bold);
+        const ScopedColor ink(ImGuiCol_Text, reading.fits ? palette().text : palette().bad);
+        right_text(reading.gauge_text);
+        draw_gauge_bar(view, reading);
+    }
+    if (!reading.why.empty()) {
+        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
+        ImGui::SameLine(0, px(6));
+        note_text(reading.why);
+    }
+    if (reading.has_memory) draw_gauge_parts(reading);
+}
+
+void draw_figures(Frame& frame, const PlannerView& view) {
+    draw_table(frame, view);
+    ImGui::Dummy({0, px(6)});
+    draw_gauge(frame, view);
+}
+
+// ---- controls and buttons -------------------------------------------------------------------
+
+void draw_buttons(Frame& frame) {
+    const std::string& gpu = frame.context.workspace.plan_choice().gpu;
+    if (ImGui::Button(ICON_RECORD "  Capture this###capture_this")) {
+        frame.events.fill_capture = frame.query;
+    }
+    ImGui::SetItemTooltip("Put this step into the Capture panel");
+    ImGui::SameLine(0, px(5));
+    if (ImGui::Button(ICON_COPY "###copy_command")) {
+        ImGui::SetClipboardText(plan_command(frame.query, gpu).c_str());
+    }
+    ImGui::SetItemTooltip("Copy as a command:\n%s", plan_command(frame.query, gpu).c_str());
+    const bool can_follow =
+        frame.query.is_chosen && frame.context.workspace.selection().a != nullptr;
+    ImGui::SameLine(0, px(5));
+    const ScopedDisabled nothing(!can_follow);
+    if (ImGui::Button(ICON_ROTATE_LEFT "###follow_a")) frame.query.is_chosen = false;
+    ImGui::SetItemTooltip("Plan the step of trace A");
+}
+
+void draw_status(const Frame& frame, const PlannerView* view) {
+    if (frame.is_planning) return dim_text("planning ...");
+    if (!view) return;
+    dim_text("predicted");
+    std::string notes =
+        "Memory is simulated at a few batches and interpolated between them. "
+        "Cached memory is not counted.";
+    for (const std::string& note : view->notes) notes += "\n· " + note;
+    ImGui::SameLine(0, px(6));
+    help_marker(notes);
+}
+
+/// The controls change the query of the next frame.
+void draw_controls(Frame& frame) {
+    const PlannerView* view = view_of(frame);
+    const int64_t last = view ? view->last_batch : 64;
+    const PlannerQuery before = frame.query;
+    draw_planner_controls(frame.context, frame.query, last, frame.events);
+    if (frame.query != before) frame.query.is_chosen = true;
+    ImGui::Dummy({0, px(3)});
+    draw_buttons(frame);
+    draw_status(frame, view);
+}
+
+// ---- the picture ----------------------------------------------------------------------------
+
+void draw_plots(Frame& frame, const PlannerView& view, ImVec2 size) {
+    if (view.recipes.empty()) return;
+    const PlannerMarks marks{frame.query.workload.batch_size,
+                             view.recipes[focus_of(frame, view)].name};
+    if (const auto batch = draw_planner_plots(view, marks, size)) {
+        if (*batch == frame.query.workload.batch_size) return;
+        frame.query.workload.batch_size = *batch;
+        frame.query.is_chosen = true;
+    }
+}
+
+void draw_picture(Frame& frame, const std::string& error) {
+    const PlannerView* view = view_of(frame);
+    if (!error.empty()) {
+        empty_state(ICON_TRIANGLE_EXCLAMATION, "The step cannot be planned", error);
+        return;
+    }
+    if (!view) return working_line("Planning the recipes ...");
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    if (space.x > em(kFiguresWidth_em + 22)) {
+        const float gap = px(14);
+        draw_plots(frame, *view, {space.x - em(kFiguresWidth_em) - gap, space.y});
+        ImGui::SameLine(0, gap);
+        const ScopedChild figures("##figures", {em(kFiguresWidth_em), 0});
+        if (figures) draw_figures(frame, *view);
+        return;
+    }
+    draw_plots(frame, *view, {space.x, std::max(em(17), space.y * 0.62F)});
+    draw_figures(frame, *view);
+}
+
+/// Takes the newest plan. Returns why there is none.
+std::string take_plan(const Workspace& workspace, PlannerState& state) {
+    const auto& slot = workspace.slots().planner;
+    if (!slot.error().empty()) return slot.error();
+    const auto newest = slot.shared();
+    if (!newest) return {};
+    if (newest->error.empty()) state.shown = newest;
+    return newest->error;
+}
+
+}  // namespace
+
+PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state) {
+    PanelEvents events;
+    const Workspace& workspace = context.workspace;
+    const std::string error = take_plan(workspace, state);
+    Frame frame{context, state, shown_query(workspace.planner_query(), workspace.selection()),
+                events};
+    frame.query.is_drawn = true;
+    const PlannerResult* newest = workspace.slots().planner.view();
+    frame.is_planning =
+        error.empty() &&
+        (!newest || newest->question != planner_question(frame.query, workspace.plan_choice().gpu));
+    {
+        const ScopedChild left("##controls", {em(kControlsWidth_em), 0});
+        if (left) draw_controls(frame);
+    }
+    ImGui::SameLine(0, px(14));
+    {
+        const ScopedChild right("##picture", {0, 0});
+        if (right) draw_picture(frame, error);
+    }
+    if (frame.query != workspace.planner_query()) events.planner_query = frame.query;
+    return events;
+}
+
+}  // namespace app

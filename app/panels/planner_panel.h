@@ -1,0 +1,20 @@
+#pragma once
+
+#include "app/panels/panel_context.h"
+
+#include <memory>
+#include <string>
+
+namespace app {
+
+struct PlannerState {
+    std::string focus;  // the recipe whose gauge is shown; empty: the first
+    /// The last plan that succeeded. It stays while the next one is made.
+    std::shared_ptr<const PlannerResult> shown;
+};
+
+/// Memory and throughput of recipes against the batch on a GPU, planned anew as the user changes
+/// the step. Needs no trace.
+PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state);
+
+}  // namespace app

@@ -1,0 +1,194 @@
+#include "app/panels/planner_plots.h"
+
+#include "app/widgets/fonts.h"
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace app {
+namespace {
+
+using profiler::PlannerRecipe;
+using profiler::PlannerView;
+
+/// Memory at the largest batch, as a share of the GPU's, from which on memory limits the batch.
+constexpr double kNearCeiling = 0.85;
+
+struct Label {
+    std::string text;
+    ImU32 color = 0;
+    float x = 0;
+};
+
+void set_up_axes(const PlannerView& view, profiler::AxisUnit unit, double most, ImVec2 size,
+                 bool has_labels) {
+    const auto last = static_cast<double>(view.last_batch);
+    const ImPlotAxisFlags x_flags = kFixedAxis | (has_labels ? 0 : ImPlotAxisFlags_NoTickLabels);
+    ImPlot::SetupAxes(nullptr, nullptr, x_flags, kFixedAxis);
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, last, size.x);
+    setup_ticks(ImAxis_Y1, unit, 0, most, size.y);
+    ImPlot::SetupAxisLimits(ImAxis_X1, 0, last, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, most, ImPlotCond_Always);
+    ImPlot::SetupFinish();
+}
+
+void draw_line(const PlannerRecipe& recipe, const std::vector<double>& x,
+               const std::vector<double>& y, bool is_bold) {
+    if (x.empty()) return;
+    ImPlotSpec line;
+    line.LineColor = to_vec4(recipe_color(recipe.color));
+    line.LineWeight = px(is_bold ? 2.75F : 1.5F);
+    ImPlot::PlotLine(recipe.name.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
+}
+
+/// What the plot shows, at its upper left.
+void draw_title(const char* title) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    ImPlot::GetPlotDrawList()->AddText({corner.x + px(7), corner.y + px(4)}, palette().dim, title);
+}
+
+/// Where the memory of each recipe meets the ceiling: the largest batch, with its name. Labels that
+/// would overlap stand above each other.
+void draw_crossings(const PlannerView& view) {
+    const ScopedFont small(fonts().bold, kSmallSize);
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    const float right = corner.x + ImPlot::GetPlotSize().x;
+    const auto usable = static_cast<double>(view.usable_bytes);
+    std::vector<Label> labels;
+    for (const PlannerRecipe& recipe : view.recipes) {
+        if (!recipe.max_batch || recipe.memory_x.empty()) continue;
+        const auto batch = static_cast<double>(*recipe.max_batch);
+        const ImU32 color = recipe_color(recipe.color);
+        const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
+        draw->AddCircleFilled(at, px(4.5F), color);
+        draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
+        // Something other than memory limits it: its label stands at the point.
+        if (static_cast<double>(recipe.bytes_at_max) < kNearCeiling * usable) {
+            const std::string name = fmt::format("{} {}", recipe.name, recipe.max_batch_text);
+            const float left =
+                std::min(at.x - text_width(name) / 2, right - text_width(name) - px(4));
+            draw->AddText({std::round(left), std::round(at.y - em(1.5F))}, color, name.c_str());
+            continue;
+        }
+        labels.push_back({fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, at.x});
+    }
+    std::sort(labels.begin(), labels.end(),
+              [](const Label& a, const Label& b) { return a.x < b.x; });
+    const float ceiling = ImPlot::PlotToPixels(0.0, usable).y;
+    const float step = ImGui::GetTextLineHeight() + px(1);
+    std::vector<float> ends;  // of the rows of labels, from the ceiling up
+    for (const Label& label : labels) {
+        const float width = text_width(label.text);
+        const float x = std::clamp(label.x - width / 2, corner.x + px(4),
+                                   std::max(corner.x + px(4), right - width - px(4)));
+        size_t row = 0;
+        while (row < ends.size() && ends[row] > x) ++row;
+        if (row == ends.size()) ends.push_back(0);
+        ends[row] = x + width + px(10);
+        const float y = ceiling - px(6) - step * static_cast<float>(row + 1);
+        if (y < corner.y) continue;  // the table has it too
+        draw->AddRectFilled({x - px(3), y}, {x + width + px(3), y + step},
+                            with_alpha(palette().plot, 0.85F), px(2));
+        draw->AddText({std::round(x), std::round(y)}, label.color, label.text.c_str());
+    }
+}
+
+void draw_ceiling(const PlannerView& view) {
+    const auto usable = static_cast<double>(view.usable_bytes);
+    const double above[2] = {usable, usable};
+    const double top[2] = {view.last_bytes, view.last_bytes};
+    const double ends[2] = {0, static_cast<double>(view.last_batch)};
+    ImPlotSpec shade;
+    shade.FillColor = to_vec4(palette().bad);
+    shade.FillAlpha = 0.07F;
+    ImPlot::PlotShaded("##above", ends, above, top, 2, shade);
+    ImPlotSpec line;
+    line.LineColor = to_vec4(palette().bad);
+    line.LineWeight = px(1.5F);
+    line.Flags = ImPlotInfLinesFlags_Horizontal;
+    ImPlot::PlotInfLines("##ceiling", &usable, 1, line);
+    const ScopedFont small(fonts().text, kSmallSize);
+    const std::string name =
+        fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
+    const ImVec2 at = ImPlot::PlotToPixels(0.0, usable);
+    ImPlot::GetPlotDrawList()->AddText({at.x + px(7), at.y + px(3)}, palette().bad, name.c_str());
+}
+
+/// A line at the batch, with its number in the upper plot.
+void draw_batch_cursor(int64_t batch_size, bool has_number) {
+    const ScopedFont small(fonts().bold, kSmallSize);
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    const ImVec2 size = ImPlot::GetPlotSize();
+    const float x = std::round(ImPlot::PlotToPixels(static_cast<double>(batch_size), 0.0).x);
+    draw->AddLine({x, corner.y}, {x, corner.y + size.y}, palette().accent, px(1.5F));
+    if (!has_number) return;
+    const std::string number = fmt::format("batch {}", batch_size);
+    const ImVec2 box{text_width(number) + px(10), ImGui::GetTextLineHeight() + px(3)};
+    const float left = std::clamp(x - box.x / 2, corner.x, corner.x + size.x - box.x);
+    const float top = corner.y + size.y - box.y;
+    draw->AddRectFilled({left, top}, {left + box.x, top + box.y}, palette().accent, px(3));
+    draw->AddText({left + px(5), top + px(1)}, ink_on(palette().accent), number.c_str());
+}
+
+/// A press anywhere in the plot takes the cursor along.
+std::optional<int64_t> dragged_batch(const PlannerView& view) {
+    if (!ImPlot::IsPlotHovered()) return std::nullopt;
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) return std::nullopt;
+    return std::clamp<int64_t>(std::llround(ImPlot::GetPlotMousePos().x), 1, view.last_batch);
+}
+
+/// One of the two plots; `draw` draws what is in it.
+template <typename Draw>
+void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& marks, ImVec2 size,
+               bool shows_memory, std::optional<int64_t>& dragged, Draw&& draw) {
+    if (!ImPlot::BeginPlot(id, size, kPlainPlot)) return;
+    set_up_axes(view, shows_memory ? profiler::AxisUnit::kBytes : profiler::AxisUnit::kRate,
+                shows_memory ? view.last_bytes : view.last_rate, size, !shows_memory);
+    draw();
+    ImPlot::PushPlotClipRect();
+    draw_title(shows_memory ? "Peak memory against the batch" : "Sequences per second");
+    draw_batch_cursor(marks.batch_size, shows_memory);
+    if (shows_memory) draw_crossings(view);
+    ImPlot::PopPlotClipRect();
+    if (const auto batch = dragged_batch(view)) dragged = batch;
+    ImPlot::EndPlot();
+}
+
+}  // namespace
+
+std::optional<int64_t> draw_planner_plots(const PlannerView& view, const PlannerMarks& marks,
+                                          ImVec2 size) {
+    std::optional<int64_t> dragged;
+    if (!ImPlot::BeginAlignedPlots("##planner")) return dragged;
+    ImGui::BeginGroup();
+    const float gap = ImGui::GetStyle().ItemSpacing.y;
+    const float upper = std::round((size.y - gap) * 0.62F);
+    draw_plot("##memory", view, marks, {size.x, upper}, true, dragged, [&] {
+        draw_ceiling(view);
+        for (const PlannerRecipe& recipe : view.recipes) {
+            draw_line(recipe, recipe.memory_x, recipe.memory_y, recipe.name == marks.focus);
+        }
+    });
+    draw_plot("##speed", view, marks, {size.x, size.y - gap - upper}, false, dragged, [&] {
+        for (const PlannerRecipe& recipe : view.recipes) {
+            draw_line(recipe, recipe.speed_x, recipe.speed_y, recipe.name == marks.focus);
+        }
+    });
+    ImGui::EndGroup();
+    ImPlot::EndAlignedPlots();
+    return dragged;
+}
+
+}  // namespace app

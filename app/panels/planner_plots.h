@@ -1,0 +1,23 @@
+#pragma once
+
+#include "profiler/view/planner_view.h"
+
+#include <imgui.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace app {
+
+struct PlannerMarks {
+    int64_t batch_size = 1;  // the cursor
+    std::string focus;       // the recipe that is drawn bold
+};
+
+/// Memory against the batch, and below it throughput on the same axis. Returns the batch to which
+/// the user dragged the cursor.
+std::optional<int64_t> draw_planner_plots(const profiler::PlannerView& view,
+                                          const PlannerMarks& marks, ImVec2 size);
+
+}  // namespace app

@@ -1,0 +1,103 @@
+#include "app/workspace/planner_query.h"
+
+#include "models/config/switches.h"
+#include "profiler/analysis/run_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace app {
+namespace {
+
+using models::Family;
+using models::Head;
+using models::ModelConfig;
+
+Head head_for(Family family, Head head) {
+    if (head == Head::kLayers || family == Family::kSubstation) return Head::kLayers;
+    if (family == Family::kGpt2) return Head::kLm;
+    return head == Head::kLm ? Head::kMlm : head;
+}
+
+/// The text of a recipe with the query's optimizer.
+std::string with_optimizer(const std::string& recipe, models::Optimizer optimizer) {
+    if (optimizer == models::Recipe{}.optimizer) return recipe;
+    return fmt::format("{},optimizer={}", recipe, models::name_of(optimizer));
+}
+
+}  // namespace
+
+std::vector<std::string> recipe_texts(const PlannerQuery& query) {
+    std::vector<std::string> texts;
+    for (const std::string& recipe : query.recipes) {
+        texts.push_back(with_optimizer(recipe, query.optimizer));
+    }
+    return texts;
+}
+
+const ModelConfig& preset_of(const ModelConfig& model) {
+    const auto& presets = models::model_presets();
+    const auto named = std::find_if(presets.begin(), presets.end(),
+                                    [&](const auto& one) { return one.name == model.name; });
+    if (named != presets.end()) return *named;
+    const auto related = std::find_if(presets.begin(), presets.end(),
+                                      [&](const auto& one) { return one.family == model.family; });
+    return related != presets.end() ? *related : presets.front();
+}
+
+models::Workload first_workload() {
+    models::Workload workload{.head = Head::kMlm};
+    if (const auto model = models::find_model("bert-large")) workload.model = *model;
+    return workload;
+}
+
+PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection) {
+    if (query.is_chosen || !selection.a) return query;
+    const auto workload = profiler::workload_of(*selection.a->trace);
+    if (!workload) return query;
+    PlannerQuery shown = query;
+    shown.workload = *workload;
+    shown.optimizer = workload->recipe.optimizer;
+    return shown;
+}
+
+void set_model(PlannerQuery& query, const ModelConfig& model) {
+    models::Workload& workload = query.workload;
+    workload.model = model;
+    workload.head = head_for(model.family, workload.head);
+    if (workload.seq_len > model.max_position_embeddings) {
+        workload.seq_len = model.max_position_embeddings;
+    }
+}
+
+PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu) {
+    PlanQuestion question{.workload = query.workload,
+                          .recipes = recipe_texts(query),
+                          .gpus = {gpu},
+                          .wants_memory_curve = true};
+    question.workload.batch_size = 1;
+    return question;
+}
+
+CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
+    const models::Workload& workload = query.workload;
+    const ModelConfig& preset = preset_of(workload.model);
+    form.model = preset.name;
+    form.num_layers =
+        workload.model.num_layers == preset.num_layers ? 0 : workload.model.num_layers;
+    form.head = models::name_of(workload.head);
+    form.precision = models::name_of(workload.precision);
+    form.batch_size = workload.batch_size;
+    form.seq_len = workload.seq_len;
+    form.recipes = recipe_texts(query);
+    return form;
+}
+
+PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question) {
+    const auto plan = predictor.plan(question);
+    if (!plan) return {question, {}, plan.error().message};
+    return {question, profiler::build_planner_view(*plan), {}};
+}
+
+}  // namespace app

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "app/prediction/predictor.h"
+#include "app/workspace/capture_form.h"
+#include "app/workspace/selection.h"
+#include "models/config/workload.h"
+#include "profiler/view/planner_view.h"
+
+#include <string>
+#include <vector>
+
+namespace app {
+
+/// What the Planner plans before a trace is open: masked language modelling with BERT-large.
+models::Workload first_workload();
+
+/// The step and the recipes that the Planner plans.
+struct PlannerQuery {
+    /// Its recipe is ignored; its batch is where the cursor stands.
+    models::Workload workload = first_workload();
+    std::vector<std::string> recipes{"original", "tempo", "checkpoint", "flash"};
+    models::Optimizer optimizer = models::Optimizer::kAdamW;  // of all recipes
+    bool is_chosen = false;  // the user changed it; before that it follows trace A
+    bool is_drawn = false;   // the panel has been drawn; before that nothing is planned
+
+    friend bool operator==(const PlannerQuery&, const PlannerQuery&) = default;
+};
+
+/// `query`, or until the user changes it, the step of A.
+PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection);
+
+/// The texts of the recipes, with the query's optimizer.
+std::vector<std::string> recipe_texts(const PlannerQuery& query);
+
+/// The preset that a model began as: of its name, or else of its family.
+const models::ModelConfig& preset_of(const models::ModelConfig& model);
+
+/// Another model with its own sizes; head and sequence length change where it needs others.
+void set_model(PlannerQuery& query, const models::ModelConfig& model);
+
+/// Without the batch: a plan answers for all batches.
+PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu);
+
+/// The command that prints the same plan: "temposcope plan --model bert-large ...".
+std::string plan_command(const PlannerQuery& query, const std::string& gpu);
+
+/// `form` with this step; its other fields stay.
+CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form);
+
+struct PlannerResult {
+    PlanQuestion question;
+    profiler::PlannerView view;
+    std::string error;  // why there is no view; else empty
+};
+PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question);
+
+}  // namespace app

@@ -1,0 +1,220 @@
+#include "profiler/view/planner_view.h"
+
+#include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
+#include "profiler/view/theme.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+namespace {
+
+constexpr double kBytesHeadroom = 1.25;  // above the ceiling, for the labels of the crossings
+constexpr double kBatchHeadroom = 1.12;
+constexpr int kSpeedPoints = 64;
+/// A batch that needs less of the GPU's memory than this was not refused for memory.
+constexpr double kRoomLeft = 0.85;
+
+/// The points around a batch. Beyond the last point, the line of the last two goes on.
+struct Between {
+    std::size_t low = 0;
+    std::size_t high = 0;
+    double share = 0;  // 0: at low, 1: at high
+
+    double mix(double at_low, double at_high) const { return at_low + share * (at_high - at_low); }
+};
+
+template <typename Point>
+Between around(const std::vector<Point>& points, double batch) {
+    if (points.size() < 2) return {};
+    std::size_t high = 1;
+    while (high + 1 < points.size() && static_cast<double>(points[high].batch_size) < batch) ++high;
+    const auto x0 = static_cast<double>(points[high - 1].batch_size);
+    const auto x1 = static_cast<double>(points[high].batch_size);
+    return {high - 1, high, x1 > x0 ? (batch - x0) / (x1 - x0) : 0};
+}
+
+double bytes_at(const PlannerRecipe& recipe, double batch) {
+    const Between b = around(recipe.memory, batch);
+    return b.mix(static_cast<double>(recipe.memory[b.low].needed_bytes),
+                 static_cast<double>(recipe.memory[b.high].needed_bytes));
+}
+
+double step_ns_at(const PlannerRecipe& recipe, double batch) {
+    const Between b = around(recipe.speed, batch);
+    return b.mix(static_cast<double>(recipe.speed[b.low].step_time_ns),
+                 static_cast<double>(recipe.speed[b.high].step_time_ns));
+}
+
+/// Sequences per second of a step; more than one GPU multiplies them.
+double rate_at(const PlannerRecipe& recipe, double batch) {
+    const Between b = around(recipe.speed, batch);
+    const PlanPoint& known = recipe.speed[b.low];
+    const double known_rate =
+        static_cast<double>(known.batch_size) / static_cast<double>(known.step_time_ns);
+    const double rate = batch / step_ns_at(recipe, batch);
+    return known_rate > 0 ? rate * known.sequences_per_s / known_rate : 0;
+}
+
+PlannerRecipe make_recipe(const PlanRow& row) {
+    PlannerRecipe recipe{.name = row.workload.recipe_name, .memory = row.memory_curve};
+    for (const PlanPoint& point : row.curve) {
+        if (point.batch_size > 0 && point.step_time_ns > 0) recipe.speed.push_back(point);
+    }
+    if (row.status == PlanStatus::kOk && row.max_batch_size.value_or(0) > 0) {
+        recipe.max_batch = row.max_batch_size;
+    } else {
+        recipe.why = row.reason;
+    }
+    recipe.max_batch_text = recipe.max_batch ? format_count(*recipe.max_batch) : "none";
+    if (recipe.max_batch && row.max_batch_end == MaxBatchEnd::kSearch) {
+        recipe.max_batch_text = "at least " + recipe.max_batch_text;
+    }
+    if (recipe.max_batch && !recipe.memory.empty()) {
+        recipe.bytes_at_max =
+            std::llround(bytes_at(recipe, static_cast<double>(*recipe.max_batch)));
+    }
+    return recipe;
+}
+
+void set_axes(PlannerView& view) {
+    view.last_bytes = static_cast<double>(view.usable_bytes) * kBytesHeadroom;
+    for (const PlannerRecipe& recipe : view.recipes) {
+        const auto wanted =
+            std::ceil(static_cast<double>(recipe.max_batch.value_or(1)) * kBatchHeadroom);
+        view.last_batch = std::max(view.last_batch, static_cast<int64_t>(wanted));
+        if (!recipe.memory.empty()) {
+            const auto least = static_cast<double>(recipe.memory.front().needed_bytes);
+            view.last_bytes = std::max(view.last_bytes, 1.1 * least);
+        }
+    }
+}
+
+void add_memory_line(PlannerRecipe& recipe, const PlannerView& view) {
+    if (recipe.memory.empty()) return;
+    const auto add = [&](double batch) {
+        recipe.memory_x.push_back(batch);
+        recipe.memory_y.push_back(bytes_at(recipe, batch));
+    };
+    for (const MemoryPoint& point : recipe.memory) add(static_cast<double>(point.batch_size));
+    const auto last = static_cast<double>(view.last_batch);
+    if (recipe.memory.size() > 1 && recipe.memory_x.back() < last) add(last);
+}
+
+void add_speed_line(PlannerRecipe& recipe, PlannerView& view) {
+    if (recipe.speed.empty()) return;
+    const auto first = static_cast<double>(recipe.speed.front().batch_size);
+    const auto last = static_cast<double>(recipe.speed.back().batch_size);
+    for (int i = 0; i < kSpeedPoints; ++i) {
+        const double batch = first + (last - first) * i / (kSpeedPoints - 1);
+        recipe.speed_x.push_back(batch);
+        recipe.speed_y.push_back(rate_at(recipe, batch));
+        view.last_rate = std::max(view.last_rate, 1.15 * recipe.speed_y.back());
+    }
+}
+
+std::vector<PlannerPart> parts_at(const PlannerRecipe& recipe, double batch, int64_t needed_bytes) {
+    const Between b = around(recipe.memory, batch);
+    std::vector<PlannerPart> parts{{.label = "CUDA context, rounding"}};
+    int64_t others = needed_bytes;
+    for (const Category category : kCategoryStackOrder) {
+        const auto i = static_cast<std::size_t>(category);
+        const int64_t bytes = std::max<int64_t>(
+            0, std::llround(b.mix(static_cast<double>(recipe.memory[b.low].by_category[i]),
+                                  static_cast<double>(recipe.memory[b.high].by_category[i]))));
+        if (bytes == 0) continue;
+        others -= bytes;
+        parts.push_back({category, std::string(label_of(category)), bytes});
+    }
+    parts.front().bytes = std::max<int64_t>(0, others);
+    return parts;
+}
+
+/// "11.1 of 14.6 GiB"; each with its unit where those differ.
+std::string gauge_text(int64_t needed_bytes, int64_t usable_bytes) {
+    const std::string needed = format_bytes(needed_bytes);
+    const std::string usable = format_bytes(usable_bytes);
+    const std::size_t unit = needed.rfind(' ');
+    const bool same = unit != needed.npos && usable.ends_with(needed.substr(unit));
+    return fmt::format("{} of {}", same ? needed.substr(0, unit) : needed, usable);
+}
+
+/// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has. Batch 38 fits. tempo fits it."
+std::string why_not(const PlannerView& view, const PlannerRecipe& recipe, int64_t batch_size,
+                    int64_t needed_bytes) {
+    if (static_cast<double>(needed_bytes) < kRoomLeft * static_cast<double>(view.usable_bytes)) {
+        return fmt::format("Batch {} is the largest that the model's tensors allow.",
+                           recipe.max_batch_text);
+    }
+    std::string text =
+        fmt::format("Batch {} needs {}", format_count(batch_size), format_bytes(needed_bytes));
+    // Just above the largest batch the tensors fit, but not the gaps between them.
+    const int64_t missing_bytes = needed_bytes - view.usable_bytes;
+    text += missing_bytes > 0
+                ? fmt::format(", {} more than {} has.", format_bytes(missing_bytes), view.gpu)
+                : fmt::format(" and room for the gaps between blocks, more than {} has.", view.gpu);
+    text += fmt::format(" Batch {} fits.", recipe.max_batch_text);
+    std::vector<std::string_view> others;
+    for (const PlannerRecipe& other : view.recipes) {
+        if (other.max_batch.value_or(0) >= batch_size) others.push_back(other.name);
+    }
+    if (!others.empty()) {
+        text +=
+            fmt::format(" So {} {}.", others.size() == 1 ? "does" : "do", fmt::join(others, ", "));
+    }
+    return text;
+}
+
+}  // namespace
+
+PlannerView build_planner_view(const Plan& plan) {
+    PlannerView view;
+    std::vector<std::string> names;
+    for (const PlanRow& row : plan.rows) {
+        view.gpu = row.gpu->name;
+        view.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
+        view.recipes.push_back(make_recipe(row));
+        names.push_back(view.recipes.back().name);
+        for (const std::string& note : row.notes) {
+            const auto known = std::find(view.notes.begin(), view.notes.end(), note);
+            if (known == view.notes.end()) view.notes.push_back(note);
+        }
+    }
+    set_axes(view);
+    const std::vector<std::size_t> colors = recipe_color_indices(names);
+    for (std::size_t i = 0; i < view.recipes.size(); ++i) {
+        view.recipes[i].color = colors[i];
+        add_memory_line(view.recipes[i], view);
+        add_speed_line(view.recipes[i], view);
+    }
+    return view;
+}
+
+PlannerReading read_planner(const PlannerView& view, std::size_t index, int64_t batch_size) {
+    PlannerReading reading;
+    if (index >= view.recipes.size()) return reading;
+    const PlannerRecipe& recipe = view.recipes[index];
+    const auto batch = static_cast<double>(batch_size);
+    reading.fits = recipe.max_batch.value_or(0) >= batch_size;
+    reading.why = recipe.why;
+    if (!recipe.memory.empty()) {
+        reading.has_memory = true;
+        reading.needed_bytes = std::llround(bytes_at(recipe, batch));
+        reading.memory_text = format_bytes(reading.needed_bytes);
+        reading.gauge_text = gauge_text(reading.needed_bytes, view.usable_bytes);
+        reading.parts = parts_at(recipe, batch, reading.needed_bytes);
+        if (!reading.fits && reading.why.empty()) {
+            reading.why = why_not(view, recipe, batch_size, reading.needed_bytes);
+        }
+    }
+    if (reading.fits && !recipe.speed.empty()) {
+        reading.step_text = format_duration(std::llround(step_ns_at(recipe, batch)));
+        reading.rate_text = rate_text(rate_at(recipe, batch));
+    }
+    return reading;
+}
+
+}  // namespace profiler

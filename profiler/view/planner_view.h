@@ -1,0 +1,67 @@
+#pragma once
+
+#include "profiler/planner/plan.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// A plan of several recipes on one GPU, as lines over the batch size. Every batch can be read from
+/// it, so that a cursor can move without another plan.
+namespace profiler {
+
+struct PlannerRecipe {
+    std::string name;
+    std::size_t color = 0;             // of recipe_color_indices
+    std::optional<int64_t> max_batch;  // empty: none fits, or there is no plan
+    std::string max_batch_text;        // "38", "at least 1,048,576", "none"
+    std::string why;                   // why no batch fits; else empty
+    int64_t bytes_at_max = 0;
+    std::vector<MemoryPoint> memory;  // by rising batch
+    std::vector<PlanPoint> speed;     // by rising batch
+    // What is drawn: x and y of two lines. Memory goes on above the ceiling as a straight line.
+    std::vector<double> memory_x;
+    std::vector<double> memory_y;  // bytes
+    std::vector<double> speed_x;
+    std::vector<double> speed_y;  // sequences/s
+};
+
+struct PlannerView {
+    std::string gpu;
+    int64_t usable_bytes = 0;
+    int64_t last_batch = 8;  // ends of the axes
+    double last_bytes = 1;
+    double last_rate = 1;
+    std::vector<PlannerRecipe> recipes;  // in the order of the plan
+    std::vector<std::string> notes;      // assumptions, each once
+};
+
+/// `plan` has one GPU and memory curves.
+PlannerView build_planner_view(const Plan& plan);
+
+/// A part of what the GPU holds at the peak.
+struct PlannerPart {
+    std::optional<Category> category;  // empty: the CUDA context, and what rounding adds
+    std::string label;
+    int64_t bytes = 0;
+};
+
+/// One recipe at one batch. Figures that are not known are empty.
+struct PlannerReading {
+    bool has_memory = false;
+    bool fits = false;
+    int64_t needed_bytes = 0;
+    std::string memory_text;         // "11.1 GiB"
+    std::string gauge_text;          // "11.1 of 14.6 GiB"
+    std::vector<PlannerPart> parts;  // from the bottom of a stack to its top
+    std::string step_text;           // "412 ms"
+    std::string rate_text;           // "77.6"
+    std::string why;                 // why it does not fit, and what would; else empty
+};
+
+/// Between the batches of the plan, memory and time are interpolated.
+PlannerReading read_planner(const PlannerView& view, std::size_t recipe, int64_t batch_size);
+
+}  // namespace profiler

@@ -1,0 +1,124 @@
+#include "profiler/view/planner_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using testing::HasSubstr;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+Gpu gpu_of(int64_t usable_bytes) {
+    Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    gpu.usable_memory_bytes.value = static_cast<double>(usable_bytes);
+    return gpu;
+}
+
+/// 2 GiB and `bytes_per_sequence`, of which 1 GiB are parameters.
+PlanRow planned(const Gpu& gpu, const std::string& recipe, int64_t max_batch,
+                int64_t bytes_per_sequence) {
+    PlanRow row;
+    row.gpu = &gpu;
+    row.workload.recipe_name = recipe;
+    row.max_batch_size = max_batch;
+    for (const int64_t batch : {int64_t{1}, max_batch}) {
+        MemoryPoint point{.batch_size = batch, .needed_bytes = 2 * kGiB};
+        point.needed_bytes += batch * bytes_per_sequence;
+        point.by_category[static_cast<std::size_t>(Category::kParameter)] = kGiB;
+        point.by_category[static_cast<std::size_t>(Category::kActivation)] =
+            batch * bytes_per_sequence;
+        row.memory_curve.push_back(point);
+        // 10 ms and 1 ms a sequence.
+        const int64_t step_ns = 10'000'000 + batch * 1'000'000;
+        row.curve.push_back(
+            {batch, step_ns, static_cast<double>(batch) * 1e9 / static_cast<double>(step_ns)});
+    }
+    return row;
+}
+
+TEST(PlannerView, ReadsEveryBatchBetweenThoseOfThePlan) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    const PlannerView view = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
+    EXPECT_EQ(view.gpu, "NVIDIA T4");
+    const PlannerReading reading = read_planner(view, 0, 10);
+    EXPECT_TRUE(reading.fits);
+    EXPECT_EQ(reading.needed_bytes, 12 * kGiB);
+    EXPECT_EQ(reading.gauge_text, "12.0 of 16.0 GiB");
+    EXPECT_EQ(reading.step_text, "20.0 ms");
+    EXPECT_EQ(reading.rate_text, "500");
+    EXPECT_TRUE(reading.why.empty());
+}
+
+TEST(PlannerView, PartsAddUpToTheMemory) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    const PlannerView view = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
+    const PlannerReading reading = read_planner(view, 0, 10);
+    ASSERT_EQ(reading.parts.size(), 3U);
+    EXPECT_FALSE(reading.parts[0].category);
+    EXPECT_EQ(reading.parts[0].bytes, kGiB);
+    EXPECT_EQ(reading.parts[1].category, Category::kParameter);
+    EXPECT_EQ(reading.parts[2].category, Category::kActivation);
+    EXPECT_EQ(reading.parts[2].bytes, 10 * kGiB);
+}
+
+TEST(PlannerView, SaysBeyondTheLimitWhatFits) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    const PlannerView view = build_planner_view(
+        {{planned(gpu, "original", 14, kGiB), planned(gpu, "tempo", 28, kGiB / 2)}});
+    const PlannerReading reading = read_planner(view, 0, 20);
+    EXPECT_FALSE(reading.fits);
+    EXPECT_EQ(reading.needed_bytes, 22 * kGiB);  // the line goes on
+    EXPECT_EQ(reading.why,
+              "Batch 20 needs 22.0 GiB, 6.00 GiB more than NVIDIA T4 has. Batch 14 fits. "
+              "So does tempo.");
+    EXPECT_TRUE(reading.rate_text.empty());
+    EXPECT_TRUE(read_planner(view, 1, 20).fits);
+}
+
+TEST(PlannerView, DrawsMemoryAcrossTheCeilingAndSpeedUpToTheLargestBatch) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    const PlannerView view = build_planner_view(
+        {{planned(gpu, "original", 14, kGiB), planned(gpu, "tempo", 28, kGiB / 2)}});
+    EXPECT_GT(view.last_batch, 28);
+    EXPECT_GT(view.last_bytes, static_cast<double>(view.usable_bytes));
+    const PlannerRecipe& original = view.recipes[0];
+    EXPECT_EQ(original.bytes_at_max, 16 * kGiB);
+    EXPECT_EQ(original.memory_x.back(), static_cast<double>(view.last_batch));
+    EXPECT_GT(original.memory_y.back(), static_cast<double>(view.usable_bytes));
+    EXPECT_EQ(original.speed_x.back(), 14);
+    EXPECT_LT(original.speed_y.back(), view.last_rate);
+    EXPECT_NE(original.color, view.recipes[1].color);
+}
+
+TEST(PlannerView, KeepsTheReasonOfARecipeThatDoesNotFit) {
+    const Gpu gpu = gpu_of(2 * kGiB);
+    PlanRow row = planned(gpu, "original", 1, kGiB);
+    row.max_batch_size = 0;
+    row.status = PlanStatus::kDoesNotFit;
+    row.reason = "Batch 1 needs 3 GiB.";
+    row.memory_curve.pop_back();
+    row.curve.clear();
+    const PlannerView view = build_planner_view({{row}});
+    EXPECT_EQ(view.recipes[0].max_batch_text, "none");
+    const PlannerReading reading = read_planner(view, 0, 4);
+    EXPECT_FALSE(reading.fits);
+    EXPECT_EQ(reading.why, "Batch 1 needs 3 GiB.");
+    EXPECT_TRUE(reading.has_memory);
+    EXPECT_GE(view.last_bytes, static_cast<double>(3 * kGiB));
+}
+
+TEST(PlannerView, IsEmptyWithoutMemoryOrRecipes) {
+    const Gpu gpu = gpu_of(2 * kGiB);
+    PlanRow refused;
+    refused.gpu = &gpu;
+    refused.refuse(models::Error{"bf16 does not run on it"});
+    const PlannerView view = build_planner_view({{refused}});
+    EXPECT_TRUE(view.recipes[0].memory_x.empty());
+    EXPECT_THAT(read_planner(view, 0, 4).why, HasSubstr("bf16"));
+    EXPECT_FALSE(read_planner(view, 7, 4).has_memory);
+    EXPECT_TRUE(build_planner_view({}).recipes.empty());
+}
+
+}  // namespace
