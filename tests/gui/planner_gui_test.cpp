@@ -1,4 +1,5 @@
-// The Planner in the real window. The worker of these tests traces no step: every recipe is refused.
+// The Planner in the real window. The worker of these tests traces no step, so every recipe is
+// refused.
 #include "tests/gui/test_window.h"
 
 #include "app/workspace/planner_query.h"
