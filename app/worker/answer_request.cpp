@@ -106,8 +106,13 @@ private:
             if (has_step && !sweeps) throw;
             trace_ = Trace{};
             // A sweep finds the limit without a recorded step. A capture shows what filled the
-            // memory: it records the warm-up, in which the memory ran out.
-            if (!sweeps) record_warm_up(workload, options);
+            // memory: it records the warm-up, in which the memory ran out. A second try in this
+            // process may fit where the first did not; that shows nothing.
+            if (!sweeps) {
+                record_warm_up(workload, options);
+                trace_ = Trace{};
+                throw;
+            }
         }
         if (!sweeps) return;
         const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
