@@ -24,7 +24,7 @@ struct Choice {
     const char* tooltip;
 };
 
-/// Buttons side by side of which one is lit. Returns the one that was clicked, or `chosen`.
+/// Buttons in a row; the chosen one is lit. Returns the clicked one, or `chosen`.
 template <size_t N>
 size_t choose(const std::array<Choice, N>& choices, size_t chosen) {
     size_t clicked = chosen;

@@ -1,5 +1,6 @@
 #include "app/panels/capture_panel.h"
 
+#include "app/panels/form_rows.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -22,19 +23,9 @@ namespace {
 
 constexpr float kFormWidth_em = 19;
 
-/// A row of the form: the label, and then the field.
-void field(const char* label) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::AlignTextToFramePadding();
-    dim_text(label);
-    ImGui::TableNextColumn();
-    ImGui::SetNextItemWidth(-1);
-}
-
 template <typename Names>
 void choice(const char* label, const char* id, std::string& value, const Names& names) {
-    field(label);
+    form_row(label);
     if (!ImGui::BeginCombo(id, value.c_str())) return;
     for (const auto& name : names) {
         const std::string text(name);
@@ -44,30 +35,16 @@ void choice(const char* label, const char* id, std::string& value, const Names& 
 }
 
 void number(const char* label, const char* id, int64_t& value, int64_t least) {
-    field(label);
+    form_row(label);
     const int64_t step = 1;
     ImGui::InputScalar(id, ImGuiDataType_S64, &value, &step);
     value = std::max(value, least);
 }
 
 void recipes(std::vector<std::string>& chosen) {
-    field("Recipes");
     const std::string preview =
         chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
-    ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});  // names and what they do
-    if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    for (const models::RecipePreset& preset : models::recipe_presets()) {
-        if (!models::runs_on_cpu(preset.recipe)) continue;
-        const std::string name(preset.name);
-        const auto at = std::find(chosen.begin(), chosen.end(), name);
-        bool on = at != chosen.end();
-        if (ImGui::Checkbox(name.c_str(), &on)) {
-            on ? void(chosen.push_back(name)) : void(chosen.erase(at));
-        }
-        ImGui::SameLine(em(10));
-        dim_text(preset.summary);
-    }
-    ImGui::EndCombo();
+    recipes_row(chosen, preview, models::runs_on_cpu);
 }
 
 std::vector<std::string> model_names() {
@@ -89,9 +66,9 @@ void draw_form(CaptureForm& form) {
     number("Sequence", "##seq", form.seq_len, 1);
     choice("Precision", "##precision", form.precision, models::kPrecisionNames);
     number("Steps", "##steps", form.steps, 1);
-    field("Memory limit");
+    form_row("Memory limit");
     ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
-    field("Folder");
+    form_row("Folder");
     ImGui::InputText("##folder", &form.folder);
     ImGui::EndTable();
 }

@@ -12,7 +12,7 @@ namespace app {
 struct CaptureState {
     bool show_log = false;
     CaptureForm form;                    // as filled in
-    std::optional<CaptureForm> checked;  // the form of which `problem` is known
+    std::optional<CaptureForm> checked;  // what `problem` was found for; empty: nothing yet
     std::string problem;                 // why it cannot start; empty: it can
 };
 

@@ -1,5 +1,6 @@
 #include "app/panels/planner_controls.h"
 
+#include "app/panels/form_rows.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -19,20 +20,11 @@ constexpr std::array<int64_t, 12> kSeqLens{32,  64,  128,  192,  256,  384,
                                            512, 768, 1024, 1536, 2048, 4096};
 constexpr double kDropoutStep = 0.05;
 
-void control(const char* label) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::AlignTextToFramePadding();
-    dim_text(label);
-    ImGui::TableNextColumn();
-    ImGui::SetNextItemWidth(-1);
-}
-
 /// Returns the row that was clicked. `name` is asked for each row of `rows`.
 template <typename Rows, typename Name>
 const typename Rows::value_type* pick(const char* label, const char* id, const std::string& shown,
                                       const Rows& rows, Name&& name) {
-    control(label);
+    form_row(label);
     const typename Rows::value_type* picked = nullptr;
     if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return picked;
     for (const auto& row : rows) {
@@ -76,7 +68,7 @@ void draw_seq_len(models::Workload& workload) {
         if (length <= workload.model.max_position_embeddings) last = i;
         if (length <= workload.seq_len) nearest = i;
     }
-    control("Sequence");
+    form_row("Sequence");
     const std::string shown = fmt::format("{} tokens", workload.seq_len);
     if (ImGui::SliderInt("##seq", &nearest, 0, last, shown.c_str(),
                          ImGuiSliderFlags_NoInput | ImGuiSliderFlags_AlwaysClamp)) {
@@ -86,7 +78,7 @@ void draw_seq_len(models::Workload& workload) {
 
 void draw_sliders(models::Workload& workload, int64_t last_batch) {
     const ImGuiSliderFlags clamped = ImGuiSliderFlags_AlwaysClamp;
-    control("Batch");
+    form_row("Batch");
     int batch = static_cast<int>(std::min<int64_t>(workload.batch_size, 1 << 20));
     const int most = static_cast<int>(std::min<int64_t>(last_batch, 1 << 20));
     const ImGuiSliderFlags spread = most > 256 ? ImGuiSliderFlags_Logarithmic : 0;
@@ -94,12 +86,12 @@ void draw_sliders(models::Workload& workload, int64_t last_batch) {
         workload.batch_size = batch;
     }
     draw_seq_len(workload);
-    control("Layers");
+    form_row("Layers");
     int layers = static_cast<int>(workload.model.num_layers);
     if (ImGui::SliderInt("##layers", &layers, 1, std::max(48, layers), "%d", clamped)) {
         workload.model.num_layers = layers;
     }
-    control("Dropout");
+    form_row("Dropout");
     int steps = static_cast<int>(std::lround(workload.model.hidden_dropout_p / kDropoutStep));
     const std::string shown = fmt::format("{:.2f}", workload.model.hidden_dropout_p);
     if (ImGui::SliderInt("##dropout", &steps, 0, 10, shown.c_str(),
@@ -110,22 +102,9 @@ void draw_sliders(models::Workload& workload, int64_t last_batch) {
 }
 
 void draw_recipes(std::vector<std::string>& chosen) {
-    control("Recipes");
     const std::string preview =
         chosen.size() == 1 ? chosen.front() : fmt::format("{} recipes", chosen.size());
-    ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});  // names and what they do
-    if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    for (const models::RecipePreset& preset : models::recipe_presets()) {
-        const std::string name(preset.name);
-        const auto at = std::find(chosen.begin(), chosen.end(), name);
-        bool on = at != chosen.end();
-        if (ImGui::Checkbox(name.c_str(), &on)) {
-            on ? void(chosen.push_back(name)) : void(chosen.erase(at));
-        }
-        ImGui::SameLine(em(17));
-        dim_text(preset.summary);
-    }
-    ImGui::EndCombo();
+    recipes_row(chosen, preview, [](const models::Recipe&) { return true; });
 }
 
 void draw_gpu(const Workspace& workspace, PanelEvents& events) {

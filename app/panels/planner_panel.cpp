@@ -95,7 +95,7 @@ void draw_table(Frame& frame, const PlannerView& view) {
     ImGui::EndTable();
 }
 
-/// A bar as long as the GPU's memory, or as what is needed if that is more.
+/// The bar spans the GPU's memory, or what the step needs if that is more.
 void draw_gauge_bar(const PlannerView& view, const PlannerReading& reading) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 size{ImGui::GetContentRegionAvail().x, em(1.5F)};

@@ -7,6 +7,8 @@
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/trace/trace.h"
 
+#include <string>
+
 namespace app {
 
 /// A GPU and what is assumed around it.
@@ -15,6 +17,12 @@ struct PredictionTarget {
     const profiler::SoftwareEnvironment* environment = nullptr;
     profiler::AllocatorSettings allocator = {};
 };
+
+/// The GPU of this id with the software environment of this id, or the one that stands in for it
+/// on a GPU that its PyTorch does not run on. It points into `data`. Errors: unknown ids.
+models::Result<PredictionTarget> find_target(const profiler::PlannerData& data,
+                                             const std::string& gpu_id,
+                                             const std::string& setup_id);
 
 /// The step as the GPU would record it. `source` traces with TraceDetail::kForCapture.
 /// Errors: of the source, of place_and_schedule.

@@ -14,8 +14,7 @@ using namespace profiler;
 /// A trace of a large model takes some megabytes.
 constexpr std::size_t kMostTraces = 64;
 
-/// The workers of a plan see every GPU as a device of theirs. CUDA's are the ones that can be
-/// asked for.
+/// Each worker sees every GPU of the catalogue as a device of its own.
 std::vector<const Gpu*> all_gpus(const PlannerData& data) {
     std::vector<const Gpu*> gpus;
     for (const Gpu& gpu : data.gpus) gpus.push_back(&gpu);
@@ -90,14 +89,9 @@ models::Result<Plan> Predictor::plan(const PlanQuestion& question) {
 models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu,
                                          const std::string& setup) {
     if (data_error_) return tl::unexpected(*data_error_);
-    const auto found = find_gpu(data_.gpus, gpu);
-    if (!found) return tl::unexpected(found.error());
-    const auto wanted = find_environment(data_.environments, setup);
-    if (!wanted) return tl::unexpected(wanted.error());
-    const auto environment = environment_for(data_.environments, **wanted, **found);
-    if (!environment) return tl::unexpected(environment.error());
-    return predict_trace(workload, {.gpu = *found, .environment = *environment}, data_,
-                         for_traces_.source());
+    const auto target = find_target(data_, gpu, setup);
+    if (!target) return tl::unexpected(target.error());
+    return predict_trace(workload, *target, data_, for_traces_.source());
 }
 
 StepSource Predictor::cached_source() {

@@ -4,6 +4,7 @@
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/view/recipe_switches.h"
 
 #include <fmt/format.h>
 
@@ -47,6 +48,8 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .activity = profiler::Activity(*trace),
         .report = std::move(report),
         .storage_names = profiler::names_of_storages(*trace),
+        .step = profiler::workload_of(*trace),
+        .canonical_recipe = profiler::canonical_recipe(*trace),
         .blocks = profiler::BlockHistory(*trace),
         .block_details = nullptr,
         .recipe = std::string(trace->text(trace->run().recipe)),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "models/config/workload.h"
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/block_details.h"
 #include "profiler/analysis/block_history.h"
@@ -12,6 +13,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct Document {
     std::shared_ptr<const profiler::StepReport> report;  // borrows text from `trace`
 
     std::vector<profiler::StringId> storage_names;  // names_of_storages(*trace)
+    std::optional<models::Workload> step;           // empty: the trace does not say
+    std::optional<std::string> canonical_recipe;    // of `step`
     profiler::BlockHistory blocks;
     std::shared_ptr<const profiler::BlockDetails> block_details;  // borrows from the others
 

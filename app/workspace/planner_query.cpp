@@ -1,7 +1,6 @@
 #include "app/workspace/planner_query.h"
 
 #include "models/config/switches.h"
-#include "profiler/analysis/run_text.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +53,7 @@ models::Workload first_workload() {
 
 PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection) {
     if (query.is_chosen || !selection.a) return query;
-    const auto workload = profiler::workload_of(*selection.a->trace);
+    const auto& workload = selection.a->step;
     if (!workload) return query;
     PlannerQuery shown = query;
     shown.workload = *workload;

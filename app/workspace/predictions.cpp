@@ -35,7 +35,6 @@ void Predictions::want(const StepToPredict& step) {
 }
 
 void Predictions::want_ahead(const StepToPredict& step) {
-    if (!running_.empty()) return;
     const bool tried = std::any_of(known_.begin(), known_.end(),
                                    [&](const Predicted& one) { return one.step == step; });
     if (!tried) start(step);

@@ -29,14 +29,15 @@ public:
     /// The step, if it was predicted before; else null, and `want` has it predicted.
     DocumentPtr find(const StepToPredict& step) const;
     void want(const StepToPredict& step);
-    /// Predicts a step ahead while nothing else is wanted. Does nothing if it is known, or was
-    /// tried.
+    /// Predicts a step that may be wanted next. Does nothing if it is known, or was tried.
     void want_ahead(const StepToPredict& step);
 
     /// Takes finished predictions. The sentences say what could not be predicted, except ahead.
     std::vector<std::string> update();
     /// A step that the user waits for is being predicted.
     bool busy() const { return !wanted_.empty(); }
+    /// Nothing is being predicted, not even ahead.
+    bool is_idle() const { return running_.empty(); }
 
 private:
     struct Predicted {

@@ -1,6 +1,5 @@
 #include "app/workspace/view_requests.h"
 
-#include "profiler/analysis/run_text.h"
 #include "profiler/view/compare_plan.h"
 
 #include <algorithm>
@@ -79,9 +78,8 @@ std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
     };
     const auto first = std::find_if(documents.begin(), documents.end(), has_file);
     if (first == documents.end()) return std::nullopt;
-    const auto workload = profiler::workload_of(*(*first)->trace);
-    if (!workload) return std::nullopt;
-    question.workload = *workload;
+    if (!(*first)->step) return std::nullopt;
+    question.workload = *(*first)->step;
     for (const profiler::ComparisonColumn& column : comparison.columns) {
         if (column.baseline != 0) continue;
         const std::string& recipe = column.recipe_of_trace;

@@ -1,14 +1,9 @@
 #include "app/workspace/workspace.h"
 
-#include "models/config/workload.h"
-#include "profiler/analysis/run_text.h"
-#include "profiler/view/recipe_switches.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
-#include <tuple>
 
 namespace app {
 namespace {
@@ -27,9 +22,11 @@ void forget_places(Selection& selection) {
     selection.activity.reset();
 }
 
-/// Only the recipe differs: then both have the same baseline.
-bool train_the_same_step(const profiler::ComparisonColumn& a, const profiler::ComparisonColumn& b) {
-    return a.baseline == b.baseline;
+std::optional<size_t> column_of(const profiler::Comparison& comparison, const Document& document) {
+    for (size_t i = 0; i < comparison.columns.size(); ++i) {
+        if (has_file(comparison.columns[i], document.file)) return i;
+    }
+    return std::nullopt;
 }
 
 /// "On NVIDIA T4 it would fit a batch of 12 instead of 7."
@@ -89,34 +86,28 @@ const CompareResult* Workspace::comparison() const {
     return planned ? planned : slots_.compare.view();
 }
 
-std::string Workspace::headline() const {
+void Workspace::update_headline() {
+    headline_.clear();
     const CompareResult* const result = comparison();
-    if (!result || !selection_.a || !selection_.b) return {};
-    std::optional<size_t> a;
-    std::optional<size_t> b;
-    for (size_t i = 0; i < result->comparison.columns.size(); ++i) {
-        if (has_file(result->comparison.columns[i], selection_.a->file)) a = i;
-        if (has_file(result->comparison.columns[i], selection_.b->file)) b = i;
-    }
-    if (!a || !b || *a == *b) return {};
+    if (!result || !selection_.a || !selection_.b) return;
     const auto& columns = result->comparison.columns;
-    if (!train_the_same_step(columns[*a], columns[*b])) return {};
-    std::string text = profiler::quote_pair(columns[*b], columns[*a]);
-    const auto& [planned_a, planned_b] =
-        std::tie(result->view.columns[*a].planned, result->view.columns[*b].planned);
-    if (!text.empty() && planned_a && planned_b) {
-        text += planned_sentence(result->view.planned_on, *planned_b, *planned_a);
-    }
-    return text;
+    const auto a = column_of(result->comparison, *selection_.a);
+    const auto b = column_of(result->comparison, *selection_.b);
+    if (!a || !b || *a == *b) return;
+    // Columns of one step have the same baseline; else more than the recipe differs.
+    if (columns[*a].baseline != columns[*b].baseline) return;
+    headline_ = profiler::quote_pair(columns[*b], columns[*a]);
+    const auto& planned_a = result->view.columns[*a].planned;
+    const auto& planned_b = result->view.columns[*b].planned;
+    if (headline_.empty() || !planned_a || !planned_b) return;
+    headline_ += planned_sentence(result->view.planned_on, *planned_b, *planned_a);
 }
 
 DocumentPtr Workspace::document_of_recipe(const std::string& recipe) const {
-    const auto workload = selection_.a ? profiler::workload_of(*selection_.a->trace) : std::nullopt;
-    if (!workload) return nullptr;
+    if (!selection_.a || !selection_.a->step) return nullptr;
     for (const DocumentPtr& document : documents()) {
-        if (!document->has_step || profiler::canonical_recipe(*document->trace) != recipe) continue;
-        const auto other = profiler::workload_of(*document->trace);
-        if (other && models::comparable(*workload, *other)) return document;
+        if (!document->has_step || document->canonical_recipe != recipe) continue;
+        if (models::comparable(*selection_.a->step, *document->step)) return document;
     }
     return nullptr;
 }
@@ -132,9 +123,8 @@ void Workspace::update_looks() {
     looks_.clear();
     for (const DocumentPtr& document : documents()) {
         DocumentLook look{document->recipe, own_colors[looks_.size()]};
-        for (size_t i = 0; i < colors.size(); ++i) {
-            const profiler::ComparisonColumn& column = comparison->columns[i];
-            if (has_file(column, document->file)) look = {column.recipe, colors[i]};
+        if (const auto i = comparison ? column_of(*comparison, *document) : std::nullopt) {
+            look = {comparison->columns[*i].recipe, colors[*i]};
         }
         if (document == selection_.a) selection_.look_a = look;
         if (document == selection_.b) selection_.look_b = look;
@@ -182,7 +172,9 @@ void Workspace::selection_changed() {
     forget_places(selection_);
     history_.restart(selection_);
     changed_ = true;
+    ahead_.reset();
     update_looks();
+    update_headline();
     time_.align(selection_);
     update_slots();
 }
@@ -190,14 +182,17 @@ void Workspace::selection_changed() {
 // ---- views ----------------------------------------------------------------------------------
 
 void Workspace::update_slots() {
-    bool looks_changed = false;
+    bool views_changed = false;
     const auto update = [&](auto& slot) {
         if (!slot.update(slot_inputs())) return;
-        changed_ = looks_changed = true;
+        changed_ = views_changed = true;
         if (!slot.error().empty()) notify(profiler::Severity::kError, slot.error());
     };
     std::apply([&](auto&... slot) { (update(slot), ...); }, slots_.all());
-    if (looks_changed) update_looks();  // the comparison gives names and colours
+    if (!views_changed) return;
+    ahead_.reset();
+    update_looks();  // the comparison gives names and colours
+    update_headline();
 }
 
 profiler::TimelineReadout Workspace::read_timeline(size_t trace, double time_ns) const {
@@ -287,7 +282,10 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_selection(events);
     apply_to_time(events);
     if (events.ledger_query) ledger_query_ = *events.ledger_query;
-    if (events.plan_choice) plan_choice_ = *events.plan_choice;
+    if (events.plan_choice) {
+        plan_choice_ = *events.plan_choice;
+        ahead_.reset();
+    }
     predicts_ahead_ |= events.predicts_ahead;
     if (events.flame_query) flame_query_ = *events.flame_query;
     if (events.blocks_query) blocks_query_ = *events.blocks_query;
@@ -339,13 +337,10 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     if (events.history_step != 0) step_selection(events.history_step);
 }
 
-/// An open trace answers at once.
 /// The step of A with another recipe, on the chosen GPU.
 std::optional<StepToPredict> Workspace::step_with(const std::string& recipe) const {
-    if (!selection_.a) return std::nullopt;
-    const auto workload = profiler::workload_of(*selection_.a->trace);
-    if (!workload) return std::nullopt;
-    auto other = models::with_recipe(*workload, recipe);
+    if (!selection_.a || !selection_.a->step) return std::nullopt;
+    auto other = models::with_recipe(*selection_.a->step, recipe);
     if (!other) return std::nullopt;
     return StepToPredict{std::move(*other), plan_choice_.gpu};
 }
@@ -390,16 +385,29 @@ void Workspace::show_wanted_recipe() {
     documents_changed();
 }
 
-/// In idle time, so that the next switch is answered at once: the recipes that are one switch away.
-void Workspace::predict_ahead() {
+std::vector<StepToPredict> Workspace::steps_one_switch_away() const {
+    std::vector<StepToPredict> steps;
     const profiler::LayerView* const view = slots_.layers.view();
-    const bool is_shown = std::exchange(predicts_ahead_, false);
-    if (!view || !is_shown || predictions_.busy()) return;
+    if (!view) return steps;
     for (const profiler::RecipeSwitchRow& row : view->switches) {
         for (const profiler::SwitchOption& option : row.options) {
             if (document_of_recipe(option.recipe)) continue;
-            if (const auto step = step_with(option.recipe)) predictions_.want_ahead(*step);
+            if (auto step = step_with(option.recipe)) steps.push_back(std::move(*step));
         }
+    }
+    return steps;
+}
+
+/// In idle time, one step after the other, so that the next switch is answered at once.
+void Workspace::predict_ahead() {
+    if (!std::exchange(predicts_ahead_, false)) return;
+    if (!ahead_) {
+        ahead_ = steps_one_switch_away();
+        std::reverse(ahead_->begin(), ahead_->end());  // taken from the end
+    }
+    while (!ahead_->empty() && predictions_.is_idle()) {
+        predictions_.want_ahead(ahead_->back());
+        ahead_->pop_back();
     }
 }
 

@@ -42,7 +42,7 @@ public:
     /// The recipe that the user wants to see and that is being predicted; empty: none.
     const std::string& wanted_recipe() const { return wanted_recipe_; }
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
-    std::string headline() const;
+    const std::string& headline() const { return headline_; }
     const FlameQuery& flame_query() const { return flame_query_; }
     const BlocksQuery& blocks_query() const { return blocks_query_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
@@ -110,7 +110,9 @@ private:
     void try_recipe(const std::string& recipe);
     std::optional<StepToPredict> step_with(const std::string& recipe) const;
     void show_wanted_recipe();
+    std::vector<StepToPredict> steps_one_switch_away() const;
     void predict_ahead();
+    void update_headline();
     void select_tensor(const PickedTensor& picked);
     void apply_to_time(const PanelEvents& events);
 
@@ -126,11 +128,14 @@ private:
     PlannerQuery planner_query_;
     Predictor predictor_;
     Predictions predictions_{predictor_};
+    /// Still to be predicted ahead; empty: not yet known for these views.
+    std::optional<std::vector<StepToPredict>> ahead_;
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions
     std::string wanted_recipe_;    // to show as B once it is predicted; empty: none
     Slots slots_{predictor_};
     CaptureSession capture_;
     Exports exports_;
+    std::string headline_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
     bool changed_ = false;

@@ -17,6 +17,16 @@ Id<ModulePath> module_of(const Trace& trace, Id<Op> op) {
     return {};
 }
 
+bool is_within(const Trace& trace, Id<Op> op, Id<Op> around) {
+    // Calls stand after the call that makes them.
+    while (op.valid() && around.valid() && op > around && op.index() < trace.ops.size()) {
+        const Id<Op> parent = trace.ops.get<&Op::parent>(op);
+        if (!(parent < op)) return false;
+        op = parent;
+    }
+    return op.valid() && op == around;
+}
+
 BlockOrigin origin_of(const Trace& trace, const std::vector<StringId>& storage_names,
                       Id<Storage> storage, Id<Allocation> allocation) {
     BlockOrigin origin;

@@ -25,4 +25,7 @@ BlockOrigin origin_of(const Trace& trace, const std::vector<StringId>& storage_n
 /// The module in which an op runs: its own, that of a call around it, or of its forward op.
 Id<ModulePath> module_of(const Trace& trace, Id<Op> op);
 
+/// Whether `op` is `around` or a call in it. Ends also in the cycles of a damaged file.
+bool is_within(const Trace& trace, Id<Op> op, Id<Op> around);
+
 }  // namespace profiler

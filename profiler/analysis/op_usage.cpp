@@ -1,6 +1,7 @@
 #include "profiler/analysis/op_usage.h"
 
 #include "profiler/analysis/activity.h"
+#include "profiler/analysis/block_origin.h"
 
 #include <algorithm>
 #include <map>
@@ -96,12 +97,7 @@ private:
         if (trace_.text(trace_.ops.get<&Op::name>(a.freeing_op)).starts_with(kEngineCall)) {
             return false;
         }
-        Id<Op> op = a.op;
-        while (op.valid() && op != a.freeing_op) {
-            const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
-            op = parent < op ? parent : Id<Op>();  // damaged files may have cycles
-        }
-        return op.valid();
+        return is_within(trace_, a.op, a.freeing_op);
     }
 
     static OpUsage finish(Row row) {

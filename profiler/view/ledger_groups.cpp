@@ -1,5 +1,6 @@
 #include "profiler/view/ledger_groups.h"
 
+#include "profiler/analysis/block_origin.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/no_value.h"
 
@@ -232,23 +233,13 @@ int64_t largest_bytes(const LedgerView& view, const std::vector<LedgerLine>& lin
 
 namespace {
 
-/// Whether `op` is `around`, or a call inside of it. Calls come after the one that makes them.
-bool is_inside(const Trace& trace, Id<Op> op, Id<Op> around) {
-    while (op.valid() && around.valid() && op > around && op.index() < trace.ops.size()) {
-        const Id<Op> parent = trace.ops.get<&Op::parent>(op);
-        if (!(parent < op)) return false;  // a cycle of a damaged file
-        op = parent;
-    }
-    return op.valid() && op == around;
-}
-
 LedgerMark mark_of(const LedgerViewRow& row, const LedgerMarkRequest& request) {
     const LedgerRowOps& ops = row.ops[request.in_b ? 1 : 0];
     LedgerMark mark;
-    mark.made = is_inside(*request.trace, ops.maker, request.op);
+    mark.made = is_within(*request.trace, ops.maker, request.op);
     mark.saved = std::any_of(ops.savers.begin(), ops.savers.end(), [&](Id<Op> saver) {
-        return is_inside(*request.trace, saver, request.op) ||
-               is_inside(*request.trace, saver, request.forward);
+        return is_within(*request.trace, saver, request.op) ||
+               is_within(*request.trace, saver, request.forward);
     });
     return mark;
 }

@@ -14,12 +14,6 @@ using namespace tests;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return std::move(text).str();
-}
-
 TEST(ExportCommand, WritesEachTableAsCsv) {
     const TemporaryFolder folder;
     const std::string sample =
@@ -28,7 +22,7 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
         const Ran ran =
             run({"export", sample, "--to", "csv", "--table", table, "-o", folder / "x.csv"});
         EXPECT_EQ(ran.exit_code, 0) << ran.err;
-        return read(folder / "x.csv");
+        return read_file(folder / "x.csv");
     };
     const auto lines = [](const std::string& text) {
         return std::count(text.begin(), text.end(), '\n');
@@ -80,7 +74,7 @@ TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
             arguments.insert(arguments.end(), {"--to", format, "-o", out});
             const Ran ran = run(arguments);
             EXPECT_EQ(ran.exit_code, 0) << ran.err;
-            EXPECT_THAT(read(out), StartsWith(start));
+            EXPECT_THAT(read_file(out), StartsWith(start));
         }
     }
 }

@@ -21,13 +21,6 @@ extern char** environ;
 namespace tests {
 namespace {
 
-std::string read_file(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return std::move(text).str();
-}
-
 std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> result;
     for (std::string& text : texts) result.push_back(text.data());
@@ -36,6 +29,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
+}
 
 nlohmann::json Ran::json() const {
     auto parsed = nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);

@@ -37,6 +37,9 @@ Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundi
 /// error that contains `part`.
 void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part = {});
 
+/// All bytes of a file; empty if it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
 /// A folder that is deleted after the test.
 class TemporaryFolder {
 public:

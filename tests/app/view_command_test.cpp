@@ -22,12 +22,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return std::move(text).str();
-}
-
 /// Sends a request to a port of this machine and returns the whole answer.
 std::string ask(int port, const std::string& request) {
     const int socket_id = socket(AF_INET, SOCK_STREAM, 0);
@@ -56,7 +50,7 @@ std::string get(int port, const std::string& host, const std::string& path = "/"
 /// The port in the address that the program has printed to this file; waits until it is there.
 int printed_port(const std::string& path) {
     for (int i = 0; i < 500; ++i) {
-        const std::string text = read(path);
+        const std::string text = read_file(path);
         const std::size_t at = text.find("http://127.0.0.1:");
         if (at != text.npos && text.find('/', at + 17) != text.npos) {
             return std::stoi(text.substr(at + 17));
@@ -74,11 +68,11 @@ TEST(ViewCommand, WritesOnePageForOneOrTwoTraces) {
     Ran ran = run({"view", a, "-o", page});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_EQ(ran.out, "wrote " + page + "\n");
-    EXPECT_THAT(read(page), StartsWith("<!doctype html>"));
-    EXPECT_THAT(read(page), EndsWith("</html>\n"));
+    EXPECT_THAT(read_file(page), StartsWith("<!doctype html>"));
+    EXPECT_THAT(read_file(page), EndsWith("</html>\n"));
     ran = run({"view", a, b, "-o", page, "--json"});
     EXPECT_EQ(ran.json()["output"], page);
-    EXPECT_THAT(read(page), HasSubstr("<title>original and tempo"));
+    EXPECT_THAT(read_file(page), HasSubstr("<title>original and tempo"));
 }
 
 TEST(ViewCommand, NeedsOnePlaceForThePage) {
@@ -95,10 +89,10 @@ TEST(ViewCommand, NeedsOnePlaceForThePage) {
 TEST(ViewCommand, NeverReplacesATrace) {
     const TemporaryFolder folder;
     const std::string a = write_sample(folder, "a.tscope");
-    const std::string before = read(a);
+    const std::string before = read_file(a);
     expect_one_sentence(run({"view", a, "-o", a}), 2, "names a trace");
     expect_one_sentence(run({"view", a, "-o", folder / "other.tscope"}), 2, "names a trace");
-    EXPECT_EQ(read(a), before);
+    EXPECT_EQ(read_file(a), before);
 }
 
 TEST(ViewCommand, RefusesAFileWithoutMemoryOverTime) {
@@ -148,7 +142,7 @@ TEST(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
         kill(pid, SIGTERM);
     });
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_EQ(keys_of(nlohmann::json::parse(read(out))), documented("served view"));
+    EXPECT_EQ(keys_of(nlohmann::json::parse(read_file(out))), documented("served view"));
 }
 
 TEST(ViewCommand, SaysThatAPortIsTaken) {

@@ -23,17 +23,6 @@ void click_timeline(ImGuiTestContext* c, float x) {
     window().settle(c);
 }
 
-void select_range(ImGuiTestContext* c) {
-    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
-    c->KeyDown(ImGuiMod_Shift);
-    c->Yield(2);
-    c->MouseDown(0);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.30F));
-    c->MouseUp(0);
-    c->KeyUp(ImGuiMod_Shift);
-    window().settle(c);
-}
-
 void pick_row(ImGuiTestContext* c, int index) {
     // Near the left end: the border of a column may lie in the middle and would take the click.
     const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
@@ -54,7 +43,7 @@ void lies_in_front_of_diagnostics(ImGuiTestContext* c) {
 void a_range_is_summed_up_and_filters_the_ledger(ImGuiTestContext* c) {
     open_two(c);
     const size_t all = window().workspace().slots().ledger.view()->rows.size();
-    select_range(c);
+    window().select_range(c);
     IM_CHECK(selection().range.has_value());
     const profiler::RangeView* range = window().workspace().slots().range.view();
     IM_CHECK(range != nullptr);

@@ -70,6 +70,18 @@ void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
     settle(context);
 }
 
+void TestWindow::select_range(ImGuiTestContext* context) {
+    const char* const timeline = "//###timeline";
+    context->MouseTeleportToPos(point_in(context, timeline, 0.40F, 0.25F));
+    context->KeyDown(ImGuiMod_Shift);
+    context->Yield(2);
+    context->MouseDown(0);
+    context->MouseMoveToPos(point_in(context, timeline, 0.60F, 0.30F));
+    context->MouseUp(0);
+    context->KeyUp(ImGuiMod_Shift);
+    settle(context);
+}
+
 double TestWindow::shown_ns() const {
     const app::TimeWindow& shown = shell_.ui().workspace.time().window;
     return shown.end_ns - shown.start_ns;

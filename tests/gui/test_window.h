@@ -41,6 +41,9 @@ public:
     void take_running_picture(ImGuiTestContext* context, const std::string& name);
     void resize(ImGuiTestContext* context, int width, int height);
 
+    /// Selects a fifth of the Memory timeline, from 40 % of its width, as a user does.
+    void select_range(ImGuiTestContext* context);
+
     /// Length of the visible part of the time axis.
     double shown_ns() const;
     /// Whether the panel with this id is open.

@@ -99,14 +99,7 @@ void right_dragging_zooms_to_a_range(ImGuiTestContext* c) {
 void shift_dragging_selects_a_range(ImGuiTestContext* c) {
     open_two(c);
     const double all = window().shown_ns();
-    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
-    c->KeyDown(ImGuiMod_Shift);
-    c->Yield(2);
-    c->MouseDown(0);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.30F));
-    c->MouseUp(0);
-    c->KeyUp(ImGuiMod_Shift);
-    window().settle(c);
+    window().select_range(c);
     IM_CHECK(window().workspace().selection().range.has_value());
     IM_CHECK_EQ(window().shown_ns(), all);
     c->KeyPress(ImGuiKey_Z);

@@ -14,17 +14,6 @@ namespace {
 
 using namespace profiler;
 
-models::Result<PredictionTarget> find_target(const PlannerData& data, const std::string& gpu_id,
-                                             const std::string& setup_id) {
-    const auto gpu = find_gpu(data.gpus, gpu_id);
-    if (!gpu) return tl::unexpected(gpu.error());
-    const auto wanted = find_environment(data.environments, setup_id);
-    if (!wanted) return tl::unexpected(wanted.error());
-    const auto environment = environment_for(data.environments, **wanted, **gpu);
-    if (!environment) return tl::unexpected(environment.error());
-    return PredictionTarget{.gpu = *gpu, .environment = *environment};
-}
-
 /// Writes the trace of a job. Returns why the step does not fit on the GPU; empty: it does.
 tl::expected<std::string, Failure> predict(const Job& job, const PredictionTarget& target,
                                            const PlannerData& data, const StepSource& source) {
