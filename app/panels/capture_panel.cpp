@@ -41,10 +41,46 @@ void number(const char* label, const char* id, int64_t& value, int64_t least) {
     value = std::max(value, least);
 }
 
-void recipes(std::vector<std::string>& chosen) {
+/// This computer, or a GPU that need not be here.
+void device(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
+    const std::string kHere = "This computer";
+    const auto id_of = [](const profiler::Gpu& gpu) { return "predict:" + gpu.id; };
+    const auto known = std::find_if(gpus.begin(), gpus.end(),
+                                    [&](const auto& gpu) { return id_of(gpu) == form.device; });
+    form_row("Device");
+    const std::string shown = !form.predicts()      ? kHere
+                              : known != gpus.end() ? known->name + ", predicted"
+                                                    : form.device;
+    if (!ImGui::BeginCombo("##device", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
+    if (ImGui::Selectable(kHere.c_str(), !form.predicts())) form.device = CaptureForm().device;
+    ImGui::SeparatorText("Predicted, without the GPU");
+    for (const profiler::Gpu& gpu : gpus) {
+        const std::string id = id_of(gpu);
+        const ScopedId row(id.c_str());
+        if (ImGui::Selectable(gpu.name.c_str(), id == form.device)) form.device = id;
+    }
+    ImGui::EndCombo();
+}
+
+void recipes(CaptureForm& form) {
     const std::string preview =
-        chosen.empty() ? "none" : fmt::format("{}", fmt::join(chosen, ", "));
-    recipes_row(chosen, preview, models::runs_on_cpu);
+        form.recipes.empty() ? "none" : fmt::format("{}", fmt::join(form.recipes, ", "));
+    const auto any = [](const models::Recipe&) { return true; };
+    form.predicts() ? recipes_row(form.recipes, preview, any)
+                    : recipes_row(form.recipes, preview, models::runs_on_cpu);
+}
+
+/// What a prediction has no use for: it records one step, and the GPU has its own memory.
+void measurement(CaptureForm& form) {
+    const ScopedDisabled predicted(form.predicts());
+    number("Steps", "##steps", form.steps, 1);
+    form_row("Memory limit");
+    ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
+    form_row("Sweep");
+    ImGui::Checkbox("find the maximum batch", &form.sweeps);
+    ImGui::SetItemTooltip(
+        "After the recorded steps, trains batches of 1, 2, 4, ... until one runs out of memory.\n"
+        "The Planner predicts the maximum batch of a GPU.");
 }
 
 std::vector<std::string> model_names() {
@@ -53,31 +89,42 @@ std::vector<std::string> model_names() {
     return names;
 }
 
-void draw_form(CaptureForm& form) {
+void draw_form(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     if (!ImGui::BeginTable("##form", 2, ImGuiTableFlags_SizingFixedFit)) return;
     ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, em(6));
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    device(form, gpus);
     choice("Model", "##model", form.model, model_names());
     number("Layers", "##layers", form.num_layers, 0);
     ImGui::SetItemTooltip("0 means all layers of the model");
     choice("Head", "##head", form.head, models::kHeadNames);
-    recipes(form.recipes);
+    recipes(form);
     number("Batch", "##batch", form.batch_size, 1);
     number("Sequence", "##seq", form.seq_len, 1);
     choice("Precision", "##precision", form.precision, models::kPrecisionNames);
-    number("Steps", "##steps", form.steps, 1);
-    form_row("Memory limit");
-    ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
+    form_row("Dropout");
+    ImGui::Checkbox("of attention", &form.attention_dropout);
+    ImGui::SetItemTooltip(
+        "Flash attention on the processor of this computer needs it off; on a GPU it does not.");
+    measurement(form);
     form_row("Folder");
     ImGui::InputText("##folder", &form.folder);
     ImGui::EndTable();
 }
 
 /// Says below the form why it cannot start, as soon as it is filled in wrongly.
-void check_form(CaptureState& state) {
+void check_form(const Workspace& workspace, CaptureState& state) {
     if (state.checked == state.form) return;
     state.checked = state.form;
-    state.problem = problem_of(state.form);
+    state.problem = workspace.problem_of(state.form);
+}
+
+float buttons_height(const CaptureStatus& status, const CaptureState& state) {
+    const float spacing = ImGui::GetStyle().ItemSpacing.y;
+    const float button = ImGui::GetFrameHeight() + spacing;
+    if (status.running || state.problem.empty()) return button;
+    const float width = ImGui::GetContentRegionAvail().x - em(2);
+    return button + spacing + ImGui::CalcTextSize(state.problem.c_str(), nullptr, false, width).y;
 }
 
 void draw_buttons(const CaptureStatus& status, CaptureState& state, PanelEvents& events) {
@@ -89,7 +136,6 @@ void draw_buttons(const CaptureStatus& status, CaptureState& state, PanelEvents&
         }
         return;
     }
-    check_form(state);
     if (!state.problem.empty()) {
         colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
         ImGui::SameLine(0, px(6));
@@ -225,12 +271,16 @@ PanelEvents draw_capture_panel(const PanelContext& context, CaptureState& state)
     const std::shared_ptr<const CaptureStatus> shared = context.workspace.capture().status();
     const CaptureStatus& status = *shared;
     const bool wide = ImGui::GetContentRegionAvail().x > em(kFormWidth_em + 17);
+    check_form(context.workspace, state);
     {
-        const ScopedChild form("##form_side", {wide ? em(kFormWidth_em) : 0, 0},
+        const ScopedChild side("##form_side", {wide ? em(kFormWidth_em) : 0, 0},
                                wide ? 0 : ImGuiChildFlags_AutoResizeY);
         {
+            // In a low panel the form scrolls, and the button stays in sight.
+            const ScopedChild form("##form_rows", {0, wide ? -buttons_height(status, state) : 0},
+                                   wide ? 0 : ImGuiChildFlags_AutoResizeY);
             const ScopedDisabled running(status.running);
-            draw_form(state.form);
+            draw_form(state.form, context.workspace.gpus());
         }
         draw_buttons(status, state, events);
     }

@@ -293,6 +293,7 @@ PanelEvents draw_compare_panel(const PanelContext& context) {
     } else if (workspace.documents().empty()) {
         const WelcomeEvents welcome = draw_welcome(context.recent_files);
         events.ask_for_files = welcome.open_files;
+        events.open_examples = welcome.open_examples;
         events.show_capture = welcome.capture;
         if (welcome.recent) events.open.push_back(*welcome.recent);
     } else if (!slot.error().empty()) {

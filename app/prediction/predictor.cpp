@@ -3,6 +3,7 @@
 #include "app/prediction/predict_trace.h"
 #include "app/user/settings.h"
 #include "models/config/validity.h"
+#include "profiler/planner/data/gpu_support.h"
 
 #include <algorithm>
 
@@ -84,6 +85,14 @@ models::Result<Plan> Predictor::plan(const PlanQuestion& question) {
     const auto request = make_plan_request(question, data_);
     if (!request) return tl::unexpected(request.error());
     return make_plan(*request, data_, cached_source());
+}
+
+models::Result<void> Predictor::check(const models::Workload& workload,
+                                      const std::string& gpu) const {
+    if (data_error_) return tl::unexpected(*data_error_);
+    const auto found = find_gpu(data_.gpus, gpu);
+    if (!found) return tl::unexpected(found.error());
+    return check_gpu_support(workload, **found);
 }
 
 models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu,

@@ -44,6 +44,9 @@ public:
     /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
     models::Result<profiler::Plan> plan(const PlanQuestion& question);
 
+    /// Whether the GPU can run the workload, at any batch. Errors: it cannot, or is not known.
+    models::Result<void> check(const models::Workload& workload, const std::string& gpu) const;
+
     /// The step as `gpu` would record it, with its kernels. Errors: as `plan`.
     models::Result<profiler::Trace> predict(const models::Workload& workload,
                                             const std::string& gpu, const std::string& setup);

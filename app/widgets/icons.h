@@ -30,6 +30,7 @@
 #define ICON_IMAGE "\xef\x80\xbe"                 // f03e
 #define ICON_KEYBOARD "\xef\x84\x9c"              // f11c
 #define ICON_LAYERS "\xef\x97\xbd"                // f5fd
+#define ICON_LIGHTBULB "\xef\x83\xab"             // f0eb
 #define ICON_LIST "\xef\x80\xba"                  // f03a
 #define ICON_MAGNIFIER "\xef\x80\x82"             // f002
 #define ICON_MEMORY "\xef\x94\xb8"                // f538

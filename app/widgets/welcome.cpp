@@ -58,6 +58,13 @@ WelcomeEvents draw_welcome(const std::vector<std::filesystem::path>& recent_file
     }
     ImGui::SameLine();
     if (ImGui::Button(ICON_RECORD "  Capture")) events.capture = true;
+    ImGui::SameLine();
+    if (ImGui::Button(ICON_LIGHTBULB "  See what Tempo saves###examples")) {
+        events.open_examples = true;
+    }
+    ImGui::SetItemTooltip(
+        "Opens two traces that come with the program: a step of BERT-large on an NVIDIA A100,\n"
+        "predicted with the original ops and with Tempo's.");
     if (files > 0) {
         ImGui::Dummy({0, px(4)});
         dim_text("Recent");

@@ -8,6 +8,7 @@ namespace app {
 
 struct WelcomeEvents {
     bool open_files = false;
+    bool open_examples = false;
     bool capture = false;
     std::optional<std::filesystem::path> recent;
 };

@@ -180,6 +180,10 @@ void add_help_actions(std::vector<Action>& actions) {
                        .shortcut = ImGuiKey_F1,
                        .run = [](Ui& ui) { ui.show_keys = !ui.show_keys; }});
     actions.push_back({.menu = Menu::kHelp,
+                       .title = "See what Tempo saves: example traces",
+                       .icon = ICON_LIGHTBULB,
+                       .run = [](Ui& ui) { ui.workspace.open_examples(); }});
+    actions.push_back({.menu = Menu::kHelp,
                        .title = "Frame metrics",
                        .run = [](Ui& ui) { ui.show_metrics = !ui.show_metrics; },
                        .checked = [](const Ui& ui) { return ui.show_metrics; }});

@@ -1,5 +1,6 @@
 #include "app/workspace/capture_form.h"
 
+#include "app/prediction/predictor.h"
 #include "app/user/workload_jobs.h"
 #include "profiler/protocol/messages.h"
 
@@ -17,15 +18,17 @@ namespace {
 
 WorkloadOptions options_of(const CaptureForm& form, const std::filesystem::path& folder) {
     WorkloadOptions options;
+    options.device = form.device;
     options.model = form.model;
     if (form.num_layers != 0) options.layers = form.num_layers;
     options.head = form.head;
     options.batch_size = form.batch_size;
     options.seq_len = form.seq_len;
     options.precision = form.precision;
+    if (!form.attention_dropout) options.attention_dropout_p = 0;
     options.warmup_steps = form.warmup_steps;
     options.steps = form.steps;
-    options.memory_limit = form.memory_limit;
+    if (!form.predicts()) options.memory_limit = form.memory_limit;  // a GPU has its own memory
     options.output = folder.string();
     return options;
 }
@@ -38,6 +41,10 @@ void read_number(const std::map<std::string, std::string>& fields, const char* n
     std::from_chars(text.data(), text.data() + text.size(), value);
 }
 
+void read_switch(const std::map<std::string, std::string>& fields, const char* name, bool& value) {
+    if (const auto found = fields.find(name); found != fields.end()) value = found->second == "on";
+}
+
 void read_text(const std::map<std::string, std::string>& fields, const char* name,
                std::string& value) {
     if (const auto found = fields.find(name); found != fields.end()) value = found->second;
@@ -46,13 +53,16 @@ void read_text(const std::map<std::string, std::string>& fields, const char* nam
 }  // namespace
 
 std::map<std::string, std::string> to_fields(const CaptureForm& form) {
-    return {{"model", form.model},
+    return {{"device", form.device},
+            {"sweep", form.sweeps ? "on" : "off"},
+            {"model", form.model},
             {"layers", std::to_string(form.num_layers)},
             {"head", form.head},
             {"recipes", fmt::format("{}", fmt::join(form.recipes, " "))},
             {"batch", std::to_string(form.batch_size)},
             {"seq", std::to_string(form.seq_len)},
             {"precision", form.precision},
+            {"attention_dropout", form.attention_dropout ? "on" : "off"},
             {"steps", std::to_string(form.steps)},
             {"warmup", std::to_string(form.warmup_steps)},
             {"memory_limit", form.memory_limit},
@@ -61,12 +71,15 @@ std::map<std::string, std::string> to_fields(const CaptureForm& form) {
 
 CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
     CaptureForm form;
+    read_text(fields, "device", form.device);
+    read_switch(fields, "sweep", form.sweeps);
     read_text(fields, "model", form.model);
     read_number(fields, "layers", form.num_layers);
     read_text(fields, "head", form.head);
     read_number(fields, "batch", form.batch_size);
     read_number(fields, "seq", form.seq_len);
     read_text(fields, "precision", form.precision);
+    read_switch(fields, "attention_dropout", form.attention_dropout);
     read_number(fields, "steps", form.steps);
     read_number(fields, "warmup", form.warmup_steps);
     read_text(fields, "memory_limit", form.memory_limit);
@@ -92,26 +105,42 @@ std::filesystem::path new_capture_folder(const CaptureForm& form, std::time_t no
     return folder;
 }
 
-std::string problem_of(const CaptureForm& form) {
-    const auto requests = make_requests(form, form.folder);
-    return requests ? std::string() : requests.error().message;
+std::string problem_of(const CaptureForm& form, const Predictor& predictor) {
+    const auto list = make_jobs(form, form.folder, predictor);
+    return list ? std::string() : list.error().message;
 }
 
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form,
-                                                             const std::filesystem::path& folder) {
+models::Result<JobList> make_jobs(const CaptureForm& form, const std::filesystem::path& folder,
+                                  const Predictor& predictor) {
     if (form.folder.empty()) return models::fail("Choose a folder for the traces.");
     WorkloadOptions options = options_of(form, folder);
     options.overwrites = true;  // the folder is new
-    const auto list = make_jobs(options, form.recipes);
-    if (!list) return tl::unexpected(list.error());
+    auto list = make_jobs(options, form.recipes);
+    if (!list) return list;
+    if (!list->gpu.empty()) {
+        for (const Job& job : list->jobs) {
+            const auto runs = predictor.check(job.workload, list->gpu);
+            if (!runs) return tl::unexpected(runs.error());
+        }
+    } else if (form.sweeps && list->device == "cpu" && list->memory_limit_bytes < 0) {
+        return models::fail(
+            "A sweep tries larger and larger batches until the memory is full: set a memory "
+            "limit.");
+    }
+    return list;
+}
+
+std::vector<profiler::Request> make_requests(const CaptureForm& form, const JobList& list) {
     std::vector<profiler::Request> requests;
-    for (const Job& job : list->jobs) {
-        requests.push_back({.kind = profiler::RequestKind::kCapture,
-                            .workload = models::to_json(job.workload),
-                            .output_path = std::filesystem::absolute(job.path).string(),
-                            .memory_limit_bytes = list->memory_limit_bytes,
-                            .warmup_steps = form.warmup_steps,
-                            .steps = form.steps});
+    for (const Job& job : list.jobs) {
+        requests.push_back(
+            {.kind = form.sweeps ? profiler::RequestKind::kSweep : profiler::RequestKind::kCapture,
+             .workload = models::to_json(job.workload),
+             .device = list.device,
+             .output_path = std::filesystem::absolute(job.path).string(),
+             .memory_limit_bytes = list.memory_limit_bytes,
+             .warmup_steps = form.warmup_steps,
+             .steps = form.steps});
     }
     return requests;
 }

@@ -16,9 +16,14 @@ struct Request;
 
 namespace app {
 
+class Predictor;
+struct JobList;
+
 /// What the user filled in to start a capture; the fields match the options of `temposcope
 /// capture`.
 struct CaptureForm {
+    std::string device = "auto";  // this computer; or predict:GPU
+    bool sweeps = false;          // also finds the largest batch that trains
     std::string model = "bert-base";
     int64_t num_layers = 3;  // 0: as many as the model has
     std::string head = "layers";
@@ -26,10 +31,13 @@ struct CaptureForm {
     int64_t batch_size = 8;
     int64_t seq_len = 128;
     std::string precision = "fp32";
+    bool attention_dropout = true;  // as the model has it; else none
     int64_t steps = 2;
     int64_t warmup_steps = 1;
     std::string memory_limit;  // "16GiB"; empty: no limit
     std::string folder = "captures";
+
+    bool predicts() const { return device != "auto"; }
 
     friend bool operator==(const CaptureForm&, const CaptureForm&) = default;
 };
@@ -42,12 +50,15 @@ CaptureForm form_from_fields(const std::map<std::string, std::string>& fields);
 /// "captures/bert-base-B8-S128-20261122-203312".
 std::filesystem::path new_capture_folder(const CaptureForm& form, std::time_t now);
 
-/// One request per recipe, which writes into `folder`, after the same checks as `temposcope
-/// capture`. Errors: an unknown model or recipe, an impossible size.
-models::Result<std::vector<profiler::Request>> make_requests(const CaptureForm& form,
-                                                             const std::filesystem::path& folder);
+/// One job per recipe, which writes into `folder`, after the same checks as `temposcope capture`.
+/// Errors: an unknown model, recipe or GPU, an impossible size, a step that the GPU cannot run.
+models::Result<JobList> make_jobs(const CaptureForm& form, const std::filesystem::path& folder,
+                                  const Predictor& predictor);
+
+/// What the workers are told of these jobs, to measure them on this computer.
+std::vector<profiler::Request> make_requests(const CaptureForm& form, const JobList& list);
 
 /// Why a capture cannot start, without names of options; empty: it can.
-std::string problem_of(const CaptureForm& form);
+std::string problem_of(const CaptureForm& form, const Predictor& predictor);
 
 }  // namespace app

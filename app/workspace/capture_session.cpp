@@ -1,10 +1,15 @@
 #include "app/workspace/capture_session.h"
 
+#include "app/prediction/predictor.h"
+#include "app/user/workload_jobs.h"
 #include "app/workspace/guarded.h"
 #include "app/workspace/wake.h"
+#include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/memory_curve.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/turn_taking.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_file.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,8 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-models::Result<void> make_folder_of(const std::vector<profiler::Request>& requests) {
-    const fs::path folder = fs::path(requests.front().output_path).parent_path();
+models::Result<void> make_folder(const fs::path& folder) {
     std::error_code error;
     fs::create_directories(folder, error);
     if (!error) return {};
@@ -63,18 +67,18 @@ models::Result<void> CaptureSession::start(const CaptureForm& form) {
         return models::fail(
             "A capture is running; wait for it or cancel it before you start another one.");
     folder_ = fs::absolute(new_capture_folder(form, std::time(nullptr)));
-    auto requests = make_requests(form, folder_);
-    if (!requests) return tl::unexpected(requests.error());
-    if (const auto made = make_folder_of(*requests); !made) return made;
+    auto list = make_jobs(form, folder_, predictor_);
+    if (!list) return tl::unexpected(list.error());
+    if (const auto made = make_folder(folder_); !made) return made;
     if (thread_.joinable()) thread_.join();
     status_ = {.running = true,
-               .recipe_count = requests->size(),
-               .memory_limit_bytes = requests->front().memory_limit_bytes};
+               .recipe_count = list->jobs.size(),
+               .memory_limit_bytes = list->memory_limit_bytes};
     published_.reset();
     cancelled_ = false;
-    thread_ = std::jthread([this, requests = std::move(*requests)] {
+    thread_ = std::jthread([this, form, list = std::move(*list)] {
         const auto ran = run_guarded("The capture", [&]() -> models::Result<void> {
-            run(requests);
+            list.gpu.empty() ? measure(make_requests(form, list)) : predict(list);
             return {};
         });
         if (!ran) end(profiler::Severity::kError, ran.error().message);
@@ -131,7 +135,7 @@ private:
 };
 }  // namespace
 
-void CaptureSession::run(const std::vector<profiler::Request>& requests) {
+void CaptureSession::measure(const std::vector<profiler::Request>& requests) {
     std::string text = requests.size() == 1 ? std::string("Captured one trace.")
                                             : fmt::format("Captured {} traces.", requests.size());
     profiler::TurnTaking workers(requests);
@@ -163,6 +167,65 @@ void CaptureSession::run(const std::vector<profiler::Request>& requests) {
     }
 }
 
+/// One recipe after the other: the workers behind the predictor run side by side anyway.
+void CaptureSession::predict(const JobList& list) {
+    for (size_t i = 0; i < list.jobs.size(); ++i) {
+        if (is_cancelled()) return end(profiler::Severity::kWarning, "The capture was cancelled.");
+        on_started(i, list.jobs[i].workload.recipe_name);
+        on_progress(i, {.stage = "predicting the step"});
+        const auto outcome = predict_job(i, list);
+        if (!outcome) return end(profiler::Severity::kError, outcome.error().message);
+        on_ended(i, *outcome);
+    }
+    end_with_results(list.jobs.size() == 1 ? std::string("Predicted one trace.")
+                                           : fmt::format("Predicted {} traces.", list.jobs.size()));
+}
+
+models::Result<profiler::WorkerOutcome> CaptureSession::predict_job(size_t index,
+                                                                    const JobList& list) {
+    const Job& job = list.jobs[index];
+    const auto trace = predictor_.predict(job.workload, list.gpu, PlanQuestion().setup);
+    if (!trace) return tl::unexpected(trace.error());
+    if (const auto written = profiler::write_trace(*trace, job.path); !written) {
+        return tl::unexpected(written.error());
+    }
+    show_curve(index, *trace);
+    const std::string_view why = profiler::why_out_of_memory(*trace);
+    if (why.empty()) return profiler::WorkerOutcome(profiler::ResultFrame{.path = job.path});
+    return profiler::WorkerOutcome(
+        tl::unexpect, profiler::ErrorFrame{
+                          .message = std::string(why),
+                          .exit_code = static_cast<int>(profiler::ExitCode::kOutOfMemory),
+                          .path = job.path,
+                      });
+}
+
+void CaptureSession::show_curve(size_t index, const profiler::Trace& trace) {
+    const profiler::MemoryCurve memory(trace);
+    const auto bins = memory.sample(memory.start_ns(), memory.end_ns(), LiveCurve::kMaxPoints);
+    std::scoped_lock lock(mutex_);
+    LiveCurve& curve = status_.curves[index];
+    for (const profiler::CurveBin& bin : bins) {
+        curve.add(static_cast<double>(bin.time_ns - memory.start_ns()),
+                  static_cast<double>(bin.allocated_bytes));
+        curve.peak_bytes = std::max(curve.peak_bytes, bin.allocated_bytes);
+    }
+    published_.reset();
+}
+
+bool CaptureSession::is_cancelled() const {
+    std::scoped_lock lock(mutex_);
+    return cancelled_;
+}
+
+/// Under the lock.
+void CaptureSession::update_share() {
+    status_.share = 0;
+    for (const LiveCurve& each : status_.curves) {
+        status_.share += each.share / static_cast<double>(status_.recipe_count);
+    }
+}
+
 void CaptureSession::on_started(size_t index, const std::string& recipe) {
     {
         std::scoped_lock lock(mutex_);
@@ -191,10 +254,7 @@ void CaptureSession::on_progress(size_t index, const profiler::Progress& progres
         }
         if (status_.live != index) status_.phase.clear();
         status_.live = index;
-        status_.share = 0;
-        for (const LiveCurve& each : status_.curves) {
-            status_.share += each.share / static_cast<double>(status_.recipe_count);
-        }
+        update_share();
         published_.reset();
     }
     if (redraw) wake_window();
@@ -221,6 +281,8 @@ void CaptureSession::on_ended(size_t index, const profiler::WorkerOutcome& outco
         std::scoped_lock lock(mutex_);
         LiveCurve& curve = status_.curves[index];
         curve.finished = outcome || outcome.error().out_of_memory();
+        if (curve.finished) curve.share = 1;
+        update_share();
         if (!outcome && outcome.error().out_of_memory()) {
             curve.out_of_memory = outcome.error().message;
         }

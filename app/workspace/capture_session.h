@@ -25,9 +25,12 @@ class TurnTaking;
 using WorkerOutcome = tl::expected<ResultFrame, ErrorFrame>;
 }  // namespace profiler
 
-/// Captures that were started in the window. A background thread runs one worker per recipe; the
-/// workers take turns, step by step. CaptureStatus holds all that a panel shows.
+/// Captures that were started in the window. A background thread runs one worker per recipe, and
+/// the workers take turns, step by step; or it predicts one recipe after the other. CaptureStatus
+/// holds all that a panel shows.
 namespace app {
+
+class Predictor;
 
 /// The live memory curve of one recipe. It has at most kMaxPoints points: in a long capture
 /// neighbours are merged into the higher of the two, so that the peak stays.
@@ -67,9 +70,10 @@ struct CaptureStatus {
 
 class CaptureSession {
 public:
+    explicit CaptureSession(Predictor& predictor) : predictor_(predictor) {}
     ~CaptureSession();
 
-    /// Errors: those of make_requests; a capture is running already.
+    /// Errors: those of make_jobs; a capture is running already.
     models::Result<void> start(const CaptureForm& form);
     void cancel();
 
@@ -88,7 +92,9 @@ public:
     std::optional<End> take_end();
 
 private:
-    void run(const std::vector<profiler::Request>& requests);
+    void measure(const std::vector<profiler::Request>& requests);
+    void predict(const JobList& list);
+    models::Result<profiler::WorkerOutcome> predict_job(size_t index, const JobList& list);
     void on_started(size_t index, const std::string& recipe);
     void on_progress(size_t index, const profiler::Progress& progress);
     void on_sample(size_t index, const profiler::Sample& sample);
@@ -96,6 +102,11 @@ private:
     void end_with_results(std::string text);
     void end(profiler::Severity severity, std::string text);
 
+    void show_curve(size_t index, const profiler::Trace& trace);
+    bool is_cancelled() const;
+    void update_share();
+
+    Predictor& predictor_;
     std::filesystem::path folder_;  // only the frame thread uses it
     mutable std::mutex mutex_;
     CaptureStatus status_;  // without the log of workers_

@@ -19,6 +19,7 @@ struct PanelEvents {
     std::vector<std::filesystem::path> open;
     DocumentPtr close;
     bool ask_for_files = false;  // show the file dialog
+    bool open_examples = false;
     bool cancel_loading = false;
     // selection; a null document means "none"
     std::optional<DocumentPtr> set_a;

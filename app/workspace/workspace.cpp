@@ -1,5 +1,7 @@
 #include "app/workspace/workspace.h"
 
+#include "app/user/examples.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -229,11 +231,19 @@ void Workspace::take_captured() {
     if (const auto end = capture_.take_end()) notify(end->severity, end->text);
 }
 
+void Workspace::open_examples() {
+    const auto files = write_examples(examples_folder());
+    if (!files) return notify(profiler::Severity::kError, files.error().message);
+    open(*files);
+}
+
 void Workspace::take_loaded() {
     for (DocumentPtr& document : documents_.take_loaded()) {
         // The traces of one capture are one entry among the recent files.
         const fs::path folder = document->file.parent_path();
-        opened_.push_back(folder == capture_.folder() ? folder : document->file);
+        if (folder != examples_folder()) {
+            opened_.push_back(folder == capture_.folder() ? folder : document->file);
+        }
         add(std::move(document));
     }
 }
@@ -299,6 +309,7 @@ void Workspace::apply_to_documents(const PanelEvents& events) {
 }
 
 void Workspace::apply_to_captures(const PanelEvents& events) {
+    if (events.open_examples) open_examples();
     if (events.cancel_capture) capture_.cancel();
     if (!events.start_capture) return;
     if (const auto started = capture_.start(*events.start_capture); !started) {

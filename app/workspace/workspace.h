@@ -49,6 +49,10 @@ public:
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
+    /// Why a capture cannot start; empty: it can.
+    std::string problem_of(const CaptureForm& form) const {
+        return app::problem_of(form, predictor_);
+    }
 
     // ---- details that are read when the mouse asks for them ---------------------------------
     /// The document behind a column of the comparison: its captured step if there is one, else its
@@ -65,6 +69,8 @@ public:
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
     /// Starts reading files; a folder stands for the traces in it.
     void open(const std::vector<std::filesystem::path>& files) { documents_.open(files); }
+    /// Opens the traces that come with the program.
+    void open_examples();
     void add(DocumentPtr document);
     void close(DocumentPtr document);  // by value: the caller may pass selection().a
     void set_a(DocumentPtr document);
@@ -133,7 +139,7 @@ private:
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions
     std::string wanted_recipe_;    // to show as B once it is predicted; empty: none
     Slots slots_{predictor_};
-    CaptureSession capture_;
+    CaptureSession capture_{predictor_};
     Exports exports_;
     std::string headline_;
     std::vector<Notice> notices_;

@@ -53,6 +53,11 @@ if(BUILD_TESTING)
     IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1 IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
   target_link_libraries(imgui_test_engine PUBLIC imgui implot)
   unset(_te)
+
+  # Reads and writes the golden pictures of the tests.
+  add_library(stb_images INTERFACE)
+  target_include_directories(stb_images SYSTEM INTERFACE
+    "${_external}/hello_imgui/hello_imgui/external/stb_hello_imgui")
 endif()
 
 # stb_image_write, which GLFW ships for its examples.

@@ -1,3 +1,4 @@
+#include "profiler/analysis/step_report.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
@@ -203,6 +204,25 @@ TEST_F(RealWorker, ARecipeThatDoesNotFitLeavesItsTrace) {
     EXPECT_LE(peak.allocated_bytes, 21 << 20);
     EXPECT_EQ(peak.allocated_bytes + refusal.free_bytes, 21 << 20);
     EXPECT_TRUE(profiler::read_trace(out + "/tempo.tscope"));
+}
+
+// If this fails, what is predicted has changed: run scripts/examples.
+TEST_F(RealWorker, TheExamplesAreWhatIsPredicted) {
+    const std::string out = folder_ / "predicted";
+    const Ran ran = run({"capture", "--model", "bert-large", "--head", "mlm", "--batch", "8",
+                         "--seq", "512", "--precision", "amp-bf16", "--recipe", "original,tempo",
+                         "--device", "predict:a100-40gb", "-o", out});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    for (const std::string name : {"/original.tscope", "/tempo.tscope"}) {
+        const auto shipped = profiler::read_trace(TEMPOSCOPE_SOURCE_DIR "/assets/examples" + name);
+        const auto predicted = profiler::read_trace(out + name);
+        ASSERT_TRUE(shipped && predicted);
+        EXPECT_EQ(shipped->allocations.size(), predicted->allocations.size()) << name;
+        EXPECT_EQ(shipped->ops.size(), predicted->ops.size()) << name;
+        EXPECT_EQ(profiler::report_step(*shipped).peak.allocated_bytes,
+                  profiler::report_step(*predicted).peak.allocated_bytes)
+            << name;
+    }
 }
 
 TEST_F(RealWorker, ARefusedWriteNamesThePlace) {

@@ -107,6 +107,7 @@ void refuses_what_cannot_run(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
     window().ui().panels.capture.form.seq_len = 100'000;
     c->Yield(3);
+    window().take_picture(c, "capture_refused");
     // The form says why, before anything is clicked, and names no options of the command line.
     const std::string problem = window().ui().panels.capture.problem;
     IM_CHECK(problem.find("attention scores") != std::string::npos);

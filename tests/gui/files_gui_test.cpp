@@ -211,6 +211,21 @@ void a_sweep_alone_is_shown_as_such(ImGuiTestContext* c) {
     window().take_picture(c, "sweep_alone");
 }
 
+void the_first_page_shows_what_tempo_saves(ImGuiTestContext* c) {
+    window().reset(c);
+    setenv("XDG_CACHE_HOME", (window().folder() / "cache").c_str(), 1);
+    c->ItemClick("//###compare/###examples");
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    const app::Selection& selection = window().workspace().selection();
+    IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");
+    IM_CHECK_STR_EQ(selection.b->recipe.c_str(), "tempo");
+    IM_CHECK(window().workspace().headline().find("less memory") != std::string::npos);
+    for (const auto& file : window().ui().settings.recent_files) {
+        IM_CHECK(file.parent_path() != selection.a->file.parent_path());
+    }
+}
+
 }  // namespace
 
 void register_files_tests(ImGuiTestEngine* engine) {
@@ -230,6 +245,7 @@ void register_files_tests(ImGuiTestEngine* engine) {
         a_picture_of_the_window_is_without_the_dialog);
     add("a_file_is_replaced_only_when_asked_twice", a_file_is_replaced_only_when_asked_twice);
     add("every_export_is_written_and_said", every_export_is_written_and_said);
+    add("the_first_page_shows_what_tempo_saves", the_first_page_shows_what_tempo_saves);
     add("a_sweep_alone_is_shown_as_such", a_sweep_alone_is_shown_as_such);
 }
 

@@ -27,6 +27,46 @@ void fill_form(ImGuiTestContext* c, const char* folder, std::vector<std::string>
     c->Yield(4);
 }
 
+void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
+    fill_form(c, "predicted", {"original", "tempo"}, 1);
+    window().ui().panels.capture.form.device = "predict:t4";
+    window().ui().panels.capture.form.precision = "amp-fp16";
+    c->Yield(2);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    IM_CHECK_EQ(status().curves.size(), size_t{2});
+    for (const app::LiveCurve& curve : status().curves) {
+        IM_CHECK(curve.finished);
+        IM_CHECK_GT(curve.peak_bytes, int64_t{0});
+    }
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    const profiler::Trace& trace = *window().workspace().selection().a->trace;
+    IM_CHECK(trace.run().source == profiler::Source::kPredicted);
+    IM_CHECK(std::filesystem::exists(window().workspace().selection().a->file));
+    app::show_panel(window().ui(), "capture");
+    window().take_picture(c, "capture_predicted");
+}
+
+void sweeps_for_the_maximum_batch(ImGuiTestContext* c) {
+    fill_form(c, "swept", {"original"}, 1);
+    app::CaptureForm& form = window().ui().panels.capture.form;
+    form.head = "layers";
+    form.sweeps = true;
+    c->Yield(2);
+    IM_CHECK(window().ui().panels.capture.problem.find("memory limit") != std::string::npos);
+    form.memory_limit = "300MiB";
+    c->Yield(2);
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    const app::CompareResult* result = window().workspace().slots().compare.view();
+    IM_CHECK(result != nullptr);
+    IM_CHECK(result->view.columns[0].max_batch_size.has_value());
+}
+
 std::string read(const std::filesystem::path& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -81,6 +121,8 @@ void register_worker_tests(ImGuiTestEngine* engine) {
         IM_REGISTER_TEST(engine, "trains", name)->TestFunc = run;
     };
     add("captures_trains_and_exports", captures_trains_and_exports);
+    add("predicts_a_gpu_that_is_not_here", predicts_a_gpu_that_is_not_here);
+    add("sweeps_for_the_maximum_batch", sweeps_for_the_maximum_batch);
     add("cancels_while_it_trains", cancels_while_it_trains);
 }
 

@@ -1,6 +1,8 @@
 // The form of a capture, and what a running capture shows.
 #include "app/workspace/capture_form.h"
 
+#include "app/prediction/predictor.h"
+#include "app/user/workload_jobs.h"
 #include "app/workspace/capture_session.h"
 #include "app/workspace/rate_limit.h"
 #include "profiler/protocol/messages.h"
@@ -16,12 +18,20 @@
 
 namespace {
 
+const app::Predictor& predictor() {
+    static const app::Predictor predictor;
+    return predictor;
+}
+
 TEST(CaptureForm, ComesBackFromItsFields) {
-    const app::CaptureForm form{.model = "gpt2-medium",
+    const app::CaptureForm form{.device = "predict:t4",
+                                .sweeps = true,
+                                .model = "gpt2-medium",
                                 .num_layers = 0,
                                 .head = "lm",
                                 .recipes = {"original", "gelu=in_place,masks=bit"},
                                 .batch_size = 2,
+                                .attention_dropout = false,
                                 .memory_limit = "3GiB",
                                 .folder = "/somewhere else/out"};
     EXPECT_EQ(app::form_from_fields(app::to_fields(form)), form);
@@ -29,16 +39,40 @@ TEST(CaptureForm, ComesBackFromItsFields) {
 }
 
 TEST(CaptureForm, BecomesOneRequestPerRecipe) {
-    const auto requests = app::make_requests({.recipes = {"original", "tempo"}}, "/out");
-    ASSERT_TRUE(requests) << requests.error().message;
-    ASSERT_EQ(requests->size(), 2U);
-    EXPECT_EQ((*requests)[1].output_path, "/out/tempo.tscope");
-    EXPECT_EQ((*requests)[1].workload.at("recipe_name"), "tempo");
+    const app::CaptureForm form{.recipes = {"original", "tempo"}, .attention_dropout = false};
+    const auto list = app::make_jobs(form, "/out", predictor());
+    ASSERT_TRUE(list) << list.error().message;
+    const auto requests = app::make_requests(form, *list);
+    ASSERT_EQ(requests.size(), 2U);
+    EXPECT_EQ(requests[1].kind, profiler::RequestKind::kCapture);
+    EXPECT_EQ(requests[1].output_path, "/out/tempo.tscope");
+    EXPECT_EQ(requests[1].workload.at("recipe_name"), "tempo");
+    EXPECT_EQ(list->jobs[1].workload.model.attention_dropout_p, 0);
+    EXPECT_EQ(list->jobs[1].workload.model.hidden_dropout_p, 0.1);
+}
+
+TEST(CaptureForm, AsksForASweep) {
+    const app::CaptureForm form{.sweeps = true, .memory_limit = "1GiB"};
+    const auto list = app::make_jobs(form, "/out", predictor());
+    ASSERT_TRUE(list) << list.error().message;
+    for (const profiler::Request& request : app::make_requests(form, *list)) {
+        EXPECT_EQ(request.kind, profiler::RequestKind::kSweep);
+        EXPECT_EQ(request.memory_limit_bytes, 1 << 30);
+    }
+}
+
+TEST(CaptureForm, AGpuThatIsNotHereIsPredicted) {
+    // The limit is for measurements; a GPU has its own memory.
+    const app::CaptureForm form{.device = "predict:t4", .memory_limit = "1GiB"};
+    const auto list = app::make_jobs(form, "/out", predictor());
+    ASSERT_TRUE(list) << list.error().message;
+    EXPECT_EQ(list->gpu, "t4");
+    EXPECT_EQ(list->jobs.size(), 2U);
 }
 
 TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     const auto refused = [](const app::CaptureForm& form) {
-        const std::string problem = app::problem_of(form);
+        const std::string problem = app::problem_of(form, predictor());
         return problem.empty() ? std::string("accepted") : problem;
     };
     EXPECT_NE(refused({.model = "bert-huge"}).find("bert-huge"), std::string::npos);
@@ -52,6 +86,13 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
     EXPECT_NE(refused({.steps = 0}).find("at least 1 step"), std::string::npos);
     EXPECT_NE(refused({.recipes = {}}).find("at least one"), std::string::npos);
     EXPECT_EQ(refused({.recipes = {"original", "gelu=in_place,masks=bit"}}), "accepted");
+    EXPECT_NE(refused({.sweeps = true}).find("memory limit"), std::string::npos);
+    EXPECT_NE(refused({.device = "predict:t5"}).find("t4"), std::string::npos);
+    EXPECT_NE(refused({.device = "predict:t4", .recipes = {"flash"}, .precision = "amp-fp16"})
+                  .find("7.5"),
+              std::string::npos);
+    EXPECT_EQ(refused({.device = "predict:a100-40gb", .recipes = {"flash"}, .precision = "bf16"}),
+              "accepted");
 }
 
 TEST(CaptureForm, EveryCaptureHasAFolderOfItsOwn) {

@@ -1,0 +1,64 @@
+// Each panel on the example traces, dark and light, beside its golden picture.
+#include "app/user/examples.h"
+#include "tests/gui/golden.h"
+#include "tests/gui/test_window.h"
+
+#include <cmath>
+
+namespace tests {
+namespace {
+
+/// "compare_light_200": panel, theme, and the scale in percent.
+void check_picture(ImGuiTestContext* c, const std::string& panel) {
+    const float scale = ImGui::GetStyle().FontScaleDpi;
+    const std::string name = "golden_" + panel +
+                             (window().ui().settings.dark ? "_dark_" : "_light_") +
+                             std::to_string(std::lround(scale * 100));
+    window().take_picture(c, name);
+    const std::string difference = difference_from_golden(window().pictures() / (name + ".png"));
+    IM_CHECK_STR_EQ(difference.c_str(), "");
+}
+
+void start(ImGuiTestContext* c, bool dark) {
+    window().reset(c);
+    window().ui().settings.dark = dark;
+    window().ui().settings.recent_files.clear();
+    const float scale = ImGui::GetStyle().FontScaleDpi;
+    // Larger than the virtual display at twice the size: then the panels share less room.
+    window().resize(c, std::min(2560, static_cast<int>(1600 * scale)),
+                    std::min(1600, static_cast<int>(1000 * scale)));
+}
+
+void open_examples(ImGuiTestContext* c) {
+    const auto files = app::write_examples(window().folder() / "examples");
+    IM_CHECK(files.has_value());
+    window().workspace().open(*files);
+    window().settle(c);
+    window().workspace().apply({.category = profiler::Category::kActivation});
+    window().settle(c);
+}
+
+void check_panels(ImGuiTestContext* c, bool dark) {
+    start(c, dark);
+    check_picture(c, "first_page");
+    open_examples(c);
+    for (const app::PanelRow& row : app::kPanels) {
+        app::show_panel(window().ui(), std::string(row.id).c_str());
+        c->Yield(4);
+        check_picture(c, std::string(row.id));
+    }
+    window().ui().settings.dark = true;
+}
+
+}  // namespace
+
+void register_golden_tests(ImGuiTestEngine* engine) {
+    IM_REGISTER_TEST(engine, "golden", "dark")->TestFunc = [](ImGuiTestContext* c) {
+        check_panels(c, true);
+    };
+    IM_REGISTER_TEST(engine, "golden", "light")->TestFunc = [](ImGuiTestContext* c) {
+        check_panels(c, false);
+    };
+}
+
+}  // namespace tests
