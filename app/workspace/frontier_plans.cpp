@@ -4,6 +4,8 @@
 #include "models/config/switches.h"
 #include "models/config/validity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -63,8 +65,9 @@ void sort_by_distance(std::vector<std::string>& texts, const std::vector<std::st
 }
 
 bool any_runs(const std::vector<profiler::PlannedStep>& steps) {
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const auto& step) { return step.figures.max_batch.has_value(); });
+    return std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+        return step.figures.max_batch && !step.figures.speed.empty();
+    });
 }
 
 }  // namespace
@@ -95,6 +98,9 @@ void FrontierPlans::choose(const FrontierWish& wish) {
         const auto gpu = profiler::find_gpu(gpus(), wish.step.gpus.front());
         if (!gpu) {
             set.error = gpu.error().message;
+        } else if (!(*gpu)->no_kernel_model.empty()) {
+            set.error = fmt::format("Times on {} are not predicted: {}.", (*gpu)->name,
+                                    (*gpu)->no_kernel_model);
         } else {
             models::Workload workload = wish.step.workload;
             workload.recipe.optimizer = wish.optimizer;
@@ -179,7 +185,10 @@ bool FrontierPlans::take() {
         }
         std::vector<profiler::PlannedStep> all = *current_->steps;
         for (profiler::PlannedStep& planned : *result->steps) all.push_back(std::move(planned));
-        if (all.size() >= kMostRefused && !any_runs(all)) current_->error = all.front().figures.why;
+        if (all.size() >= kMostRefused && !any_runs(all)) {
+            const std::string& why = all.front().figures.why;
+            current_->error = why.empty() ? "There is no model of the times of this step." : why;
+        }
         current_->steps =
             std::make_shared<const std::vector<profiler::PlannedStep>>(std::move(all));
         current_->is_complete = current_->steps->size() >= current_->recipes.size();

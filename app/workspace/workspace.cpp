@@ -414,14 +414,13 @@ void Workspace::predict_ahead() {
     }
 }
 
-/// More recipes only while the panel is in sight, and only while nothing else is being predicted:
+/// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:
 /// what the user waits for comes first.
 void Workspace::plan_frontier() {
-    if (!frontier_query_.is_drawn) return;
-    const bool in_sight = std::exchange(grows_frontier_, false);
+    if (!std::exchange(grows_frontier_, false)) return;
     const bool is_free = predictions_.is_idle() && slots_.planner.settled(slot_inputs()) &&
                          slots_.planned_compare.settled(slot_inputs());
-    frontier_plans_.update(frontier_wish(slot_inputs()), in_sight && is_free);
+    frontier_plans_.update(frontier_wish(slot_inputs()), is_free);
 }
 
 void Workspace::select_tensor(const PickedTensor& picked) {
