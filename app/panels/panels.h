@@ -6,6 +6,7 @@
 #include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
 #include "app/panels/flame_panel.h"
+#include "app/panels/frontier_panel.h"
 #include "app/panels/inspector_panel.h"
 #include "app/panels/kernels_panel.h"
 #include "app/panels/layer_panel.h"
@@ -34,6 +35,7 @@ struct PanelStates {
     BlocksState blocks;
     CaptureState capture;
     PlannerState planner;
+    FrontierState frontier;
 };
 
 struct PanelRow {
@@ -70,6 +72,10 @@ inline constexpr std::array kPanels{
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_0,
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},
+    PanelRow{
+        "Recipe frontier", "frontier", ICON_CHART_LINE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
+        [](const PanelContext& c, PanelStates& s) { return draw_frontier_panel(c, s.frontier); },
+        kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
         ImGuiMod_Ctrl | ImGuiKey_3,

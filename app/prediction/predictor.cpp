@@ -84,7 +84,8 @@ models::Result<Plan> Predictor::plan(const PlanQuestion& question) {
     if (data_error_) return tl::unexpected(*data_error_);
     const auto request = make_plan_request(question, data_);
     if (!request) return tl::unexpected(request.error());
-    return make_plan(*request, data_, cached_source());
+    return make_plan(*request, data_,
+                     question.keeps_traces ? cached_source() : for_plans_.source());
 }
 
 models::Result<void> Predictor::check(const models::Workload& workload,

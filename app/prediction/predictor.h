@@ -25,6 +25,7 @@ struct PlanQuestion {
     std::optional<int64_t> batch_size = {};
     std::optional<int64_t> budget_bytes = {};
     bool wants_memory_curve = false;
+    bool keeps_traces = true;  // for the next plan; false: it is one of many of a search
 
     friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
 };

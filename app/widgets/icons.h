@@ -11,6 +11,7 @@
 #define ICON_CHART_AREA "\xef\x87\xbe"            // f1fe
 #define ICON_CHART_COLUMN "\xee\x83\xa3"          // e0e3
 #define ICON_CHART_GANTT "\xee\x83\xa4"           // e0e4
+#define ICON_CHART_LINE "\xef\x88\x81"            // f201
 #define ICON_CHECK "\xef\x80\x8c"                 // f00c
 #define ICON_CHEVRON_DOWN "\xef\x81\xb8"          // f078
 #define ICON_CHEVRON_RIGHT "\xef\x81\x94"         // f054

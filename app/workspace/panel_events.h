@@ -42,6 +42,8 @@ struct PanelEvents {
     std::optional<LedgerQuery> ledger_query;
     std::optional<PlanChoice> plan_choice;
     std::optional<PlannerQuery> planner_query;
+    std::optional<FrontierQuery> frontier_query;
+    bool grows_frontier = false;  // the panel is in sight: plan more of its recipes
     // recipes
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/workspace/blocks_requests.h"
+#include "app/workspace/frontier_requests.h"
 #include "app/workspace/view_requests.h"
 #include "app/workspace/view_slot.h"
 
@@ -47,14 +48,17 @@ struct Slots {
     Slot<profiler::InspectorRequest, profiler::InspectorView> inspector{
         "Describing the selection", wanted_inspector, profiler::build_inspector_view};
 
+    Slot<profiler::FrontierRequest, profiler::RecipeFrontierView> frontier{
+        "Drawing the frontier", wanted_frontier, profiler::build_recipe_frontier_view};
+
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner);
+                        live_blocks, segments, range, inspector, planner, frontier);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner);
+                        live_blocks, segments, range, inspector, planner, frontier);
     }
 };
 

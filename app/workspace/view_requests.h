@@ -2,6 +2,7 @@
 
 #include "app/prediction/predictor.h"
 #include "app/workspace/blocks_query.h"
+#include "app/workspace/frontier_query.h"
 #include "app/workspace/planner_query.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
@@ -52,6 +53,8 @@ struct FlameQuery {
     friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
 };
 
+class FrontierPlans;
+
 /// What requests are made from.
 struct SlotInputs {
     const std::vector<DocumentPtr>& documents;
@@ -62,6 +65,8 @@ struct SlotInputs {
     const FlameQuery& flame_query;
     const BlocksQuery& blocks;
     const PlannerQuery& planner;
+    const FrontierQuery& frontier;
+    const FrontierPlans& frontier_plans;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while

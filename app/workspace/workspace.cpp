@@ -275,6 +275,7 @@ void Workspace::notify_all(std::vector<Notice> notices) {
 void Workspace::update() {
     take_captured();
     take_loaded();
+    plan_frontier();
     update_slots();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
@@ -300,6 +301,8 @@ void Workspace::apply(const PanelEvents& events) {
     if (events.flame_query) flame_query_ = *events.flame_query;
     if (events.blocks_query) blocks_query_ = *events.blocks_query;
     if (events.planner_query) planner_query_ = *events.planner_query;
+    if (events.frontier_query) frontier_query_ = *events.frontier_query;
+    grows_frontier_ |= events.grows_frontier;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {
@@ -420,6 +423,15 @@ void Workspace::predict_ahead() {
         predictions_.want_ahead(ahead_->back());
         ahead_->pop_back();
     }
+}
+
+/// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:
+/// what the user waits for comes first.
+void Workspace::plan_frontier() {
+    if (!std::exchange(grows_frontier_, false)) return;
+    const bool is_free = predictions_.is_idle() && slots_.planner.settled(slot_inputs()) &&
+                         slots_.planned_compare.settled(slot_inputs());
+    frontier_plans_.update(frontier_wish(slot_inputs()), is_free);
 }
 
 void Workspace::select_tensor(const PickedTensor& picked) {

@@ -3,6 +3,7 @@
 #include "app/workspace/capture_session.h"
 #include "app/workspace/documents.h"
 #include "app/workspace/exports.h"
+#include "app/workspace/frontier_plans.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/predictions.h"
 #include "app/workspace/selection_history.h"
@@ -46,6 +47,8 @@ public:
     const FlameQuery& flame_query() const { return flame_query_; }
     const BlocksQuery& blocks_query() const { return blocks_query_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
+    const FrontierQuery& frontier_query() const { return frontier_query_; }
+    const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
     const CaptureSession& capture() const { return capture_; }
@@ -100,8 +103,8 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(),  selection_,   time_,         ledger_query_,
-                plan_choice_, flame_query_, blocks_query_, planner_query_};
+        return {documents(),  selection_,    time_,          ledger_query_,   plan_choice_,
+                flame_query_, blocks_query_, planner_query_, frontier_query_, frontier_plans_};
     }
     void take_captured();
     void take_loaded();
@@ -118,6 +121,7 @@ private:
     void show_wanted_recipe();
     std::vector<StepToPredict> steps_one_switch_away() const;
     void predict_ahead();
+    void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
     void apply_to_time(const PanelEvents& events);
@@ -132,8 +136,11 @@ private:
     FlameQuery flame_query_;
     BlocksQuery blocks_query_;
     PlannerQuery planner_query_;
+    FrontierQuery frontier_query_;
     Predictor predictor_;
     Predictions predictions_{predictor_};
+    FrontierPlans frontier_plans_{predictor_};
+    bool grows_frontier_ = false;  // the panel was drawn since the last update
     /// Still to be predicted ahead; empty: not yet known for these views.
     std::optional<std::vector<StepToPredict>> ahead_;
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions

@@ -37,7 +37,9 @@ Between around(const std::vector<Point>& points, double batch) {
     return {high - 1, high, x1 > x0 ? (batch - x0) / (x1 - x0) : 0};
 }
 
-double bytes_at(const PlannerRecipe& recipe, double batch) {
+}  // namespace
+
+double memory_bytes_at(const PlannerRecipe& recipe, double batch) {
     const Between b = around(recipe.memory, batch);
     return b.mix(static_cast<double>(recipe.memory[b.low].needed_bytes),
                  static_cast<double>(recipe.memory[b.high].needed_bytes));
@@ -49,7 +51,6 @@ double step_ns_at(const PlannerRecipe& recipe, double batch) {
                  static_cast<double>(recipe.speed[b.high].step_time_ns));
 }
 
-/// Sequences per second of a step; more than one GPU multiplies them.
 double rate_at(const PlannerRecipe& recipe, double batch) {
     const Between b = around(recipe.speed, batch);
     const PlanPoint& known = recipe.speed[b.low];
@@ -59,7 +60,7 @@ double rate_at(const PlannerRecipe& recipe, double batch) {
     return known_rate > 0 ? rate * known.sequences_per_s / known_rate : 0;
 }
 
-PlannerRecipe make_recipe(const PlanRow& row) {
+PlannerRecipe make_planner_recipe(const PlanRow& row) {
     PlannerRecipe recipe{.name = row.workload.recipe_name, .memory = row.memory_curve};
     for (const PlanPoint& point : row.curve) {
         if (point.batch_size > 0 && point.step_time_ns > 0) recipe.speed.push_back(point);
@@ -75,10 +76,12 @@ PlannerRecipe make_recipe(const PlanRow& row) {
     }
     if (recipe.max_batch && !recipe.memory.empty()) {
         recipe.bytes_at_max =
-            std::llround(bytes_at(recipe, static_cast<double>(*recipe.max_batch)));
+            std::llround(memory_bytes_at(recipe, static_cast<double>(*recipe.max_batch)));
     }
     return recipe;
 }
+
+namespace {
 
 void set_axes(PlannerView& view) {
     view.last_bytes = static_cast<double>(view.usable_bytes) * kBytesHeadroom;
@@ -97,7 +100,7 @@ void add_memory_line(PlannerRecipe& recipe, const PlannerView& view) {
     if (recipe.memory.empty()) return;
     const auto add = [&](double batch) {
         recipe.memory_x.push_back(batch);
-        recipe.memory_y.push_back(bytes_at(recipe, batch));
+        recipe.memory_y.push_back(memory_bytes_at(recipe, batch));
     };
     for (const MemoryPoint& point : recipe.memory) add(static_cast<double>(point.batch_size));
     const auto last = static_cast<double>(view.last_batch);
@@ -176,7 +179,7 @@ PlannerView build_planner_view(const Plan& plan) {
     for (const PlanRow& row : plan.rows) {
         view.gpu = row.gpu->name;
         view.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
-        view.recipes.push_back(make_recipe(row));
+        view.recipes.push_back(make_planner_recipe(row));
         names.push_back(view.recipes.back().name);
         for (const std::string& note : row.notes) {
             const auto known = std::find(view.notes.begin(), view.notes.end(), note);
@@ -202,7 +205,7 @@ PlannerReading read_planner(const PlannerView& view, std::size_t index, int64_t 
     reading.why = recipe.why;
     if (!recipe.memory.empty()) {
         reading.has_memory = true;
-        reading.needed_bytes = std::llround(bytes_at(recipe, batch));
+        reading.needed_bytes = std::llround(memory_bytes_at(recipe, batch));
         reading.memory_text = format_bytes(reading.needed_bytes);
         reading.gauge_text = gauge_text(reading.needed_bytes, view.usable_bytes);
         reading.parts = parts_at(recipe, batch, reading.needed_bytes);

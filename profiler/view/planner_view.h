@@ -38,6 +38,16 @@ struct PlannerView {
     std::vector<std::string> notes;      // assumptions, each once
 };
 
+/// The figures of one row; without colour and lines.
+PlannerRecipe make_planner_recipe(const PlanRow& row);
+
+/// At any batch: interpolated between those of the plan; beyond the last one the line goes on.
+/// Require `memory`, or `speed`, not to be empty.
+double memory_bytes_at(const PlannerRecipe& recipe, double batch);
+double step_ns_at(const PlannerRecipe& recipe, double batch);
+/// Sequences per second of a step; more than one GPU multiplies them.
+double rate_at(const PlannerRecipe& recipe, double batch);
+
 /// `plan` has one GPU and memory curves.
 PlannerView build_planner_view(const Plan& plan);
 

@@ -45,6 +45,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_compare_tests(engine);
     tests::register_flame_tests(engine);
     tests::register_golden_tests(engine);
+    tests::register_frontier_tests(engine);
     tests::register_inspector_tests(engine);
     tests::register_kernels_tests(engine);
     tests::register_timeline_tests(engine);

@@ -68,6 +68,7 @@ void register_files_tests(ImGuiTestEngine* engine);
 void register_compare_tests(ImGuiTestEngine* engine);
 void register_flame_tests(ImGuiTestEngine* engine);
 void register_golden_tests(ImGuiTestEngine* engine);
+void register_frontier_tests(ImGuiTestEngine* engine);
 void register_inspector_tests(ImGuiTestEngine* engine);
 void register_kernels_tests(ImGuiTestEngine* engine);
 void register_timeline_tests(ImGuiTestEngine* engine);

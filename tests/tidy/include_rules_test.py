@@ -84,6 +84,7 @@ MAY_USE = {
         "profiler/analysis",
         "profiler/charts",
         "profiler/formats",
+        "profiler/planner/search",
         "profiler/protocol",
         "profiler/view",
     ],

@@ -1,0 +1,99 @@
+#include "app/panels/frontier_labels.h"
+
+#include "app/widgets/fonts.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+namespace app {
+namespace {
+
+constexpr float kMostWidth_em = 17;
+
+struct Box {
+    ImVec2 low;
+    ImVec2 high;
+
+    bool overlaps(const Box& other) const {
+        return low.x < other.high.x && other.low.x < high.x && low.y < other.high.y &&
+               other.low.y < high.y;
+    }
+    bool contains(ImVec2 at, float radius) const {
+        return at.x > low.x - radius && at.x < high.x + radius && at.y > low.y - radius &&
+               at.y < high.y + radius;
+    }
+};
+
+/// Where a label may stand, the best places first: shares of its size to the left of and above the
+/// dot.
+struct Place {
+    float left = 0;
+    float up = 0;
+    float x = 0;  // direction of the gap to the dot
+    float y = 0;
+};
+constexpr std::array<Place, 8> kPlaces{{{0, 0.5F, 1, 0},
+                                        {1, 0.5F, -1, 0},
+                                        {0, 1, 0.7F, -0.7F},
+                                        {1, 1, -0.7F, -0.7F},
+                                        {0, 0, 0.7F, 0.7F},
+                                        {1, 0, -0.7F, 0.7F},
+                                        {0.5F, 1, 0, -1},
+                                        {0.5F, 0, 0, 1}}};
+
+/// The best free place; nullopt: none.
+std::optional<Box> place_label(const DotLabel& label, ImVec2 size, const std::vector<Box>& taken,
+                               const std::vector<ImVec2>& dots, const Box& frame) {
+    std::optional<Box> best;
+    long fewest = 0;
+    const float gap = label.radius + px(4);
+    for (const Place& place : kPlaces) {
+        const ImVec2 low{std::round(label.dot.x - place.left * size.x + place.x * gap),
+                         std::round(label.dot.y - place.up * size.y + place.y * gap)};
+        const Box box{low, {low.x + size.x, low.y + size.y}};
+        const bool is_inside = box.low.x >= frame.low.x && box.high.x <= frame.high.x &&
+                               box.low.y >= frame.low.y && box.high.y <= frame.high.y;
+        if (!is_inside) continue;
+        if (std::any_of(taken.begin(), taken.end(),
+                        [&](const Box& other) { return box.overlaps(other); })) {
+            continue;
+        }
+        const long covered = std::count_if(dots.begin(), dots.end(),
+                                           [&](ImVec2 dot) { return box.contains(dot, px(2)); });
+        if (best && covered >= fewest) continue;
+        best = box;
+        fewest = covered;
+    }
+    return best;
+}
+
+}  // namespace
+
+void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
+                     const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size) {
+    const Box frame{corner, corner + size};
+    std::vector<Box> taken;
+    for (const DotLabel& label : labels) {
+        const ScopedFont font(label.is_bold ? fonts().bold : fonts().text, kSmallSize);
+        const std::string name = fit_to(label.text, em(kMostWidth_em));
+        const float badge = label.badge.empty() ? 0 : letter_badge_size() + px(4);
+        const ImVec2 whole{text_width(name) + badge + px(6), ImGui::GetTextLineHeight() + px(2)};
+        const auto box = place_label(label, whole, taken, dots, frame);
+        if (!box) continue;
+        taken.push_back(*box);
+        draw->AddRectFilled(box->low, box->high, with_alpha(palette().plot, 0.82F), px(2));
+        ImVec2 at{box->low.x + px(3), box->low.y + px(1)};
+        if (badge > 0) {
+            draw_letter_badge(draw, at, label.badge.c_str(), label.badge_color);
+            at.x += badge;
+        }
+        draw->AddText(at, label.color, name.c_str());
+    }
+}
+
+}  // namespace app

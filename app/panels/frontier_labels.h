@@ -1,0 +1,27 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+/// Names beside dots that do not cover each other.
+namespace app {
+
+struct DotLabel {
+    ImVec2 dot;
+    float radius = 0;
+    std::string text;
+    ImU32 color = 0;
+    bool is_bold = false;
+    std::string badge;  // "A"; empty: none
+    ImU32 badge_color = 0;
+};
+
+/// Draws the labels inside [corner, corner + size], the first ones first. Each stands beside its
+/// dot where it covers no other label and the fewest dots. A label without room is left out; the
+/// tooltip of the dot has its name.
+void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
+                     const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size);
+
+}  // namespace app

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "app/panels/frontier_plot.h"
+#include "app/panels/panel_context.h"
+
+#include <optional>
+
+namespace app {
+
+struct FrontierState {
+    std::optional<double> limit_bytes;   // empty: the memory of the GPU
+    std::optional<double> wanted_batch;  // empty: the batch of the step
+    FrontierPicture picture;
+};
+
+/// Memory or the largest batch against throughput of every recipe of the Planner's step: which
+/// recipes no other one beats, which is the fastest within a limit, and what to switch to get from
+/// one to another.
+PanelEvents draw_frontier_panel(const PanelContext& context, FrontierState& state);
+
+}  // namespace app

@@ -1,0 +1,199 @@
+#include "app/workspace/frontier_plans.h"
+
+#include "models/config/layer_recipes.h"
+#include "models/config/switches.h"
+#include "models/config/validity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace app {
+namespace {
+
+constexpr std::size_t kMostSets = 8;
+/// Planned at once: as many threads as a plan uses. More would only delay the first dots.
+constexpr std::size_t kChunk = 4;
+/// If so many recipes are refused and none is planned, the rest would be refused too.
+constexpr std::size_t kMostRefused = 8;
+
+bool contains(const std::vector<std::string>& texts, const std::string& text) {
+    return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+bool is_valid(models::Workload workload, const std::string& recipe) {
+    workload.batch_size = 1;
+    const auto with = models::with_recipe(std::move(workload), recipe);
+    return with && models::validate(*with);
+}
+
+std::optional<models::Recipe> recipe_of(const std::string& text) {
+    const auto parsed = models::parse_layer_recipes(text);
+    return parsed ? std::optional(parsed->recipe) : std::nullopt;
+}
+
+/// In how many switches two recipes differ.
+int distance(const models::Recipe& a, const models::Recipe& b) {
+    int distance = 0;
+    models::for_each_switch([&](const auto& table) {
+        if (a.*table.member != b.*table.member) ++distance;
+    });
+    return distance;
+}
+
+/// The recipes of `texts` that are nearest to one of `near` come first.
+void sort_by_distance(std::vector<std::string>& texts, const std::vector<std::string>& near) {
+    std::vector<models::Recipe> others;
+    for (const std::string& text : near) {
+        if (const auto recipe = recipe_of(text)) others.push_back(*recipe);
+    }
+    std::vector<std::pair<int, std::string>> ranked;
+    for (std::string& text : texts) {
+        int least = std::numeric_limits<int>::max();
+        if (const auto recipe = recipe_of(text)) {
+            for (const auto& other : others) least = std::min(least, distance(other, *recipe));
+        }
+        ranked.emplace_back(least, std::move(text));
+    }
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    texts.clear();
+    for (auto& [least, text] : ranked) texts.push_back(std::move(text));
+}
+
+bool any_runs(const std::vector<profiler::PlannedStep>& steps) {
+    return std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+        return step.figures.max_batch && !step.figures.speed.empty();
+    });
+}
+
+}  // namespace
+
+bool FrontierPlans::update(const FrontierWish& wish, bool may_start) {
+    const bool taken = take();
+    const Set* const before = current_;
+    choose(wish);
+    if (may_start && !queue_.busy()) start_next(wish);
+    return taken || current_ != before;
+}
+
+/// The set of this step: a kept one, or a new one.
+void FrontierPlans::choose(const FrontierWish& wish) {
+    const auto is_same = [&](const Set& set) {
+        return set.step == wish.step && set.optimizer == wish.optimizer;
+    };
+    if (current_ && is_same(*current_)) return add_first(wish);
+    queue_.cancel();
+    auto found = std::find_if(sets_.begin(), sets_.end(), is_same);
+    if (found != sets_.end()) {
+        sets_.splice(sets_.begin(), sets_, found);
+    } else {
+        sets_.push_front({.step = wish.step, .optimizer = wish.optimizer});
+        if (sets_.size() > kMostSets) sets_.pop_back();
+        Set& set = sets_.front();
+        set.steps = std::make_shared<const std::vector<profiler::PlannedStep>>();
+        const auto gpu = profiler::find_gpu(gpus(), wish.step.gpus.front());
+        if (!gpu) {
+            set.error = gpu.error().message;
+        } else if (!(*gpu)->no_kernel_model.empty()) {
+            set.error = fmt::format("Times on {} are not predicted: {}.", (*gpu)->name,
+                                    (*gpu)->no_kernel_model);
+        } else {
+            models::Workload workload = wish.step.workload;
+            workload.recipe.optimizer = wish.optimizer;
+            auto all = profiler::recipes_of_a_step(workload, **gpu, predictor_.data().calibration);
+            set.num_presets = all.num_presets;
+            for (const auto& recipe : all.recipes) set.recipes.push_back(models::to_text(recipe));
+            set.refused = std::move(all.refused);
+        }
+    }
+    current_ = &sets_.front();
+    // What was on its way when the set was left comes again.
+    std::vector<std::string> known;
+    for (const profiler::PlannedStep& step : *current_->steps) known.push_back(step.recipe);
+    current_->asked = std::move(known);
+    add_first(wish);
+}
+
+/// Recipes of traces may be none of those that are listed, such as one with a recipe per layer.
+void FrontierPlans::add_first(const FrontierWish& wish) {
+    for (const std::string& recipe : wish.first) {
+        if (contains(current_->recipes, recipe) || !is_valid(wish.step.workload, recipe)) continue;
+        current_->recipes.push_back(recipe);
+        current_->is_complete = false;
+    }
+}
+
+/// What is still to be planned: what the wish names, then the presets, then what is near the named.
+std::vector<std::string> FrontierPlans::open_recipes(const FrontierWish& wish) const {
+    std::vector<std::string> named, presets, others;
+    for (std::size_t i = 0; i < current_->recipes.size(); ++i) {
+        const std::string& recipe = current_->recipes[i];
+        if (contains(current_->asked, recipe)) continue;
+        const bool is_named = contains(wish.first, recipe);
+        (is_named ? named : i < current_->num_presets ? presets : others).push_back(recipe);
+    }
+    sort_by_distance(others, wish.first);
+    named.insert(named.end(), presets.begin(), presets.end());
+    named.insert(named.end(), others.begin(), others.end());
+    return named;
+}
+
+void FrontierPlans::start_next(const FrontierWish& wish) {
+    if (current_->is_complete || !current_->error.empty()) return;
+    std::vector<std::string> next = open_recipes(wish);
+    if (next.empty()) {
+        current_->is_complete = true;
+        return;
+    }
+    next.resize(std::min(next.size(), kChunk));
+    current_->asked.insert(current_->asked.end(), next.begin(), next.end());
+    PlanQuestion question = wish.step;
+    question.recipes = std::move(next);
+    queue_.start("Planning the recipes",
+                 [&predictor = predictor_, question, optimizer = wish.optimizer](const auto&) {
+                     Chunk chunk{question, optimizer, std::vector<profiler::PlannedStep>()};
+                     const auto plan = predictor.plan(question);
+                     if (!plan) {
+                         chunk.steps = tl::unexpected(plan.error());
+                         return models::Result<Chunk>(std::move(chunk));
+                     }
+                     for (const profiler::PlanRow& row : plan->rows) {
+                         chunk.steps->push_back(profiler::make_planned_step(row));
+                     }
+                     return models::Result<Chunk>(std::move(chunk));
+                 });
+}
+
+bool FrontierPlans::take() {
+    auto results = queue_.take();
+    for (models::Result<Chunk>& result : results) {
+        if (!current_) continue;
+        if (!result) {  // the job threw
+            current_->error = result.error().message;
+            continue;
+        }
+        PlanQuestion step = result->question;
+        step.recipes.clear();
+        if (step != current_->step || result->optimizer != current_->optimizer) continue;
+        if (!result->steps) {
+            current_->error = result->steps.error().message;
+            continue;
+        }
+        std::vector<profiler::PlannedStep> all = *current_->steps;
+        for (profiler::PlannedStep& planned : *result->steps) all.push_back(std::move(planned));
+        if (all.size() >= kMostRefused && !any_runs(all)) {
+            const std::string& why = all.front().figures.why;
+            current_->error = why.empty() ? "There is no model of the times of this step." : why;
+        }
+        current_->steps =
+            std::make_shared<const std::vector<profiler::PlannedStep>>(std::move(all));
+        current_->is_complete = current_->steps->size() >= current_->recipes.size();
+    }
+    return !results.empty();
+}
+
+}  // namespace app

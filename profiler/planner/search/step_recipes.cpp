@@ -1,0 +1,82 @@
+#include "profiler/planner/search/step_recipes.h"
+
+#include "models/config/switches.h"
+#include "profiler/planner/data/gpu_support.h"
+#include "profiler/planner/search/layer_table.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+using models::Recipe;
+
+constexpr int kMostSwitches = 6;  // 2^6 recipes between two
+
+void add_once(std::vector<Recipe>& recipes, const Recipe& recipe) {
+    const auto known = std::find(recipes.begin(), recipes.end(), recipe);
+    if (known == recipes.end()) recipes.push_back(recipe);
+}
+
+/// With each kind of checkpointing that the search may choose.
+std::vector<Recipe> with_each_checkpoint(const std::vector<Recipe>& recipes) {
+    std::vector<Recipe> all;
+    for (const auto& [value, is] : models::kCheckpointSwitch.rows) {
+        if (!is.in_search) continue;
+        for (const Recipe& recipe : recipes) {
+            all.push_back(recipe);
+            all.back().checkpoint = value;
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+StepRecipes recipes_of_a_step(const models::Workload& workload, const Gpu& gpu,
+                              const Calibration& calibration) {
+    const models::Optimizer optimizer = workload.recipe.optimizer;
+    models::Workload baseline =
+        models::with_recipe(workload, models::LayerRecipes{Recipe{.optimizer = optimizer}, {}});
+    StepRecipes found;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        models::Workload own = baseline;
+        own.recipe = preset.recipe;
+        own.recipe.optimizer = optimizer;
+        if (const auto ok = check_gpu_support(own, gpu); !ok) {
+            found.refused.push_back({std::string(preset.name), ok.error().message});
+        } else {
+            add_once(found.recipes, own.recipe);
+        }
+    }
+    found.num_presets = found.recipes.size();
+    const std::vector<Recipe> combinations =
+        with_each_checkpoint(recipes_of_a_layer(baseline, gpu, calibration));
+    for (const Recipe& recipe : supported_recipes(combinations, baseline, gpu)) {
+        add_once(found.recipes, recipe);
+    }
+    return found;
+}
+
+std::vector<Recipe> recipes_between(const Recipe& from, const Recipe& to) {
+    int num_differing = 0;
+    models::for_each_switch([&](const auto& table) {
+        if (from.*table.member != to.*table.member) ++num_differing;
+    });
+    if (num_differing > kMostSwitches) return {};
+    std::vector<Recipe> recipes;
+    const unsigned last = (1U << static_cast<unsigned>(num_differing)) - 1;
+    for (unsigned chosen = 1; chosen < last; ++chosen) {
+        Recipe recipe = from;
+        unsigned bit = 1;
+        models::for_each_switch([&](const auto& table) {
+            if (from.*table.member == to.*table.member) return;
+            if ((chosen & bit) != 0) recipe.*table.member = to.*table.member;
+            bit <<= 1;
+        });
+        recipes.push_back(recipe);
+    }
+    return recipes;
+}
+
+}  // namespace profiler

@@ -1,0 +1,322 @@
+#include "profiler/view/recipe_frontier_view.h"
+
+#include "models/config/layer_recipes.h"
+#include "models/config/switches.h"
+#include "profiler/analysis/throughput.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+namespace {
+
+using models::Recipe;
+
+constexpr double kMargin = 0.10;          // of an axis, beside the outermost dots
+constexpr double kSameMemory = 1.05;      // GPUs whose memory differs by less share a line
+constexpr std::size_t kMostGpuNames = 2;  // on a line
+/// A ceiling so far beyond the dots, as a multiple of the last dot, still stretches the axis.
+constexpr double kNearCeiling = 1.35;
+
+/// The recipe of all layers; empty if layers have recipes of their own.
+std::optional<Recipe> uniform_recipe(const std::string& text) {
+    const auto parsed = models::parse_layer_recipes(text);
+    if (!parsed || !parsed->layers.empty()) return std::nullopt;
+    return parsed->recipe;
+}
+
+/// The switches of a layer that differ from the baseline, in words.
+std::vector<std::string_view> phrases_of(const Recipe& recipe) {
+    const Recipe baseline;
+    std::vector<std::string_view> phrases;
+    models::for_each_switch([&](const auto& table) {
+        if (table.name == models::kOptimizerSwitch.name) return;
+        const models::SwitchValue& value = table.chosen(recipe);
+        if (&value != &table.chosen(baseline)) phrases.push_back(value.phrase);
+    });
+    return phrases;
+}
+
+void describe(RecipeDot& dot) {
+    const auto recipe = uniform_recipe(dot.recipe);
+    if (!recipe) {
+        dot.name = dot.recipe;
+        dot.phrase = "a recipe for each layer";
+        dot.num_switches = 1;
+        return;
+    }
+    Recipe own = *recipe;
+    own.optimizer = Recipe{}.optimizer;
+    dot.name = models::to_text(own);
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        if (preset.recipe != own) continue;
+        dot.name = preset.name;
+        dot.is_preset = true;
+        break;
+    }
+    const auto phrases = phrases_of(own);
+    dot.num_switches = static_cast<int>(phrases.size());
+    dot.phrase = phrases.empty() ? "the baseline" : fmt::format("{}", fmt::join(phrases, ", "));
+}
+
+RecipeDot make_dot(const PlannedStep& step, const FrontierRequest& request) {
+    const PlannerRecipe& figures = step.figures;
+    const auto batch = static_cast<double>(request.batch_size);
+    RecipeDot dot{.recipe = step.recipe};
+    describe(dot);
+    dot.fits = figures.max_batch.value_or(0) >= request.batch_size;
+    dot.needed_bytes = std::llround(memory_bytes_at(figures, batch));
+    dot.step_time_ns = std::llround(step_ns_at(figures, batch));
+    dot.context_bytes = step.context_bytes;
+    dot.memory_text = format_bytes(dot.needed_bytes);
+    dot.step_text = format_duration(dot.step_time_ns);
+    dot.rate_text = rate_text(rate_at(figures, batch));
+    dot.max_batch_text = figures.max_batch_text;
+    dot.best_text = fmt::format("{} at batch {}", rate_text(step.best_rate), step.best_batch);
+    const bool by_batch = request.axis == FrontierAxis::kMaxBatch;
+    dot.x = by_batch ? static_cast<double>(figures.max_batch.value_or(0))
+                     : static_cast<double>(dot.needed_bytes);
+    dot.y = by_batch ? step.best_rate : rate_at(figures, batch);
+    return dot;
+}
+
+void add_dots(RecipeFrontierView& view, const FrontierRequest& request) {
+    for (const PlannedStep& step : *request.planned) {
+        const bool runs = step.figures.max_batch && !step.figures.memory.empty();
+        if (!runs || step.figures.speed.empty()) {
+            RecipeDot named{.recipe = step.recipe};
+            describe(named);
+            const std::string& why = step.figures.why;
+            view.refused.push_back(
+                {named.name, why.empty() ? "There is no model of its time." : why});
+            continue;
+        }
+        view.dots.push_back(make_dot(step, request));
+        for (const std::string& note : step.notes) {
+            const auto known = std::find(view.notes.begin(), view.notes.end(), note);
+            if (known == view.notes.end()) view.notes.push_back(note);
+        }
+    }
+}
+
+/// x so that less is better, whatever the axis.
+double cost_of(const RecipeFrontierView& view, const RecipeDot& dot) {
+    return view.axis == FrontierAxis::kPeakMemory ? dot.x : -dot.x;
+}
+
+/// One sweep by rising cost: a dot is on the frontier if it is faster than all before it. Of dots
+/// that are equal in both only the one with the fewest switches is.
+void find_frontier(RecipeFrontierView& view) {
+    std::vector<std::size_t> order(view.dots.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+        const RecipeDot &a = view.dots[i], &b = view.dots[j];
+        const double cost_a = cost_of(view, a), cost_b = cost_of(view, b);
+        if (cost_a != cost_b) return cost_a < cost_b;
+        if (a.y != b.y) return a.y > b.y;
+        return a.num_switches < b.num_switches;
+    });
+    for (const std::size_t i : order) {
+        RecipeDot& dot = view.dots[i];
+        if (!view.frontier.empty() && view.dots[view.frontier.back()].y >= dot.y) {
+            dot.beaten_by = view.frontier.back();
+            continue;
+        }
+        dot.is_on_frontier = true;
+        view.frontier.push_back(i);
+    }
+    if (view.axis == FrontierAxis::kMaxBatch) {
+        std::reverse(view.frontier.begin(), view.frontier.end());
+    }
+}
+
+/// Within a limit of memory the best throughput stays until the next dot; for a batch that is
+/// wanted, that of the next dot holds.
+void add_line(RecipeFrontierView& view) {
+    const auto add = [&](double x, double y) {
+        view.line_x.push_back(x);
+        view.line_y.push_back(y);
+    };
+    if (view.frontier.empty()) return;
+    const auto dot = [&](std::size_t i) -> const RecipeDot& { return view.dots[view.frontier[i]]; };
+    const bool by_batch = view.axis == FrontierAxis::kMaxBatch;
+    by_batch ? add(view.first_x, dot(0).y) : add(dot(0).x, view.first_y);
+    for (std::size_t i = 0; i < view.frontier.size(); ++i) {
+        if (i > 0) by_batch ? add(dot(i - 1).x, dot(i).y) : add(dot(i).x, dot(i - 1).y);
+        add(dot(i).x, dot(i).y);
+    }
+    const RecipeDot& last = dot(view.frontier.size() - 1);
+    by_batch ? add(last.x, view.first_y) : add(view.last_x, last.y);
+}
+
+/// GPUs with nearly the same memory share a line; the chosen GPU has its own.
+std::vector<MemoryCeiling> all_ceilings(const FrontierRequest& request) {
+    std::vector<const Gpu*> gpus;
+    for (const Gpu& gpu : *request.gpus) gpus.push_back(&gpu);
+    std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu* a, const Gpu* b) {
+        return a->usable_memory_bytes.value < b->usable_memory_bytes.value;
+    });
+    std::vector<MemoryCeiling> ceilings;
+    std::vector<std::size_t> counts;
+    for (const Gpu* gpu : gpus) {
+        const double bytes = gpu->usable_memory_bytes.value;
+        const bool is_chosen = gpu->id == request.gpu;
+        const bool joins = !ceilings.empty() && !is_chosen && !ceilings.back().is_chosen &&
+                           bytes < ceilings.back().bytes * kSameMemory;
+        if (!joins) {
+            ceilings.push_back({bytes, gpu->id, is_chosen});
+            counts.push_back(1);
+        } else if (++counts.back() <= kMostGpuNames) {
+            ceilings.back().label += ", " + gpu->id;
+        }
+    }
+    for (std::size_t i = 0; i < ceilings.size(); ++i) {
+        if (counts[i] > kMostGpuNames) {
+            ceilings[i].label += fmt::format(" +{}", counts[i] - kMostGpuNames);
+        }
+    }
+    return ceilings;
+}
+
+struct Ends {
+    double first = 0;
+    double last = 0;
+};
+
+/// The ends of an axis with some room beside its values; the values may be one.
+Ends with_margins(double least, double most) {
+    const double room = std::max(kMargin * (most - least), 0.04 * std::abs(most));
+    return {std::max(0.0, least - room), most + std::max(room, 1e-9)};
+}
+
+void set_axes(RecipeFrontierView& view, const FrontierRequest& request) {
+    if (view.dots.empty()) return;
+    Ends x{view.dots[0].x, view.dots[0].x}, y{view.dots[0].y, view.dots[0].y};
+    const auto include = [&](double at_x, double at_y) {
+        x = {std::min(x.first, at_x), std::max(x.last, at_x)};
+        y = {std::min(y.first, at_y), std::max(y.last, at_y)};
+    };
+    for (const RecipeDot& dot : view.dots) include(dot.x, dot.y);
+    for (const MeasuredDot& dot : view.measured) include(dot.x, dot.y);
+    x = with_margins(x.first, x.last);
+    y = with_margins(y.first, y.last);
+    if (view.axis == FrontierAxis::kPeakMemory && request.gpus != nullptr) {
+        const std::vector<MemoryCeiling> ceilings = all_ceilings(request);
+        for (const MemoryCeiling& one : ceilings) {  // the next one above the dots
+            if (one.bytes < x.last) continue;
+            if (one.bytes < x.last * kNearCeiling) x.last = one.bytes + 0.04 * (x.last - x.first);
+            break;
+        }
+        for (const MemoryCeiling& one : ceilings) {
+            const bool is_inside = one.bytes > x.first && one.bytes < x.last;
+            if (is_inside || one.is_chosen) view.ceilings.push_back(one);
+        }
+    }
+    view.first_x = x.first;
+    view.last_x = x.last;
+    view.first_y = y.first;
+    view.last_y = y.last;
+}
+
+/// "11.0 GiB, 2.7 % less than predicted".
+std::string against(const std::string& text, double measured, double predicted) {
+    if (predicted <= 0) return text;
+    const double percent = 100 * (measured - predicted) / predicted;
+    if (std::abs(percent) < 0.05) return text + ", as predicted";
+    return fmt::format("{}, {:.1f} % {} than predicted", text, std::abs(percent),
+                       percent < 0 ? "less" : "more");
+}
+
+void add_marks(RecipeFrontierView& view, const FrontierRequest& request) {
+    for (const FrontierMark& mark : request.marks) {
+        if (const auto dot = find_dot(view, mark.recipe)) view.marks.push_back({mark.letter, *dot});
+    }
+    // A step has one peak, and says nothing about the largest batch.
+    if (view.axis == FrontierAxis::kMaxBatch) return;
+    for (const MeasuredStep& step : request.measured) {
+        const auto index = find_dot(view, step.recipe);
+        if (!index) continue;
+        const RecipeDot& dot = view.dots[*index];
+        const int64_t bytes = step.peak_allocated_bytes + dot.context_bytes;
+        MeasuredDot measured{.dot = *index,
+                             .name = step.name,
+                             .x = static_cast<double>(bytes),
+                             .y = dot.y,
+                             .is_memory_only = step.step_time_ns <= 0};
+        measured.memory_text = against(format_bytes(bytes), measured.x, dot.x);
+        if (!measured.is_memory_only) {
+            measured.y = sequences_per_s(view.batch_size, step.step_time_ns);
+            measured.rate_text = against(rate_text(measured.y), measured.y, dot.y);
+        }
+        view.measured.push_back(std::move(measured));
+    }
+}
+
+}  // namespace
+
+PlannedStep make_planned_step(const PlanRow& row) {
+    return {.recipe = models::to_text(models::layer_recipes_of(row.workload)),
+            .figures = make_planner_recipe(row),
+            .context_bytes = row.memory ? row.memory->context_bytes : 0,
+            .best_rate = row.best_sequences_per_s,
+            .best_batch = row.best_batch_size.value_or(0),
+            .notes = row.notes};
+}
+
+RecipeFrontierView build_recipe_frontier_view(const FrontierRequest& request) {
+    RecipeFrontierView view{.axis = request.axis, .batch_size = request.batch_size};
+    if (request.gpus != nullptr) {
+        for (const Gpu& gpu : *request.gpus) {
+            if (gpu.id != request.gpu) continue;
+            view.gpu = gpu.name;
+            view.usable_bytes = static_cast<int64_t>(gpu.usable_memory_bytes.value);
+        }
+    }
+    if (!request.planned) return view;
+    add_dots(view, request);
+    find_frontier(view);
+    add_marks(view, request);
+    set_axes(view, request);
+    add_line(view);
+    return view;
+}
+
+std::optional<std::size_t> best_within(const RecipeFrontierView& view, double limit) {
+    std::optional<std::size_t> best;
+    const auto is_within = [&](const RecipeDot& dot) {
+        if (view.axis == FrontierAxis::kMaxBatch) return dot.x >= limit;
+        // Its tensors would fit on the GPU, but not the gaps between them.
+        if (!dot.fits && dot.needed_bytes <= view.usable_bytes) return false;
+        return dot.x <= limit;
+    };
+    const auto is_better = [&](const RecipeDot& a, const RecipeDot& b) {
+        if (a.y != b.y) return a.y > b.y;
+        if (a.x != b.x) return cost_of(view, a) < cost_of(view, b);
+        return a.num_switches < b.num_switches;
+    };
+    for (std::size_t i = 0; i < view.dots.size(); ++i) {
+        if (!is_within(view.dots[i])) continue;
+        if (!best || is_better(view.dots[i], view.dots[*best])) best = i;
+    }
+    return best;
+}
+
+std::optional<std::size_t> find_dot(const RecipeFrontierView& view, const std::string& recipe) {
+    for (std::size_t i = 0; i < view.dots.size(); ++i) {
+        if (view.dots[i].recipe == recipe) return i;
+    }
+    return std::nullopt;
+}
+
+std::string with_optimizer_of(const std::string& recipe, models::Optimizer optimizer) {
+    auto parsed = models::parse_layer_recipes(recipe);
+    if (!parsed) return recipe;
+    parsed->recipe.optimizer = optimizer;
+    return models::to_text(*parsed);
+}
+
+}  // namespace profiler

@@ -1,0 +1,184 @@
+// The Recipe frontier in the real window: with the worker of the other tests, which traces no step,
+// and with temposcope-worker, which plans every recipe of a small step.
+#include "tests/gui/test_window.h"
+
+#include "app/workspace/frontier_plans.h"
+#include "profiler/view/recipe_frontier_view.h"
+
+#include <algorithm>
+
+namespace tests {
+namespace {
+
+using profiler::RecipeFrontierView;
+
+app::Workspace& workspace() { return window().workspace(); }
+const app::FrontierQuery& query() { return workspace().frontier_query(); }
+const app::FrontierPlans& plans() { return workspace().frontier_plans(); }
+app::FrontierState& state() { return window().ui().panels.frontier; }
+const RecipeFrontierView* view() { return workspace().slots().frontier.view(); }
+
+ImVec2 point_on(size_t dot) { return state().picture.at(*view(), dot); }
+
+/// A small step, which is planned in seconds.
+app::PlannerQuery small_step() {
+    app::PlannerQuery step;
+    step.workload.model = *models::find_model("bert-base");
+    step.workload.model.num_layers = 2;
+    step.workload.precision = models::Precision::kFp16;
+    step.workload.seq_len = 128;
+    step.workload.batch_size = 8;
+    step.is_chosen = true;
+    return step;
+}
+
+void show(ImGuiTestContext* c) {
+    window().reset(c);
+    state() = {};
+    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb"},
+                       .planner_query = small_step(),
+                       .frontier_query = app::FrontierQuery()});
+    c->WindowFocus("//###frontier");
+    c->Yield(3);
+}
+
+/// Until every recipe is planned, and the panel has drawn them.
+void show_all(ImGuiTestContext* c) {
+    show(c);
+    wait_until(c, [] { return plans().is_complete() || !plans().error().empty(); });
+    window().settle(c);
+    IM_CHECK_STR_EQ(plans().error().c_str(), "");
+    IM_CHECK_SILENT(view() != nullptr);
+    IM_CHECK_SILENT(view()->frontier.size() >= 2U);
+}
+
+void says_why_nothing_can_be_planned(ImGuiTestContext* c) {
+    show(c);
+    IM_CHECK(query().is_drawn);
+    wait_until(c, [] { return !plans().error().empty(); });
+    window().settle(c);
+    IM_CHECK(view() != nullptr && view()->dots.empty());
+    window().take_picture(c, "frontier_error");
+}
+
+void plans_every_recipe(ImGuiTestContext* c) {
+    show(c);
+    wait_until(c, [] { return view() && view()->dots.size() >= 4; });
+    window().take_running_picture(c, "frontier_growing");
+    show_all(c);
+    IM_CHECK_EQ(plans().num_planned(), plans().num_recipes());
+    IM_CHECK_GE(view()->dots.size(), size_t{100});
+    window().take_picture(c, "frontier");
+    // Leaving the step and coming back plans nothing again.
+    workspace().apply({.plan_choice = app::PlanChoice{"t4"}});
+    c->Yield(3);
+    IM_CHECK(!plans().is_complete());
+    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb"}});
+    c->Yield(3);
+    IM_CHECK(plans().is_complete());
+}
+
+void dragging_the_limit_moves_the_best(ImGuiTestContext* c) {
+    show_all(c);
+    const auto fastest = profiler::best_within(*view(), view()->last_x);
+    IM_CHECK_SILENT(fastest.has_value());
+    const app::FrontierPicture& picture = state().picture;
+    const float y = picture.corner.y + picture.size.y * 0.5F;
+    c->MouseMoveToPos({picture.limit_x, y});
+    c->MouseDown(0);
+    const float middle = (point_on(view()->frontier[0]).x + point_on(view()->frontier[1]).x) / 2;
+    c->MouseMoveToPos({middle, y});
+    c->MouseUp(0);
+    c->Yield(2);
+    IM_CHECK_SILENT(state().limit_bytes.has_value());
+    const auto best = profiler::best_within(*view(), *state().limit_bytes);
+    IM_CHECK(best == view()->frontier[0]);
+    IM_CHECK(best != fastest);
+    IM_CHECK(query().from.empty());  // the press selected nothing
+    window().take_picture(c, "frontier_limit");
+}
+
+void two_clicks_show_the_path(ImGuiTestContext* c) {
+    show_all(c);
+    const size_t first = view()->frontier.back(), last = view()->frontier.front();
+    c->MouseMoveToPos(point_on(first));
+    c->MouseClick(0);
+    c->Yield(2);
+    IM_CHECK_STR_EQ(query().from.c_str(), view()->dots[first].recipe.c_str());
+    c->SleepNoSkip(1, 0.5F);  // no double click
+    c->MouseMoveToPos(point_on(last));
+    c->MouseClick(0);
+    window().settle(c);
+    IM_CHECK_STR_EQ(query().to.c_str(), view()->dots[last].recipe.c_str());
+    const profiler::RecipePath path = profiler::recipe_path(*view(), first, last);
+    IM_CHECK_GE(path.steps.size(), size_t{1});
+    for (const profiler::PathStep& step : path.steps) IM_CHECK(step.is_planned);
+    window().take_picture(c, "frontier_path", true);
+    c->ItemClick("//###frontier/**/###forget");
+    c->Yield(2);
+    IM_CHECK(query().from.empty() && query().to.empty());
+}
+
+void a_double_click_asks_for_b(ImGuiTestContext* c) {
+    show_all(c);
+    window().open(c, {"original"});
+    c->WindowFocus("//###frontier");
+    window().settle(c);
+    const size_t dot = view()->frontier.front();
+    const std::string recipe = view()->dots[dot].recipe;
+    c->MouseMoveToPos(point_on(dot));
+    c->MouseDoubleClick(0);
+    wait_until(c, [] { return workspace().wanted_recipe().empty(); });
+    window().settle(c);
+    IM_CHECK_SILENT(workspace().selection().b != nullptr);
+    IM_CHECK_STR_EQ(workspace().selection().b->canonical_recipe.value_or("").c_str(),
+                    recipe.c_str());
+}
+
+void capture_to_verify_fills_the_form(ImGuiTestContext* c) {
+    show_all(c);
+    const app::CaptureForm before = window().ui().panels.capture.form;
+    const auto best = profiler::best_within(*view(), static_cast<double>(view()->usable_bytes));
+    IM_CHECK_SILENT(best.has_value());
+    const std::string name = view()->dots[*best].name;
+    c->ItemClick("//###frontier/**/###verify");
+    c->Yield(3);
+    const app::CaptureForm& form = window().ui().panels.capture.form;
+    IM_CHECK_EQ(form.recipes.size(), size_t{1});
+    IM_CHECK_STR_EQ(form.recipes.front().c_str(), name.c_str());
+    IM_CHECK_EQ(form.batch_size, int64_t{8});
+    window().ui().panels.capture.form = before;
+}
+
+void the_largest_batch_is_the_other_axis(ImGuiTestContext* c) {
+    show_all(c);
+    c->ItemClick("//###frontier/###by_batch");
+    window().settle(c);
+    IM_CHECK(query().axis == profiler::FrontierAxis::kMaxBatch);
+    IM_CHECK(view()->axis == profiler::FrontierAxis::kMaxBatch);
+    c->MouseMoveToPos(point_on(view()->frontier.back()));
+    c->Yield(2);
+    window().take_picture(c, "frontier_batch", true);
+    window().ui().settings.dark = false;
+    c->Yield(3);
+    window().take_picture(c, "frontier_batch_light");
+    window().ui().settings.dark = true;
+}
+
+}  // namespace
+
+void register_frontier_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* group, const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, group, name)->TestFunc = run;
+    };
+    add("frontier_refused", "says_why_nothing_can_be_planned", says_why_nothing_can_be_planned);
+    const char* const planned = "frontier_planned";
+    add(planned, "plans_every_recipe", plans_every_recipe);
+    add(planned, "dragging_the_limit_moves_the_best", dragging_the_limit_moves_the_best);
+    add(planned, "two_clicks_show_the_path", two_clicks_show_the_path);
+    add(planned, "a_double_click_asks_for_b", a_double_click_asks_for_b);
+    add(planned, "capture_to_verify_fills_the_form", capture_to_verify_fills_the_form);
+    add(planned, "the_largest_batch_is_the_other_axis", the_largest_batch_is_the_other_axis);
+}
+
+}  // namespace tests
