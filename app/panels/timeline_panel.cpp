@@ -36,6 +36,7 @@ struct Frame {
     int width_px = 0;  // width inside the plots
     LaneHit hit;       // what the mouse is over, in the plot of this trace:
     size_t hit_trace = 0;
+    bool on_handle = false;  // the mouse is over the handle of the moment
 };
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
@@ -107,8 +108,8 @@ struct VerticalAxis {
 /// The axes are the same in all plots of the panel.
 void setup_axes(Frame& frame, const VerticalAxis& y, bool with_time_labels) {
     // Shift + drag selects a range instead of panning, and the handle moves the moment.
-    const bool is_held =
-        ImGui::GetIO().KeyShift || frame.state.on_handle || frame.state.drags_moment;
+    const bool on_handle = frame.state.on_handle && ImGui::IsMouseDown(ImGuiMouseButton_Left);
+    const bool is_held = ImGui::GetIO().KeyShift || on_handle || frame.state.drags_moment;
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr,
                       quiet | (is_held ? ImPlotAxisFlags_Lock : 0) |
@@ -130,7 +131,8 @@ void click_moment(Frame& frame, double time_ns) {
         frame.events.moment_ns = frame.state.moment_before_click_ns;
         return;
     }
-    if (!is_plain_click() || frame.state.pressed_on_handle) return;
+    const TimelineState& state = frame.state;
+    if (!is_plain_click() || state.pressed_on_handle || state.range.anchor_ns) return;
     frame.state.moment_before_click_ns = frame.selection.moment_ns;
     frame.events.moment_ns = std::optional(time_ns);
 }
@@ -157,7 +159,7 @@ bool is_over_handle(const Frame& frame, const PlotMap& map) {
 bool handle_moment(Frame& frame, const PlotMap& map, bool hovered) {
     TimelineState& state = frame.state;
     const bool over = hovered && is_over_handle(frame, map);
-    state.on_handle |= over;
+    frame.on_handle |= over;
     if (over || state.drags_moment) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
     if (hovered && ImGui::GetMouseClickedCount(ImGuiMouseButton_Left) == 1) {
         state.pressed_on_handle = state.drags_moment = over && !ImGui::GetIO().KeyShift;
@@ -366,7 +368,6 @@ void draw_plots(Frame& frame) {
     const PlotLayout layout = lay_out_plots(frame);
     const float left = ImGui::GetCursorScreenPos().x;
     const float right = left + ImGui::GetContentRegionAvail().x;
-    frame.state.on_handle = false;
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;
     for (size_t i = 0; i < layout.count; ++i) {
         const bool last = i + 1 == layout.count && !layout.difference;
@@ -380,6 +381,7 @@ void draw_plots(Frame& frame) {
         draw_difference_plot(frame, {-1, layout.difference_height + layout.axis});
     }
     ImPlot::EndAlignedPlots();
+    frame.state.on_handle = frame.on_handle;
     const PlotInsets insets{frame.state.plot_left_px - left, right - frame.state.plot_right_px};
     if (insets != frame.time.insets) frame.events.insets = insets;
 }

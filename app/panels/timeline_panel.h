@@ -18,7 +18,7 @@ struct TimelineState {
     double end_ns = 1;
     RangeDrag range;
     std::optional<double> moment_before_click_ns;  // to go back to after a double click
-    bool on_handle = false;                        // the mouse is over the handle of the moment
+    bool on_handle = false;                        // the mouse was over the handle of the moment
     bool pressed_on_handle = false;                // the last click began there
     bool drags_moment = false;
     float plot_left_px = 0;  // edges of the plots on the screen, in the last frame

@@ -13,7 +13,7 @@ namespace {
 using Levels = std::array<Id<ModulePath>, 2>;
 
 /// Parents come before their children; a damaged file may say otherwise, and then has cycles.
-Id<ModulePath> parent_of(const Trace& trace, Id<ModulePath> module) {
+Id<ModulePath> module_around(const Trace& trace, Id<ModulePath> module) {
     const Id<ModulePath> parent = trace.module_paths.get<&ModulePath::parent>(module);
     return parent.valid() && parent < module ? parent : Id<ModulePath>();
 }
@@ -24,13 +24,13 @@ std::vector<Levels> levels_of_modules(const Trace& trace) {
     const auto layer = trace.module_paths.column<&ModulePath::layer>();
     std::vector<char> holds_layers(layer.size(), 0);
     for (std::size_t i = layer.size(); i-- > 0;) {
-        const Id<ModulePath> parent = parent_of(trace, Id<ModulePath>(i));
+        const Id<ModulePath> parent = module_around(trace, Id<ModulePath>(i));
         if (!parent.valid() || layer[parent.index()] >= 0) continue;
         if (layer[i] >= 0 || holds_layers[i]) holds_layers[parent.index()] = 1;
     }
     std::vector<Levels> levels(layer.size());
     for (std::size_t i = 0; i < layer.size(); ++i) {
-        const Id<ModulePath> module(i), parent = parent_of(trace, module);
+        const Id<ModulePath> module(i), parent = module_around(trace, module);
         const bool begins =
             !parent.valid() || (layer[parent.index()] < 0 && holds_layers[parent.index()]);
         if (begins) {
@@ -46,7 +46,7 @@ std::vector<Levels> levels_of_modules(const Trace& trace) {
 std::vector<int32_t> ordinals_of_modules(const Trace& trace) {
     std::vector<int32_t> ordinals(trace.module_paths.size()), children(ordinals.size() + 1, 0);
     for (std::size_t i = 0; i < ordinals.size(); ++i) {
-        const Id<ModulePath> parent = parent_of(trace, Id<ModulePath>(i));
+        const Id<ModulePath> parent = module_around(trace, Id<ModulePath>(i));
         ordinals[i] = children[parent.valid() ? parent.index() : ordinals.size()]++;
     }
     return ordinals;

@@ -29,4 +29,10 @@ std::string any_layer_path(std::string_view path, int64_t layer) {
     return any;
 }
 
+std::string_view path_below(std::string_view path, std::string_view around) {
+    const bool lies_in = !around.empty() && path.size() > around.size() + 1 &&
+                         path.starts_with(around) && path[around.size()] == '.';
+    return lies_in ? path.substr(around.size() + 1) : path;
+}
+
 }  // namespace profiler

@@ -18,4 +18,7 @@ LayerPath split_layer_path(std::string_view path, int64_t layer);
 /// The same for all layers: "encoder.layer.*.attention.self". Outside of layers the path itself.
 std::string any_layer_path(std::string_view path, int64_t layer);
 
+/// "layer.3" of "encoder.layer.3" in "encoder"; the whole path if it does not lie in `around`.
+std::string_view path_below(std::string_view path, std::string_view around);
+
 }  // namespace profiler

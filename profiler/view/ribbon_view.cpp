@@ -1,6 +1,7 @@
 #include "profiler/view/ribbon_view.h"
 
 #include "profiler/trace/units.h"
+#include "profiler/view/layer_path.h"
 #include "profiler/view/timeline_view.h"
 
 #include <fmt/format.h>
@@ -12,16 +13,6 @@
 
 namespace profiler {
 namespace {
-
-/// The part of a path behind the last dot.
-std::string_view leaf_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
-
-/// A path without that of the module around it: "attention.self" in "encoder.layer.3".
-std::string_view below(std::string_view path, std::string_view around) {
-    const bool lies_in = !around.empty() && path.size() > around.size() + 1 &&
-                         path.starts_with(around) && path[around.size()] == '.';
-    return lies_in ? path.substr(around.size() + 1) : leaf_of(path);
-}
 
 class TrackLayout {
 public:
@@ -91,8 +82,8 @@ private:
             module.parent.valid()
                 ? trace_.text(trace_.module_paths.get<&ModulePath::path>(module.parent))
                 : std::string_view();
-        block.label = below(path, around);
-        block.short_label = leaf_of(path);
+        block.label = path_below(path, around);
+        block.short_label = path.substr(path.rfind('.') + 1);
     }
 
     const RibbonRequest& request_;
