@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace app {
 namespace {
@@ -306,10 +307,12 @@ struct PlotLayout {
 
     /// Leaves out the next part; false: nothing is left to leave out.
     bool drop_one() {
-        if (kernels) return kernels = false, true;
-        if (difference) return difference = false, true;
-        if (modules) return modules = false, true;
-        return count > 1 && (--count, true);
+        for (bool* part : {&kernels, &difference, &modules}) {
+            if (std::exchange(*part, false)) return true;
+        }
+        if (count < 2) return false;
+        --count;
+        return true;
     }
 };
 
@@ -329,7 +332,7 @@ TimelineLanes lanes_of(const Frame& frame, const PlotLayout& layout, size_t sour
 }
 
 PlotLayout lay_out_plots(const Frame& frame) {
-    const float least = em(5);
+    const float least = em(4);
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     PlotLayout layout{.count = frame.view.traces.size(),
