@@ -35,7 +35,8 @@ struct Model {
     /// "embeddings 0-10"
     std::vector<std::string> spans(ModuleLevel level) {
         std::vector<std::string> texts;
-        for (const ModuleSpan& span : ModuleSpans(b.trace()).track(level).spans) {
+        const ModuleSpans spans(b.trace());
+        for (const ModuleSpan& span : spans.track(level).spans) {
             const std::string_view path =
                 span.module.valid()
                     ? b.trace().text(b.trace().module_paths.get<&ModulePath::path>(span.module))
