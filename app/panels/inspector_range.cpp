@@ -1,6 +1,7 @@
 #include "app/panels/inspector_range.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -80,8 +81,12 @@ void draw_row_tooltip(const RangeRow& row) {
     ImGui::EndTooltip();
 }
 
+/// How a row begins.
+enum class RowMark : uint8_t { kNone, kPart, kClosed, kOpen };
+
 /// Returns true when a row that stands for a tensor was clicked.
-bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good) {
+bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good,
+              RowMark mark = RowMark::kNone) {
     const float left = ImGui::GetCursorPosX();
     const ImVec2 start = ImGui::GetCursorPos();
     bool clicked = false;
@@ -91,7 +96,12 @@ bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good) {
         clicked = ImGui::Selectable("##row", false, ImGuiSelectableFlags_AllowOverlap, {0, height});
         if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_tooltip(row);
         ImGui::SetCursorPos(start);
+        if (mark == RowMark::kPart) ImGui::SetCursorPosX(left + em(1));
         category_swatch(row.category);
+        if (mark == RowMark::kClosed || mark == RowMark::kOpen) {
+            dim_text(mark == RowMark::kOpen ? ICON_CHEVRON_DOWN : ICON_CHEVRON_RIGHT);
+            ImGui::SameLine(0, px(4));
+        }
     }
     const float indent = ImGui::GetCursorPosX() - left;
     const float one = columns.with_other ? columns.name_width : columns.right[0] - em(kNumber_em);
@@ -104,6 +114,22 @@ bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good) {
     if (lines > 1) ImGui::Dummy({0, 0});
     draw_numbers(columns, left, row, less_is_good);
     if (lines > 1) ImGui::Dummy({0, px(3)});  // keeps the numbers with the name above them
+    return clicked;
+}
+
+/// A tensor, or one of many layers: a click unfolds those. Returns the row that was clicked.
+const RangeRow* draw_tensor_row(const Columns& columns, const RangeRow& row) {
+    if (row.parts.empty()) return draw_row(columns, row, true) ? &row : nullptr;
+    const ScopedId id(row.name.c_str());
+    bool& is_open = *ImGui::GetStateStorage()->GetBoolRef(ImGui::GetID("open"));
+    if (draw_row(columns, row, true, is_open ? RowMark::kOpen : RowMark::kClosed)) {
+        is_open = !is_open;
+    }
+    const RangeRow* clicked = nullptr;
+    for (size_t i = 0; is_open && i < row.parts.size(); ++i) {
+        const ScopedId part_id(static_cast<int>(i));
+        if (draw_row(columns, row.parts[i], true, RowMark::kPart)) clicked = &row.parts[i];
+    }
     return clicked;
 }
 
@@ -122,13 +148,23 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
         for (size_t i = 0; i < rows.size(); ++i) {
             const ScopedId row_id(static_cast<int>(i));
             // To free less is neither good nor bad.
-            if (!draw_row(columns, rows[i], rows[i].name != "freed")) continue;
-            events.tensor = {rows[i].in_b ? selection.b : selection.a, {}, rows[i].allocation};
+            draw_row(columns, rows[i], rows[i].name != "freed");
+        }
+    };
+    const auto tensors = [&](const std::vector<RangeRow>& rows) {
+        if (rows.empty()) return;
+        const ScopedId id("tensors");
+        draw_titles(columns, "Tensors by bytes",
+                    "Bytes allocated in the range, summed by module and tensor over all layers.");
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const ScopedId row_id(static_cast<int>(i));
+            const RangeRow* clicked = draw_tensor_row(columns, rows[i]);
+            if (!clicked) continue;
+            events.tensor = {clicked->in_b ? selection.b : selection.a, {}, clicked->allocation};
         }
     };
     table("In this range", "", view.figures);
-    table("Tensors by bytes", "Bytes allocated in the range, summed by module and tensor.",
-          view.tensors);
+    tensors(view.tensors);
     table("Ops by time",
           view.counts_kernels ? "Time of the kernels and copies that the op itself launched."
                               : "Time of the calls without that of the calls in them.",

@@ -1,5 +1,7 @@
 #include "app/panels/kernels_panel.h"
 
+#include "app/panels/activity_drawing.h"
+#include "app/panels/time_input.h"
 #include "app/panels/timeline_drawing.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
@@ -19,7 +21,6 @@ namespace app {
 namespace {
 
 using profiler::ActivityBlock;
-using profiler::ActivityKind;
 using profiler::ActivityView;
 using profiler::ActivityViewLane;
 
@@ -32,11 +33,6 @@ struct Strip {
     float height = 0;
 };
 
-struct Hovered {
-    size_t trace = 0;
-    const ActivityBlock* block = nullptr;
-};
-
 /// One frame's drawing: what the helpers below share.
 struct Frame {
     const PanelContext& context;
@@ -47,7 +43,7 @@ struct Frame {
     PanelEvents& events;
     std::vector<Strip> strips;
     float height = 0;  // of all strips
-    Hovered hovered;
+    HoveredActivity hovered;
 };
 
 void lay_out_strips(Frame& frame) {
@@ -99,80 +95,6 @@ void draw_legend(Frame& frame) {
 
 // ---- blocks ---------------------------------------------------------------------------------
 
-/// How a block is related to the op that was clicked.
-enum class Kinship : uint8_t { kNone, kPicked, kSameOp, kForwardOrBackward };
-
-Kinship kinship(const Frame& frame, size_t trace, const ActivityBlock& block) {
-    const auto& picked = frame.selection.activity;
-    if (!picked || block.count > 1 || picked->in_b != (trace == 1)) return Kinship::kNone;
-    if (picked->id == block.id) return Kinship::kPicked;
-    if (!block.op.valid() || !picked->op.valid()) return Kinship::kNone;
-    if (block.op == picked->op) return Kinship::kSameOp;
-    const bool related = block.forward == picked->op || picked->forward == block.op;
-    return related ? Kinship::kForwardOrBackward : Kinship::kNone;
-}
-
-/// "aten::dropout", or "dropout", or "drop…": as much as fits. Of "dense  AddmmBackward0" the
-/// module is left.
-std::string block_label(const std::string& name, float room) {
-    const float width = text_width(name);
-    if (width <= room) return name;
-    const size_t module_end = name.find("  ");
-    std::string label =
-        module_end == name.npos ? name.substr(name.rfind(':') + 1) : name.substr(0, module_end);
-    const float label_width = text_width(label);
-    if (label_width <= room) return label;
-    const float shown = std::max(0.0F, room - text_width("…")) / label_width;
-    auto end = static_cast<size_t>(shown * static_cast<float>(label.size()));
-    const auto continues_character = [](char byte) { return (byte & 0xC0) == 0x80; };
-    while (end > 0 && continues_character(label[end])) --end;
-    label.resize(end);
-    return label + "…";
-}
-
-void draw_block(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
-                const ActivityBlock& block, float top) {
-    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
-    const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
-    const float bottom = top + strip.height - px(1);
-    const Kinship kin = kinship(frame, strip.trace, block);
-    // The less of its time a merged block was busy, the paler it is.
-    const auto busy = static_cast<float>(block.busy);
-    const float alpha = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
-    const ImU32 fill = activity_color(block.activity_class);
-    // A gap between neighbours, if there is room for it.
-    const float gap = right - left > px(4) ? 1.0F : 0.0F;
-    draw->AddRectFilled({left, top}, {right - gap, bottom}, with_alpha(fill, alpha),
-                        right - left > px(6) ? px(2) : 0);
-    if (kin != Kinship::kNone) {
-        const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
-        draw->AddRect({left, top}, {std::max(right - gap, left + px(2)), bottom}, color, px(2),
-                      px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
-    }
-    if (block.count > 1 || right - left < px(34)) return;
-    const float room = right - left - px(8);
-    const std::string label = block_label(block.label, room);
-    draw->AddText({left + px(4), std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2)},
-                  ink_on(fill), label.c_str());
-}
-
-void draw_blocks(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
-                 float top) {
-    const auto& blocks = strip.blocks->blocks;
-    const auto ends_before = [](const ActivityBlock& block, double time) {
-        return block.end_ns < time;
-    };
-    const auto first = std::lower_bound(blocks.begin(), blocks.end(), map.x_min, ends_before);
-    const ImVec2 mouse = ImGui::GetMousePos();
-    const bool in_row = ImPlot::IsPlotHovered() && mouse.y >= top && mouse.y < top + strip.height;
-    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
-        draw_block(frame, draw, map, strip, *block, top);
-        const float left = map.x(block->start_ns);
-        const float right = std::max(map.x(block->end_ns), left + px(2));
-        if (in_row && mouse.x >= left && mouse.x < right) frame.hovered = {strip.trace, &*block};
-    }
-}
-
 /// The name of a trace or a lane stays at the left edge while the plot is panned.
 void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip,
                float top) {
@@ -213,7 +135,10 @@ void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
         const float top = std::round(map.corner.y + strip.top);
         if (!ImGui::IsRectVisible({map.corner.x, top}, {map.right(), top + strip.height})) continue;
         if (strip.blocks) {
-            draw_blocks(frame, draw, map, strip, top);
+            const HoveredActivity found = draw_activity_strip(
+                draw, map, frame.selection, {strip.blocks, strip.trace, top, strip.height},
+                ImPlot::IsPlotHovered());
+            if (found.block) frame.hovered = found;
         } else {
             draw_name(frame, draw, map, strip, top);
         }
@@ -261,72 +186,60 @@ void draw_selection(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const Selection& selection = frame.selection;
     if (selection.range) draw_range(draw, map, *selection.range);
     if (selection.tensor) draw_tensor_life(frame, draw, map, *selection.tensor);
+    if (selection.moment_ns) draw_moment(draw, map, *selection.moment_ns);
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
-void draw_readout(const Frame& frame) {
-    const ActivityBlock* block = frame.hovered.block;
-    if (!block || !ImGui::BeginTooltip()) return;
-    if (block->count > 1) {
-        text(fmt::format("{} spans in {}", profiler::format_count(block->count),
-                         profiler::format_duration(std::llround(block->end_ns - block->start_ns))));
-        dim_text(fmt::format("busy {} of the time; zoom in to see them one by one",
-                             profiler::format_percent(block->busy)));
-        ImGui::EndTooltip();
-        return;
-    }
-    const auto readout = frame.context.workspace.read_activity(frame.hovered.trace, block->id);
-    ImGui::PushTextWrapPos(em(38));
-    bold_text(readout.title);
-    ImGui::PopTextWrapPos();
-    readout_table(readout.rows);
-    ImGui::EndTooltip();
-}
-
-/// A click selects a span. A double click zooms to the span under it, or else shows everything.
+/// A click selects a span, Shift + drag a range. A double click zooms to the span under it, or else
+/// shows everything.
 void handle_mouse(Frame& frame) {
-    if (!ImPlot::IsPlotHovered()) return;
+    const bool was_dragging = frame.state.range.anchor_ns.has_value();
+    drag_range(frame.state.range, frame.events);
+    if (!ImPlot::IsPlotHovered() || was_dragging) return;
     const ActivityBlock* block = frame.hovered.block;
     if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-        if (!block) {
-            frame.events.fit_time = true;
-            return;
-        }
-        const double middle = (block->start_ns + block->end_ns) / 2;
-        const double half = std::max(block->end_ns - block->start_ns, kMinWindowNs / 2);
+        frame.events.fit_time = !block;
         // Not into the state: EndPlot overwrites its window with the range of the axis.
-        set_range(middle - half, middle + half, frame.time.window, frame.events);
+        if (block) zoom_to_span(block->start_ns, block->end_ns, frame.time.window, frame.events);
         return;
     }
-    const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
-    const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
-                         std::abs(drag.x) + std::abs(drag.y) < px(4);
-    if (!clicked) return;
-    if (block && block->count == 1) {
-        frame.events.activity = PickedActivity{frame.hovered.trace == 1, block->id};
-    } else {
-        frame.events.clear_activity = true;
-    }
+    if (is_plain_click()) click_activity(frame.hovered, frame.events);
 }
 
 // ---- the plot -------------------------------------------------------------------------------
 
 void setup_axes(Frame& frame, float width) {
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
-    ImPlot::SetupAxes(nullptr, nullptr, quiet | ImPlotAxisFlags_NoTickLabels,
+    // Shift + drag selects a range instead of moving.
+    const bool selecting = ImGui::GetIO().KeyShift || frame.state.range.anchor_ns;
+    ImPlot::SetupAxes(nullptr, nullptr,
+                      quiet | ImPlotAxisFlags_NoTickLabels |
+                          (selecting ? ImPlotAxisFlags_Lock : ImPlotAxisFlags_None),
                       kFixedAxis | ImPlotAxisFlags_NoDecorations);
     setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns, width);
     ImPlot::SetupFinish();
 }
 
-/// All lanes at full height; the child window around them scrolls.
-PlotMap draw_lanes(Frame& frame) {
+class ScopedPlotPadding {
+public:
+    explicit ScopedPlotPadding(ImVec2 padding) {
+        ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, padding);
+    }
+    ~ScopedPlotPadding() { ImPlot::PopStyleVar(); }
+    ScopedPlotPadding(const ScopedPlotPadding&) = delete;
+    ScopedPlotPadding& operator=(const ScopedPlotPadding&) = delete;
+};
+
+/// All lanes at full height, `width` wide; the child window around them scrolls.
+PlotMap draw_lanes(Frame& frame, float width) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
-    if (!ImPlot::BeginPlot("##activity", {-1, std::max(space.y, frame.height + px(4))},
+    // The insets stand for ImPlot's own padding.
+    const ScopedPlotPadding padding({0, ImPlot::GetStyle().PlotPadding.y});
+    if (!ImPlot::BeginPlot("##activity", {width, std::max(space.y, frame.height + px(4))},
                            kPlainPlot)) {
         return {};
     }
-    setup_axes(frame, space.x);
+    setup_axes(frame, width);
     const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
@@ -334,7 +247,7 @@ PlotMap draw_lanes(Frame& frame) {
     if (ImPlot::IsPlotHovered()) {
         frame.events.cursor_ns = ImPlot::GetPlotMousePos().x;
         // Wheel and horizontal drag move in time; a vertical drag scrolls.
-        if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0)) {
+        if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0) && !frame.state.range.anchor_ns) {
             ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseDelta.y);
         }
     }
@@ -361,14 +274,27 @@ void draw_time_labels(const Frame& frame, const PlotMap& map) {
     ImGui::Dummy({0, ImGui::GetTextLineHeight()});
 }
 
+/// The plot begins and ends where those of the Memory timeline do, so that an instant stands in one
+/// column of pixels in both panels. The scrollbar takes the room at the right.
 int draw_plot(Frame& frame) {
     const float axis = em(1.2F);
+    const ImGuiStyle& style = ImGui::GetStyle();
+    const float beside = std::floor(style.WindowPadding.x / 2);  // what ImGui lets children reach
+    const PlotInsets& insets = frame.time.insets;
+    const float right = std::max(insets.right, style.ScrollbarSize - beside);
+    const float width = ImGui::GetContentRegionAvail().x - insets.left - right;
     PlotMap map;
     {
-        const ScopedChild lanes("##lanes", {-1, -axis}, 0, ImGuiWindowFlags_NoScrollWithMouse);
-        if (lanes) map = draw_lanes(frame);
+        ImGui::SetCursorPosX(ImGui::GetCursorPosX() + insets.left);
+        const ScopedChild lanes("##lanes", {ImGui::GetContentRegionAvail().x + beside, -axis}, 0,
+                                ImGuiWindowFlags_NoScrollWithMouse);
+        if (lanes) map = draw_lanes(frame, std::max(width, em(4)));
     }
-    if (map.size.x > 0) draw_time_labels(frame, map);
+    if (map.size.x > 0) {
+        draw_time_labels(frame, map);
+        frame.state.plot_left_px = map.corner.x;
+        frame.state.plot_right_px = map.right();
+    }
     return static_cast<int>(map.size.x);
 }
 
@@ -411,10 +337,8 @@ PanelEvents draw_kernels_panel(const PanelContext& context, KernelsState& state)
     lay_out_strips(frame);
     draw_legend(frame);
     if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
-    draw_readout(frame);
-    if (ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
-        move_time_with_keys(frame.time, context.cursor_ns, events);
-    }
+    if (!state.range.anchor_ns) draw_activity_readout(workspace, frame.hovered);
+    handle_time_keys(context, events);
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
         set_range(state.start_ns, state.end_ns, window, events);
     }

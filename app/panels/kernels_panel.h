@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/panels/panel_context.h"
+#include "app/panels/time_input.h"
 
 /// What ran when, on the time axis of the Memory timeline: calls on their threads, kernels and
 /// copies on their streams, coloured by class. A click selects an op and highlights its kernels,
@@ -10,6 +11,9 @@ namespace app {
 struct KernelsState {
     double start_ns = 0;  // visible window, which the plot changes
     double end_ns = 1;
+    RangeDrag range;
+    float plot_left_px = 0;  // edges of the plot on the screen, in the last frame
+    float plot_right_px = 0;
 };
 
 PanelEvents draw_kernels_panel(const PanelContext& context, KernelsState& state);

@@ -229,9 +229,15 @@ void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
     const float x = std::round(map.x(time_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
-    const float size = px(5), bottom = map.bottom();
+    draw_moment_handle(draw, map, time_ns, palette().text);
+}
+
+void draw_moment_handle(ImDrawList* draw, const PlotMap& map, double time_ns, ImU32 color) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = std::round(map.x(time_ns));
+    const float size = px(6), bottom = map.bottom();
     draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
-                            palette().text);
+                            color);
 }
 
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
@@ -239,35 +245,6 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
     const float x = std::round(map.x(time_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()},
                         with_alpha(palette().text, 0.5F));
-}
-
-void move_time_with_keys(const TimeAxis& time, std::optional<double> center_ns,
-                         PanelEvents& events) {
-    constexpr double kZoom = 1.4;   // a press
-    constexpr double kMove = 0.15;  // of what is shown
-    const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || io.KeyCtrl || io.KeyAlt) return;
-    const double shown_ns = time.window.end_ns - time.window.start_ns;
-    double start_ns = time.window.start_ns;
-    double end_ns = time.window.end_ns;
-    const double center = center_ns.value_or((start_ns + end_ns) / 2);
-    const auto zoom = [&](double factor) {
-        start_ns = center + (start_ns - center) * factor;
-        end_ns = center + (end_ns - center) * factor;
-    };
-    const auto move = [&](double share) {
-        start_ns += share * shown_ns;
-        end_ns += share * shown_ns;
-    };
-    if (ImGui::IsKeyPressed(ImGuiKey_W)) zoom(1 / kZoom);
-    if (ImGui::IsKeyPressed(ImGuiKey_S)) zoom(kZoom);
-    if (ImGui::IsKeyPressed(ImGuiKey_A)) move(-kMove);
-    if (ImGui::IsKeyPressed(ImGuiKey_D)) move(kMove);
-    if (start_ns == time.window.start_ns && end_ns == time.window.end_ns) return;
-    const double length =
-        std::clamp(end_ns - start_ns, kMinWindowNs, time.limits.end_ns - time.limits.start_ns);
-    start_ns = std::clamp(start_ns, time.limits.start_ns, time.limits.end_ns - length);
-    set_range(start_ns, start_ns + length, time.window, events);
 }
 
 void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events) {

@@ -44,17 +44,14 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
 /// The selected moment: a line with a handle at its foot.
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns);
+/// The handle alone, pale: nothing is selected, and panels show this moment.
+void draw_moment_handle(ImDrawList* draw, const PlotMap& map, double time_ns, ImU32 color);
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 
 /// Sets up the time axis, which is the same in all panels: pan and zoom change `start_ns` and
 /// `end_ns` within `limits`. Between SetupAxes and SetupFinish; the axis is `width_px` long.
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px);
-
-/// Keys that move in time: W and S zoom around `center_ns`, A and D move. For the panel under the
-/// mouse, or else the one with the focus.
-void move_time_with_keys(const TimeAxis& time, std::optional<double> center_ns,
-                         PanelEvents& events);
 
 /// The switch between aligned phases and both traces on their own clocks.
 void align_button(const TimeWindow& window, PanelEvents& events);

@@ -1,6 +1,8 @@
 #include "app/panels/timeline_panel.h"
 
 #include "app/panels/timeline_drawing.h"
+#include "app/panels/timeline_lanes.h"
+#include "app/panels/timeline_readout.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -8,12 +10,15 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "app/workspace/blocks_requests.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace app {
 namespace {
@@ -30,26 +35,37 @@ struct Frame {
     TimelineState& state;
     PanelEvents& events;
     int width_px = 0;  // width inside the plots
+    LaneHit hit;       // what the mouse is over, in the plot of this trace:
+    size_t hit_trace = 0;
+    bool on_handle = false;  // the mouse is over the handle of the moment
 };
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
+void switch_button(const char* label, const char* tip, bool& on) {
+    if (toggle_button(label, on)) on = !on;
+    ImGui::SetItemTooltip("%s", tip);
+    ImGui::SameLine(0, px(4));
+}
+
 /// Buttons right of the legend.
 void draw_switches(Frame& frame) {
+    switch_button(ICON_LAYERS "###modules", "Show layers and their modules below the memory",
+                  frame.state.show_modules);
+    switch_button(ICON_CHART_GANTT "###lane", "Show kernels, or calls, below the memory",
+                  frame.state.show_kernels);
     if (frame.view.traces.size() == 2) {
         align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
-        bool& difference = frame.state.show_difference;
-        if (toggle_button("B - A###difference", difference)) difference = !difference;
-        ImGui::SetItemTooltip("Show the difference B - A below");
-        ImGui::SameLine(0, px(4));
+        switch_button("B - A###difference", "Show the difference B - A below",
+                      frame.state.show_difference);
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");
 }
 
 void draw_toolbar(Frame& frame) {
-    const float switches = em(frame.view.traces.size() == 2 ? 8.6F : 2.2F);
+    const float switches = em(frame.view.traces.size() == 2 ? 13.0F : 6.6F);
     const float width = ImGui::GetContentRegionAvail().x - switches;
     const ImVec2 start = ImGui::GetCursorPos();
     ImGui::SetCursorPosX(start.x + width);
@@ -82,22 +98,32 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     dim_text(fit_to(note, ImGui::GetContentRegionAvail().x));
 }
 
+/// The vertical axis of a plot: ticks begin at `first_tick`.
+struct VerticalAxis {
+    double min = 0;
+    double max = 1;
+    double first_tick = 0;
+    float ticks_px = 0;  // length of the part with ticks
+};
+
 /// The axes are the same in all plots of the panel.
-void setup_axes(Frame& frame, profiler::AxisUnit unit, double y_min, double y_max, ImVec2 size,
-                bool with_time_labels) {
-    const bool selecting =
-        ImGui::GetIO().KeyShift;  // Shift + drag selects a range instead of panning
+void setup_axes(Frame& frame, const VerticalAxis& y, bool with_time_labels) {
+    // Shift + drag selects a range instead of panning, and the handle moves the moment.
+    const bool on_handle = frame.state.on_handle && ImGui::IsMouseDown(ImGuiMouseButton_Left);
+    const bool is_held = ImGui::GetIO().KeyShift || on_handle || frame.state.drags_moment;
     const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
     ImPlot::SetupAxes(nullptr, nullptr,
-                      quiet | (selecting ? ImPlotAxisFlags_Lock : 0) |
+                      quiet | (is_held ? ImPlotAxisFlags_Lock : 0) |
                           (with_time_labels ? 0 : ImPlotAxisFlags_NoTickLabels),
                       quiet | kFixedAxis);
     setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns,
                     static_cast<float>(frame.time.window.width_px));
-    setup_ticks(ImAxis_Y1, unit, y_min, y_max, size.y);
-    ImPlot::SetupAxisLimits(ImAxis_Y1, y_min, y_max, ImPlotCond_Always);
+    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, y.first_tick, y.max, y.ticks_px);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, y.min, y.max, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }
+
+// ---- mouse ------------------------------------------------------------------------------------
 
 /// A click without a drag sets the moment. The first click of a double click did, so the second one
 /// takes that back.
@@ -106,12 +132,8 @@ void click_moment(Frame& frame, double time_ns) {
         frame.events.moment_ns = frame.state.moment_before_click_ns;
         return;
     }
-    const ImGuiIO& io = ImGui::GetIO();
-    const ImVec2 drag = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
-    const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
-                         io.MouseClickedLastCount[ImGuiMouseButton_Left] == 1 &&
-                         std::abs(drag.x) + std::abs(drag.y) < px(4);
-    if (!clicked || io.KeyShift || frame.state.range_anchor_ns) return;
+    const TimelineState& state = frame.state;
+    if (!is_plain_click() || state.pressed_on_handle || state.range.anchor_ns) return;
     frame.state.moment_before_click_ns = frame.selection.moment_ns;
     frame.events.moment_ns = std::optional(time_ns);
 }
@@ -124,69 +146,122 @@ void clear_moment(Frame& frame) {
     }
 }
 
-/// Cursor, double click, and the start of Shift + drag.
-void handle_mouse(Frame& frame) {
+/// The whole line of a selected moment can be dragged. At the peak, which panels show without one,
+/// it is only the handle at the foot.
+bool is_over_handle(const Frame& frame, const PlotMap& map) {
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const float distance = std::abs(mouse.x - map.x(moment_of(frame.selection)));
+    if (frame.selection.moment_ns && distance <= px(4)) return true;
+    return distance <= px(7) && mouse.y >= map.bottom() - px(11);
+}
+
+/// Drags the moment, also outside of the plot. A double click on the handle goes back to the peak;
+/// returns true then.
+bool handle_moment(Frame& frame, const PlotMap& map, bool hovered) {
+    TimelineState& state = frame.state;
+    const bool over = hovered && is_over_handle(frame, map);
+    frame.on_handle |= over;
+    if (over || state.drags_moment) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+    if (hovered && ImGui::GetMouseClickedCount(ImGuiMouseButton_Left) == 1) {
+        state.pressed_on_handle = state.drags_moment = over && !ImGui::GetIO().KeyShift;
+    }
+    if (state.drags_moment && ImGui::IsMouseDragging(ImGuiMouseButton_Left, px(2))) {
+        frame.events.moment_ns =
+            std::optional(std::clamp(ImPlot::GetPlotMousePos().x, state.start_ns, state.end_ns));
+    }
+    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) state.drags_moment = false;
+    const bool to_peak =
+        over && state.pressed_on_handle && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+    if (to_peak) frame.events.moment_ns.emplace(std::nullopt);
+    return to_peak;
+}
+
+/// Cursor, clicks and double clicks. `hit` is what the mouse is over below the memory.
+void handle_mouse(Frame& frame, const PlotMap& map, size_t source, const LaneHit& hit) {
     const double time_ns = ImPlot::GetPlotMousePos().x;
     const bool hovered = ImPlot::IsPlotHovered();
-    if (hovered) {
-        frame.events.cursor_ns = time_ns;
-        click_moment(frame, time_ns);
+    const bool is_doubled = ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+    if (handle_moment(frame, map, hovered)) return;
+    if (hovered) frame.events.cursor_ns = time_ns;
+    const bool in_lanes = hovered && hit.holds(ImGui::GetMousePos().y);
+    if (in_lanes) {
+        frame.hit = hit;
+        frame.hit_trace = source;
     }
+    if (const auto span = hit.span(); in_lanes && span) {
+        if (is_doubled) {
+            zoom_to_span(span->start_ns, span->end_ns, frame.time.window, frame.events);
+        } else if (is_plain_click() && !frame.state.pressed_on_handle) {
+            click_lane(frame.context.workspace, source, hit, frame.events);
+        }
+        return;
+    }
+    if (hovered && !in_lanes) click_moment(frame, time_ns);
     // ImPlot cannot fit by itself, because it does not know the data of the steps.
-    if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) &&
-        ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-        frame.events.fit_time = true;
-    }
-    if (hovered && ImGui::GetIO().KeyShift && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-        frame.state.range_anchor_ns = time_ns;
-    }
+    if ((hovered || ImPlot::IsAxisHovered(ImAxis_X1)) && is_doubled) frame.events.fit_time = true;
 }
 
-/// Selects from the anchor to the mouse. The drag continues outside the plot and ends where the
-/// button is released.
-void drag_range(Frame& frame) {
-    TimelineState& state = frame.state;
-    if (!state.range_anchor_ns) return;
-    const double time_ns = std::clamp(ImPlot::GetPlotMousePos().x, state.start_ns, state.end_ns);
-    const profiler::TimeRange range{std::min(*state.range_anchor_ns, time_ns),
-                                    std::max(*state.range_anchor_ns, time_ns)};
-    // A click without a drag clears the range.
-    const bool dragged =
-        ImPlot::PlotToPixels(range.end_ns, 0).x - ImPlot::PlotToPixels(range.start_ns, 0).x > px(3);
-    frame.events.range = dragged ? std::optional(range) : std::nullopt;
-    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) state.range_anchor_ns.reset();
-}
-
-void draw_overlays(Frame& frame, ImDrawList* draw, const PlotMap& map) {
+void draw_overlays(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
-    if (frame.selection.moment_ns) draw_moment(draw, map, *frame.selection.moment_ns);
+    if (frame.selection.moment_ns) {
+        draw_moment(draw, map, *frame.selection.moment_ns);
+    } else {
+        draw_moment_handle(draw, map, moment_of(frame.selection),
+                           with_alpha(palette().text, frame.state.on_handle ? 1.0F : 0.45F));
+    }
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
-void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_labels) {
-    const ScopedId id(static_cast<int>(source));
-    const TimelineTrace& trace = frame.view.traces[source];
-    if (!ImPlot::BeginPlot("##memory", size, kPlainPlot)) return;
-    // Leaves room for the strip of phase names above the highest value.
-    const int ticks = std::max(2, static_cast<int>(size.y / px(34)));
-    const double strip = phase_strip_height() / std::max(1.0F, size.y - px(8));
+// ---- the plots --------------------------------------------------------------------------------
+
+/// How a plot of a trace divides its height.
+struct PlotSize {
+    float memory = 0;
+    float lanes = 0;
+    float axis = 0;  // labels of the time axis; 0: they stand below another plot
+};
+
+/// The lanes lie below zero on the vertical axis, so that they are on the pixels of the memory.
+/// Above the highest value there is room for the strip of phase names.
+VerticalAxis memory_axis(const Frame& frame, const PlotSize& size) {
+    const ImPlotStyle& style = ImPlot::GetStyle();
+    const float labels = size.axis > 0 ? ImGui::GetTextLineHeight() + style.LabelPadding.y : 0;
+    const float height =
+        std::max(em(1), size.memory + size.axis - labels - 2 * style.PlotPadding.y);
+    const int ticks = std::max(2, static_cast<int>(height / px(34)));
+    const double strip = phase_strip_height() / height;
     const double top = profiler::axis_end(profiler::AxisUnit::kBytes, frame.view.max_bytes,
                                           0.06 + strip / (1 - std::min(0.5, strip)), ticks);
-    setup_axes(frame, profiler::AxisUnit::kBytes, 0, top, size, with_time_labels);
-    frame.width_px = static_cast<int>(ImPlot::GetPlotSize().x);
+    return {.min = -top * size.lanes / height, .max = top, .ticks_px = height};
+}
+
+void draw_trace_plot(Frame& frame, size_t source, const TimelineLanes& lanes,
+                     const PlotSize& size) {
+    const ScopedId id(static_cast<int>(source));
+    const TimelineTrace& trace = frame.view.traces[source];
+    const float height = size.memory + size.lanes + size.axis;
+    ImDrawList* window_draw = ImGui::GetWindowDrawList();
+    if (!ImPlot::BeginPlot("##memory", {-1, height}, kPlainPlot)) return;
+    setup_axes(frame, memory_axis(frame, size), size.axis > 0);
     const PlotMap map = current_plot_map();
+    frame.width_px = static_cast<int>(map.size.x);
+    frame.state.plot_left_px = map.corner.x;
+    frame.state.plot_right_px = map.right();
+    frame.state.plot_foot_px = map.bottom();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
+    draw_lane_names(window_draw, map, lanes);
     ImPlot::PushPlotClipRect();
     draw_phases(draw, map, trace, true);
     draw_stack(draw, map, trace, frame.selection.category);
     draw_reserved_line(draw, map, trace);
+    const LaneHit hit = draw_timeline_lanes(draw, map, frame.selection, lanes, source);
     const auto& tensor = frame.selection.tensor;
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
     const auto& activity = frame.selection.activity;
     if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
     draw_peaks(draw, map, trace);
-    handle_mouse(frame);
-    if (source == 0) drag_range(frame);
+    handle_mouse(frame, map, source, hit);
+    if (source == 0 || ImPlot::IsPlotHovered()) drag_range(frame.state.range, frame.events);
     draw_overlays(frame, draw, map);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
@@ -195,100 +270,91 @@ void draw_trace_plot(Frame& frame, size_t source, ImVec2 size, bool with_time_la
 void draw_difference_plot(Frame& frame, ImVec2 size) {
     if (!ImPlot::BeginPlot("##difference", size, kPlainPlot)) return;
     const double end = std::max(1.0, frame.view.max_difference_bytes * 1.15);
-    setup_axes(frame, profiler::AxisUnit::kBytes, -end, end, size, true);
+    setup_axes(frame, {.min = -end, .max = end, .first_tick = -end, .ticks_px = size.y}, true);
     const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
     draw_difference(draw, map, frame.view.traces[0].edge_ns, frame.view.difference_bytes);
-    handle_mouse(frame);
+    handle_mouse(frame, map, 0, {});
+    if (ImPlot::IsPlotHovered()) drag_range(frame.state.range, frame.events);
     draw_overlays(frame, draw, map);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
 }
 
-/// The tooltip: both traces at the cursor, with a row per category and a column per trace.
-void draw_readout(const Frame& frame) {
-    if (!frame.events.cursor_ns || frame.state.range_anchor_ns || !ImGui::BeginTooltip()) return;
-    const size_t count = frame.view.traces.size();
-    std::vector<profiler::TimelineReadout> readouts;
-    for (size_t i = 0; i < count; ++i) {
-        readouts.push_back(frame.context.workspace.read_timeline(i, *frame.events.cursor_ns));
+/// The tooltip: what is under the mouse below the memory, or else both traces at the cursor.
+void draw_tooltip(const Frame& frame) {
+    if (!frame.events.cursor_ns || frame.state.range.anchor_ns) return;
+    const Workspace& workspace = frame.context.workspace;
+    if (frame.hit.bottom > 0 && !frame.state.drags_moment) {
+        draw_lane_readout(workspace, frame.hit_trace, frame.hit);
+    } else {
+        draw_memory_readout(workspace, frame.view.traces.size(), *frame.events.cursor_ns);
     }
-    const auto bytes_of = [&](size_t source, profiler::Category category) -> std::string {
-        for (const auto& row : readouts[source].rows) {
-            if (row.category == category) return row.text;
-        }
-        return "–";
-    };
-    if (ImGui::BeginTable("##readout", static_cast<int>(count) + 1,
-                          ImGuiTableFlags_SizingFixedFit)) {
-        const auto row = [&](auto&& first, auto&& cell) {
-            ImGui::TableNextRow();
-            ImGui::TableNextColumn();
-            first();
-            for (size_t i = 0; i < count; ++i) {
-                ImGui::TableNextColumn();
-                ImGui::Dummy({em(5), 0});  // numbers end on one line in every frame
-                ImGui::SameLine(0, 0);
-                ImGui::SetCursorPosX(ImGui::GetCursorPosX() - em(5));
-                cell(i);
-            }
-        };
-        row([&] { dim_text(readouts[0].time_text); },
-            [&](size_t i) { right_text(fmt::format("{}", letter(i))); });
-        for (auto category = profiler::kCategoryStackOrder.rbegin();
-             category != profiler::kCategoryStackOrder.rend(); ++category) {
-            const bool shown = std::any_of(readouts.begin(), readouts.end(), [&](const auto& r) {
-                return std::any_of(r.rows.begin(), r.rows.end(),
-                                   [&](const auto& cell) { return cell.category == *category; });
-            });
-            if (!shown) continue;
-            row(
-                [&] {
-                    category_swatch(*category);
-                    text(profiler::label_of(*category));
-                },
-                [&](size_t i) { right_text(bytes_of(i, *category)); });
-        }
-        const ScopedFont bold(fonts().bold);
-        row([&] { text("Total"); }, [&](size_t i) { right_text(readouts[i].total_text); });
-        ImGui::EndTable();
-    }
-    if (!readouts[0].phase_text.empty()) dim_text(readouts[0].phase_text);
-    ImGui::EndTooltip();
 }
 
-/// What fits into the panel. If there is too little room, the difference is left out first, then B.
+/// What fits into the panel. If there is too little room, the kernels are left out first, then the
+/// difference, the modules and B.
 struct PlotLayout {
     size_t count = 0;  // number of traces drawn
+    bool kernels = false;
     bool difference = false;
-    float height = 0;             // of the plot of a trace, without the labels of the time axis
-    float difference_height = 0;  // of the plot of the difference, without those labels
+    bool modules = false;
+    std::array<TimelineLanes, 2> lanes;  // of A and B
+    float height = 0;                    // of the memory of a trace
+    float difference_height = 0;  // of the plot of the difference, without the labels of the axis
     float axis = 0;               // height of the labels, which only the last plot has
+
+    /// Leaves out the next part; false: nothing is left to leave out.
+    bool drop_one() {
+        for (bool* part : {&kernels, &difference, &modules}) {
+            if (std::exchange(*part, false)) return true;
+        }
+        if (count < 2) return false;
+        --count;
+        return true;
+    }
 };
 
+/// The lanes of a trace, as far as their views have been built.
+TimelineLanes lanes_of(const Frame& frame, const PlotLayout& layout, size_t source) {
+    const Slots& slots = frame.context.workspace.slots();
+    const profiler::RibbonView* ribbon = slots.ribbon.view();
+    const profiler::ActivityView* kernels = slots.kernels.view();
+    TimelineLanes lanes;
+    if (layout.modules && ribbon && source < ribbon->traces.size()) {
+        lanes.ribbon = &ribbon->traces[source];
+    }
+    if (layout.kernels && kernels && source < kernels->traces.size()) {
+        lanes.kernels = &kernels->traces[source];
+    }
+    return lanes;
+}
+
 PlotLayout lay_out_plots(const Frame& frame) {
-    const float least = em(5);
+    const float least = em(4);
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float gap = ImGui::GetStyle().ItemSpacing.y;
-    PlotLayout layout{.count = frame.view.traces.size(), .axis = em(1.6F)};
+    PlotLayout layout{.count = frame.view.traces.size(),
+                      .kernels = frame.state.show_kernels,
+                      .modules = frame.state.show_modules,
+                      .axis = em(1.6F)};
     layout.difference = layout.count == 2 && frame.state.show_difference;
     while (true) {
         const auto plots = static_cast<float>(layout.count);
-        const float space = ImGui::GetContentRegionAvail().y - layout.axis - (line + gap) * plots -
-                            (layout.difference ? line + gap : 0);
+        float space = ImGui::GetContentRegionAvail().y - layout.axis - (line + gap) * plots -
+                      (layout.difference ? line + gap : 0);
+        for (size_t i = 0; i < layout.count; ++i) {
+            layout.lanes[i] = lanes_of(frame, layout, i);
+            space -= lanes_height(layout.lanes[i]);
+        }
         layout.difference_height =
             layout.difference ? std::floor(std::max(space * 0.22F, em(3))) : 0;
         layout.height = std::floor((space - layout.difference_height) / std::max(plots, 1.0F));
         if (layout.height >= least) return layout;
-        if (layout.difference) {
-            layout.difference = false;
-        } else if (layout.count > 1) {
-            --layout.count;
-        } else {
-            layout.height = std::max(layout.height, em(2));
-            return layout;
-        }
+        if (layout.drop_one()) continue;
+        layout.height = std::max(layout.height, em(2));
+        return layout;
     }
 }
 
@@ -303,33 +369,24 @@ std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
 
 void draw_plots(Frame& frame) {
     const PlotLayout layout = lay_out_plots(frame);
+    const float left = ImGui::GetCursorScreenPos().x;
+    const float right = left + ImGui::GetContentRegionAvail().x;
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;
     for (size_t i = 0; i < layout.count; ++i) {
         const bool last = i + 1 == layout.count && !layout.difference;
         draw_trace_header(frame, i, i == 0 ? note_on_b(frame, layout) : std::string());
-        draw_trace_plot(frame, i, {-1, layout.height + (last ? layout.axis : 0)}, last);
+        const TimelineLanes& lanes = layout.lanes[i];
+        draw_trace_plot(frame, i, lanes,
+                        {layout.height, lanes_height(lanes), last ? layout.axis : 0});
     }
     if (layout.difference) {
         dim_text("B minus A");
         draw_difference_plot(frame, {-1, layout.difference_height + layout.axis});
     }
     ImPlot::EndAlignedPlots();
-}
-
-void handle_keys(Frame& frame) {
-    const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows);
-    if (hovered || ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) {
-        move_time_with_keys(frame.time, frame.context.cursor_ns, frame.events);
-    }
-    if (!ImGui::IsWindowFocused()) return;
-    const auto& range = frame.selection.range;
-    if (range && ImGui::IsKeyPressed(ImGuiKey_Z)) {
-        frame.state.start_ns = range->start_ns;
-        frame.state.end_ns = range->end_ns;
-    }
-    if (range && ImGui::IsKeyPressed(ImGuiKey_Escape)) {
-        frame.events.range = std::optional<profiler::TimeRange>();
-    }
+    frame.state.on_handle = frame.on_handle;
+    const PlotInsets insets{frame.state.plot_left_px - left, right - frame.state.plot_right_px};
+    if (insets != frame.time.insets) frame.events.insets = insets;
 }
 
 constexpr UnfilledTexts kUnfilled{
@@ -346,7 +403,7 @@ PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& stat
     const TimeWindow& window = workspace.time().window;
     const TimelineView* view = workspace.slots().timeline.view();
     if (!view || view->traces.empty()) {
-        state.range_anchor_ns.reset();
+        state.range.anchor_ns.reset();
         draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().timeline.error());
         // Nothing can be sampled before the width is known.
         if (window.width_px == 0) set_width(ImGui::GetContentRegionAvail().x, window, events);
@@ -358,9 +415,9 @@ PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& stat
     state.end_ns = std::max(window.end_ns, state.start_ns + 1);
     const double start_ns = state.start_ns, end_ns = state.end_ns;
     draw_toolbar(frame);
-    handle_keys(frame);
+    handle_time_keys(context, events);
     draw_plots(frame);
-    draw_readout(frame);
+    draw_tooltip(frame);
     clear_moment(frame);
     // Only what this panel changes: if A or B was chosen elsewhere in this frame, the window moves
     // for that reason too.
@@ -368,6 +425,8 @@ PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& stat
         set_range(state.start_ns, state.end_ns, window, events);
     }
     set_width(static_cast<float>(frame.width_px), window, events);
+    const int lane_px = state.show_kernels ? frame.width_px : 0;
+    if (lane_px != workspace.time().lane_width_px) events.lane_width_px = lane_px;
     return events;
 }
 

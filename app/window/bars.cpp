@@ -198,7 +198,7 @@ constexpr std::array kMouseKeys{
     KeyLine{"Drag, A and D", "move in time"},
     KeyLine{"Right drag", "zoom to a range"},
     KeyLine{"Shift + drag", "select a range; Z zooms to it, Esc clears it"},
-    KeyLine{"Click in the timeline", "set the moment; a click beside it or Esc clears it"},
+    KeyLine{"Click in the timeline", "set the moment, which can be dragged; Home shows the peak"},
     KeyLine{"Double click", "show the whole capture"},
     KeyLine{"Click a category", "highlight it in every panel"},
     KeyLine{"Click a recipe", "show it as B"},

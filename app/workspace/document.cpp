@@ -46,6 +46,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .trace = trace,
         .curve = profiler::MemoryCurve(*trace),
         .activity = profiler::Activity(*trace),
+        .modules = profiler::ModuleSpans(*trace),
         .report = std::move(report),
         .storage_names = profiler::names_of_storages(*trace),
         .step = profiler::workload_of(*trace),

@@ -7,6 +7,7 @@
 #include "profiler/analysis/block_history.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/module_spans.h"
 #include "profiler/analysis/step_report.h"
 #include "profiler/trace/trace.h"
 #include "profiler/trace/trace_file.h"
@@ -26,6 +27,7 @@ struct Document {
     std::shared_ptr<const profiler::Trace> trace;
     profiler::MemoryCurve curve;
     profiler::Activity activity;
+    profiler::ModuleSpans modules;
     std::shared_ptr<const profiler::StepReport> report;  // borrows text from `trace`
 
     std::vector<profiler::StringId> storage_names;  // names_of_storages(*trace)

@@ -39,6 +39,8 @@ struct PanelEvents {
     std::optional<double> cursor_ns;  // the time under the mouse
     bool fit_time = false;
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
+    std::optional<int> lane_width_px;     // of the lane of kernels in the Memory timeline
+    std::optional<PlotInsets> insets;     // of the Memory timeline
     std::optional<LedgerQuery> ledger_query;
     std::optional<PlanChoice> plan_choice;
     std::optional<PlannerQuery> planner_query;

@@ -29,6 +29,8 @@ struct Slots {
     Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
+    Slot<profiler::RibbonRequest, profiler::RibbonView> ribbon{
+        "Laying out the modules", wanted_ribbon, profiler::build_ribbon_view};
     Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
         "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
     Slot<profiler::LedgerRequest, profiler::LedgerView> ledger{
@@ -54,11 +56,11 @@ struct Slots {
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon);
     }
 };
 

@@ -26,9 +26,20 @@ struct TimeWindow {
 /// pan uncovers while the next view is built.
 TimeWindow with_margins(TimeWindow window);
 
+/// How far the plots of a panel begin and end inside its contents, in pixels. Panels with the same
+/// insets that stand above each other have every instant in the same column of pixels.
+struct PlotInsets {
+    float left = 0;
+    float right = 0;
+
+    friend bool operator==(const PlotInsets&, const PlotInsets&) = default;
+};
+
 struct TimeAxis {
     TimeWindow window;
     int kernels_width_px = 0;  // of the Kernels panel; 0: not drawn yet
+    int lane_width_px = 0;     // of the lane of kernels in the Memory timeline; 0: not shown
+    PlotInsets insets;         // of the Memory timeline; the Kernels panel takes the same
     std::shared_ptr<const profiler::Alignment>
         alignment;               // of A and B; null unless both have steps
     profiler::TimeRange limits;  // all that A and B recorded

@@ -142,14 +142,33 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
         .documents = {selection.a, selection.b}};
 }
 
+std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    const TimeAxis& time = inputs.time;
+    if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
+    const TimeWindow window = with_margins(time.window);
+    profiler::RibbonRequest request{.start_ns = window.start_ns,
+                                    .end_ns = window.end_ns,
+                                    .width_px = window.width_px,
+                                    .alignment = time.alignment};
+    request.sources.push_back({selection.a->trace.get(), &selection.a->modules});
+    if (selection.b && time.alignment) {
+        request.sources.push_back({selection.b->trace.get(), &selection.b->modules});
+    }
+    return Wanted<profiler::RibbonRequest>{.request = std::move(request),
+                                           .documents = {selection.a, selection.b}};
+}
+
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs) {
     const Selection& selection = inputs.selection;
     const TimeAxis& time = inputs.time;
-    if (!has_step(selection) || time.kernels_width_px <= 0) return std::nullopt;
+    // The Kernels panel and the lane in the Memory timeline share the view; the wider one decides.
+    const int width_px = std::max(time.kernels_width_px, time.lane_width_px);
+    if (!has_step(selection) || width_px <= 0) return std::nullopt;
     const TimeWindow window = with_margins(time.window);
     profiler::ActivityRequest request{.start_ns = window.start_ns,
                                       .end_ns = window.end_ns,
-                                      .width_px = 2 * time.kernels_width_px,  // with the margins
+                                      .width_px = 2 * width_px,  // with the margins
                                       .alignment = time.alignment};
     request.sources.push_back({selection.a->trace.get(), &selection.a->activity});
     if (selection.b && time.alignment) {

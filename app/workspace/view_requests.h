@@ -14,6 +14,7 @@
 #include "profiler/view/layer_view.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/range_view.h"
+#include "profiler/view/ribbon_view.h"
 #include "profiler/view/timeline_view.h"
 
 #include <memory>
@@ -92,6 +93,7 @@ models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
 std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
+std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);

@@ -208,6 +208,13 @@ profiler::ActivityReadout Workspace::read_activity(size_t trace, profiler::Activ
     return profiler::read_activity({document->trace.get(), &document->activity}, id);
 }
 
+profiler::RibbonReadout Workspace::read_module(size_t trace, profiler::ModuleLevel level,
+                                               size_t span) const {
+    const DocumentPtr& document = trace == 0 ? selection_.a : selection_.b;
+    if (!document) return {};
+    return profiler::read_ribbon({document->trace.get(), &document->modules}, level, span);
+}
+
 /// Says what becomes of a block of A in B only while the panel compares the two.
 profiler::BlockReadout Workspace::read_block(size_t trace,
                                              profiler::Id<profiler::Allocation> allocation) const {
@@ -443,6 +450,8 @@ void Workspace::select_tensor(const PickedTensor& picked) {
 
 void Workspace::apply_to_time(const PanelEvents& events) {
     if (events.kernels_width_px) time_.kernels_width_px = *events.kernels_width_px;
+    if (events.lane_width_px) time_.lane_width_px = *events.lane_width_px;
+    if (events.insets) time_.insets = *events.insets;
     if (events.fit_time) return time_.fit();
     if (!events.time_window) return;
     const bool realign = events.time_window->alignment != time_.window.alignment;

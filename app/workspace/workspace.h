@@ -66,6 +66,8 @@ public:
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
+    profiler::RibbonReadout read_module(size_t trace, profiler::ModuleLevel level,
+                                        size_t span) const;
     profiler::BlockReadout read_block(size_t trace,
                                       profiler::Id<profiler::Allocation> allocation) const;
 

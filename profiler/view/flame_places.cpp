@@ -1,6 +1,7 @@
 #include "profiler/view/flame_places.h"
 
 #include "profiler/analysis/block_origin.h"
+#include "profiler/view/layer_path.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -18,13 +19,6 @@ constexpr std::size_t kMaxChain = 2048;
 template <typename Row>
 Id<Row> checked_parent(Id<Row> row, Id<Row> parent) {
     return parent.valid() && parent < row ? parent : Id<Row>();
-}
-
-/// "layer.3" below "encoder": the path without that of the module around it.
-std::string_view below(std::string_view path, std::string_view parent) {
-    const bool lies_in = !parent.empty() && path.size() > parent.size() + 1 &&
-                         path.starts_with(parent) && path[parent.size()] == '.';
-    return lies_in ? path.substr(parent.size() + 1) : path;
 }
 
 /// "layer.*" of "layer.3".
@@ -172,7 +166,7 @@ std::vector<FlamePlaces::Step> FlamePlaces::module_steps(Id<ModulePath> module) 
     for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
         const ModulePath row = trace_.module_paths[*level];
         const std::string_view path = trace_.text(row.path);
-        Step step{std::string(below(path, around))};
+        Step step{std::string(path_below(path, around))};
         if (row.layer >= 0 && row.layer != layer_around) {
             if (options_.combine_layers) {
                 step.text = without_number(step.text);
@@ -224,7 +218,7 @@ std::string FlamePlaces::leaf_name(Id<Allocation> allocation, std::size_t place)
     std::string_view name = trace_.text(name_of_storage(allocation));
     if (options_.tree == FlameTree::kModules && place + 1 < count_) {
         const StringId path = trace_.module_paths.get<&ModulePath::path>(Id<ModulePath>(place));
-        name = below(name, trace_.text(path));
+        name = path_below(name, trace_.text(path));
     }
     if (!name.empty()) return std::string(name);
     if (options_.tree == FlameTree::kStacks) {

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/block_origin.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/layer_path.h"
 #include "profiler/view/no_value.h"
 
 #include <fmt/format.h>
@@ -13,39 +14,6 @@
 
 namespace profiler {
 namespace {
-
-/// A module path around the number of its layer: "encoder.layer.3" and "attention.self". Outside
-/// of layers: its first name and the rest.
-struct SplitPath {
-    std::string_view layer;
-    std::string_view inside;
-};
-
-SplitPath split_path(const LedgerViewRow& row) {
-    const std::string_view path = row.module_path;
-    const std::string number = std::to_string(row.layer);
-    std::size_t start = 0;
-    while (start <= path.size()) {
-        const std::size_t end = std::min(path.find('.', start), path.size());
-        const bool is_layer = row.layer < 0 || path.substr(start, end - start) == number;
-        if (is_layer) {
-            return {path.substr(0, end), end < path.size() ? path.substr(end + 1) : ""};
-        }
-        start = end + 1;
-    }
-    return {path, {}};
-}
-
-/// "encoder.layer.*.attention.self"
-std::string any_layer(const LedgerViewRow& row) {
-    if (row.layer < 0) return row.module_path;
-    const auto [layer, inside] = split_path(row);
-    const std::size_t dot = layer.rfind('.');
-    std::string path =
-        dot == std::string_view::npos ? "*" : fmt::format("{}.*", layer.substr(0, dot));
-    if (!inside.empty()) path += fmt::format(".{}", inside);
-    return path;
-}
 
 class Grouper {
 public:
@@ -76,7 +44,7 @@ void group_by_layer(LedgerView& view) {
     Grouper grouper(view);
     for (std::size_t i = 0; i < view.rows.size(); ++i) {
         const LedgerViewRow& row = view.rows[i];
-        const auto [layer, inside] = split_path(row);
+        const auto [layer, inside] = split_layer_path(row.module_path, row.layer);
         const std::string name = layer.empty() ? "outside of modules" : std::string(layer);
         std::size_t group = grouper.find_or_add(Grouper::kNone, name, name);
         view.groups[group].sums.layer = row.layer;
@@ -91,7 +59,7 @@ void group_by_kind(LedgerView& view) {
     Grouper grouper(view);
     for (std::size_t i = 0; i < view.rows.size(); ++i) {
         const LedgerViewRow& row = view.rows[i];
-        const std::string path = any_layer(row);
+        const std::string path = any_layer_path(row.module_path, row.layer);
         const std::size_t group =
             grouper.find_or_add(Grouper::kNone, row.tensor + "\n" + path, row.tensor);
         view.groups[group].sums.module_path = path;

@@ -3,6 +3,7 @@
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/layer_path.h"
 #include "profiler/view/no_value.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace profiler {
@@ -72,7 +74,7 @@ public:
                          figure("peak inside", &Figures::peak_bytes, format_bytes),
                          figure("allocated", &Figures::allocated_bytes, format_bytes),
                          figure("freed", &Figures::freed_bytes, format_bytes)};
-        view_.tensors = top(tensors_, format_bytes);
+        view_.tensors = top_tensors();
         view_.ops_by_time = top(op_times_, format_duration);
         view_.ops_by_bytes = top(op_bytes_, format_bytes);
         return std::move(view_);
@@ -101,6 +103,7 @@ private:
         figures.start_bytes = live.at_start;
         figures.end_bytes = live.at_end;
         figures.peak_bytes = live.highest;
+        find_layers();
         add_allocations(figures);
         add_times();
         if (side_ == 0) view_.phase_text = describe_phases();
@@ -111,6 +114,18 @@ private:
         const std::string last = phase_text_at(trace(), range_.end_ns);
         if (first == last || last.empty()) return first;
         return first.empty() ? last : fmt::format("{} to {}", first, last);
+    }
+
+    void find_layers() {
+        for (std::size_t i = 0; i < trace().module_paths.size(); ++i) {
+            const ModulePath module = trace().module_paths[Id<ModulePath>(i)];
+            if (module.layer >= 0) layer_of_.emplace(trace().text(module.path), module.layer);
+        }
+    }
+
+    int64_t layer_of(std::string_view module_path) const {
+        const auto found = layer_of_.find(module_path);
+        return found == layer_of_.end() ? -1 : found->second;
     }
 
     void add_allocations(Figures& figures) {
@@ -205,27 +220,73 @@ private:
         return row;
     }
 
+    static int64_t higher(const RangeRow& row) { return std::max(row.values[0], row.values[1]); }
+
+    /// Largest first; of equal ones, the first stay first.
+    static void keep_largest(std::vector<RangeRow>& rows, std::size_t most) {
+        std::stable_sort(rows.begin(), rows.end(), [](const RangeRow& a, const RangeRow& b) {
+            return higher(a) > higher(b);
+        });
+        if (rows.size() > most) rows.resize(most);
+    }
+
+    static RangeRow row_of(const Place& place, const Sum& sum) {
+        return {.name = std::string(place.second.empty() ? "(no name)" : place.second),
+                .module_path = std::string(place.first),
+                .category = sum.category,
+                .values = sum.values,
+                .allocation = sum.largest,
+                .in_b = sum.in_b};
+    }
+
     std::vector<RangeRow> top(const std::map<Place, Sum>& sums, Format format) const {
         std::vector<RangeRow> rows;
         for (const auto& [place, sum] : sums) {
-            if (sum.values == std::array<int64_t, 2>{}) continue;
-            RangeRow row{.name = std::string(place.second.empty() ? "(no name)" : place.second),
-                         .module_path = std::string(place.first),
-                         .category = sum.category,
-                         .values = sum.values,
-                         .allocation = sum.largest,
-                         .in_b = sum.in_b};
-            rows.push_back(std::move(row));
+            if (sum.values != std::array<int64_t, 2>{}) rows.push_back(row_of(place, sum));
         }
-        const auto higher = [](const RangeRow& row) {
-            return std::max(row.values[0], row.values[1]);
-        };
-        std::stable_sort(rows.begin(), rows.end(), [&](const RangeRow& a, const RangeRow& b) {
-            return higher(a) > higher(b);
-        });
-        if (rows.size() > RangeView::kMostRows) rows.resize(RangeView::kMostRows);
+        keep_largest(rows, RangeView::kMostRows);
         for (RangeRow& row : rows) set_texts(row, format, false);
         return rows;
+    }
+
+    /// One row for the tensor of this name in the same module of all layers.
+    std::vector<RangeRow> top_tensors() const {
+        using Part = std::pair<int64_t, RangeRow>;  // layer
+        std::map<std::pair<std::string, std::string_view>, std::vector<Part>> groups;
+        for (const auto& [place, sum] : tensors_) {
+            if (sum.values == std::array<int64_t, 2>{}) continue;
+            const int64_t layer = layer_of(place.first);
+            groups[{any_layer_path(place.first, layer), place.second}].emplace_back(
+                layer, row_of(place, sum));
+        }
+        std::vector<RangeRow> rows;
+        for (auto& [key, parts] : groups) {
+            std::sort(parts.begin(), parts.end(),
+                      [](const Part& a, const Part& b) { return a.first < b.first; });
+            rows.push_back(sum_of(key.first, parts));
+        }
+        keep_largest(rows, RangeView::kMostRows);
+        for (RangeRow& row : rows) {
+            set_texts(row, format_bytes, false);
+            keep_largest(row.parts, RangeView::kMostParts);
+            for (RangeRow& part : row.parts) set_texts(part, format_bytes, false);
+        }
+        return rows;
+    }
+
+    static RangeRow sum_of(const std::string& module_path,
+                           std::vector<std::pair<int64_t, RangeRow>>& parts) {
+        if (parts.size() == 1) return std::move(parts[0].second);
+        RangeRow sum = parts[0].second;
+        sum.name += fmt::format(" ×{}", format_count(static_cast<int64_t>(parts.size())));
+        sum.module_path = module_path;
+        sum.values = {};
+        for (auto& [layer, part] : parts) {
+            for (std::size_t side = 0; side < 2; ++side) sum.values[side] += part.values[side];
+            part.name = fmt::format("layer {}", layer);
+            sum.parts.push_back(std::move(part));
+        }
+        return sum;
     }
 
     const RangeRequest& request_;
@@ -234,6 +295,7 @@ private:
     OwnRange range_;
     std::array<Figures, 2> figures_;
     std::map<Place, Sum> tensors_;
+    std::unordered_map<std::string_view, int64_t> layer_of_;  // by module path, of A and B
     std::map<Place, Sum> op_times_;
     std::map<Place, Sum> op_bytes_;
 };

@@ -35,8 +35,8 @@ struct RangeRequest {
 
 /// A line of a table with the columns A, B and B - A.
 struct RangeRow {
-    std::string name;         // "live at the start", "dropped_probs", "aten::bmm"
-    std::string module_path;  // of a tensor
+    std::string name;         // "live at the start", "dropped_probs ×24", "aten::bmm"
+    std::string module_path;  // of a tensor; "encoder.layer.*.attention" for one of many layers
     Category category = Category::kUnknown;
     std::array<int64_t, 2> values{};   // bytes or ns
     std::array<std::string, 2> texts;  // "64.0 MiB"; "–" for a trace without it
@@ -44,16 +44,18 @@ struct RangeRow {
     int64_t difference = 0;            // B - A
     Id<Allocation> allocation;         // the largest one of a tensor, in the trace below
     bool in_b = false;
+    std::vector<RangeRow> parts;  // of a tensor that stands in many layers: a row for each
 };
 
 struct RangeView {
     static constexpr std::size_t kMostRows = 8;
+    static constexpr std::size_t kMostParts = 256;  // of one row
 
     std::string phase_text;  // "forward of step 1 to backward of step 1", in A; may be empty
     bool has_other = false;
     bool counts_kernels = false;        // times of ops are those of their kernels and copies
     std::vector<RangeRow> figures;      // duration and memory
-    std::vector<RangeRow> tensors;      // most bytes allocated in the range first
+    std::vector<RangeRow> tensors;      // summed over layers, most bytes allocated first
     std::vector<RangeRow> ops_by_time;  // longest first
     std::vector<RangeRow> ops_by_bytes;
 };

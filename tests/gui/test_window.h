@@ -77,6 +77,7 @@ void register_ledger_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
 void register_planner_tests(ImGuiTestEngine* engine);
+void register_stack_tests(ImGuiTestEngine* engine);
 void register_walkthrough_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 

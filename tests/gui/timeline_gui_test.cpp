@@ -153,7 +153,7 @@ void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.9F, 0.30F));
     c->Yield(2);
     IM_CHECK_EQ(window().workspace().selection().range->end_ns, end_ns);
-    IM_CHECK(!window().ui().panels.timeline.range_anchor_ns.has_value());
+    IM_CHECK(!window().ui().panels.timeline.range.anchor_ns.has_value());
     c->KeyPress(ImGuiKey_Escape);
 }
 

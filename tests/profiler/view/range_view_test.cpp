@@ -112,6 +112,33 @@ TEST(RangeView, TimeIsThatOfKernelsWhereThereAreSome) {
     EXPECT_EQ(view.ops_by_time[0].values[0], 500);
 }
 
+TEST(RangeView, ATensorOfManyLayersIsOneRowThatUnfolds) {
+    TraceBuilder b;
+    const auto encoder = b.module_path("encoder");
+    for (int64_t layer = 0; layer < 3; ++layer) {
+        const auto op = b.op(
+            "tempo::dropout",
+            b.module_path("encoder.layer." + std::to_string(layer) + ".attention", layer, encoder));
+        b.allocate({.bytes = 100 + layer, .op = op, .name = "dropped_probs"});
+        b.allocate({.bytes = 1, .op = op, .name = "scratch" + std::to_string(layer)});
+    }
+    const Loaded a(b.finish());
+    const RangeView view =
+        build_range_view({.sources = {a.source()}, .start_ns = -1e6, .end_ns = 1e9});
+    ASSERT_EQ(view.tensors.size(), 4U);
+    const RangeRow& sum = view.tensors[0];
+    EXPECT_EQ(sum.name, "dropped_probs ×3");
+    EXPECT_EQ(sum.module_path, "encoder.layer.*.attention");
+    EXPECT_EQ(sum.values[0], 303);
+    EXPECT_EQ(sum.texts[0], "303 B");
+    ASSERT_EQ(sum.parts.size(), 3U);
+    EXPECT_EQ(sum.parts[0].name, "layer 2") << "the largest first";
+    EXPECT_EQ(sum.parts[0].module_path, "encoder.layer.2.attention");
+    EXPECT_EQ(sum.parts[2].values[0], 100);
+    EXPECT_TRUE(view.tensors[1].parts.empty());
+    EXPECT_EQ(view.tensors[1].name, "scratch0");
+}
+
 TEST(RangeView, ComparesAWithB) {
     const Loaded a(make_step(50)), b(make_step(20));
     RangeRequest request = between(a, 0.5, 3.5);

@@ -1,0 +1,199 @@
+#include "app/panels/timeline_lanes.h"
+
+#include "app/widgets/fonts.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace app {
+namespace {
+
+using profiler::ModuleLevel;
+using profiler::PhaseKind;
+using profiler::RibbonBlock;
+
+constexpr size_t kMostStrips = 2;
+
+float gap_above() { return px(3); }
+float ribbon_height() { return px(17); }
+float strip_height() { return px(17); }
+
+/// A row of blocks with its name.
+struct KernelStrip {
+    const profiler::ActivityBlockRow* row = nullptr;
+    const char* name = "";
+};
+
+/// What the GPU runs; without one, the outermost calls of each thread.
+std::vector<KernelStrip> kernel_strips(const TimelineLanes& lanes) {
+    std::vector<KernelStrip> strips;
+    if (!lanes.kernels) return strips;
+    for (const bool is_stream : {true, false}) {
+        for (const profiler::ActivityViewLane& lane : lanes.kernels->lanes) {
+            if (lane.is_stream != is_stream || lane.rows.empty()) continue;
+            if (strips.size() == kMostStrips) return strips;
+            strips.push_back({&lane.rows.front(), is_stream ? "kernels" : "calls"});
+        }
+        if (!strips.empty()) break;
+    }
+    return strips;
+}
+
+bool has_ribbon(const TimelineLanes& lanes) { return lanes.ribbon && !lanes.ribbon->empty(); }
+
+/// Calm tints that tell the phases apart; the names of the phases stand above the plot.
+ImU32 phase_tint(PhaseKind phase) {
+    switch (phase) {
+        case PhaseKind::kForward:
+            return palette().accent;
+        case PhaseKind::kBackward:
+            return palette().warn;
+        case PhaseKind::kLoss:
+        case PhaseKind::kOptimizer:
+            break;
+    }
+    return palette().dim;
+}
+
+/// The selected range is just this block.
+bool is_picked(const Selection& selection, const RibbonBlock& block) {
+    return selection.range && selection.range->start_ns == block.start_ns &&
+           selection.range->end_ns == block.end_ns;
+}
+
+void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                 const RibbonBlock& block, ModuleLevel level, float top) {
+    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
+    const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
+    const float gap = right - left > px(4) ? 1.0F : 0.0F;
+    const float bottom = top + ribbon_height() - px(1);
+    const bool is_outer = level == ModuleLevel::kOuter;
+    const float alpha = (is_outer ? 0.42F : 0.22F) + (block.shade == 1 ? 0.12F : 0.0F);
+    draw->AddRectFilled({left, top}, {right - gap, bottom},
+                        with_alpha(phase_tint(block.phase), alpha));
+    if (is_picked(selection, block)) {
+        draw->AddRect({left, top}, {right - gap, bottom}, palette().text, 0, px(1.5F));
+    }
+    const float room = right - left - px(6);
+    if (block.label.empty() || room < px(6)) return;
+    const std::string& label = text_width(block.label) <= room ? block.label : block.short_label;
+    const float width = text_width(label);
+    if (width > room) return;
+    const float y = std::round(top + (ribbon_height() - px(1) - ImGui::GetTextLineHeight()) / 2);
+    // In the middle of what is visible, as the block may reach beyond the plot.
+    draw->AddText({std::round((left + right - gap - width) / 2), y}, palette().text, label.c_str());
+}
+
+const RibbonBlock* draw_modules(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                                const std::vector<RibbonBlock>& blocks, ModuleLevel level,
+                                float top) {
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const bool in_row =
+        ImPlot::IsPlotHovered() && mouse.y >= top && mouse.y < top + ribbon_height();
+    const RibbonBlock* found = nullptr;
+    const auto first =
+        std::lower_bound(blocks.begin(), blocks.end(), map.x_min,
+                         [](const RibbonBlock& block, double time) { return block.end_ns < time; });
+    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
+        draw_module(draw, map, selection, *block, level, top);
+        const float left = map.x(block->start_ns);
+        const float right = std::max(map.x(block->end_ns), left + px(2));
+        if (in_row && mouse.x >= left && mouse.x < right) found = &*block;
+    }
+    return found;
+}
+
+}  // namespace
+
+float lanes_height(const TimelineLanes& lanes) {
+    const float ribbon = has_ribbon(lanes) ? 2 * ribbon_height() : 0;
+    const float kernels = static_cast<float>(kernel_strips(lanes).size()) * strip_height();
+    return ribbon + kernels > 0 ? std::round(gap_above() + ribbon + kernels) : 0;
+}
+
+std::optional<profiler::TimeRange> LaneHit::span() const {
+    if (module) return profiler::TimeRange{module->start_ns, module->end_ns};
+    if (!activity.block) return std::nullopt;
+    return profiler::TimeRange{activity.block->start_ns, activity.block->end_ns};
+}
+
+LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                            const TimelineLanes& lanes, size_t trace) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    LaneHit hit{.top = map.bottom() - lanes_height(lanes), .bottom = map.bottom()};
+    draw->AddRectFilled({map.corner.x, hit.top}, {map.right(), hit.bottom}, palette().plot);
+    float top = hit.top + gap_above();
+    if (has_ribbon(lanes)) {
+        for (const ModuleLevel level : {ModuleLevel::kOuter, ModuleLevel::kInner}) {
+            const auto& blocks = lanes.ribbon->levels[static_cast<size_t>(level)];
+            const RibbonBlock* found = draw_modules(draw, map, selection, blocks, level, top);
+            if (found) {
+                hit.module = found;
+                hit.level = level;
+            }
+            top += ribbon_height();
+        }
+    }
+    for (const KernelStrip& strip : kernel_strips(lanes)) {
+        const HoveredActivity found = draw_activity_strip(
+            draw, map, selection, {strip.row, trace, top, strip_height()}, ImPlot::IsPlotHovered());
+        if (found.block) hit.activity = found;
+        top += strip_height();
+    }
+    return hit;
+}
+
+void draw_lane_names(ImDrawList* draw, const PlotMap& map, const TimelineLanes& lanes) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    float top = map.bottom() - lanes_height(lanes) + gap_above();
+    const auto name = [&](const char* text, float height) {
+        const float y = std::round(top + (height - px(1) - ImGui::GetTextLineHeight()) / 2);
+        draw->AddText({map.corner.x - px(6) - text_width(text), y}, palette().dim, text);
+        top += height;
+    };
+    if (has_ribbon(lanes)) {
+        name("layers", ribbon_height());
+        name("parts", ribbon_height());
+    }
+    for (const KernelStrip& strip : kernel_strips(lanes)) name(strip.name, strip_height());
+}
+
+void draw_lane_readout(const Workspace& workspace, size_t trace, const LaneHit& hit) {
+    if (hit.activity.block) return draw_activity_readout(workspace, hit.activity);
+    if (!hit.module || !ImGui::BeginTooltip()) return;
+    const RibbonBlock& block = *hit.module;
+    if (block.count > 1) {
+        text(fmt::format("{} modules in {}", profiler::format_count(block.count),
+                         profiler::format_duration(std::llround(block.end_ns - block.start_ns))));
+        dim_text("zoom in to see them one by one");
+    } else {
+        const auto readout = workspace.read_module(trace, hit.level, block.span);
+        ImGui::PushTextWrapPos(em(34));
+        bold_text(readout.title);
+        ImGui::PopTextWrapPos();
+        readout_table(readout.rows);
+    }
+    ImGui::EndTooltip();
+}
+
+void click_lane(const Workspace& workspace, size_t trace, const LaneHit& hit, PanelEvents& events) {
+    if (!hit.module) return click_activity(hit.activity, events);
+    if (is_picked(workspace.selection(), *hit.module)) {
+        events.range = std::optional<profiler::TimeRange>();
+        return;
+    }
+    events.range = hit.span();
+    if (hit.module->count > 1) return;
+    const int64_t layer = workspace.read_module(trace, hit.level, hit.module->span).layer;
+    if (layer >= 0) events.layers = profiler::LayerRange{layer, layer};
+}
+
+}  // namespace app
