@@ -167,9 +167,9 @@ void draw_search(Ui& ui, bool with_field) {
     const ScopedStyle align(ImGuiStyleVar_ButtonTextAlign, {with_field ? 0.0F : 0.5F, 0.5F});
     const ScopedColor dim(ImGuiCol_Text, palette().dim);
     const char* label =
-        with_field ? ICON_MAGNIFIER "  Search commands###search" : ICON_MAGNIFIER "###search";
+        with_field ? ICON_MAGNIFIER "  Search###search" : ICON_MAGNIFIER "###search";
     if (ImGui::Button(label, {search_width(with_field), 0})) ui.palette.request_open = true;
-    if (!with_field) return ImGui::SetItemTooltip("Search commands (Ctrl+K)");
+    if (!with_field) return ImGui::SetItemTooltip("Search everything (Ctrl+K)");
     const char* keys = "Ctrl+K";
     ImGui::GetWindowDrawList()->AddText(
         {ImGui::GetItemRectMax().x - text_width(keys) - px(8), ImGui::GetItemRectMin().y + px(4)},
@@ -188,21 +188,6 @@ void draw_right_end(Ui& ui, bool with_field) {
     }
     ImGui::SetItemTooltip(ui.settings.dark ? "Light theme" : "Dark theme");
 }
-
-struct KeyLine {
-    const char* keys;
-    const char* what;
-};
-constexpr std::array kMouseKeys{
-    KeyLine{"Wheel, W and S", "zoom in time"},
-    KeyLine{"Drag, A and D", "move in time"},
-    KeyLine{"Right drag", "zoom to a range"},
-    KeyLine{"Shift + drag", "select a range; Z zooms to it, Esc clears it"},
-    KeyLine{"Click in the timeline", "set the moment; a click beside it or Esc clears it"},
-    KeyLine{"Double click", "show the whole capture"},
-    KeyLine{"Click a category", "highlight it in every panel"},
-    KeyLine{"Click a recipe", "show it as B"},
-};
 
 }  // namespace
 
@@ -280,7 +265,10 @@ void draw_status_bar(const Ui& ui) {
     const ScopedFont small(fonts().text, kSmallSize);
     if (begin_bar("##status", ImGuiDir_Down, ImGui::GetTextLineHeight() + px(8))) {
         const float room = ImGui::GetContentRegionAvail().x;
-        const std::string selected = describe_selection(ui.workspace.selection());
+        std::string selected = describe_selection(ui.workspace.selection());
+        if (const std::string found = describe_found(ui); !found.empty()) {
+            selected = found + "  ·  F3 shows the next one  ·  " + selected;
+        }
         if (!selected.empty()) {
             text(fit_to(selected, room));
         } else {
@@ -292,28 +280,6 @@ void draw_status_bar(const Ui& ui) {
         }
     }
     ImGui::End();
-}
-
-void draw_keys_window(Ui& ui) {
-    if (!ui.show_keys) return;
-    ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetWorkCenter(), ImGuiCond_Appearing,
-                            {0.5F, 0.5F});
-    const ScopedWindow window("Keys and mouse", &ui.show_keys,
-                              ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking |
-                                  ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoCollapse);
-    if (!window || !ImGui::BeginTable("##keys", 2, ImGuiTableFlags_SizingFixedFit)) return;
-    const auto row = [](const std::string& keys, const std::string& what) {
-        ImGui::TableNextRow();
-        ImGui::TableNextColumn();
-        bold_text(keys);
-        ImGui::TableNextColumn();
-        text(what);
-    };
-    for (const KeyLine& line : kMouseKeys) row(line.keys, line.what);
-    for (const Action& action : ui.actions) {
-        if (action.shortcut) row(shortcut_text(action), action.title);
-    }
-    ImGui::EndTable();
 }
 
 }  // namespace app

@@ -46,15 +46,16 @@ struct Slots {
         "Summing up the selected range", wanted_range, profiler::build_range_view};
     Slot<profiler::InspectorRequest, profiler::InspectorView> inspector{
         "Describing the selection", wanted_inspector, profiler::build_inspector_view};
+    Slot<SearchRequest, profiler::SearchView> search{"Searching", wanted_search, Searcher()};
 
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner);
+                        live_blocks, segments, range, inspector, planner, search);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner);
+                        live_blocks, segments, range, inspector, planner, search);
     }
 };
 

@@ -3,6 +3,7 @@
 #include "app/prediction/predictor.h"
 #include "app/workspace/blocks_query.h"
 #include "app/workspace/planner_query.h"
+#include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/comparison.h"
@@ -62,6 +63,7 @@ struct SlotInputs {
     const FlameQuery& flame_query;
     const BlocksQuery& blocks;
     const PlannerQuery& planner;
+    const SearchQuery& search;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
