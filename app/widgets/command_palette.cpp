@@ -46,6 +46,16 @@ float draw_right_end(const PaletteEntry& entry, float right) {
     return right - em(9);
 }
 
+/// Names of files may be longer than the line.
+void draw_whole(const PaletteEntry& entry) {
+    const bool is_short = entry.whole == entry.title && text_width(entry.whole) < em(18);
+    if (entry.whole.empty() || is_short || !ImGui::BeginItemTooltip()) return;
+    ImGui::PushTextWrapPos(em(38));
+    text(entry.whole);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
 /// True when clicked.
 bool draw_entry(const PaletteEntry& entry, bool picked, int id) {
     const ScopedId scoped(id);
@@ -53,9 +63,7 @@ bool draw_entry(const PaletteEntry& entry, bool picked, int id) {
     const float right = start.x + ImGui::GetContentRegionAvail().x - px(6);
     const bool clicked =
         ImGui::Selectable("##entry", picked, ImGuiSelectableFlags_None, {0, line_height()});
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip) && text_width(entry.title) > em(18)) {
-        ImGui::SetTooltip("%s", entry.title.c_str());
-    }
+    draw_whole(entry);
     if (picked) ImGui::SetScrollHereY();
     const float top = start.y + em(0.22F);
     ImGui::SetCursorPos({start.x + px(4), top});

@@ -20,6 +20,7 @@ struct PaletteEntry {
     std::string detail;  // dim, after the title: "×144"
     std::string value;   // right-aligned: "1.25 GiB"
     std::string kind;    // dim, at the right end: "tensor"
+    std::string whole;   // in the tooltip, if the title is shortened
 };
 
 /// Entries under a heading.

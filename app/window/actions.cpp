@@ -255,6 +255,13 @@ std::string shortcut_text(const Action& action) {
     return chord_text(action.keys[0] != 0 ? action.keys[0] : action.keys[1]);
 }
 
+std::string shortcut_of(const Ui& ui, std::string_view title) {
+    for (const Action& action : ui.actions) {
+        if (action.title == title) return shortcut_text(action);
+    }
+    return "";
+}
+
 bool is_enabled(const Ui& ui, const Action& action) {
     return !action.enabled || action.enabled(ui);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The commands of the window. An action is one row: its place in the menus, its shortcut, its
@@ -37,6 +38,9 @@ void run_shortcuts(Ui& ui);
 
 /// The first key of an action: "Ctrl+Shift+E"; empty for an action without one.
 std::string shortcut_text(const Action& action);
+
+/// That of the action with this title, as the user has set it.
+std::string shortcut_of(const Ui& ui, std::string_view title);
 
 bool is_enabled(const Ui& ui, const Action& action);
 

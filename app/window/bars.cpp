@@ -79,6 +79,12 @@ std::vector<ChangeLine> changes(const Selection& selection) {
     return lines;
 }
 
+/// The title of a command with its key: "Open traces (Ctrl+O)".
+void command_tooltip(const Ui& ui, const char* title) {
+    const std::string keys = shortcut_of(ui, title);
+    ImGui::SetItemTooltip("%s%s", title, keys.empty() ? "" : (" (" + keys + ")").c_str());
+}
+
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
@@ -153,7 +159,7 @@ void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& li
     {
         const ScopedDisabled alone(!selection.b);
         if (ImGui::Button(ICON_SWAP "##swap")) ui.workspace.swap_a_and_b();
-        ImGui::SetItemTooltip("Swap A and B (X)");
+        command_tooltip(ui, "Swap A and B");
     }
     ImGui::SameLine(0, px(kSideGap));
     draw_side("B", selection.look_b, selection.b, plan);
@@ -169,11 +175,11 @@ void draw_search(Ui& ui, bool with_field) {
     const char* label =
         with_field ? ICON_MAGNIFIER "  Search###search" : ICON_MAGNIFIER "###search";
     if (ImGui::Button(label, {search_width(with_field), 0})) ui.palette.request_open = true;
-    if (!with_field) return ImGui::SetItemTooltip("Search everything (Ctrl+K)");
-    const char* keys = "Ctrl+K";
+    if (!with_field) return command_tooltip(ui, "Search everything");
+    const std::string keys = shortcut_of(ui, "Search everything");
     ImGui::GetWindowDrawList()->AddText(
         {ImGui::GetItemRectMax().x - text_width(keys) - px(8), ImGui::GetItemRectMin().y + px(4)},
-        palette().dim, keys);
+        palette().dim, keys.c_str());
 }
 
 void draw_right_end(Ui& ui, bool with_field) {
@@ -241,7 +247,7 @@ void draw_tool_bar(Ui& ui) {
     const float height = ImGui::GetFrameHeight() + px(12);
     if (begin_bar("##toolbar", ImGuiDir_Up, height)) {
         if (ImGui::Button(ICON_FOLDER_OPEN "  Open")) ui.open_dialog.request_open = true;
-        ImGui::SetItemTooltip("Open traces (Ctrl+O)");
+        command_tooltip(ui, "Open traces");
         ImGui::SameLine();
         if (ImGui::Button(ICON_RECORD "  Capture")) show_panel(ui, "capture");
         ImGui::SetItemTooltip("Run a training step and record it");

@@ -88,6 +88,7 @@ PaletteGroup found_names(Ui& ui, const profiler::SearchView& view,
         entry.detail = hit.count;
         entry.value = hit.amount;
         entry.kind = label_of(group.kind);
+        entry.whole = view.index->names[hit.name].name;
         shown.entries.push_back(std::move(entry));
     }
     if (group.left_out > 0) {

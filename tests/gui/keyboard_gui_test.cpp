@@ -98,7 +98,7 @@ void check_bars(ImGuiTestContext* c) {
     const ImRect search = c->ItemInfo("//##toolbar/**/###search").RectFull;
     IM_CHECK_LE(theme.Max.x, width);
     IM_CHECK_LE(search.Max.x, theme.Min.x);
-    IM_CHECK_LE(c->ItemInfo("//##MainMenuBar/**/Help").RectFull.Max.x, width);
+    IM_CHECK_LE(c->ItemInfo("//##MainMenuBar/##MenuBar/Help").RectFull.Max.x, width);
     for (const char* bar : {"//##MainMenuBar", "//##toolbar", "//##status"}) {
         const ImGuiWindow* shown = c->WindowInfo(bar).Window;
         IM_CHECK(shown != nullptr);
