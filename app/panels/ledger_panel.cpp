@@ -332,6 +332,18 @@ void draw_row(Frame& frame, size_t index) {
     if (clicked) click(frame, line, picked);
 }
 
+/// The line of the selected tensor if it was searched for; -1: none.
+int line_to_scroll_to(Frame& frame) {
+    if (!frame.selection.tensor || !frame.state.scroll_to_tensor) return -1;
+    frame.state.scroll_to_tensor = false;
+    for (size_t i = 0; i < frame.state.lines.size(); ++i) {
+        const LedgerLine& line = frame.state.lines[i];
+        if (line.group != LedgerLine::kNoGroup) continue;
+        if (is_picked(frame, frame.view.rows[line.row])) return static_cast<int>(i);
+    }
+    return -1;
+}
+
 void draw_table(Frame& frame) {
     const ImGuiTableFlags flags =
         ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable |
@@ -344,9 +356,12 @@ void draw_table(Frame& frame) {
     read_sort_order(frame);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(frame.state.lines.size()));
+    const int wanted = line_to_scroll_to(frame);
+    if (wanted >= 0) clipper.IncludeItemByIndex(wanted);
     while (clipper.Step()) {
         for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
             draw_row(frame, static_cast<size_t>(i));
+            if (i == wanted) ImGui::SetScrollHereY();
         }
     }
     ImGui::EndTable();

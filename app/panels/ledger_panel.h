@@ -14,9 +14,10 @@
 namespace app {
 
 struct LedgerState {
-    std::string filter;          // as typed
-    bool focus_filter = false;   // set by Ctrl+F
-    std::set<std::string> open;  // LedgerGroup::id
+    std::string filter;             // as typed
+    bool focus_filter = false;      // set by Ctrl+F
+    bool scroll_to_tensor = false;  // set when the selected tensor was searched for
+    std::set<std::string> open;     // LedgerGroup::id
 
     // What the table shows; made again when the view, the open groups or the selected op change.
     std::weak_ptr<const profiler::LedgerView> shown;

@@ -11,6 +11,7 @@
 #include "app/panels/kernels_panel.h"
 #include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
+#include "app/panels/log_panel.h"
 #include "app/panels/planner_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
@@ -36,6 +37,7 @@ struct PanelStates {
     CaptureState capture;
     PlannerState planner;
     FrontierState frontier;
+    LogState log;
 };
 
 struct PanelRow {
@@ -69,11 +71,12 @@ inline constexpr std::array kPanels{
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
              [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
              kNoScroll},
-    PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_0,
+    PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},
     PanelRow{
-        "Recipe frontier", "frontier", ICON_CHART_LINE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
+        "Recipe frontier", "frontier", ICON_CHART_LINE, DockPlace::kTop,
+        ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P,
         [](const PanelContext& c, PanelStates& s) { return draw_frontier_panel(c, s.frontier); },
         kNoScroll},
     PanelRow{
@@ -87,6 +90,9 @@ inline constexpr std::array kPanels{
     PanelRow{
         "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
         [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
+    PanelRow{"Log", "log", ICON_TERMINAL, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_J,
+             [](const PanelContext& c, PanelStates& s) { return draw_log_panel(c, s.log); },
+             kNoScroll},
     PanelRow{"Inspector", "inspector", ICON_CIRCLE_INFO, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_I,
              [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }},

@@ -56,6 +56,9 @@ public:
     const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
     const profiler::PlannerData& data() const { return data_; }
 
+    /// What the workers wrote to standard output and error.
+    std::string log() const { return for_plans_.log() + for_traces_.log(); }
+
     /// Ends what runs; nothing is answered after that.
     void cancel();
 

@@ -73,6 +73,13 @@ std::size_t TraceWorkers::started() const {
     return workers_.size();
 }
 
+std::string TraceWorkers::log() const {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const Worker& worker : workers_) text += worker.client.log();
+    return text;
+}
+
 models::Result<TraceWorkers::Worker*> TraceWorkers::borrow() {
     {
         const std::lock_guard lock(mutex_);

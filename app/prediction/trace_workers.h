@@ -60,6 +60,9 @@ public:
     void cancel();
     bool is_cancelled() const { return cancelled_; }
 
+    /// The last 64 KiB of what each worker wrote to standard output and error. Any thread.
+    std::string log() const;
+
     /// How many workers were started so far.
     std::size_t started() const;
 

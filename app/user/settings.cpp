@@ -2,9 +2,12 @@
 
 #include "profiler/trace/write_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
@@ -14,15 +17,29 @@ namespace {
 
 using Json = nlohmann::json;
 
-template <typename T>
-void read(const Json& json, const char* key, T& value) {
-    const auto found = json.find(key);
-    if (found == json.end()) return;
-    try {
-        value = found->get<T>();
-    } catch (const Json::exception&) {  // another type: an older or edited file
+constexpr std::array<float, 9> kTextScales{1, 1.1F, 1.25F, 1.5F, 1.75F, 2, 2.25F, 2.5F, 3};
+
+/// Reads members of an object, and notes those of another type: an older or edited file.
+class Reader {
+public:
+    explicit Reader(const Json& json) : json_(json) {}
+
+    template <typename T>
+    void read(const char* key, T& value) {
+        const auto found = json_.find(key);
+        if (found == json_.end()) return;
+        try {
+            value = found->get<T>();
+        } catch (const Json::exception&) {
+            unread_.emplace_back(key);
+        }
     }
-}
+    const std::vector<std::string>& unread() const { return unread_; }
+
+private:
+    const Json& json_;
+    std::vector<std::string> unread_;
+};
 
 }  // namespace
 
@@ -35,6 +52,16 @@ void Settings::remember_file(const std::filesystem::path& file) {
     if (recent_files.size() > kMaxRecentFiles) recent_files.resize(kMaxRecentFiles);
 }
 
+void Settings::step_text_scale(int direction) {
+    if (direction > 0) {
+        const auto next = std::upper_bound(kTextScales.begin(), kTextScales.end(), text_scale);
+        text_scale = next == kTextScales.end() ? kMostTextScale : *next;
+    } else {
+        const auto here = std::lower_bound(kTextScales.begin(), kTextScales.end(), text_scale);
+        text_scale = here == kTextScales.begin() ? 1 : *(here - 1);
+    }
+}
+
 std::filesystem::path settings_folder() {
     if (const char* config = std::getenv("XDG_CONFIG_HOME"); config && *config) {
         return std::filesystem::path(config) / "temposcope";
@@ -45,24 +72,41 @@ std::filesystem::path settings_folder() {
     return {};
 }
 
-Settings load_settings(const std::filesystem::path& file) {
-    Settings settings;
+LoadedSettings load_settings(const std::filesystem::path& file) {
+    LoadedSettings loaded;
+    Settings& settings = loaded.settings;
     std::ifstream stream(file);
+    if (!stream) return loaded;
     const Json json = Json::parse(stream, nullptr, false);
-    if (!json.is_object()) return settings;
-    read(json, "dark", settings.dark);
-    read(json, "window_width", settings.window_width);
-    read(json, "window_height", settings.window_height);
-    read(json, "shown_panels", settings.shown_panels);
-    read(json, "capture_form", settings.capture_form);
-    read(json, "layout_placement", settings.layout_placement);
-    read(json, "layout_is_compact", settings.layout_is_compact);
+    if (!json.is_object()) {
+        loaded.problem =
+            fmt::format("The settings in {} are damaged, so the window starts with its defaults.",
+                        file.string());
+        return loaded;
+    }
+    Reader reader(json);
+    reader.read("dark", settings.dark);
+    reader.read("window_width", settings.window_width);
+    reader.read("window_height", settings.window_height);
+    reader.read("shown_panels", settings.shown_panels);
+    reader.read("capture_form", settings.capture_form);
+    reader.read("layout_placement", settings.layout_placement);
+    reader.read("layout_is_compact", settings.layout_is_compact);
+    reader.read("text_scale", settings.text_scale);
+    reader.read("reload_changed_files", settings.reload_changed_files);
+    reader.read("keys", settings.keys);
     std::vector<std::string> files;
-    read(json, "recent_files", files);
+    reader.read("recent_files", files);
     settings.recent_files.assign(files.begin(), files.end());
     settings.window_width = std::clamp(settings.window_width, 720, 16384);
     settings.window_height = std::clamp(settings.window_height, 480, 16384);
-    return settings;
+    settings.text_scale = std::clamp(settings.text_scale, 1.0F, Settings::kMostTextScale);
+    if (!reader.unread().empty()) {
+        loaded.problem =
+            fmt::format("These settings in {} are damaged and have their defaults: {}.",
+                        file.string(), fmt::join(reader.unread(), ", "));
+    }
+    return loaded;
 }
 
 void save_settings(const Settings& settings, const std::filesystem::path& file) {
@@ -76,6 +120,9 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"capture_form", settings.capture_form},
                     {"layout_placement", settings.layout_placement},
                     {"layout_is_compact", settings.layout_is_compact},
+                    {"text_scale", settings.text_scale},
+                    {"reload_changed_files", settings.reload_changed_files},
+                    {"keys", settings.keys},
                     {"recent_files", files}};
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);

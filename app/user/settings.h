@@ -21,6 +21,13 @@ struct Settings {
     std::map<std::string, std::string> capture_form;  // by field name
     std::string layout_placement;                     // of the last default layout
     bool layout_is_compact = false;                   // whether that layout was for a small window
+    float text_scale = 1;               // of text and everything around it; 1 to kMostTextScale
+    bool reload_changed_files = false;  // without asking
+    std::map<std::string, std::string> keys;  // of commands, where they are not the defaults
+
+    static constexpr float kMostTextScale = 3;
+    /// To the next larger size (1) or the next smaller one (-1).
+    void step_text_scale(int direction);
 
     void remember_file(const std::filesystem::path& file);
 
@@ -30,8 +37,13 @@ struct Settings {
 /// `$XDG_CONFIG_HOME/temposcope`, or `~/.config/temposcope`; empty when neither is set.
 std::filesystem::path settings_folder();
 
+struct LoadedSettings {
+    Settings settings;
+    std::string problem;  // a sentence about a damaged file; empty: the file is whole, or missing
+};
+
 /// A missing or damaged file gives the defaults, so that settings never stop the window.
-Settings load_settings(const std::filesystem::path& file);
+LoadedSettings load_settings(const std::filesystem::path& file);
 
 /// If two windows save at the same time, one of the two files stays, complete. If the folder cannot
 /// be written, the settings are not remembered; this is not an error.

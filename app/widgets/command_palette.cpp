@@ -1,9 +1,13 @@
 #include "app/widgets/command_palette.h"
 
+#include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/trace/text.h"
+#include "profiler/view/search_view.h"
+#include "profiler/view/search_words.h"
 
 #include <misc/cpp/imgui_stdlib.h>
 
@@ -18,19 +22,6 @@ constexpr const char* kName = "##command_palette";
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-std::vector<PaletteEntry> matching(std::vector<PaletteEntry> entries, const std::string& query) {
-    std::vector<std::pair<int, PaletteEntry>> scored;
-    for (PaletteEntry& entry : entries) {
-        const int score = match_score(query, entry.title);
-        if (score >= 0) scored.emplace_back(score, std::move(entry));
-    }
-    std::stable_sort(scored.begin(), scored.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    entries.clear();
-    for (auto& [score, entry] : scored) entries.push_back(std::move(entry));
-    return entries;
-}
-
 void move_with_arrows(PaletteState& state, size_t count) {
     if (count == 0) return;
     state.picked = std::min(state.picked, count - 1);
@@ -38,25 +29,118 @@ void move_with_arrows(PaletteState& state, size_t count) {
     if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) state.picked = (state.picked + count - 1) % count;
 }
 
+float line_height() { return em(1.5F); }
+
+/// From the right end: the kind or the shortcut in a column of its own, the value before it.
+/// Returns where the title must end.
+float draw_right_end(const PaletteEntry& entry, float right) {
+    const ScopedColor dim(ImGuiCol_Text, palette().dim);
+    const float top = ImGui::GetCursorPosY();
+    const auto put = [&](const std::string& content, float end) {
+        ImGui::SetCursorPos({end - text_width(content), top});
+        text(content);
+    };
+    put(entry.shortcut.empty() ? entry.kind : entry.shortcut, right);
+    if (entry.value.empty()) return right - em(entry.shortcut.empty() ? 4.0F : 8.0F);
+    put(entry.value, right - em(4));
+    return right - em(9);
+}
+
+/// Names of files may be longer than the line.
+void draw_whole(const PaletteEntry& entry) {
+    const bool is_short = entry.whole == entry.title && text_width(entry.whole) < em(18);
+    if (entry.whole.empty() || is_short || !ImGui::BeginItemTooltip()) return;
+    ImGui::PushTextWrapPos(em(38));
+    text(entry.whole);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
 /// True when clicked.
 bool draw_entry(const PaletteEntry& entry, bool picked, int id) {
     const ScopedId scoped(id);
     const ImVec2 start = ImGui::GetCursorPos();
+    const float right = start.x + ImGui::GetContentRegionAvail().x - px(6);
     const bool clicked =
-        ImGui::Selectable("##entry", picked, ImGuiSelectableFlags_None, {0, em(1.5F)});
+        ImGui::Selectable("##entry", picked, ImGuiSelectableFlags_None, {0, line_height()});
+    draw_whole(entry);
     if (picked) ImGui::SetScrollHereY();
-    ImGui::SetCursorPos({start.x + px(4), start.y + em(0.22F)});
+    const float top = start.y + em(0.22F);
+    ImGui::SetCursorPos({start.x + px(4), top});
     dim_text(entry.icon);
-    ImGui::SetCursorPos({start.x + em(2), start.y + em(0.22F)});
-    text(entry.title);
-    if (!entry.shortcut.empty()) {
-        ImGui::SameLine();
-        const ScopedColor dim(ImGuiCol_Text, palette().dim);
-        right_text(entry.shortcut + " ");
+    ImGui::SetCursorPosY(top);
+    const float end = draw_right_end(entry, right);
+    ImGui::SetCursorPos({start.x + em(2), top});
+    const float detail_width = entry.detail.empty() ? 0 : text_width(entry.detail) + px(10);
+    text(fit_to(entry.title, end - start.x - em(2) - detail_width));
+    if (!entry.detail.empty()) {
+        ImGui::SameLine(0, px(10));
+        dim_text(entry.detail);
     }
-    ImGui::SetCursorPos({start.x, start.y + em(1.5F) + px(2)});
+    ImGui::SetCursorPos({start.x, start.y + line_height() + px(2)});
     ImGui::Dummy({});
     return clicked;
+}
+
+void draw_heading(const std::string& title) {
+    const ScopedFont small(fonts().bold, kSmallSize);
+    const ScopedColor dim(ImGuiCol_Text, palette().dim);
+    ImGui::Dummy({0, px(2)});
+    text(title);
+}
+
+/// Returns the entry that was clicked, or else null.
+const PaletteEntry* draw_groups(const PaletteState& state, const PaletteContent& content) {
+    const PaletteEntry* clicked = nullptr;
+    size_t number = 0;
+    for (const PaletteGroup& group : content.groups) {
+        draw_heading(group.title);
+        for (const PaletteEntry& entry : group.entries) {
+            const bool picked = number == state.picked;
+            if (draw_entry(entry, picked, static_cast<int>(number))) clicked = &entry;
+            ++number;
+        }
+        if (!group.note.empty()) {
+            ImGui::SetCursorPosX(ImGui::GetCursorPosX() + em(2));
+            dim_text(group.note);
+        }
+    }
+    if (number == 0) {
+        dim_text(content.is_complete ? "Nothing has a name like this." : "Searching ...");
+    }
+    return clicked;
+}
+
+const PaletteEntry* entry_at(const PaletteContent& content, size_t number) {
+    for (const PaletteGroup& group : content.groups) {
+        if (number < group.entries.size()) return &group.entries[number];
+        number -= group.entries.size();
+    }
+    return nullptr;
+}
+
+size_t count_entries(const PaletteContent& content) {
+    size_t count = 0;
+    for (const PaletteGroup& group : content.groups) count += group.entries.size();
+    return count;
+}
+
+float height_of(const PaletteContent& content) {
+    float lines = 0.4F;
+    for (const PaletteGroup& group : content.groups) {
+        lines += 1.4F + 1.75F * static_cast<float>(group.entries.size());
+        if (!group.note.empty()) lines += 1.4F;
+    }
+    return std::clamp(em(lines), em(1.8F), em(26));
+}
+
+/// Where the palette opens: below the bars, in the middle.
+void place_window() {
+    const ImGuiViewport* viewport = ImGui::GetMainViewport();
+    ImGui::SetNextWindowPos(
+        {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + em(2)}, 0,
+        {0.5F, 0});
+    ImGui::SetNextWindowSize({std::min(viewport->WorkSize.x - em(2), em(46)), 0});
 }
 
 }  // namespace
@@ -79,41 +163,72 @@ int match_score(std::string_view query, std::string_view title) {
     return score;
 }
 
+PaletteGroup matching(std::string title, std::vector<PaletteEntry> entries,
+                      const std::string& query) {
+    // Letters in order are the weakest match: below every word that occurs as it was typed.
+    constexpr int kLettersOnly = 1;
+    const std::vector<std::string> words = profiler::search_words(query);
+    struct Scored {
+        int words;
+        int letters;
+        PaletteEntry entry;
+    };
+    std::vector<Scored> scored;
+    for (PaletteEntry& entry : entries) {
+        const int letters = match_score(query, entry.title);
+        const int by_words = profiler::search_score(profiler::to_lower(entry.title), words);
+        if (letters < 0 && by_words < 0) continue;
+        scored.push_back({std::max(by_words, kLettersOnly), letters, std::move(entry)});
+    }
+    std::stable_sort(scored.begin(), scored.end(), [](const Scored& one, const Scored& other) {
+        return std::pair(one.words, one.letters) > std::pair(other.words, other.letters);
+    });
+    PaletteGroup group{.title = std::move(title)};
+    if (!scored.empty()) group.best_score = scored.front().words;
+    for (Scored& one : scored) group.entries.push_back(std::move(one.entry));
+    return group;
+}
+
 void draw_command_palette(PaletteState& state,
-                          const std::function<std::vector<PaletteEntry>()>& entries) {
+                          const std::function<PaletteContent(const std::string&)>& content) {
     if (std::exchange(state.request_open, false)) {
         state.query.clear();
         state.picked = 0;
+        state.enter_pressed = false;
         ImGui::OpenPopup(kName);
     }
-    const ImGuiViewport* viewport = ImGui::GetMainViewport();
-    ImGui::SetNextWindowPos(
-        {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + em(2)}, 0,
-        {0.5F, 0});
-    ImGui::SetNextWindowSize({std::min(viewport->WorkSize.x - em(2), em(34)), 0});
-    if (!ImGui::BeginPopup(kName, ImGuiWindowFlags_NoMove)) return;
+    place_window();
+    state.is_open = ImGui::BeginPopup(kName, ImGuiWindowFlags_NoMove);
+    if (!state.is_open) return;
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(-1);
-    if (ImGui::InputTextWithHint("##query", ICON_MAGNIFIER "  Type a command", &state.query)) {
+    if (ImGui::InputTextWithHint("##query",
+                                 ICON_MAGNIFIER
+                                 "  Type a command, a tensor, an op, a kernel, a module or a file",
+                                 &state.query)) {
         state.picked = 0;
+        state.enter_pressed = false;
     }
-    const std::vector<PaletteEntry> found = matching(entries(), state.query);
-    move_with_arrows(state, found.size());
-    std::function<void()> chosen;
-    if (!found.empty() && ImGui::IsKeyPressed(ImGuiKey_Enter)) chosen = found[state.picked].run;
+    const PaletteContent found = content(state.query);
+    move_with_arrows(state, count_entries(found));
+    if (ImGui::IsKeyPressed(ImGuiKey_Enter)) state.enter_pressed = true;
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+    const PaletteEntry* chosen = nullptr;
+    if (state.enter_pressed && found.is_complete) {
+        chosen = entry_at(found, state.picked);
+        state.enter_pressed = false;
+    }
     {
-        const ScopedChild list(
-            "##list",
-            {0,
-             std::min(em(20), em(1.8F) * static_cast<float>(std::max<size_t>(found.size(), 1)))});
-        for (size_t i = 0; i < found.size(); ++i) {
-            if (draw_entry(found[i], i == state.picked, static_cast<int>(i))) chosen = found[i].run;
-        }
-        if (found.empty()) dim_text("No command matches.");
+        const ScopedChild list("##list", {0, height_of(found)});
+        if (const PaletteEntry* clicked = draw_groups(state, found)) chosen = clicked;
     }
-    if (chosen) ImGui::CloseCurrentPopup();
+    const std::function<void()> run = chosen ? chosen->run : nullptr;
+    if (run) {
+        ImGui::CloseCurrentPopup();
+        state.is_open = false;
+    }
     ImGui::EndPopup();
-    if (chosen) chosen();
+    if (run) run();
 }
 
 }  // namespace app

@@ -1,6 +1,7 @@
 #include "app/window/actions.h"
 
 #include "app/widgets/icons.h"
+#include "app/window/keyboard.h"
 #include "app/window/layout.h"
 #include "app/window/ui.h"
 
@@ -46,6 +47,14 @@ void add_file_actions(std::vector<Action>& actions) {
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_R,
                        .run = reopen_all,
                        .enabled = has_documents});
+    actions.push_back({.menu = Menu::kFile,
+                       .title = "Reload changed files",
+                       .run =
+                           [](Ui& ui) {
+                               bool& reloads = ui.settings.reload_changed_files;
+                               reloads = !reloads;
+                           },
+                       .checked = [](const Ui& ui) { return ui.settings.reload_changed_files; }});
     actions.push_back({.menu = Menu::kFile,
                        .title = "Export comparison chart",
                        .icon = ICON_FILE_EXPORT,
@@ -108,7 +117,9 @@ void add_edit_actions(std::vector<Action>& actions) {
                        .run =
                            [](Ui& ui) {
                                // What lies in front goes first.
-                               if (close_popup() || std::exchange(ui.show_keys, false)) return;
+                               if (close_popup() || std::exchange(ui.keyboard.is_open, false))
+                                   return;
+                               ui.found = {};
                                ui.workspace.clear_selection();
                            },
                        .global = false});
@@ -127,11 +138,43 @@ void add_edit_actions(std::vector<Action>& actions) {
                        .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(1); },
                        .global = false});
     actions.push_back({.menu = Menu::kEdit,
-                       .title = "Search commands",
-                       .icon = ICON_TERMINAL,
+                       .title = "Search everything",
+                       .icon = ICON_MAGNIFIER,
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_K,
+                       .second_shortcut = ImGuiKey_Slash,
                        .run = [](Ui& ui) { ui.palette.request_open = true; },
                        .separated = true});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Find next",
+                       .icon = ICON_ARROW_DOWN,
+                       .shortcut = ImGuiKey_F3,
+                       .run = [](Ui& ui) { step_found(ui, 1); },
+                       .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }});
+    actions.push_back({.menu = Menu::kEdit,
+                       .title = "Find previous",
+                       .icon = ICON_ARROW_UP,
+                       .shortcut = ImGuiMod_Shift | ImGuiKey_F3,
+                       .run = [](Ui& ui) { step_found(ui, -1); },
+                       .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }});
+}
+
+void add_text_size_actions(std::vector<Action>& actions) {
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Larger text",
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Equal,  // the key with the plus
+                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadAdd,
+                       .run = [](Ui& ui) { ui.settings.step_text_scale(1); },
+                       .separated = true});
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Smaller text",
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Minus,
+                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadSubtract,
+                       .run = [](Ui& ui) { ui.settings.step_text_scale(-1); }});
+    actions.push_back({.menu = Menu::kView,
+                       .title = "Normal text size",
+                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_0,
+                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_Keypad0,
+                       .run = [](Ui& ui) { ui.settings.text_scale = 1; }});
 }
 
 void add_view_actions(std::vector<Action>& actions) {
@@ -153,6 +196,7 @@ void add_view_actions(std::vector<Action>& actions) {
                        .icon = ICON_SUN,
                        .run = [](Ui& ui) { ui.settings.dark = false; },
                        .checked = [](const Ui& ui) { return !ui.settings.dark; }});
+    add_text_size_actions(actions);
     bool first = true;
     for (const PanelRow& row : kPanels) {
         actions.push_back({.menu = Menu::kView,
@@ -175,10 +219,11 @@ void add_view_actions(std::vector<Action>& actions) {
 
 void add_help_actions(std::vector<Action>& actions) {
     actions.push_back({.menu = Menu::kHelp,
-                       .title = "Keys and mouse",
+                       .title = "Keyboard and mouse",
                        .icon = ICON_KEYBOARD,
                        .shortcut = ImGuiKey_F1,
-                       .run = [](Ui& ui) { ui.show_keys = !ui.show_keys; }});
+                       .second_shortcut = ImGuiMod_Shift | ImGuiKey_Slash,
+                       .run = [](Ui& ui) { ui.keyboard.is_open = !ui.keyboard.is_open; }});
     actions.push_back({.menu = Menu::kHelp,
                        .title = "See what Tempo saves: example traces",
                        .icon = ICON_LIGHTBULB,
@@ -189,6 +234,13 @@ void add_help_actions(std::vector<Action>& actions) {
                        .checked = [](const Ui& ui) { return ui.show_metrics; }});
 }
 
+/// Whether a text field takes this key as a letter.
+bool is_typed(ImGuiKeyChord chord) {
+    const auto key = static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_);
+    const bool is_function_key = key >= ImGuiKey_F1 && key <= ImGuiKey_F24;
+    return !is_function_key && (chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) == 0;
+}
+
 }  // namespace
 
 std::vector<Action> make_actions() {
@@ -197,16 +249,21 @@ std::vector<Action> make_actions() {
     add_edit_actions(actions);
     add_view_actions(actions);
     add_help_actions(actions);
+    for (Action& action : actions) {
+        action.default_keys = action.keys = {action.shortcut, action.second_shortcut};
+    }
     return actions;
 }
 
 std::string shortcut_text(const Action& action) {
-    if (action.shortcut == 0) return "";
-    std::string text;
-    if (action.shortcut & ImGuiMod_Ctrl) text += "Ctrl+";
-    if (action.shortcut & ImGuiMod_Alt) text += "Alt+";
-    if (action.shortcut & ImGuiMod_Shift) text += "Shift+";
-    return text + ImGui::GetKeyName(static_cast<ImGuiKey>(action.shortcut & ~ImGuiMod_Mask_));
+    return chord_text(action.keys[0] != 0 ? action.keys[0] : action.keys[1]);
+}
+
+std::string shortcut_of(const Ui& ui, std::string_view title) {
+    for (const Action& action : ui.actions) {
+        if (action.title == title) return shortcut_text(action);
+    }
+    return "";
 }
 
 bool is_enabled(const Ui& ui, const Action& action) {
@@ -214,10 +271,15 @@ bool is_enabled(const Ui& ui, const Action& action) {
 }
 
 void run_shortcuts(Ui& ui) {
+    if (ui.keyboard.waiting) return;  // the next key is for the page of keys
+    const bool types = ImGui::GetIO().WantTextInput;
     for (const Action& action : ui.actions) {
-        if (action.shortcut == 0 || !is_enabled(ui, action)) continue;
-        if (!action.global && (ImGui::GetIO().WantTextInput || ImGui::IsAnyItemActive())) continue;
-        if (ImGui::Shortcut(action.shortcut, ImGuiInputFlags_RouteGlobal)) action.run(ui);
+        if (!is_enabled(ui, action)) continue;
+        if (!action.global && (types || ImGui::IsAnyItemActive())) continue;
+        for (const ImGuiKeyChord chord : action.keys) {
+            if (chord == 0 || (types && is_typed(chord))) continue;
+            if (ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal)) action.run(ui);
+        }
     }
 }
 

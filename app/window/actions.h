@@ -2,8 +2,10 @@
 
 #include <imgui.h>
 
+#include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The commands of the window. An action is one row: its place in the menus, its shortcut, its
@@ -18,12 +20,15 @@ struct Action {
     Menu menu = Menu::kFile;
     std::string title;  // "Open traces"
     const char* icon = "";
-    ImGuiKeyChord shortcut = 0;
+    ImGuiKeyChord shortcut = 0;  // as long as the user chooses no other
+    ImGuiKeyChord second_shortcut = 0;
     std::function<void(Ui&)> run;
     std::function<bool(const Ui&)> enabled;  // empty: always
     std::function<bool(const Ui&)> checked;  // empty: not a switch
     bool separated = false;                  // the menu draws a line above it
     bool global = true;                      // false: the shortcut does nothing in a text field
+    std::array<ImGuiKeyChord, 2> default_keys{};  // make_actions fills these
+    std::array<ImGuiKeyChord, 2> keys{};          // 0: none
 };
 
 std::vector<Action> make_actions();
@@ -31,8 +36,11 @@ std::vector<Action> make_actions();
 /// Runs the actions whose shortcut was pressed.
 void run_shortcuts(Ui& ui);
 
-/// "Ctrl+Shift+E"; empty for an action without a shortcut.
+/// The first key of an action: "Ctrl+Shift+E"; empty for an action without one.
 std::string shortcut_text(const Action& action);
+
+/// That of the action with this title, as the user has set it.
+std::string shortcut_of(const Ui& ui, std::string_view title);
 
 bool is_enabled(const Ui& ui, const Action& action);
 

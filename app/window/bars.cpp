@@ -79,6 +79,12 @@ std::vector<ChangeLine> changes(const Selection& selection) {
     return lines;
 }
 
+/// The title of a command with its key: "Open traces (Ctrl+O)".
+void command_tooltip(const Ui& ui, const char* title) {
+    const std::string keys = shortcut_of(ui, title);
+    ImGui::SetItemTooltip("%s%s", title, keys.empty() ? "" : (" (" + keys + ")").c_str());
+}
+
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
@@ -153,7 +159,7 @@ void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& li
     {
         const ScopedDisabled alone(!selection.b);
         if (ImGui::Button(ICON_SWAP "##swap")) ui.workspace.swap_a_and_b();
-        ImGui::SetItemTooltip("Swap A and B (X)");
+        command_tooltip(ui, "Swap A and B");
     }
     ImGui::SameLine(0, px(kSideGap));
     draw_side("B", selection.look_b, selection.b, plan);
@@ -167,13 +173,13 @@ void draw_search(Ui& ui, bool with_field) {
     const ScopedStyle align(ImGuiStyleVar_ButtonTextAlign, {with_field ? 0.0F : 0.5F, 0.5F});
     const ScopedColor dim(ImGuiCol_Text, palette().dim);
     const char* label =
-        with_field ? ICON_MAGNIFIER "  Search commands###search" : ICON_MAGNIFIER "###search";
+        with_field ? ICON_MAGNIFIER "  Search###search" : ICON_MAGNIFIER "###search";
     if (ImGui::Button(label, {search_width(with_field), 0})) ui.palette.request_open = true;
-    if (!with_field) return ImGui::SetItemTooltip("Search commands (Ctrl+K)");
-    const char* keys = "Ctrl+K";
+    if (!with_field) return command_tooltip(ui, "Search everything");
+    const std::string keys = shortcut_of(ui, "Search everything");
     ImGui::GetWindowDrawList()->AddText(
         {ImGui::GetItemRectMax().x - text_width(keys) - px(8), ImGui::GetItemRectMin().y + px(4)},
-        palette().dim, keys);
+        palette().dim, keys.c_str());
 }
 
 void draw_right_end(Ui& ui, bool with_field) {
@@ -188,21 +194,6 @@ void draw_right_end(Ui& ui, bool with_field) {
     }
     ImGui::SetItemTooltip(ui.settings.dark ? "Light theme" : "Dark theme");
 }
-
-struct KeyLine {
-    const char* keys;
-    const char* what;
-};
-constexpr std::array kMouseKeys{
-    KeyLine{"Wheel, W and S", "zoom in time"},
-    KeyLine{"Drag, A and D", "move in time"},
-    KeyLine{"Right drag", "zoom to a range"},
-    KeyLine{"Shift + drag", "select a range; Z zooms to it, Esc clears it"},
-    KeyLine{"Click in the timeline", "set the moment, which can be dragged; Home shows the peak"},
-    KeyLine{"Double click", "show the whole capture"},
-    KeyLine{"Click a category", "highlight it in every panel"},
-    KeyLine{"Click a recipe", "show it as B"},
-};
 
 }  // namespace
 
@@ -256,7 +247,7 @@ void draw_tool_bar(Ui& ui) {
     const float height = ImGui::GetFrameHeight() + px(12);
     if (begin_bar("##toolbar", ImGuiDir_Up, height)) {
         if (ImGui::Button(ICON_FOLDER_OPEN "  Open")) ui.open_dialog.request_open = true;
-        ImGui::SetItemTooltip("Open traces (Ctrl+O)");
+        command_tooltip(ui, "Open traces");
         ImGui::SameLine();
         if (ImGui::Button(ICON_RECORD "  Capture")) show_panel(ui, "capture");
         ImGui::SetItemTooltip("Run a training step and record it");
@@ -280,7 +271,10 @@ void draw_status_bar(const Ui& ui) {
     const ScopedFont small(fonts().text, kSmallSize);
     if (begin_bar("##status", ImGuiDir_Down, ImGui::GetTextLineHeight() + px(8))) {
         const float room = ImGui::GetContentRegionAvail().x;
-        const std::string selected = describe_selection(ui.workspace.selection());
+        std::string selected = describe_selection(ui.workspace.selection());
+        if (const std::string found = describe_found(ui); !found.empty()) {
+            selected = found + "  ·  F3 shows the next one  ·  " + selected;
+        }
         if (!selected.empty()) {
             text(fit_to(selected, room));
         } else {
@@ -292,28 +286,6 @@ void draw_status_bar(const Ui& ui) {
         }
     }
     ImGui::End();
-}
-
-void draw_keys_window(Ui& ui) {
-    if (!ui.show_keys) return;
-    ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetWorkCenter(), ImGuiCond_Appearing,
-                            {0.5F, 0.5F});
-    const ScopedWindow window("Keys and mouse", &ui.show_keys,
-                              ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking |
-                                  ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoCollapse);
-    if (!window || !ImGui::BeginTable("##keys", 2, ImGuiTableFlags_SizingFixedFit)) return;
-    const auto row = [](const std::string& keys, const std::string& what) {
-        ImGui::TableNextRow();
-        ImGui::TableNextColumn();
-        bold_text(keys);
-        ImGui::TableNextColumn();
-        text(what);
-    };
-    for (const KeyLine& line : kMouseKeys) row(line.keys, line.what);
-    for (const Action& action : ui.actions) {
-        if (action.shortcut) row(shortcut_text(action), action.title);
-    }
-    ImGui::EndTable();
 }
 
 }  // namespace app

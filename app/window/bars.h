@@ -2,8 +2,7 @@
 
 #include <string>
 
-/// Menu bar and tool bar at the top of the window, the status bar at the bottom, and the list of
-/// keys.
+/// Menu bar and tool bar at the top of the window, and the status bar at the bottom.
 namespace app {
 
 struct Selection;
@@ -15,6 +14,5 @@ std::string describe_selection(const Selection& selection);
 void draw_menu_bar(Ui& ui);
 void draw_tool_bar(Ui& ui);
 void draw_status_bar(const Ui& ui);
-void draw_keys_window(Ui& ui);
 
 }  // namespace app

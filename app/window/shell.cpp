@@ -64,9 +64,12 @@ void watch_input(GLFWwindow* window) {
 
 models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) {
     Settings settings;
+    std::string problem;
     GlfwWindowOptions window_options = options.window;
     if (!options.settings_folder.empty()) {
-        settings = load_settings(options.settings_folder / "window.json");
+        LoadedSettings loaded = load_settings(options.settings_folder / "window.json");
+        settings = std::move(loaded.settings);
+        problem = std::move(loaded.problem);
         window_options.width = settings.window_width;
         window_options.height = settings.window_height;
     }
@@ -77,6 +80,9 @@ models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) 
     shell->saved_settings_ = settings;
     shell->start_imgui();
     set_up(shell->ui_, std::move(settings));
+    if (!problem.empty()) {
+        shell->ui_.workspace.notify(profiler::Severity::kWarning, std::move(problem));
+    }
     return shell;
 }
 
@@ -134,9 +140,9 @@ void Shell::save_changed_settings() {
 
 /// Only between frames, so that a panel does not draw with two themes.
 void Shell::apply_pending_theme() {
-    if (scale_ == applied_scale_ && ui_.settings.dark == applied_dark_) return;
-    apply_theme(ui_.settings.dark, scale_);
-    applied_scale_ = scale_;
+    if (wanted_scale() == applied_scale_ && ui_.settings.dark == applied_dark_) return;
+    apply_theme(ui_.settings.dark, wanted_scale());
+    applied_scale_ = wanted_scale();
     applied_dark_ = ui_.settings.dark;
 }
 
@@ -201,7 +207,7 @@ bool Shell::wait_for_something() {
 }
 
 int Shell::frames_still_due() {
-    const bool new_theme = scale_ != applied_scale_ || ui_.settings.dark != applied_dark_;
+    const bool new_theme = wanted_scale() != applied_scale_ || ui_.settings.dark != applied_dark_;
     if (ui_.workspace.take_changed() || new_theme) return kFramesAfterChange;
     return needs_next_frame(ui_) || has_queued_input() ? 1 : 0;
 }

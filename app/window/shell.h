@@ -49,6 +49,8 @@ private:
     explicit Shell(GlfwWindow window);
     void start_imgui();
     void apply_pending_theme();
+    /// Of the screen, times what the user chose.
+    float wanted_scale() const { return scale_ * ui_.settings.text_scale; }
     void load_pending_layout();
     void take_picture(const std::filesystem::path& file);
     /// Makes the draw lists of a frame.

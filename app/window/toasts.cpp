@@ -31,8 +31,19 @@ Look look_of(profiler::Severity severity) {
     return {ICON_CHECK, palette().good};
 }
 
+/// True when the user wants to read the file again.
+bool draw_reload(const ToastState::Toast& toast) {
+    if (toast.notice.reload.empty()) return false;
+    ImGui::Dummy({em(1.4F), 0});
+    ImGui::SameLine(0, 0);
+    const bool clicked = ImGui::Button(ICON_ROTATE "  Reload###reload");
+    ImGui::SetItemTooltip("%s", toast.notice.reload.c_str());
+    return clicked;
+}
+
 /// Returns false when the user closed it. `bottom` moves up by the toast's height.
-bool draw_toast(ToastState::Toast& toast, float& bottom) {
+bool draw_toast(ToastState::Toast& toast, float& bottom,
+                std::vector<std::filesystem::path>& reload) {
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
     const float width = 26 * ImGui::GetFontSize();
     const Look look = look_of(toast.notice.severity);
@@ -61,6 +72,10 @@ bool draw_toast(ToastState::Toast& toast, float& bottom) {
         ImGui::PushTextWrapPos(width - em(2.4F));
         ImGui::TextUnformatted(toast.notice.text.c_str());
         ImGui::PopTextWrapPos();
+        if (draw_reload(toast)) {
+            reload.push_back(toast.notice.reload);
+            keep = false;
+        }
         ImGui::SameLine();
         ImGui::SetCursorPos({width - em(2.1F), em(0.35F)});
         const ScopedColor quiet(ImGuiCol_Button, 0);
@@ -76,20 +91,31 @@ bool draw_toast(ToastState::Toast& toast, float& bottom) {
 }  // namespace
 
 void add_toast(ToastState& state, Notice notice) {
-    const double seconds = notice.severity == profiler::Severity::kInfo ? 5 : 12;
+    constexpr double kUntilClosed = 1e9;
+    const double seconds = !notice.reload.empty()                         ? kUntilClosed
+                           : notice.severity == profiler::Severity::kInfo ? 5
+                                                                          : 12;
     const double until_s = ImGui::GetTime() + seconds;
     std::erase_if(state.toasts, [&](const auto& t) { return t.notice.text == notice.text; });
     state.toasts.push_back({state.next_id++, std::move(notice), until_s});
     if (state.toasts.size() > kMaxToasts) state.toasts.erase(state.toasts.begin());
 }
 
-void draw_toasts(ToastState& state) {
+std::vector<std::filesystem::path> draw_toasts(ToastState& state) {
+    std::vector<std::filesystem::path> reload;
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
     float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(0.8F);
     for (auto toast = state.toasts.rbegin(); toast != state.toasts.rend(); ++toast) {
-        if (!draw_toast(*toast, bottom)) toast->until_s = 0;
+        if (!draw_toast(*toast, bottom, reload)) toast->until_s = 0;
     }
     std::erase_if(state.toasts, [](const auto& toast) { return toast.until_s == 0; });
+    return reload;
+}
+
+void drop_reload(ToastState& state, const std::filesystem::path& file) {
+    std::erase_if(state.toasts, [&](const auto& toast) {
+        return !toast.notice.reload.empty() && toast.notice.reload == file;
+    });
 }
 
 double seconds_to_next_change(const ToastState& state) {

@@ -2,6 +2,7 @@
 
 #include "app/workspace/notice.h"
 
+#include <filesystem>
 #include <vector>
 
 /// Notices in a corner of the window, which disappear by themselves.
@@ -17,11 +18,15 @@ struct ToastState {
     int next_id = 0;
 };
 
-/// Errors and warnings stay for 12 s, other notices for 5 s; a toast under the mouse stays.
+/// Errors and warnings stay for 12 s, other notices for 5 s; a toast under the mouse stays, and so
+/// does an offer to read a file again.
 void add_toast(ToastState& state, Notice notice);
 
-/// In the lower right corner, the newest at the bottom.
-void draw_toasts(ToastState& state);
+/// In the lower right corner, the newest at the bottom. Returns the files that the user wants to
+/// read again.
+std::vector<std::filesystem::path> draw_toasts(ToastState& state);
+/// Drops the offers to read this file again.
+void drop_reload(ToastState& state, const std::filesystem::path& file);
 
 /// Seconds until the next toast disappears; a large number when there is none.
 double seconds_to_next_change(const ToastState& state);

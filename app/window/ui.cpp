@@ -1,7 +1,6 @@
 #include "app/window/ui.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -141,23 +140,11 @@ void draw_dialogs(Ui& ui) {
     }
 }
 
-std::vector<PaletteEntry> palette_entries(Ui& ui) {
-    std::vector<PaletteEntry> entries;
-    for (const Action& action : ui.actions) {
-        if (!is_enabled(ui, action)) continue;
-        entries.push_back(
-            {action.title, action.icon, shortcut_text(action), [&ui, &action] { action.run(ui); }});
-    }
-    for (const auto& file : ui.settings.recent_files) {
-        const std::filesystem::path name = file.parent_path().filename() / file.filename();
-        entries.push_back(
-            {"Open " + name.string(), ICON_FILE, "", [&ui, file] { ui.workspace.open({file}); }});
-    }
-    return entries;
-}
-
 void take_news(Ui& ui) {
-    for (const auto& file : ui.workspace.take_opened()) ui.settings.remember_file(file);
+    for (const auto& file : ui.workspace.take_opened()) {
+        ui.settings.remember_file(file);
+        drop_reload(ui.toasts, file);
+    }
     for (Notice& notice : ui.workspace.take_notices()) add_toast(ui.toasts, std::move(notice));
 }
 
@@ -166,12 +153,16 @@ void take_news(Ui& ui) {
 void set_up(Ui& ui, Settings settings) {
     ui.settings = std::move(settings);
     ui.actions = make_actions();
+    if (std::string sentence = apply_keys(ui.actions, ui.settings.keys); !sentence.empty()) {
+        ui.workspace.notify(profiler::Severity::kWarning, std::move(sentence));
+    }
     ui.panels.capture.form = form_from_fields(ui.settings.capture_form);
 }
 
 Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
     settings.capture_form = to_fields(ui.panels.capture.form);
+    settings.keys = changed_keys(ui.actions);
     return settings;
 }
 
@@ -203,6 +194,8 @@ void show_panel(Ui& ui, const char* id) {
 double seconds_to_next_frame(const Ui& ui) { return seconds_to_next_change(ui.toasts) + 0.01; }
 
 void draw_ui(Ui& ui) {
+    ui.workspace.search({ui.palette.query, ui.palette.is_open});
+    ui.workspace.reload_changed_files(ui.settings.reload_changed_files);
     ui.workspace.update();
     take_news(ui);
     run_shortcuts(ui);
@@ -211,10 +204,11 @@ void draw_ui(Ui& ui) {
     draw_status_bar(ui);
     draw_panels(ui);
     draw_dialogs(ui);
-    draw_command_palette(ui.palette, [&] { return palette_entries(ui); });
-    draw_keys_window(ui);
+    draw_command_palette(ui.palette,
+                         [&](const std::string& query) { return palette_content(ui, query); });
+    draw_keyboard_window(ui);
     if (ui.show_metrics) ImGui::ShowMetricsWindow(&ui.show_metrics);
-    draw_toasts(ui.toasts);
+    if (const auto files = draw_toasts(ui.toasts); !files.empty()) ui.workspace.open(files);
 }
 
 }  // namespace app

@@ -5,7 +5,9 @@
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/actions.h"
+#include "app/window/keyboard.h"
 #include "app/window/layout_history.h"
+#include "app/window/search.h"
 #include "app/window/toasts.h"
 #include "app/workspace/workspace.h"
 
@@ -27,6 +29,7 @@ struct Ui {
     std::optional<double> cursor_ns;  // the time under the mouse in the last frame
     ToastState toasts;
     PaletteState palette;
+    Found found;
     FileDialogState open_dialog;
     FileDialogState save_dialog;
     SaveWhat save_what = SaveWhat::kPicture;
@@ -37,7 +40,7 @@ struct Ui {
     std::optional<LayoutSnapshot> layout_to_restore;  // before the next frame
     int layout_settles_in = 0;  // number of frames until a new default layout has settled
     std::string focused_panel;  // id of the panel that last had the focus
-    bool show_keys = false;
+    KeyboardState keyboard;
     bool show_metrics = false;
     bool quit = false;
     std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one per frame

@@ -2,6 +2,7 @@
 
 #include "profiler/trace/trace.h"
 
+#include <filesystem>
 #include <string>
 
 namespace app {
@@ -10,6 +11,7 @@ namespace app {
 struct Notice {
     profiler::Severity severity = profiler::Severity::kInfo;
     std::string text;
+    std::filesystem::path reload = {};  // the user may read this file again; empty: none
 };
 
 }  // namespace app

@@ -49,6 +49,7 @@ struct Slots {
         "Summing up the selected range", wanted_range, profiler::build_range_view};
     Slot<profiler::InspectorRequest, profiler::InspectorView> inspector{
         "Describing the selection", wanted_inspector, profiler::build_inspector_view};
+    Slot<SearchRequest, profiler::SearchView> search{"Searching", wanted_search, Searcher()};
 
     Slot<profiler::FrontierRequest, profiler::RecipeFrontierView> frontier{
         "Drawing the frontier", wanted_frontier, profiler::build_recipe_frontier_view};
@@ -56,11 +57,11 @@ struct Slots {
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search);
     }
 };
 

@@ -2,6 +2,8 @@
 
 #include "app/workspace/view_requests.h"
 
+#include <algorithm>
+
 namespace app {
 
 TimeWindow with_margins(TimeWindow window) {
@@ -34,6 +36,21 @@ void TimeAxis::reveal(const SelectedTensor& tensor) {
     if (*tensor.alloc_ns < window.end_ns && end_ns > window.start_ns) return;
     const double shown_ns = window.end_ns - window.start_ns;
     window.start_ns = (*tensor.alloc_ns + end_ns - shown_ns) / 2;
+    window.end_ns = window.start_ns + shown_ns;
+}
+
+void TimeAxis::reveal(const profiler::TimeRange& span) {
+    constexpr double kLeastShare = 0.02, kZoomedShare = 0.1;
+    double shown_ns = window.end_ns - window.start_ns;
+    const double length_ns = span.end_ns - span.start_ns;
+    const bool is_inside = span.start_ns >= window.start_ns && span.end_ns <= window.end_ns;
+    const bool is_seen = length_ns >= shown_ns * kLeastShare;
+    if (is_inside && is_seen) return;
+    if (!is_seen || length_ns > shown_ns) {
+        shown_ns = std::max(length_ns / kZoomedShare, kMinWindowNs);
+        shown_ns = std::min(shown_ns, limits.end_ns - limits.start_ns);
+    }
+    window.start_ns = (span.start_ns + span.end_ns - shown_ns) / 2;
     window.end_ns = window.start_ns + shown_ns;
 }
 

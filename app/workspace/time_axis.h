@@ -50,6 +50,8 @@ struct TimeAxis {
     void fit();
     /// Moves the window to a tensor that lives outside it; keeps the zoom.
     void reveal(const SelectedTensor& tensor);
+    /// Moves the window to a span that lies outside it, and zooms in on one too short to be seen.
+    void reveal(const profiler::TimeRange& span);
 };
 
 }  // namespace app

@@ -4,6 +4,7 @@
 #include "app/workspace/blocks_query.h"
 #include "app/workspace/frontier_query.h"
 #include "app/workspace/planner_query.h"
+#include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/comparison.h"
@@ -68,6 +69,7 @@ struct SlotInputs {
     const PlannerQuery& planner;
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
+    const SearchQuery& search;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while

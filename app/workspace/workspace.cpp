@@ -62,6 +62,7 @@ void Workspace::close(DocumentPtr document) {
     if (selection_.a == document) selection_.a = nullptr;
     if (selection_.b == document) selection_.b = nullptr;
     documents_.close(document);
+    watch_.forget(document->file);
     documents_changed();
 }
 
@@ -251,7 +252,22 @@ void Workspace::take_loaded() {
         if (folder != examples_folder()) {
             opened_.push_back(folder == capture_.folder() ? folder : document->file);
         }
+        watch_.watch(document->file);
         add(std::move(document));
+    }
+}
+
+/// What was read stays open until the file has been read again, also if that fails.
+void Workspace::take_changed_files() {
+    for (const fs::path& file : watch_.take_changed()) {
+        if (reloads_at_once_) {
+            open({file});
+            continue;
+        }
+        notices_.push_back(
+            {.severity = profiler::Severity::kInfo,
+             .text = fmt::format("{} has changed on disk.", file.filename().string()),
+             .reload = file});
     }
 }
 
@@ -283,6 +299,7 @@ void Workspace::update() {
     take_captured();
     take_loaded();
     plan_frontier();
+    take_changed_files();
     update_slots();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
@@ -446,6 +463,14 @@ void Workspace::select_tensor(const PickedTensor& picked) {
     if (!picked.document || (!in_b && picked.document != selection_.a)) return;
     selection_.tensor = select(picked, in_b, time_.alignment.get());
     time_.reveal(*selection_.tensor);
+}
+
+void Workspace::find_activity(const PickedActivity& picked) {
+    const DocumentPtr& document = picked.in_b ? selection_.b : selection_.a;
+    if (!document) return;
+    selection_.activity = select(picked, *document, time_.alignment.get());
+    time_.reveal(selection_.activity->range);
+    history_.observe(selection_);
 }
 
 void Workspace::apply_to_time(const PanelEvents& events) {

@@ -3,6 +3,7 @@
 #include "app/workspace/capture_session.h"
 #include "app/workspace/documents.h"
 #include "app/workspace/exports.h"
+#include "app/workspace/file_watch.h"
 #include "app/workspace/frontier_plans.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/predictions.h"
@@ -56,6 +57,8 @@ public:
     std::string problem_of(const CaptureForm& form) const {
         return app::problem_of(form, predictor_);
     }
+    /// What the workers of predictions wrote to standard output and error.
+    std::string prediction_log() const { return predictor_.log(); }
 
     // ---- details that are read when the mouse asks for them ---------------------------------
     /// The document behind a column of the comparison: its captured step if there is one, else its
@@ -86,9 +89,15 @@ public:
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
     void step_selection(int direction);
     void fit_time() { time_.fit(); }
+    /// What is searched in A and B; slots().search holds what was found.
+    void search(SearchQuery query) { search_query_ = std::move(query); }
+    /// Selects a call or kernel of A or B, and moves the time axis to it.
+    void find_activity(const PickedActivity& picked);
     void export_comparison(const std::filesystem::path& file, bool dark);
     void export_timeline(const std::filesystem::path& file, bool dark);
     void notify(profiler::Severity severity, std::string text);
+    /// Whether files that change on disk are read again at once. Otherwise a notice offers it.
+    void reload_changed_files(bool at_once) { reloads_at_once_ = at_once; }
 
     // ---- each frame -------------------------------------------------------------------------
     void update();
@@ -105,11 +114,13 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(),  selection_,    time_,          ledger_query_,   plan_choice_,
-                flame_query_, blocks_query_, planner_query_, frontier_query_, frontier_plans_};
+        return {documents(),     selection_,      time_,         ledger_query_,
+                plan_choice_,    flame_query_,    blocks_query_, planner_query_,
+                frontier_query_, frontier_plans_, search_query_};
     }
     void take_captured();
     void take_loaded();
+    void take_changed_files();
     void update_slots();
     void documents_changed();
     void selection_changed();
@@ -129,6 +140,8 @@ private:
     void apply_to_time(const PanelEvents& events);
 
     Documents documents_;
+    FileWatch watch_;
+    bool reloads_at_once_ = false;
     std::vector<DocumentLook> looks_;
     Selection selection_;
     SelectionHistory history_;
@@ -139,6 +152,7 @@ private:
     BlocksQuery blocks_query_;
     PlannerQuery planner_query_;
     FrontierQuery frontier_query_;
+    SearchQuery search_query_;
     Predictor predictor_;
     Predictions predictions_{predictor_};
     FrontierPlans frontier_plans_{predictor_};

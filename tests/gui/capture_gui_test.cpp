@@ -103,6 +103,27 @@ void survives_a_worker_that_dies(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().documents().empty());
 }
 
+void the_log_is_copied_and_cleared(ImGuiTestContext* c) {
+    show_capture_panel(c, 8);
+    window().ui().panels.log = {};
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running && !status().log.empty(); });
+    window().settle(c);
+    app::show_panel(window().ui(), "log");
+    c->Yield(4);
+    const app::LogState& log = window().ui().panels.log;
+    IM_CHECK(!log.capture.lines.empty());
+    IM_CHECK_STR_EQ(log.capture.lines.back().c_str(), "fake worker: batch 8");
+    window().take_picture(c, "log");
+    c->ItemClick("//###log/###copy");
+    IM_CHECK(std::string(ImGui::GetClipboardText()).find("fake worker: batch 8") !=
+             std::string::npos);
+    c->ItemClick("//###log/###clear");
+    c->Yield(2);
+    IM_CHECK(log.capture.lines.empty());
+    window().take_picture(c, "log_empty");
+}
+
 void refuses_what_cannot_run(ImGuiTestContext* c) {
     show_capture_panel(c, 8);
     window().ui().panels.capture.form.seq_len = 100'000;
@@ -126,6 +147,7 @@ void register_capture_tests(ImGuiTestEngine* engine) {
     add("cancels_a_capture", cancels_a_capture);
     add("says_why_a_capture_failed", says_why_a_capture_failed);
     add("survives_a_worker_that_dies", survives_a_worker_that_dies);
+    add("the_log_is_copied_and_cleared", the_log_is_copied_and_cleared);
     add("refuses_what_cannot_run", refuses_what_cannot_run);
 }
 

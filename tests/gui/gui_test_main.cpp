@@ -55,6 +55,9 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_picture_tests(engine);
     tests::register_planner_tests(engine);
     tests::register_stack_tests(engine);
+    tests::register_search_tests(engine);
+    tests::register_keyboard_tests(engine);
+    tests::register_reload_tests(engine);
     tests::register_walkthrough_tests(engine);
     tests::register_worker_tests(engine);
     // Tests this program: a failing test must make the run fail.

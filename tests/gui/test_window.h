@@ -78,6 +78,9 @@ void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
 void register_planner_tests(ImGuiTestEngine* engine);
 void register_stack_tests(ImGuiTestEngine* engine);
+void register_search_tests(ImGuiTestEngine* engine);
+void register_keyboard_tests(ImGuiTestEngine* engine);
+void register_reload_tests(ImGuiTestEngine* engine);
 void register_walkthrough_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 

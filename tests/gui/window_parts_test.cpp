@@ -3,6 +3,7 @@
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/bars.h"
+#include "app/window/keyboard.h"
 #include "app/window/layout_history.h"
 #include "app/workspace/capture_session.h"
 #include "app/workspace/selection.h"
@@ -35,10 +36,14 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.dark = false;
     settings.window_width = 1234;
     settings.shown_panels["health"] = false;
+    settings.text_scale = 1.5F;
+    settings.reload_changed_files = true;
+    settings.keys["Quit"] = "Ctrl+Alt+Q";
     settings.capture_form = app::to_fields({.model = "gpt2", .batch_size = 3});
     settings.remember_file(scratch.path / "a.tscope");
     app::save_settings(settings, scratch.path / "deep" / "window.json");
-    EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json"), settings);
+    EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json").settings, settings);
+    EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json").problem, "");
     // No other file is left in the folder, which another window may be using.
     const fs::directory_iterator files(scratch.path / "deep");
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
@@ -46,10 +51,13 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
 
 TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
     const ScratchFolder scratch;
-    EXPECT_EQ(app::load_settings(scratch.path / "none.json"), app::Settings{});
+    EXPECT_EQ(app::load_settings(scratch.path / "none.json").settings, app::Settings{});
+    EXPECT_EQ(app::load_settings(scratch.path / "none.json").problem, "");
     for (const char* damaged : {"", "{", "[1]", R"({"dark": "no", "window_width": [1]})"}) {
         std::ofstream(scratch.path / "window.json") << damaged;
-        EXPECT_EQ(app::load_settings(scratch.path / "window.json"), app::Settings{}) << damaged;
+        const app::LoadedSettings loaded = app::load_settings(scratch.path / "window.json");
+        EXPECT_EQ(loaded.settings, app::Settings{}) << damaged;
+        EXPECT_NE(loaded.problem.find("damaged"), std::string::npos) << damaged;
     }
 }
 
@@ -60,6 +68,74 @@ TEST(Settings, KeepAFewRecentFilesNewestFirstAndOnce) {
     EXPECT_EQ(settings.recent_files.size(), app::Settings::kMaxRecentFiles);
     EXPECT_EQ(settings.recent_files[0], "/t/35.tscope");
     EXPECT_EQ(settings.recent_files[1], "/t/39.tscope");
+}
+
+TEST(Settings, TextGrowsAndShrinksInStepsFromOneToThree) {
+    app::Settings settings;
+    settings.step_text_scale(-1);
+    EXPECT_EQ(settings.text_scale, 1);
+    std::vector<float> scales;
+    for (int i = 0; i < 12; ++i) {
+        scales.push_back(settings.text_scale);
+        settings.step_text_scale(1);
+    }
+    EXPECT_EQ(settings.text_scale, 3);
+    for (int i = 0; i < 8; ++i) settings.step_text_scale(-1);
+    EXPECT_EQ(settings.text_scale, 1);
+    settings.text_scale = 1.3F;  // between two sizes
+    settings.step_text_scale(1);
+    EXPECT_EQ(settings.text_scale, 1.5F);
+}
+
+TEST(Keyboard, ChordsAreReadAsTheyAreWritten) {
+    for (const ImGuiKeyChord chord :
+         {ImGuiMod_Ctrl | ImGuiKey_K, ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiMod_Shift | ImGuiKey_F12,
+          ImGuiKeyChord{ImGuiKey_Slash}, ImGuiMod_Alt | ImGuiKey_LeftArrow}) {
+        EXPECT_EQ(app::parse_chord(app::chord_text(chord)), chord) << app::chord_text(chord);
+    }
+    for (const char* wrong : {"", "Ctrl+", "Hyper+K", "Ctrl+Ctrl+K", "ModCtrl", "K ", "\x01"}) {
+        EXPECT_EQ(app::parse_chord(wrong), std::nullopt) << wrong;
+    }
+}
+
+TEST(Keyboard, SavedKeysReplaceTheDefaultsAndAreSavedAgain) {
+    std::vector<app::Action> actions = app::make_actions();
+    EXPECT_TRUE(app::changed_keys(actions).empty());
+    const app::ChangedKeys keys{{"Quit", "Ctrl+Alt+Q"}, {"Swap A and B", ""}, {"Gone", "Ctrl+U"}};
+    EXPECT_EQ(app::apply_keys(actions, keys), "");
+    const app::ChangedKeys known{{"Quit", "Ctrl+Alt+Q"}, {"Swap A and B", ""}};
+    EXPECT_EQ(app::changed_keys(actions), known);
+    const std::string sentence = app::apply_keys(actions, {{"Quit", "Ctrl+Nonsense"}});
+    EXPECT_NE(sentence.find("Quit"), std::string::npos);
+    EXPECT_EQ(app::changed_keys(actions), known);
+}
+
+TEST(Keyboard, NoTwoActionsShareADefaultKey) {
+    const std::vector<app::Action> actions = app::make_actions();
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+        for (std::size_t k = 0; k < actions[i].keys.size(); ++k) {
+            const ImGuiKeyChord chord = actions[i].keys[k];
+            if (chord == 0) continue;
+            EXPECT_EQ(app::slot_with(actions, chord), (app::KeySlot{i, k}))
+                << app::chord_text(chord);
+            EXPECT_EQ(app::reason_against(chord), "") << app::chord_text(chord);
+        }
+    }
+}
+
+TEST(Keyboard, AKeyIsTakenFromTheActionThatHasIt) {
+    std::vector<app::Action> actions = app::make_actions();
+    const ImGuiKeyChord chord = ImGuiMod_Ctrl | ImGuiKey_O;
+    const auto holder = app::slot_with(actions, chord);
+    ASSERT_TRUE(holder);
+    const app::KeySlot other{holder->action + 1, 1};
+    app::set_key(actions, other, chord);
+    EXPECT_EQ(app::slot_with(actions, chord), other);
+    EXPECT_EQ(actions[holder->action].keys[holder->key], 0);
+    app::set_key(actions, other, 0);
+    EXPECT_EQ(app::slot_with(actions, chord), std::nullopt);
+    EXPECT_NE(app::reason_against(ImGuiKey_W), "");
+    EXPECT_EQ(app::reason_against(ImGuiMod_Ctrl | ImGuiKey_W), "");
 }
 
 TEST(CommandPalette, FindsLettersInOrderAndPrefersStartsOfWords) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -268,6 +269,51 @@ TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     workspace_.apply({.moment_ns = std::optional<double>(0)});
     settle();
     EXPECT_LT(workspace_.slots().flame.view()->root().bytes[0], peak_bytes);
+}
+
+TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {
+    const auto original = make_document("/t/original.tscope", "original");
+    const auto tempo = make_document("/t/tempo.tscope", "tempo");
+    workspace_.add(original);
+    workspace_.search({"gelu_input", true});
+    settle();
+    const auto& slot = workspace_.slots().search;
+    ASSERT_NE(slot.view(), nullptr);
+    EXPECT_EQ(slot.view()->query, "gelu_input");
+    ASSERT_EQ(slot.view()->groups.size(), 1U);
+    EXPECT_EQ(slot.view()->groups[0].hits.at(0).count.find(" in B"), std::string::npos);
+    const auto index = slot.view()->index;
+    workspace_.search({"gelu", true});
+    settle();
+    EXPECT_EQ(slot.view()->index, index);  // a key press builds no index
+    workspace_.add(tempo);
+    settle();
+    EXPECT_NE(slot.view()->index, index);
+    EXPECT_NE(slot.view()->groups[0].hits.at(0).count.find("B"), std::string::npos);
+    workspace_.search({"gelu", false});
+    settle();
+    EXPECT_EQ(slot.view(), nullptr);
+}
+
+TEST_F(WorkspaceTest, ACallThatIsFoundIsInTheVisibleTime) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    settle();
+    const app::PickedActivity first{false, {profiler::ActivityKind::kOp, 0}};
+    const auto& ops = workspace_.selection().a->trace->ops;
+    const auto last_row = static_cast<int32_t>(ops.size()) - 1;
+    workspace_.find_activity(first);
+    workspace_.find_activity({false, {profiler::ActivityKind::kOp, last_row}});
+    const app::TimeWindow& window = workspace_.time().window;
+    const auto& found = workspace_.selection().activity;
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->id.row, last_row);
+    EXPECT_LE(window.start_ns, found->range.start_ns);
+    EXPECT_GE(window.end_ns, found->range.end_ns);
+    // It is zoomed to, as far as the axis zooms in.
+    const double length_ns = found->range.end_ns - found->range.start_ns;
+    EXPECT_LE(window.end_ns - window.start_ns, std::max(100 * length_ns, app::kMinWindowNs) * 1.01);
+    workspace_.find_activity({true, {profiler::ActivityKind::kOp, 0}});  // there is no B
+    EXPECT_EQ(workspace_.selection().activity->id.row, last_row);
 }
 
 }  // namespace

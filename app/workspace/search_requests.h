@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/workspace/view_slot.h"
+#include "profiler/view/search_view.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Searching A and B by name, off the frame thread.
+namespace app {
+
+struct SlotInputs;
+
+/// What the search field holds.
+struct SearchQuery {
+    std::string text;
+    bool is_open = false;  // the field is on the screen; otherwise nothing is searched
+
+    friend bool operator==(const SearchQuery&, const SearchQuery&) = default;
+};
+
+struct SearchRequest {
+    std::vector<DocumentPtr> documents;  // A, and B if there is one
+    std::string text;
+
+    friend bool operator==(const SearchRequest&, const SearchRequest&) = default;
+};
+
+std::optional<Wanted<SearchRequest>> wanted_search(const SlotInputs& inputs);
+
+/// Searches, and keeps the index of the last documents, so that a key press only reads names. Used
+/// by one thread: that of its slot.
+class Searcher {
+public:
+    models::Result<profiler::SearchView> operator()(const SearchRequest& request) const;
+
+private:
+    struct Cache {
+        std::vector<std::weak_ptr<const Document>> documents;
+        std::shared_ptr<const profiler::SearchIndex> index;
+    };
+    std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();  // std::function copies
+};
+
+}  // namespace app

@@ -1,0 +1,184 @@
+#include "profiler/trace/text.h"
+#include "profiler/view/search_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+// Building the index: the first half of search_view.h.
+namespace profiler {
+namespace {
+
+/// Names come from files: long ones end early, and control characters become spaces.
+std::string one_line(std::string_view text) {
+    constexpr std::size_t kMaxBytes = 1000;
+    std::string line(text.substr(0, kMaxBytes));
+    if (text.size() > kMaxBytes) {
+        while (!line.empty() && (line.back() & 0xC0) == 0x80) line.pop_back();
+        if (!line.empty() && (line.back() & 0x80) != 0) line.pop_back();
+        line += "…";
+    }
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, ' ');
+    return line;
+}
+
+/// The rows of one kind in one source: the name and the amount of each.
+struct NamedRows {
+    const Trace* trace = nullptr;
+    std::span<const StringId> names;
+    std::vector<int64_t> amounts;  // empty: unknown
+};
+
+/// The name of each row as a number; -1 without a name.
+std::vector<int32_t> names_of_rows(const NamedRows& rows, SearchKind kind, SearchIndex& index,
+                                   std::unordered_map<std::string_view, int32_t>& known) {
+    std::vector<int32_t> of_string(rows.trace->strings.size(), -2);  // -2: not seen yet
+    std::vector<int32_t> of_row(rows.names.size(), -1);
+    for (std::size_t i = 0; i < rows.names.size(); ++i) {
+        const StringId id = rows.names[i];
+        if (!id.valid() || id.index() >= of_string.size()) continue;
+        int32_t& number = of_string[id.index()];
+        if (number == -2) {
+            const std::string_view text = rows.trace->text(id);
+            const auto next = static_cast<int32_t>(index.names.size());
+            const bool is_blank = text.find_first_not_of(' ') == text.npos;
+            number = is_blank ? -1 : known.emplace(text, next).first->second;
+            if (number == next) {
+                std::string line = one_line(text);
+                std::string lower = to_lower(line);
+                index.names.push_back({kind, std::move(line), std::move(lower)});
+            }
+        }
+        of_row[i] = number;
+    }
+    return of_row;
+}
+
+/// Adds the rows of one kind: counts them by name, then puts each where its name's rows lie.
+void add_rows(SearchKind kind, std::span<const NamedRows> sources, SearchIndex& index) {
+    const std::size_t first_name = index.names.size();
+    std::unordered_map<std::string_view, int32_t> known;
+    std::array<std::vector<int32_t>, 2> names;
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        names[s] = names_of_rows(sources[s], kind, index, known);
+        for (std::size_t i = 0; i < names[s].size(); ++i) {
+            if (names[s][i] < 0) continue;
+            SearchName& name = index.names[static_cast<std::size_t>(names[s][i])];
+            ++name.counts[s];
+            if (!sources[s].amounts.empty()) name.amount += sources[s].amounts[i];
+        }
+    }
+    std::size_t end = index.rows.size();
+    std::vector<std::size_t> next(index.names.size() - first_name);
+    for (std::size_t n = first_name; n < index.names.size(); ++n) {
+        index.names[n].first_place = next[n - first_name] = end;
+        end += index.names[n].place_count();
+    }
+    index.rows.resize(end);
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        for (std::size_t i = 0; i < names[s].size(); ++i) {
+            if (names[s][i] < 0) continue;
+            const auto n = static_cast<std::size_t>(names[s][i]) - first_name;
+            index.rows[next[n]++] = static_cast<int32_t>(i);
+        }
+    }
+}
+
+std::vector<int64_t> durations(std::span<const int64_t> starts_ns,
+                               std::span<const int64_t> ends_ns) {
+    std::vector<int64_t> durations_ns(starts_ns.size());
+    for (std::size_t i = 0; i < starts_ns.size(); ++i) {
+        durations_ns[i] = std::max<int64_t>(0, ends_ns[i] - starts_ns[i]);
+    }
+    return durations_ns;
+}
+
+NamedRows tensors_of(const SearchSource& source) {
+    const auto sizes = source.trace->storages.column<&Storage::size_bytes>();
+    return {source.trace, *source.storage_names, {sizes.begin(), sizes.end()}};
+}
+
+NamedRows ops_of(const SearchSource& source) {
+    const auto& ops = source.trace->ops;
+    return {source.trace, ops.column<&Op::name>(),
+            durations(ops.column<&Op::start_ns>(), ops.column<&Op::end_ns>())};
+}
+
+NamedRows kernels_of(const SearchSource& source) {
+    const auto& kernels = source.trace->kernels;
+    return {source.trace, kernels.column<&Kernel::name>(),
+            durations(kernels.column<&Kernel::start_ns>(), kernels.column<&Kernel::end_ns>())};
+}
+
+/// A module took the time of the calls that no other call made, in it and in the modules in it.
+NamedRows modules_of(const SearchSource& source) {
+    constexpr int kMostLevels = 64;  // parents of a damaged file may form a cycle
+    const Trace& trace = *source.trace;
+    const auto op_modules = trace.ops.column<&Op::module_path>();
+    const auto op_parents = trace.ops.column<&Op::parent>();
+    const auto durations_ns =
+        durations(trace.ops.column<&Op::start_ns>(), trace.ops.column<&Op::end_ns>());
+    const auto parents = trace.module_paths.column<&ModulePath::parent>();
+    std::vector<int64_t> own_ns(trace.module_paths.size());
+    for (std::size_t i = 0; i < op_modules.size(); ++i) {
+        const bool is_known = op_modules[i].valid() && op_modules[i].index() < own_ns.size();
+        if (is_known && !op_parents[i].valid()) own_ns[op_modules[i].index()] += durations_ns[i];
+    }
+    std::vector<int64_t> total_ns(own_ns.size());
+    for (std::size_t i = 0; i < own_ns.size(); ++i) {
+        Id<ModulePath> module(i);
+        for (int level = 0; level < kMostLevels; ++level) {
+            if (!module.valid() || module.index() >= total_ns.size()) break;
+            total_ns[module.index()] += own_ns[i];
+            module = parents[module.index()];
+        }
+    }
+    return {source.trace, trace.module_paths.column<&ModulePath::path>(), std::move(total_ns)};
+}
+
+void add_layers(std::span<const SearchSource> sources, SearchIndex& index) {
+    std::map<int64_t, std::array<int64_t, 2>> found;  // by layer: whether each source has it
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        for (const int64_t layer : sources[s].trace->module_paths.column<&ModulePath::layer>()) {
+            const bool is_number = layer >= 0 && layer < std::numeric_limits<int32_t>::max();
+            if (is_number) found[layer][s] = 1;
+        }
+    }
+    for (const auto& [layer, counts] : found) {
+        const std::string name = fmt::format("layer {}", layer);
+        SearchName entry{SearchKind::kLayer, name, name, counts};
+        entry.first_place = index.rows.size();
+        index.rows.resize(index.rows.size() + entry.place_count(), static_cast<int32_t>(layer));
+        index.names.push_back(std::move(entry));
+    }
+}
+
+}  // namespace
+
+SearchPlace SearchIndex::place(const SearchName& name, std::size_t at) const {
+    const std::size_t i = name.first_place + at;
+    if (at >= name.place_count() || i >= rows.size()) return {};
+    return {at < static_cast<std::size_t>(name.counts[0]) ? 0U : 1U, rows[i]};
+}
+
+SearchIndex build_search_index(std::span<const SearchSource> sources) {
+    SearchIndex index;
+    const auto add = [&](SearchKind kind, NamedRows (*rows_of)(const SearchSource&)) {
+        std::vector<NamedRows> rows;
+        for (const SearchSource& source : sources) rows.push_back(rows_of(source));
+        add_rows(kind, rows, index);
+    };
+    sources = sources.first(std::min<std::size_t>(sources.size(), 2));
+    add(SearchKind::kTensor, tensors_of);
+    add(SearchKind::kOp, ops_of);
+    add(SearchKind::kKernel, kernels_of);
+    add(SearchKind::kModule, modules_of);
+    add_layers(sources, index);
+    return index;
+}
+
+}  // namespace profiler
