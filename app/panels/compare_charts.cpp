@@ -1,5 +1,6 @@
 #include "app/panels/compare_charts.h"
 
+#include "app/panels/compare_chart_parts.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
 #include "app/widgets/plot.h"
@@ -22,24 +23,6 @@ using profiler::CompareColumn;
 using profiler::CompareView;
 
 constexpr double kBarWidth = 0.56;  // of a column's share of the axis
-
-/// Shortened to the width of its chart.
-void chart_title(std::string_view title, std::string_view subtitle, float width) {
-    const float left = ImGui::GetCursorPosX();
-    bold_text(fit_to(title, width));
-    if (subtitle.empty()) return;
-    ImGui::SameLine(0, px(8));
-    dim_text(fit_to(subtitle, left + width - ImGui::GetCursorPosX()));
-}
-
-ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
-
-/// Says why a chart has nothing to draw, and what to run.
-void chart_note(const char* id, std::string_view note, ImVec2 size) {
-    const ScopedChild child(id, size);
-    ImGui::Dummy({0, std::max(0.0F, size.y * 0.32F)});
-    note_text(note);
-}
 
 /// A plot with recipe names on the horizontal axis and a value axis that starts at 0.
 bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profiler::AxisUnit unit,
@@ -111,22 +94,9 @@ void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view 
     if (text_width(text) <= room) draw_line(y, palette().text, text);
 }
 
-bool mouse_in(ImVec2 upper_left, ImVec2 lower_right) {
-    return ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(upper_left, lower_right);
-}
-
 void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color) {
     for (float x = left; x < right; x += px(9)) {
         draw->AddRectFilled({x, y}, {std::min(right, x + px(5)), y + px(1)}, color);
-    }
-}
-
-void dashed_segment(ImDrawList* draw, ImVec2 from, ImVec2 to, ImU32 color) {
-    const ImVec2 whole = to - from;
-    const float length = std::hypot(whole.x, whole.y);
-    for (float at = 0; at < length; at += px(9)) {
-        const float end = std::min(length, at + px(5));
-        draw->AddLine(from + whole * (at / length), from + whole * (end / length), color, px(1.5F));
     }
 }
 
@@ -283,11 +253,6 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
     ImGui::EndTooltip();
 }
 
-/// Why nothing is drawn of a maximum batch or of throughput.
-std::string why_empty(const CompareView& view, const std::string& not_measured) {
-    return view.no_plan_text.empty() ? not_measured : view.no_plan_text;
-}
-
 }  // namespace
 
 void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
@@ -304,196 +269,6 @@ void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& eve
             baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
         }
         for (const CompareColumn& column : view.columns) draw_batch_bars(draw, column, events);
-        ImPlot::PopPlotClipRect();
-        ImPlot::EndPlot();
-    }
-    ImGui::EndGroup();
-}
-
-namespace {
-
-ImPlotMarker plot_marker(size_t index) {
-    switch (profiler::recipe_marker(index)) {
-        case profiler::Marker::kCircle:
-            return ImPlotMarker_Circle;
-        case profiler::Marker::kSquare:
-            return ImPlotMarker_Square;
-        case profiler::Marker::kDiamond:
-            return ImPlotMarker_Diamond;
-        case profiler::Marker::kUp:
-            return ImPlotMarker_Up;
-        case profiler::Marker::kDown:
-            return ImPlotMarker_Down;
-        case profiler::Marker::kCross:
-            return ImPlotMarker_Cross;
-        case profiler::Marker::kPlus:
-            return ImPlotMarker_Plus;
-        case profiler::Marker::kLeft:
-            return ImPlotMarker_Left;
-    }
-    return ImPlotMarker_Circle;
-}
-
-void point_tooltip(const CompareColumn& column, const profiler::CurvePoint& point) {
-    if (!ImGui::BeginTooltip()) return;
-    swatch(recipe_color(column.color));
-    bold_text(column.recipe);
-    text(point.text);
-    ImGui::EndTooltip();
-}
-
-void draw_curve(ImDrawList* draw, const CompareColumn& column) {
-    std::vector<double> x, y;
-    const ImU32 color = recipe_color(column.color);
-    for (const profiler::CurvePoint& point : column.curve) {
-        x.push_back(static_cast<double>(point.batch_size));
-        y.push_back(point.sequences_per_s);
-        const ImVec2 high = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_max);
-        const ImVec2 low = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_min);
-        draw->AddRectFilled({high.x - px(0.5F), high.y}, {low.x + px(0.5F), low.y},
-                            with_alpha(color, 0.6F));
-    }
-    ImPlotSpec line;
-    line.LineColor = to_vec4(color);
-    line.LineWeight = px(2);
-    line.Marker = plot_marker(column.color);
-    line.MarkerSize = px(4);
-    line.MarkerFillColor = to_vec4(color);
-    line.MarkerLineColor = to_vec4(palette().plot);
-    ImPlot::PlotLine(column.recipe.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
-    for (size_t i = 0; i < x.size(); ++i) {
-        const ImVec2 at = ImPlot::PlotToPixels(x[i], y[i]);
-        const ImVec2 reach{px(7), px(7)};
-        if (mouse_in(at - reach, at + reach)) point_tooltip(column, column.curve[i]);
-    }
-}
-
-/// The prediction as a dashed line without points, under what was measured.
-void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
-    const ImU32 color = recipe_color(column.color);
-    const auto& curve = column.planned->curve;
-    const auto at = [](const profiler::CurvePoint& point) {
-        return ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
-    };
-    for (size_t i = 0; i + 1 < curve.size(); ++i) {
-        dashed_segment(draw, at(curve[i]), at(curve[i + 1]), with_alpha(color, 0.9F));
-    }
-    for (const profiler::CurvePoint& point : curve) {
-        const ImVec2 center = at(point);
-        draw->AddCircle(center, px(3), color, 0, px(1.5F));
-        const ImVec2 reach{px(7), px(7)};
-        if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
-    }
-}
-
-void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
-    const float r = px(4);
-    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(2));
-    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, color, px(2));
-}
-
-/// Marks the batch that ran out of memory, at the height of the last batch that trained.
-void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
-    if (!column.out_of_memory_batch || column.curve.empty()) return;
-    const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
-                                           column.curve.back().sequences_per_s);
-    draw_cross(draw, at, recipe_color(column.color));
-    const ImVec2 reach{px(8), px(8)};
-    if (mouse_in(at - reach, at + reach)) {
-        ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
-                          static_cast<long long>(*column.out_of_memory_batch));
-    }
-}
-
-/// Name and colour of each curve, in the lower right corner, where throughput curves seldom go.
-void curve_legend(ImDrawList* draw, const CompareView& view) {
-    const ImVec2 corner = ImPlot::GetPlotPos() + ImPlot::GetPlotSize();
-    const float line = ImGui::GetTextLineHeight() + px(3);
-    bool out_of_memory = false;
-    float width = text_width("out of memory"), y = corner.y - px(8);
-    for (const CompareColumn& column : view.columns) {
-        width = std::max(width, text_width(column.recipe));
-        out_of_memory |= column.out_of_memory_batch.has_value();
-    }
-    const float left = corner.x - width - px(12);
-    const auto lines = static_cast<float>(
-        std::count_if(view.columns.begin(), view.columns.end(),
-                      [](const auto& c) { return !c.curve.empty() || c.planned; }) +
-        (out_of_memory ? 1 : 0));
-    draw->AddRectFilled({left - px(24), y - lines * line}, {corner.x - px(6), y},
-                        with_alpha(palette().plot, 0.85F), px(3));
-    if (out_of_memory) {
-        y -= line;
-        draw_cross(draw, {left - px(12), y + line / 2 - px(1)}, palette().dim);
-        draw->AddText({left, y}, palette().dim, "out of memory");
-    }
-    for (auto column = view.columns.rbegin(); column != view.columns.rend(); ++column) {
-        if (column->curve.empty() && !column->planned) continue;
-        y -= line;
-        const float middle = std::round(y + line / 2) - px(1);
-        draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
-                            recipe_color(column->color));
-        draw->AddText({left, y}, palette().text, column->recipe.c_str());
-    }
-}
-
-}  // namespace
-
-namespace {
-
-/// Ends of the axes, over what was measured and what is predicted.
-struct CurveEnds {
-    double batch = 0;
-    double sequences_per_s = 0;
-};
-
-CurveEnds ends_of(const CompareView& view) {
-    CurveEnds ends{static_cast<double>(view.has_throughput ? view.max_batch_size : 0),
-                   view.max_sequences_per_s};
-    for (const CompareColumn& column : view.columns) {
-        ends.batch =
-            std::max(ends.batch, static_cast<double>(column.out_of_memory_batch.value_or(0)));
-        if (!column.planned) continue;
-        for (const profiler::CurvePoint& point : column.planned->curve) {
-            ends.batch = std::max(ends.batch, static_cast<double>(point.batch_size));
-            ends.sequences_per_s = std::max(ends.sequences_per_s, point.sequences_per_s);
-        }
-    }
-    return ends;
-}
-
-}  // namespace
-
-void draw_throughput_chart(const CompareView& view, ImVec2 size) {
-    ImGui::BeginGroup();
-    const CurveEnds ends = ends_of(view);
-    const bool is_empty = ends.sequences_per_s <= 0;
-    chart_title("Throughput",
-                is_empty                  ? ""
-                : view.planned_on.empty() ? "sequences/s by batch"
-                                          : "sequences/s by batch, dashed: predicted",
-                size.x);
-    if (is_empty) {
-        chart_note("##no_throughput", why_empty(view, view.no_throughput_text), below_title(size));
-    } else if (ImPlot::BeginPlot("##throughput", below_title(size),
-                                 kPlainPlot | ImPlotFlags_NoInputs)) {
-        const double x_end = ends.batch * 1.08 + 0.5;
-        const double y_end = std::max(1e-9, ends.sequences_per_s * 1.12);
-        ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
-        setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, x_end, size.x * 1.8F);
-        setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, size.y);
-        ImPlot::SetupAxisLimits(ImAxis_X1, 0, x_end, ImPlotCond_Always);
-        ImPlot::SetupAxisLimits(ImAxis_Y1, 0, y_end, ImPlotCond_Always);
-        ImPlot::SetupFinish();
-        ImDrawList* draw = ImPlot::GetPlotDrawList();
-        ImPlot::PushPlotClipRect();
-        for (const CompareColumn& column : view.columns) {
-            if (column.planned) draw_planned_curve(draw, column);
-            if (column.curve.empty()) continue;
-            draw_curve(draw, column);
-            draw_out_of_memory(draw, column);
-        }
-        curve_legend(draw, view);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }
