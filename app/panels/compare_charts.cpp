@@ -24,9 +24,10 @@ using profiler::CompareView;
 
 constexpr double kBarWidth = 0.56;  // of a column's share of the axis
 
-/// A plot with recipe names on the horizontal axis and a value axis that starts at 0.
+/// A plot with recipe names on the horizontal axis and a value axis that starts at 0. Below the
+/// names stand the batches, where they differ and `with_batch` is set.
 bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profiler::AxisUnit unit,
-                    double max_value) {
+                    double max_value, bool with_batch) {
     if (!ImPlot::BeginPlot(id, size, kPlainPlot | ImPlotFlags_NoInputs)) return false;
     const auto count = static_cast<double>(view.columns.size());
     ImPlot::SetupAxes(nullptr, nullptr,
@@ -39,6 +40,7 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     for (const CompareColumn& column : view.columns) {
         positions.push_back(static_cast<double>(column.index));
         names.push_back(fit_to(column.recipe, column_px));
+        if (with_batch && !column.batch_text.empty()) names.back() += "\n" + column.batch_text;
     }
     for (const std::string& name : names) labels.push_back(name.c_str());
     ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(positions.size()),
@@ -107,34 +109,6 @@ void baseline_mark(ImDrawList* draw, double value) {
                 with_alpha(palette().dim, 0.55F));
 }
 
-void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& segment) {
-    if (!ImGui::BeginTooltip()) return;
-    bold_text(column.recipe);
-    category_swatch(segment.category);
-    text(profiler::label_of(segment.category));
-    ImGui::SameLine(0, px(14));
-    bold_text(segment.text);
-    dim_text(profiler::format_exact_bytes(segment.size_bytes));
-    dim_text(fmt::format("{} of {} at the peak",
-                         profiler::format_percent(static_cast<double>(segment.size_bytes) /
-                                                  static_cast<double>(column.peak_bytes)),
-                         column.peak_text));
-    ImGui::EndTooltip();
-}
-
-/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
-void segment_label(ImDrawList* draw, const Bar& bar, float top, float bottom,
-                   const profiler::StackSegment& segment) {
-    const float line = ImGui::GetTextLineHeight(), width = text_width(segment.text);
-    if (bottom - top <= line + px(4) || width >= bar.right - bar.left - px(8)) return;
-    const ImU32 fill = category_color(segment.category);
-    const ImVec2 corner{bar.center() - std::round(width / 2),
-                        std::round((top + bottom - line) / 2)};
-    draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
-                        fill, px(3));
-    draw->AddText(corner, ink_on(fill), segment.text.c_str());
-}
-
 void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
                       PanelEvents& events) {
     const Bar bar = bar_of(column.index);
@@ -142,23 +116,12 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
         const ImVec2 upper{bar.left,
                            y_of(static_cast<double>(segment.start_bytes + segment.size_bytes))};
         const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
-        const bool faded = selection.category && *selection.category != segment.category;
-        if (lower.y - upper.y >= 1) {
-            fill_category(draw, upper, lower, segment.category, faded ? 0.22F : 1.0F, px(7));
-            // A thin gap between segments.
-            if (lower.y - upper.y > 3) {
-                draw->AddRectFilled(upper, {lower.x, upper.y + 1},
-                                    with_alpha(palette().plot, 0.5F));
-            }
+        if (!draw_stack_segment(draw, upper, lower, column, segment, selection, events)) {
+            draw_segment_text(draw, upper, lower, segment);
         }
-        if (!faded) segment_label(draw, bar, upper.y, lower.y, segment);
-        if (mouse_in(upper, lower)) {
-            draw->AddRect(upper, lower, palette().text, 0, px(1));
-            segment_tooltip(column, segment);
-            if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-                events.category = segment.category;
-                events.column = column.index;
-            }
+        // A thin gap between segments.
+        if (lower.y - upper.y > 3) {
+            draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
         }
     }
 }
@@ -174,10 +137,11 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
                    "These files hold sweeps only; record a step with `temposcope capture`.",
                    below_title(size));
     } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
-                              static_cast<double>(view.max_peak_bytes))) {
+                              static_cast<double>(view.max_peak_bytes), true)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
-        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0) {
+        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0 &&
+            view.columns[0].batch_text.empty()) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
         for (const CompareColumn& column : view.columns) {
@@ -194,46 +158,28 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
 
 namespace {
 
-/// "sequences · hatched: predicted for NVIDIA A100 80 GB SXM"
-std::string max_batch_subtitle(const CompareView& view) {
-    std::string text = view.has_max_batch && !view.memory_limit_text.empty()
-                           ? "sequences within " + view.memory_limit_text
-                           : "sequences";
-    if (!view.planned_on.empty()) text += ", hatched: predicted for " + view.planned_on;
-    return text;
-}
-
-double largest_batch(const CompareView& view) {
-    int64_t most = 0;
-    for (const CompareColumn& column : view.columns) {
-        most = std::max(most, column.largest_batch);
-        if (column.planned) most = std::max(most, column.planned->max_batch_size.value_or(0));
-    }
-    return static_cast<double>(most);
-}
-
 /// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
 void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents& events) {
     Bar bar = bar_of(column.index);
-    const bool is_swept = !column.curve.empty() || column.max_batch_size;
-    const ImU32 color = recipe_color(column.color);
+    const bool swept = is_swept(column);
     double highest = 0;
     if (column.planned) {
         highest = static_cast<double>(column.planned->max_batch_size.value_or(0));
-        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)}, color);
-        if (is_swept) {
+        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)},
+                       recipe_color(column.color));
+        if (swept) {
             const float cut = std::round((bar.right - bar.left) * 0.2F);
             bar = {bar.left + cut, bar.right - cut};
         }
     }
-    if (is_swept) {
+    if (swept) {
         const auto value = static_cast<double>(column.largest_batch);
         // Pale when the sweep ended before it reached the maximum.
-        draw->AddRectFilled({bar.left, y_of(value)}, {bar.right, y_of(0)},
-                            column.max_batch_size ? color : with_alpha(color, 0.35F));
+        fill_recipe(draw, {bar.left, y_of(value)}, {bar.right, y_of(0)}, column.color,
+                    column.max_batch_size ? 1.0F : 0.35F);
         highest = std::max(highest, value);
     }
-    if (is_swept) {
+    if (swept) {
         bar_label(draw, bar, highest, column.max_batch_text, column.max_batch_change);
     } else if (column.planned) {
         bar_label(draw, bar, highest, column.planned->max_batch_text,
@@ -241,28 +187,19 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
     }
     if (!mouse_in({bar.left, y_of(std::max(highest, 0.0)) - px(20)}, {bar.right, y_of(0)})) return;
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) events.column = column.index;
-    if (!ImGui::BeginTooltip()) return;
-    bold_text(column.recipe);
-    if (is_swept) labelled_value("measured", column.max_batch_text);
-    if (column.planned) labelled_value("predicted", column.planned->max_batch_text);
-    if (column.planned && !column.planned->why.empty()) {
-        ImGui::PushTextWrapPos(em(26));
-        note_text(column.planned->why);
-        ImGui::PopTextWrapPos();
-    }
-    ImGui::EndTooltip();
+    max_batch_tooltip(column);
 }
 
 }  // namespace
 
 void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
     ImGui::BeginGroup();
-    const double most = largest_batch(view);
+    const auto most = static_cast<double>(largest_batch(view));
     chart_title("Maximum batch", most > 0 ? max_batch_subtitle(view) : "", size.x);
     if (most == 0) {
         chart_note("##no_batch", why_empty(view, view.no_max_batch_text), below_title(size));
-    } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount,
-                              most)) {
+    } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount, most,
+                              false)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
         if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].max_batch_size) {

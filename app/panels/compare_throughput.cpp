@@ -1,5 +1,6 @@
 #include "app/panels/compare_chart_parts.h"
 #include "app/panels/compare_charts.h"
+#include "app/widgets/hatch.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -117,35 +118,35 @@ void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-/// Name and colour of each curve, in the lower right corner, where throughput curves seldom go.
-void curve_legend(ImDrawList* draw, const CompareView& view) {
-    const ImVec2 corner = ImPlot::GetPlotPos() + ImPlot::GetPlotSize();
-    const float line = ImGui::GetTextLineHeight() + px(3);
+bool has_curve(const CompareColumn& column) { return !column.curve.empty() || column.planned; }
+
+/// Marker and name of each curve above the plot, in as many lines as they need.
+void curve_legend(const CompareView& view, float width) {
+    const float left = ImGui::GetCursorPosX(), mark = em(1.2F), gap = px(14);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
     bool out_of_memory = false;
-    float width = text_width("out of memory"), y = corner.y - px(8);
+    bool is_first = true;
+    const auto item = [&](const std::string& name, const auto& draw_mark) {
+        const std::string shown = fit_to(name, std::min(width, em(14)) - mark);
+        const float end = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + ImGui::GetScrollX();
+        const bool fits = end + gap + mark + text_width(shown) <= left + width;
+        if (!is_first && fits) ImGui::SameLine(0, gap);
+        is_first = false;
+        const ImVec2 corner = ImGui::GetCursorScreenPos();
+        draw_mark(
+            ImVec2{corner.x + em(0.45F), std::round(corner.y + ImGui::GetTextLineHeight() / 2)});
+        ImGui::Dummy({mark, 1});
+        ImGui::SameLine(0, 0);
+        dim_text(shown);
+        if (shown != name) ImGui::SetItemTooltip("%s", name.c_str());
+    };
     for (const CompareColumn& column : view.columns) {
-        width = std::max(width, text_width(column.recipe));
+        if (!has_curve(column)) continue;
         out_of_memory |= column.out_of_memory_batch.has_value();
+        item(column.recipe, [&](ImVec2 at) { draw_recipe_marker(draw, at, px(4), column.color); });
     }
-    const float left = corner.x - width - px(12);
-    const auto lines = static_cast<float>(
-        std::count_if(view.columns.begin(), view.columns.end(),
-                      [](const auto& c) { return !c.curve.empty() || c.planned; }) +
-        (out_of_memory ? 1 : 0));
-    draw->AddRectFilled({left - px(24), y - lines * line}, {corner.x - px(6), y},
-                        with_alpha(palette().plot, 0.85F), px(3));
     if (out_of_memory) {
-        y -= line;
-        draw_cross(draw, {left - px(12), y + line / 2 - px(1)}, palette().dim);
-        draw->AddText({left, y}, palette().dim, "out of memory");
-    }
-    for (auto column = view.columns.rbegin(); column != view.columns.rend(); ++column) {
-        if (column->curve.empty() && !column->planned) continue;
-        y -= line;
-        const float middle = std::round(y + line / 2) - px(1);
-        draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
-                            recipe_color(column->color));
-        draw->AddText({left, y}, palette().text, column->recipe.c_str());
+        item("out of memory", [&](ImVec2 at) { draw_cross(draw, at, palette().dim); });
     }
 }
 
@@ -172,7 +173,7 @@ CurveEnds ends_of(const CompareView& view) {
 
 }  // namespace
 
-void draw_throughput_chart(const CompareView& view, ImVec2 size) {
+void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legend) {
     ImGui::BeginGroup();
     const CurveEnds ends = ends_of(view);
     const bool is_empty = ends.sequences_per_s <= 0;
@@ -181,15 +182,18 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size) {
                 : view.planned_on.empty() ? "sequences/s by batch"
                                           : "sequences/s by batch, dashed: predicted",
                 size.x);
+    const float top = ImGui::GetCursorPosY();
+    if (with_legend && !is_empty) curve_legend(view, size.x);
+    const float legend = ImGui::GetCursorPosY() - top;
+    const ImVec2 plot{size.x, std::max(em(5), below_title(size).y - legend)};
     if (is_empty) {
-        chart_note("##no_throughput", why_empty(view, view.no_throughput_text), below_title(size));
-    } else if (ImPlot::BeginPlot("##throughput", below_title(size),
-                                 kPlainPlot | ImPlotFlags_NoInputs)) {
+        chart_note("##no_throughput", why_empty(view, view.no_throughput_text), plot);
+    } else if (ImPlot::BeginPlot("##throughput", plot, kPlainPlot | ImPlotFlags_NoInputs)) {
         const double x_end = ends.batch * 1.08 + 0.5;
         const double y_end = std::max(1e-9, ends.sequences_per_s * 1.12);
         ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
         setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, x_end, size.x * 1.8F);
-        setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, size.y);
+        setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, plot.y);
         ImPlot::SetupAxisLimits(ImAxis_X1, 0, x_end, ImPlotCond_Always);
         ImPlot::SetupAxisLimits(ImAxis_Y1, 0, y_end, ImPlotCond_Always);
         ImPlot::SetupFinish();
@@ -201,7 +205,6 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size) {
             draw_curve(draw, column);
             draw_out_of_memory(draw, column);
         }
-        curve_legend(draw, view);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }
