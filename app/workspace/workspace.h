@@ -75,8 +75,9 @@ public:
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
     void step_selection(int direction);
     void fit_time() { time_.fit(); }
-    void export_comparison(const std::filesystem::path& file, bool dark);
-    void export_timeline(const std::filesystem::path& file, bool dark);
+    void export_comparison(const std::filesystem::path& file, const ChartLook& look);
+    void export_timeline(const std::filesystem::path& file, const ChartLook& look);
+    void export_table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
     void notify(profiler::Severity severity, std::string text);
 
     // ---- each frame -------------------------------------------------------------------------
