@@ -263,7 +263,7 @@ TEST(RecipeColorIndices, RecipesOfOneColorDifferInMarkerAndPattern) {
         const std::string color = to_hex(recipe_color(dark_theme(), index));
         marks.insert({color, recipe_marker(index)});
         fills.insert({color, recipe_hatch(index)});
-        if (index < kMaxDistinctRecipes) EXPECT_EQ(recipe_hatch(index), Hatch::kNone);
+        EXPECT_EQ(recipe_hatch(index) == Hatch::kNone, index < kMaxDistinctRecipes);
     }
     EXPECT_EQ(marks.size(), recipes.size());
     EXPECT_EQ(fills.size(), recipes.size());
