@@ -68,7 +68,7 @@ void open_many(ImGuiTestContext* c, int count) {
         if (i == 2) name = "a_name_without_an_end_" + std::string(178, 'x');
         write_named_step(
             folder / ("step_" + std::to_string(i) + ".tscope"),
-            {.name = name, .recipe = i == 0 ? "original" : "tempo", .with_sweep = i < 10});
+            {.name = name, .recipe = i == 0 ? "original" : "tempo", .with_sweep = true});
     }
     window().workspace().open({folder});
     window().settle(c);
