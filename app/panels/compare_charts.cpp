@@ -1,5 +1,6 @@
 #include "app/panels/compare_charts.h"
 
+#include "app/panels/compare_chart_parts.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
 #include "app/widgets/plot.h"
@@ -23,27 +24,10 @@ using profiler::CompareView;
 
 constexpr double kBarWidth = 0.56;  // of a column's share of the axis
 
-/// Shortened to the width of its chart.
-void chart_title(std::string_view title, std::string_view subtitle, float width) {
-    const float left = ImGui::GetCursorPosX();
-    bold_text(fit_to(title, width));
-    if (subtitle.empty()) return;
-    ImGui::SameLine(0, px(8));
-    dim_text(fit_to(subtitle, left + width - ImGui::GetCursorPosX()));
-}
-
-ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
-
-/// Says why a chart has nothing to draw, and what to run.
-void chart_note(const char* id, std::string_view note, ImVec2 size) {
-    const ScopedChild child(id, size);
-    ImGui::Dummy({0, std::max(0.0F, size.y * 0.32F)});
-    note_text(note);
-}
-
-/// A plot with recipe names on the horizontal axis and a value axis that starts at 0.
+/// A plot with recipe names on the horizontal axis and a value axis that starts at 0. Below the
+/// names stand the batches, where they differ and `with_batch` is set.
 bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profiler::AxisUnit unit,
-                    double max_value) {
+                    double max_value, bool with_batch) {
     if (!ImPlot::BeginPlot(id, size, kPlainPlot | ImPlotFlags_NoInputs)) return false;
     const auto count = static_cast<double>(view.columns.size());
     ImPlot::SetupAxes(nullptr, nullptr,
@@ -56,6 +40,7 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     for (const CompareColumn& column : view.columns) {
         positions.push_back(static_cast<double>(column.index));
         names.push_back(fit_to(column.recipe, column_px));
+        if (with_batch && !column.batch_text.empty()) names.back() += "\n" + column.batch_text;
     }
     for (const std::string& name : names) labels.push_back(name.c_str());
     ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(positions.size()),
@@ -111,22 +96,9 @@ void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view 
     if (text_width(text) <= room) draw_line(y, palette().text, text);
 }
 
-bool mouse_in(ImVec2 upper_left, ImVec2 lower_right) {
-    return ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(upper_left, lower_right);
-}
-
 void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color) {
     for (float x = left; x < right; x += px(9)) {
         draw->AddRectFilled({x, y}, {std::min(right, x + px(5)), y + px(1)}, color);
-    }
-}
-
-void dashed_segment(ImDrawList* draw, ImVec2 from, ImVec2 to, ImU32 color) {
-    const ImVec2 whole = to - from;
-    const float length = std::hypot(whole.x, whole.y);
-    for (float at = 0; at < length; at += px(9)) {
-        const float end = std::min(length, at + px(5));
-        draw->AddLine(from + whole * (at / length), from + whole * (end / length), color, px(1.5F));
     }
 }
 
@@ -137,34 +109,6 @@ void baseline_mark(ImDrawList* draw, double value) {
                 with_alpha(palette().dim, 0.55F));
 }
 
-void segment_tooltip(const CompareColumn& column, const profiler::StackSegment& segment) {
-    if (!ImGui::BeginTooltip()) return;
-    bold_text(column.recipe);
-    category_swatch(segment.category);
-    text(profiler::label_of(segment.category));
-    ImGui::SameLine(0, px(14));
-    bold_text(segment.text);
-    dim_text(profiler::format_exact_bytes(segment.size_bytes));
-    dim_text(fmt::format("{} of {} at the peak",
-                         profiler::format_percent(static_cast<double>(segment.size_bytes) /
-                                                  static_cast<double>(column.peak_bytes)),
-                         column.peak_text));
-    ImGui::EndTooltip();
-}
-
-/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
-void segment_label(ImDrawList* draw, const Bar& bar, float top, float bottom,
-                   const profiler::StackSegment& segment) {
-    const float line = ImGui::GetTextLineHeight(), width = text_width(segment.text);
-    if (bottom - top <= line + px(4) || width >= bar.right - bar.left - px(8)) return;
-    const ImU32 fill = category_color(segment.category);
-    const ImVec2 corner{bar.center() - std::round(width / 2),
-                        std::round((top + bottom - line) / 2)};
-    draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
-                        fill, px(3));
-    draw->AddText(corner, ink_on(fill), segment.text.c_str());
-}
-
 void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
                       PanelEvents& events) {
     const Bar bar = bar_of(column.index);
@@ -172,23 +116,12 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
         const ImVec2 upper{bar.left,
                            y_of(static_cast<double>(segment.start_bytes + segment.size_bytes))};
         const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
-        const bool faded = selection.category && *selection.category != segment.category;
-        if (lower.y - upper.y >= 1) {
-            fill_category(draw, upper, lower, segment.category, faded ? 0.22F : 1.0F, px(7));
-            // A thin gap between segments.
-            if (lower.y - upper.y > 3) {
-                draw->AddRectFilled(upper, {lower.x, upper.y + 1},
-                                    with_alpha(palette().plot, 0.5F));
-            }
+        if (!draw_stack_segment(draw, upper, lower, column, segment, selection, events)) {
+            draw_segment_text(draw, upper, lower, segment);
         }
-        if (!faded) segment_label(draw, bar, upper.y, lower.y, segment);
-        if (mouse_in(upper, lower)) {
-            draw->AddRect(upper, lower, palette().text, 0, px(1));
-            segment_tooltip(column, segment);
-            if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-                events.category = segment.category;
-                events.column = column.index;
-            }
+        // A thin gap between segments.
+        if (lower.y - upper.y > 3) {
+            draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
         }
     }
 }
@@ -204,10 +137,11 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
                    "These files hold sweeps only; record a step with `temposcope capture`.",
                    below_title(size));
     } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
-                              static_cast<double>(view.max_peak_bytes))) {
+                              static_cast<double>(view.max_peak_bytes), true)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
-        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0) {
+        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0 &&
+            view.columns[0].batch_text.empty()) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
         for (const CompareColumn& column : view.columns) {
@@ -224,46 +158,28 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
 
 namespace {
 
-/// "sequences · hatched: predicted for NVIDIA A100 80 GB SXM"
-std::string max_batch_subtitle(const CompareView& view) {
-    std::string text = view.has_max_batch && !view.memory_limit_text.empty()
-                           ? "sequences within " + view.memory_limit_text
-                           : "sequences";
-    if (!view.planned_on.empty()) text += ", hatched: predicted for " + view.planned_on;
-    return text;
-}
-
-double largest_batch(const CompareView& view) {
-    int64_t most = 0;
-    for (const CompareColumn& column : view.columns) {
-        most = std::max(most, column.largest_batch);
-        if (column.planned) most = std::max(most, column.planned->max_batch_size.value_or(0));
-    }
-    return static_cast<double>(most);
-}
-
 /// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
 void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents& events) {
     Bar bar = bar_of(column.index);
-    const bool is_swept = !column.curve.empty() || column.max_batch_size;
-    const ImU32 color = recipe_color(column.color);
+    const bool swept = is_swept(column);
     double highest = 0;
     if (column.planned) {
         highest = static_cast<double>(column.planned->max_batch_size.value_or(0));
-        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)}, color);
-        if (is_swept) {
+        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)},
+                       recipe_color(column.color));
+        if (swept) {
             const float cut = std::round((bar.right - bar.left) * 0.2F);
             bar = {bar.left + cut, bar.right - cut};
         }
     }
-    if (is_swept) {
+    if (swept) {
         const auto value = static_cast<double>(column.largest_batch);
         // Pale when the sweep ended before it reached the maximum.
-        draw->AddRectFilled({bar.left, y_of(value)}, {bar.right, y_of(0)},
-                            column.max_batch_size ? color : with_alpha(color, 0.35F));
+        fill_recipe(draw, {bar.left, y_of(value)}, {bar.right, y_of(0)}, column.color,
+                    column.max_batch_size ? 1.0F : 0.35F);
         highest = std::max(highest, value);
     }
-    if (is_swept) {
+    if (swept) {
         bar_label(draw, bar, highest, column.max_batch_text, column.max_batch_change);
     } else if (column.planned) {
         bar_label(draw, bar, highest, column.planned->max_batch_text,
@@ -271,229 +187,25 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
     }
     if (!mouse_in({bar.left, y_of(std::max(highest, 0.0)) - px(20)}, {bar.right, y_of(0)})) return;
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) events.column = column.index;
-    if (!ImGui::BeginTooltip()) return;
-    bold_text(column.recipe);
-    if (is_swept) labelled_value("measured", column.max_batch_text);
-    if (column.planned) labelled_value("predicted", column.planned->max_batch_text);
-    if (column.planned && !column.planned->why.empty()) {
-        ImGui::PushTextWrapPos(em(26));
-        note_text(column.planned->why);
-        ImGui::PopTextWrapPos();
-    }
-    ImGui::EndTooltip();
-}
-
-/// Why nothing is drawn of a maximum batch or of throughput.
-std::string why_empty(const CompareView& view, const std::string& not_measured) {
-    return view.no_plan_text.empty() ? not_measured : view.no_plan_text;
+    max_batch_tooltip(column);
 }
 
 }  // namespace
 
 void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
     ImGui::BeginGroup();
-    const double most = largest_batch(view);
+    const auto most = static_cast<double>(largest_batch(view));
     chart_title("Maximum batch", most > 0 ? max_batch_subtitle(view) : "", size.x);
     if (most == 0) {
         chart_note("##no_batch", why_empty(view, view.no_max_batch_text), below_title(size));
-    } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount,
-                              most)) {
+    } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount, most,
+                              false)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
         if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].max_batch_size) {
             baseline_mark(draw, static_cast<double>(*view.columns[0].max_batch_size));
         }
         for (const CompareColumn& column : view.columns) draw_batch_bars(draw, column, events);
-        ImPlot::PopPlotClipRect();
-        ImPlot::EndPlot();
-    }
-    ImGui::EndGroup();
-}
-
-namespace {
-
-ImPlotMarker plot_marker(size_t index) {
-    switch (profiler::recipe_marker(index)) {
-        case profiler::Marker::kCircle:
-            return ImPlotMarker_Circle;
-        case profiler::Marker::kSquare:
-            return ImPlotMarker_Square;
-        case profiler::Marker::kDiamond:
-            return ImPlotMarker_Diamond;
-        case profiler::Marker::kUp:
-            return ImPlotMarker_Up;
-        case profiler::Marker::kDown:
-            return ImPlotMarker_Down;
-        case profiler::Marker::kCross:
-            return ImPlotMarker_Cross;
-        case profiler::Marker::kPlus:
-            return ImPlotMarker_Plus;
-        case profiler::Marker::kLeft:
-            return ImPlotMarker_Left;
-    }
-    return ImPlotMarker_Circle;
-}
-
-void point_tooltip(const CompareColumn& column, const profiler::CurvePoint& point) {
-    if (!ImGui::BeginTooltip()) return;
-    swatch(recipe_color(column.color));
-    bold_text(column.recipe);
-    text(point.text);
-    ImGui::EndTooltip();
-}
-
-void draw_curve(ImDrawList* draw, const CompareColumn& column) {
-    std::vector<double> x, y;
-    const ImU32 color = recipe_color(column.color);
-    for (const profiler::CurvePoint& point : column.curve) {
-        x.push_back(static_cast<double>(point.batch_size));
-        y.push_back(point.sequences_per_s);
-        const ImVec2 high = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_max);
-        const ImVec2 low = ImPlot::PlotToPixels(x.back(), point.sequences_per_s_min);
-        draw->AddRectFilled({high.x - px(0.5F), high.y}, {low.x + px(0.5F), low.y},
-                            with_alpha(color, 0.6F));
-    }
-    ImPlotSpec line;
-    line.LineColor = to_vec4(color);
-    line.LineWeight = px(2);
-    line.Marker = plot_marker(column.color);
-    line.MarkerSize = px(4);
-    line.MarkerFillColor = to_vec4(color);
-    line.MarkerLineColor = to_vec4(palette().plot);
-    ImPlot::PlotLine(column.recipe.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
-    for (size_t i = 0; i < x.size(); ++i) {
-        const ImVec2 at = ImPlot::PlotToPixels(x[i], y[i]);
-        const ImVec2 reach{px(7), px(7)};
-        if (mouse_in(at - reach, at + reach)) point_tooltip(column, column.curve[i]);
-    }
-}
-
-/// The prediction as a dashed line without points, under what was measured.
-void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
-    const ImU32 color = recipe_color(column.color);
-    const auto& curve = column.planned->curve;
-    const auto at = [](const profiler::CurvePoint& point) {
-        return ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
-    };
-    for (size_t i = 0; i + 1 < curve.size(); ++i) {
-        dashed_segment(draw, at(curve[i]), at(curve[i + 1]), with_alpha(color, 0.9F));
-    }
-    for (const profiler::CurvePoint& point : curve) {
-        const ImVec2 center = at(point);
-        draw->AddCircle(center, px(3), color, 0, px(1.5F));
-        const ImVec2 reach{px(7), px(7)};
-        if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
-    }
-}
-
-void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
-    const float r = px(4);
-    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(2));
-    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, color, px(2));
-}
-
-/// Marks the batch that ran out of memory, at the height of the last batch that trained.
-void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
-    if (!column.out_of_memory_batch || column.curve.empty()) return;
-    const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
-                                           column.curve.back().sequences_per_s);
-    draw_cross(draw, at, recipe_color(column.color));
-    const ImVec2 reach{px(8), px(8)};
-    if (mouse_in(at - reach, at + reach)) {
-        ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
-                          static_cast<long long>(*column.out_of_memory_batch));
-    }
-}
-
-/// Name and colour of each curve, in the lower right corner, where throughput curves seldom go.
-void curve_legend(ImDrawList* draw, const CompareView& view) {
-    const ImVec2 corner = ImPlot::GetPlotPos() + ImPlot::GetPlotSize();
-    const float line = ImGui::GetTextLineHeight() + px(3);
-    bool out_of_memory = false;
-    float width = text_width("out of memory"), y = corner.y - px(8);
-    for (const CompareColumn& column : view.columns) {
-        width = std::max(width, text_width(column.recipe));
-        out_of_memory |= column.out_of_memory_batch.has_value();
-    }
-    const float left = corner.x - width - px(12);
-    const auto lines = static_cast<float>(
-        std::count_if(view.columns.begin(), view.columns.end(),
-                      [](const auto& c) { return !c.curve.empty() || c.planned; }) +
-        (out_of_memory ? 1 : 0));
-    draw->AddRectFilled({left - px(24), y - lines * line}, {corner.x - px(6), y},
-                        with_alpha(palette().plot, 0.85F), px(3));
-    if (out_of_memory) {
-        y -= line;
-        draw_cross(draw, {left - px(12), y + line / 2 - px(1)}, palette().dim);
-        draw->AddText({left, y}, palette().dim, "out of memory");
-    }
-    for (auto column = view.columns.rbegin(); column != view.columns.rend(); ++column) {
-        if (column->curve.empty() && !column->planned) continue;
-        y -= line;
-        const float middle = std::round(y + line / 2) - px(1);
-        draw->AddRectFilled({left - px(19), middle - px(1)}, {left - px(6), middle + px(1)},
-                            recipe_color(column->color));
-        draw->AddText({left, y}, palette().text, column->recipe.c_str());
-    }
-}
-
-}  // namespace
-
-namespace {
-
-/// Ends of the axes, over what was measured and what is predicted.
-struct CurveEnds {
-    double batch = 0;
-    double sequences_per_s = 0;
-};
-
-CurveEnds ends_of(const CompareView& view) {
-    CurveEnds ends{static_cast<double>(view.has_throughput ? view.max_batch_size : 0),
-                   view.max_sequences_per_s};
-    for (const CompareColumn& column : view.columns) {
-        ends.batch =
-            std::max(ends.batch, static_cast<double>(column.out_of_memory_batch.value_or(0)));
-        if (!column.planned) continue;
-        for (const profiler::CurvePoint& point : column.planned->curve) {
-            ends.batch = std::max(ends.batch, static_cast<double>(point.batch_size));
-            ends.sequences_per_s = std::max(ends.sequences_per_s, point.sequences_per_s);
-        }
-    }
-    return ends;
-}
-
-}  // namespace
-
-void draw_throughput_chart(const CompareView& view, ImVec2 size) {
-    ImGui::BeginGroup();
-    const CurveEnds ends = ends_of(view);
-    const bool is_empty = ends.sequences_per_s <= 0;
-    chart_title("Throughput",
-                is_empty                  ? ""
-                : view.planned_on.empty() ? "sequences/s by batch"
-                                          : "sequences/s by batch, dashed: predicted",
-                size.x);
-    if (is_empty) {
-        chart_note("##no_throughput", why_empty(view, view.no_throughput_text), below_title(size));
-    } else if (ImPlot::BeginPlot("##throughput", below_title(size),
-                                 kPlainPlot | ImPlotFlags_NoInputs)) {
-        const double x_end = ends.batch * 1.08 + 0.5;
-        const double y_end = std::max(1e-9, ends.sequences_per_s * 1.12);
-        ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
-        setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, x_end, size.x * 1.8F);
-        setup_ticks(ImAxis_Y1, profiler::AxisUnit::kRate, 0, y_end, size.y);
-        ImPlot::SetupAxisLimits(ImAxis_X1, 0, x_end, ImPlotCond_Always);
-        ImPlot::SetupAxisLimits(ImAxis_Y1, 0, y_end, ImPlotCond_Always);
-        ImPlot::SetupFinish();
-        ImDrawList* draw = ImPlot::GetPlotDrawList();
-        ImPlot::PushPlotClipRect();
-        for (const CompareColumn& column : view.columns) {
-            if (column.planned) draw_planned_curve(draw, column);
-            if (column.curve.empty()) continue;
-            draw_curve(draw, column);
-            draw_out_of_memory(draw, column);
-        }
-        curve_legend(draw, view);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }

@@ -5,13 +5,19 @@
 
 #include <imgui.h>
 
-/// The three charts of the Compare panel. Each fills `size`, including its title.
+/// The charts of the Compare panel. Each fills `size`, including its title.
 namespace app {
 
 /// Bars stacked by category. A click on a segment selects its recipe and its category.
 void draw_memory_chart(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events);
 void draw_max_batch_chart(const profiler::CompareView& view, ImVec2 size, PanelEvents& events);
-void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size);
+/// Names the curves above the plot if `with_legend`.
+void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size, bool with_legend);
+
+/// Memory and maximum batch of many recipes: a row each, with the marker of its curve and its whole
+/// name at the left. Scrolls if the rows are higher than the chart. A click selects a recipe.
+void draw_compare_rows(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
+                       PanelEvents& events);
 
 }  // namespace app

@@ -85,8 +85,22 @@ void draw_chart_row(const CompareView& view, const Selection& selection, size_t 
         const ImVec2 size{std::floor(width * kShares[i] / whole), height};
         if (i == 0) draw_memory_chart(view, selection, size, events);
         if (i == 1) draw_max_batch_chart(view, size, events);
-        if (i == 2) draw_throughput_chart(view, size);
+        if (i == 2) draw_throughput_chart(view, size, /*with_legend=*/true);
     }
+}
+
+/// Many recipes: rows with their names, and throughput beside them in a wide panel. The markers of
+/// the rows name the curves.
+void draw_many(const CompareView& view, const Selection& selection, float height, bool beside,
+               PanelEvents& events) {
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const float gap = px(18);
+    const float curves = beside ? std::floor((room.x - gap) * 0.32F) : 0;
+    const float rows = beside ? room.x - gap - curves - px(1) : room.x - px(1);
+    draw_compare_rows(view, selection, {rows, height}, events);
+    if (!beside) return;
+    ImGui::SameLine(0, gap);
+    draw_throughput_chart(view, {curves, height}, /*with_legend=*/false);
 }
 
 /// A value and its change from the baseline, if the table has one; they share a cell on the screen.
@@ -143,11 +157,21 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
 
 /// The first cell: swatch, name, and "A" or "B" if the recipe is selected.
 void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_t row) {
-    swatch(recipe_color(view.columns[row].color));
-    bold_text(view.columns[row].recipe);
+    const std::string& name = view.columns[row].recipe;
+    recipe_swatch(view.columns[row].color);
     const DocumentPtr document = workspace.document_of_column(row);
-    if (!document) return;
-    const bool a = document == workspace.selection().a, b = document == workspace.selection().b;
+    const bool a = document && document == workspace.selection().a;
+    const bool b = document && document == workspace.selection().b;
+    const float letter = a || b ? px(8) + text_width("B") : 0;
+    std::string shown;
+    {
+        const ScopedFont bold(fonts().bold);
+        shown = fit_to(name, std::max(em(2), ImGui::GetContentRegionAvail().x - letter));
+        text(shown);
+    }
+    if (shown != name && ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
+        ImGui::SetTooltip("%s", name.c_str());
+    }
     if (!a && !b) return;
     ImGui::SameLine(0, px(8));
     dim_text(a ? "A" : "B");
@@ -185,49 +209,64 @@ float column_width(const TextTable& table, const CellPair& pair) {
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
 
-/// Columns share the width of the panel. If that is too little, each gets the width that it needs
-/// and the table scrolls sideways.
+/// Columns share the width of the panel; names get at most a quarter of it and are shortened in the
+/// middle. If that is too little, each column gets the width that it needs and the table scrolls
+/// sideways. A table of many recipes is at most as high as `height` allows, and scrolls.
 struct TableLayout {
     std::vector<CellPair> pairs;
     std::vector<float> widths;
-    bool scrolls = false;
+    bool scrolls_x = false;
+    bool scrolls_y = false;
     float height = 0;
+
+    bool scrolls() const { return scrolls_x || scrolls_y; }
 };
 
 TableLayout lay_out_table(const TextTable& table) {
     const ImGuiStyle& style = ImGui::GetStyle();
+    const ImVec2 room = ImGui::GetContentRegionAvail();
     TableLayout layout{.pairs = pair_cells(table)};
     float needed = 0;
     for (const CellPair& pair : layout.pairs) {
-        layout.widths.push_back(column_width(table, pair));
-        needed += layout.widths.back() + 2 * style.CellPadding.x;
+        float width = column_width(table, pair);
+        if (pair.value == 0) width = std::min(width, std::max(em(9), room.x / 4));
+        layout.widths.push_back(width);
+        needed += width + 2 * style.CellPadding.x;
     }
-    layout.scrolls = needed > ImGui::GetContentRegionAvail().x;
+    layout.scrolls_x = needed > room.x;
     const float row = ImGui::GetTextLineHeight() + 2 * style.CellPadding.y;
     layout.height = row * static_cast<float>(table.rows.size() + 1) +
-                    (layout.scrolls ? style.ScrollbarSize + px(2) : 0);
+                    (layout.scrolls_x ? style.ScrollbarSize + px(2) : 0);
+    const float most = std::max(std::floor(room.y * 0.42F), 8 * row);
+    layout.scrolls_y = table.rows.size() > profiler::kMostComparedColumns && layout.height > most;
+    if (layout.scrolls_y) layout.height = most;
     return layout;
 }
 
 void draw_table(const Workspace& workspace, const CompareView& view, const TableLayout& layout,
                 PanelEvents& events) {
     const TextTable& table = view.table;
+    const bool fixed = layout.scrolls_x;
     const ImGuiTableFlags flags =
         ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
-        (layout.scrolls ? ImGuiTableFlags_ScrollX | ImGuiTableFlags_SizingFixedFit
-                        : ImGuiTableFlags_SizingStretchProp);
-    if (!ImGui::BeginTable(layout.scrolls ? "##recipes_scrolling" : "##recipes",
-                           static_cast<int>(layout.pairs.size()), flags,
-                           {0, layout.scrolls ? layout.height : 0})) {
+        (layout.scrolls_x ? ImGuiTableFlags_ScrollX : 0) |
+        (layout.scrolls_y ? ImGuiTableFlags_ScrollY : 0) |
+        (fixed ? ImGuiTableFlags_SizingFixedFit : ImGuiTableFlags_SizingStretchProp);
+    // ImGui keeps widths by id, so each way of sizing has its own.
+    const char* id = fixed              ? "##recipes_scrolling"
+                     : layout.scrolls_y ? "##recipes_long"
+                                        : "##recipes";
+    if (!ImGui::BeginTable(id, static_cast<int>(layout.pairs.size()), flags,
+                           {0, layout.scrolls() ? layout.height : 0})) {
         return;
     }
     for (size_t i = 0; i < layout.pairs.size(); ++i) {
         ImGui::TableSetupColumn(
             table.columns[layout.pairs[i].value].title.c_str(),
-            layout.scrolls ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
+            fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
             layout.widths[i]);
     }
-    if (layout.scrolls) ImGui::TableSetupScrollFreeze(1, 1);
+    if (layout.scrolls()) ImGui::TableSetupScrollFreeze(1, 1);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     for (const CellPair& pair : layout.pairs) {
         ImGui::TableNextColumn();
@@ -259,6 +298,17 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
     const float space = std::floor(ImGui::GetContentRegionAvail().y - table.height - notes -
                                    2 * ImGui::GetStyle().ItemSpacing.y);
+    if (view.columns.size() > profiler::kMostComparedColumns) {
+        const bool beside = charts_per_row() > 1;
+        const float height = std::max(space, em(14));
+        draw_many(view, selection, height, beside, events);
+        draw_table(workspace, view, table, events);
+        if (!beside) {
+            const ImVec2 size{ImGui::GetContentRegionAvail().x - px(1), em(16)};
+            draw_throughput_chart(view, size, /*with_legend=*/false);
+        }
+        return draw_notes(view);
+    }
     const size_t charts = 3;
     const size_t per_row = std::min(charts, charts_per_row());
     const float height = std::clamp(space, em(12), per_row < charts ? em(16) : 1e6F);

@@ -354,6 +354,13 @@ void draw_table(Frame& frame) {
     if (!ImGui::BeginTable("##ledger", static_cast<int>(kColumns.size()), flags)) return;
     setup_columns(frame);
     read_sort_order(frame);
+    frame.state.columns.clear();
+    for (size_t i = 0; i < kColumns.size(); ++i) {
+        const ImGuiTableColumnFlags flags = ImGui::TableGetColumnFlags(static_cast<int>(i));
+        if (flags & ImGuiTableColumnFlags_IsEnabled) {
+            frame.state.columns.push_back(kColumns[i].column);
+        }
+    }
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(frame.state.lines.size()));
     const int wanted = line_to_scroll_to(frame);

@@ -23,6 +23,7 @@ struct LedgerState {
     std::weak_ptr<const profiler::LedgerView> shown;
     std::vector<profiler::LedgerLine> lines;
     int64_t largest_bytes = 0;
+    std::vector<profiler::LedgerColumn> columns;  // that were visible when the table was last drawn
     std::optional<PickedActivity> marked_for;
     profiler::LedgerMarks marks;
 };

@@ -78,7 +78,7 @@ void draw_trace(const Workspace& workspace, size_t index, PanelEvents& events) {
     const bool warns = !document->diagnostics.empty() &&
                        document->diagnostics.front().severity != profiler::Severity::kInfo;
     ImGui::SetCursorPos({left, start.y + px(5)});
-    swatch(color);
+    recipe_swatch(look.color);
     {
         const ScopedFont bold(fonts().bold);
         const float name_end = start.x + width - buttons - px(4) - (warns ? em(1.6F) : 0);

@@ -181,6 +181,7 @@ std::optional<std::vector<fs::path>> draw_file_dialog(const FileDialogOptions& o
                                 ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoResize)) {
         return std::nullopt;
     }
+    if (options.draw_choices) options.draw_choices(state);
     list_folder(options, state);
     draw_path(state);
     bool chosen = draw_entries(options, state);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +37,7 @@ struct FileDialogOptions {
     std::vector<std::string> extensions;  // ".tscope"; only these files are listed
     bool for_saving = false;              // asks for one name and adds a missing extension
     std::string proposed_name;
+    std::function<void(FileDialogState&)> draw_choices;  // above the list of files; optional
 };
 
 /// Draws the dialog while it is open. Returns the chosen files in the frame in which the user

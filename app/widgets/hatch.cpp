@@ -44,13 +44,9 @@ void draw_dots(ImDrawList* draw, ImVec2 a, ImVec2 b, ImU32 ink, float spacing) {
     }
 }
 
-}  // namespace
-
-void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
-                   profiler::Category category, float alpha, float spacing) {
-    const ImU32 fill = category_color(category);
+void fill_hatched(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 fill, Hatch hatch,
+                  float alpha, float spacing) {
     draw->AddRectFilled(upper_left, lower_right, with_alpha(fill, alpha));
-    const Hatch hatch = profiler::hatch_of(category);
     if (hatch == Hatch::kNone) return;
     const ImU32 ink = with_alpha(ink_on(fill), 0.26F * alpha);
     draw->PushClipRect(upper_left, lower_right, true);
@@ -60,6 +56,52 @@ void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
         draw_lines(draw, upper_left, lower_right, hatch, ink, spacing);
     }
     draw->PopClipRect();
+}
+
+}  // namespace
+
+void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                   profiler::Category category, float alpha, float spacing) {
+    fill_hatched(draw, upper_left, lower_right, category_color(category),
+                 profiler::hatch_of(category), alpha, spacing);
+}
+
+void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index,
+                 float alpha) {
+    fill_hatched(draw, upper_left, lower_right, recipe_color(index), profiler::recipe_hatch(index),
+                 alpha, px(5));
+}
+
+void draw_recipe_marker(ImDrawList* draw, ImVec2 center, float radius, size_t index) {
+    using profiler::Marker;
+    const ImU32 color = recipe_color(index);
+    const float r = radius;
+    const auto triangle = [&](ImVec2 tip, ImVec2 side) {
+        draw->AddTriangleFilled(center + tip, center - tip * 0.6F + side,
+                                center - tip * 0.6F - side, color);
+    };
+    switch (profiler::recipe_marker(index)) {
+        case Marker::kCircle:
+            return draw->AddCircleFilled(center, r, color);
+        case Marker::kSquare:
+            return draw->AddRectFilled(center - ImVec2{r, r}, center + ImVec2{r, r}, color);
+        case Marker::kDiamond:
+            return draw->AddQuadFilled(center + ImVec2{0, -1.2F * r}, center + ImVec2{1.2F * r, 0},
+                                       center + ImVec2{0, 1.2F * r}, center + ImVec2{-1.2F * r, 0},
+                                       color);
+        case Marker::kUp:
+            return triangle({0, -1.2F * r}, {1.2F * r, 0});
+        case Marker::kDown:
+            return triangle({0, 1.2F * r}, {-1.2F * r, 0});
+        case Marker::kLeft:
+            return triangle({-1.2F * r, 0}, {0, -1.2F * r});
+        case Marker::kCross:
+            draw->AddLine(center + ImVec2{-r, -r}, center + ImVec2{r, r}, color, px(2));
+            return draw->AddLine(center + ImVec2{-r, r}, center + ImVec2{r, -r}, color, px(2));
+        case Marker::kPlus:
+            draw->AddLine(center + ImVec2{-r, 0}, center + ImVec2{r, 0}, color, px(2));
+            return draw->AddLine(center + ImVec2{0, -r}, center + ImVec2{0, r}, color, px(2));
+    }
 }
 
 void fill_predicted(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 color) {

@@ -103,6 +103,11 @@ void swatch(ImU32 color) {
     ImGui::GetWindowDrawList()->AddRectFilled(box.upper, box.lower, color, px(2));
 }
 
+void recipe_swatch(size_t index) {
+    const SwatchBox box = place_swatch();
+    fill_recipe(ImGui::GetWindowDrawList(), box.upper, box.lower, index);
+}
+
 void category_swatch(profiler::Category category, bool faded) {
     const SwatchBox box = place_swatch();
     fill_category(ImGui::GetWindowDrawList(), box.upper, box.lower, category, faded ? 0.3F : 1.0F,

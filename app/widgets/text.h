@@ -30,6 +30,8 @@ std::string fit_path_to(std::string_view path, float width);
 
 /// A small filled square before a label.
 void swatch(ImU32 color);
+/// A swatch in the colour and pattern of a recipe.
+void recipe_swatch(size_t index);
 /// A swatch in the colour and pattern of a category.
 void category_swatch(profiler::Category category, bool faded = false);
 /// A swatch with a letter on it: A or B.

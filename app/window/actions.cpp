@@ -17,11 +17,6 @@ bool has_documents(const Ui& ui) { return !ui.workspace.documents().empty(); }
 bool has_comparison(const Ui& ui) { return ui.workspace.slots().compare.view() != nullptr; }
 bool has_timeline(const Ui& ui) { return ui.workspace.slots().timeline.view() != nullptr; }
 
-void ask_where_to_save(Ui& ui, SaveWhat what) {
-    ui.save_what = what;
-    ui.save_dialog.request_open = true;
-}
-
 void close_all(Ui& ui) {
     while (has_documents(ui)) ui.workspace.close(ui.workspace.documents().back());
 }
@@ -59,19 +54,19 @@ void add_file_actions(std::vector<Action>& actions) {
                        .title = "Export comparison chart",
                        .icon = ICON_FILE_EXPORT,
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_E,
-                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kComparison); },
+                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kComparison); },
                        .enabled = has_comparison,
                        .separated = true});
     actions.push_back({.menu = Menu::kFile,
                        .title = "Export timeline chart",
                        .icon = ICON_FILE_EXPORT,
-                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kTimeline); },
+                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kTimeline); },
                        .enabled = has_timeline});
     actions.push_back({.menu = Menu::kFile,
                        .title = "Save picture of the window",
                        .icon = ICON_IMAGE,
                        .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E,
-                       .run = [](Ui& ui) { ask_where_to_save(ui, SaveWhat::kPicture); }});
+                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kWindow); }});
     actions.push_back({.menu = Menu::kFile,
                        .title = "Close all traces",
                        .icon = ICON_XMARK,

@@ -124,6 +124,18 @@ bool close_popup() {
     return true;
 }
 
+bool tab_bar_button(const std::string& name, const char* label, const char* tooltip) {
+    ImGuiWindow* window = ImGui::FindWindowByID(ImHashStr(name.c_str()));
+    ImGuiDockNode* node = window ? window->DockNode : nullptr;
+    if (!node || node->VisibleWindow != window) return false;
+    if (!ImGui::DockNodeBeginAmendTabBar(node)) return false;
+    const bool clicked =
+        ImGui::TabItemButton(label, ImGuiTabItemFlags_Trailing | ImGuiTabItemFlags_NoTooltip);
+    ImGui::SetItemTooltip("%s", tooltip);
+    ImGui::DockNodeEndAmendTabBar();
+    return clicked;
+}
+
 bool begin_bar(const char* name, ImGuiDir side, float height) {
     return ImGui::BeginViewportSideBar(
         name, ImGui::GetMainViewport(), side, height,

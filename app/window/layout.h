@@ -38,6 +38,10 @@ void load_layout(const std::string& layout);
 /// Closes the innermost menu or popup; false when none is open.
 bool close_popup();
 
+/// A small button at the right end of the tab bar in which the window `name` is the visible one.
+/// Returns true when it was clicked.
+bool tab_bar_button(const std::string& name, const char* label, const char* tooltip);
+
 /// A bar over the window's whole width. Call ImGui::End in any case.
 bool begin_bar(const char* name, ImGuiDir side, float height);
 

@@ -152,10 +152,21 @@ void Shell::load_pending_layout() {
     if (layout) restore_layout(ui_, *layout);
 }
 
+/// Empty if this frame does not show the panel.
+std::optional<PixelRect> Shell::pixels_of_panel(const std::string& id) const {
+    const auto found = ui_.panel_rects.find(id);
+    if (found == ui_.panel_rects.end()) return std::nullopt;
+    const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+    const ImVec2 corner = found->second.corner * scale, size = found->second.size * scale;
+    return PixelRect{static_cast<int>(corner.x), static_cast<int>(corner.y),
+                     static_cast<int>(size.x), static_cast<int>(size.y)};
+}
+
 void Shell::take_picture(const std::filesystem::path& file) {
     PixelRect whole;
     glfwGetFramebufferSize(window_.get(), &whole.width, &whole.height);
-    if (const auto saved = save_png(whole, file); !saved) {
+    const PixelRect rect = pixels_of_panel(std::exchange(picture_panel_, {})).value_or(whole);
+    if (const auto saved = save_png(rect, file); !saved) {
         ui_.workspace.notify(profiler::Severity::kError, saved.error().message);
     } else {
         ui_.workspace.notify(profiler::Severity::kInfo, "Saved " + file.string() + ".");
@@ -167,7 +178,10 @@ void Shell::build_frame() {
     apply_pending_theme();
     load_pending_layout();
     // The picture was requested in the frame before; the dialog has closed since.
-    if (ui_.picture) picture_ = std::exchange(ui_.picture, std::nullopt);
+    if (ui_.picture) {
+        picture_ = std::exchange(ui_.picture, std::nullopt);
+        picture_panel_ = std::exchange(ui_.picture_panel, {});
+    }
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGui::NewFrame();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/window/glfw_window.h"
+#include "app/window/pixels.h"
 #include "app/window/ui.h"
 #include "models/config/result.h"
 
@@ -52,6 +53,7 @@ private:
     /// Of the screen, times what the user chose.
     float wanted_scale() const { return scale_ * ui_.settings.text_scale; }
     void load_pending_layout();
+    std::optional<PixelRect> pixels_of_panel(const std::string& id) const;
     void take_picture(const std::filesystem::path& file);
     /// Makes the draw lists of a frame.
     void build_frame();
@@ -72,6 +74,7 @@ private:
     bool applied_dark_ = false;
     bool input_seen_ = false;
     std::optional<std::filesystem::path> picture_;  // to write when the frame is shown
+    std::string picture_panel_;                     // of that picture; empty: the whole window
     double ui_ms_ = 0;
     int64_t frame_count_ = 0;
     Ui ui_;

@@ -62,6 +62,17 @@ void draw_docks(Ui& ui) {
                               save_layout);
 }
 
+/// A right click in the current panel that neither drags nor opens a menu of its own.
+bool wants_panel_menu() {
+    const ImGuiIO& io = ImGui::GetIO();
+    const float slack = io.MouseDragThreshold * io.MouseDragThreshold;
+    return ImGui::IsMouseReleased(ImGuiMouseButton_Right) &&
+           io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Right] < slack &&
+           ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows |
+                                  ImGuiHoveredFlags_AllowWhenBlockedByActiveItem) &&
+           !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+}
+
 void draw_panels(Ui& ui) {
     draw_docks(ui);
     std::string front;
@@ -69,6 +80,7 @@ void draw_panels(Ui& ui) {
         front = ui.focus_queue.front();
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
+    ui.panel_rects.clear();
     const PanelContext context{ui.workspace, ui.settings.recent_files, ui.cursor_ns};
     std::vector<PanelEvents> events;
     for (const PanelRow& row : kPanels) {
@@ -81,6 +93,13 @@ void draw_panels(Ui& ui) {
                 ui.focused_panel = row.id;
             }
             events.push_back(row.draw(context, ui.panels));
+            ui.panel_rects[row.id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};
+            if (wants_panel_menu()) open_panel_menu(ui, row.id);
+        }
+        if (ui.panel_rects.contains(row.id) &&
+            tab_bar_button(name, ICON_FILE_EXPORT "###panel_menu",
+                           "Copy or save what this panel shows")) {
+            open_panel_menu(ui, row.id);
         }
         if (!open) set_open(ui, row, false);
     }
@@ -98,46 +117,14 @@ void draw_panels(Ui& ui) {
     }
 }
 
-FileDialogOptions save_options(SaveWhat what) {
-    FileDialogOptions options{.button = "Save", .for_saving = true};
-    switch (what) {
-        case SaveWhat::kPicture:
-            options.title = "Save picture of the window";
-            options.extensions = {".png"};
-            options.proposed_name = "temposcope.png";
-            return options;
-        case SaveWhat::kComparison:
-            options.title = "Export comparison chart";
-            options.proposed_name = "comparison.svg";
-            break;
-        case SaveWhat::kTimeline:
-            options.title = "Export timeline chart";
-            options.proposed_name = "timeline.svg";
-            break;
-    }
-    options.extensions = {".svg", ".pdf", ".png", ".html"};
-    return options;
-}
-
 void draw_dialogs(Ui& ui) {
     if (const auto files = draw_file_dialog(
             {.title = "Open traces", .button = "Open", .extensions = profiler::trace_extensions()},
             ui.open_dialog)) {
         ui.workspace.open(*files);
     }
-    const auto file = draw_file_dialog(save_options(ui.save_what), ui.save_dialog);
-    if (!file) return;
-    switch (ui.save_what) {
-        case SaveWhat::kPicture:
-            ui.picture = file->front();
-            break;
-        case SaveWhat::kComparison:
-            ui.workspace.export_comparison(file->front(), ui.settings.dark);
-            break;
-        case SaveWhat::kTimeline:
-            ui.workspace.export_timeline(file->front(), ui.settings.dark);
-            break;
-    }
+    draw_export_dialog(ui);
+    draw_panel_menu(ui);
 }
 
 void take_news(Ui& ui) {

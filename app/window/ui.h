@@ -5,6 +5,7 @@
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/actions.h"
+#include "app/window/export_dialog.h"
 #include "app/window/keyboard.h"
 #include "app/window/layout_history.h"
 #include "app/window/search.h"
@@ -12,6 +13,7 @@
 #include "app/workspace/workspace.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +21,11 @@
 /// Everything in the window, and the drawing of one frame.
 namespace app {
 
-/// What the save dialog is open for.
-enum class SaveWhat { kPicture, kComparison, kTimeline };
+/// Where a panel lies in the window.
+struct PanelRect {
+    ImVec2 corner;
+    ImVec2 size;
+};
 
 struct Ui {
     Workspace workspace;
@@ -32,7 +37,7 @@ struct Ui {
     Found found;
     FileDialogState open_dialog;
     FileDialogState save_dialog;
-    SaveWhat save_what = SaveWhat::kPicture;
+    ExportState exporting;
     std::vector<Action> actions;
 
     bool reset_layout = false;
@@ -46,6 +51,10 @@ struct Ui {
     std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one per frame
     /// Where to write a picture of the window after the next frame.
     std::optional<std::filesystem::path> picture;
+    std::string picture_panel;  // id of the panel in that picture; empty: the whole window
+    std::map<std::string, PanelRect> panel_rects;  // of the panels that this frame shows
+    std::string menu_panel;                        // id of the panel whose menu is open
+    bool open_panel_menu = false;
 };
 
 /// Applies the settings and makes the actions.

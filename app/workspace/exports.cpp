@@ -1,24 +1,27 @@
 #include "app/workspace/exports.h"
 
 #include "app/workspace/view_requests.h"
+#include "profiler/trace/write_file.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace app {
 
 namespace fs = std::filesystem;
 
-models::Result<void> Exports::start(const fs::path& file, bool dark, Write write) {
+models::Result<void> Exports::start(const fs::path& file, const ChartLook& look, Write write) {
     const auto format = profiler::chart_format_of(file);
     if (!format) return tl::unexpected(format.error());
     queue_.start("Exporting",
-                 [file, dark, format = *format,
+                 [file, look, format = *format,
                   write = std::move(write)](const auto&) -> models::Result<std::string> {
                      const auto written =
-                         write(dark ? profiler::dark_theme() : profiler::light_theme(),
-                               {.format = format});
+                         write(look.dark ? profiler::dark_theme() : profiler::light_theme(),
+                               {.format = format, .png_scale = look.png_scale});
                      if (!written) return tl::unexpected(written.error());
                      return fmt::format("Wrote {}.", file.string());
                  });
@@ -26,22 +29,45 @@ models::Result<void> Exports::start(const fs::path& file, bool dark, Write write
 }
 
 models::Result<void> Exports::comparison(std::shared_ptr<const profiler::CompareView> view,
-                                         const fs::path& file, bool dark) {
-    return start(file, dark,
+                                         const fs::path& file, const ChartLook& look) {
+    return start(file, look,
                  [view = std::move(view), file](const auto& theme, const auto& options) {
                      return profiler::write_comparison_chart(*view, theme, options, file);
                  });
 }
 
 models::Result<void> Exports::timeline(const Selection& selection, const TimeAxis& time,
-                                       const fs::path& file, bool dark) {
+                                       const fs::path& file, const ChartLook& look) {
     // The copies keep the documents alive from which the request borrows.
-    return start(file, dark, [selection, time, file](const auto& theme, const auto& options) {
+    return start(file, look, [selection, time, file](const auto& theme, const auto& options) {
         TimeWindow shown = time.window;
         shown.width_px = static_cast<int>(options.width);
         const auto view = profiler::build_timeline_view(timeline_request(selection, time, shown));
         return profiler::write_timeline_chart(view, theme, options, file);
     });
+}
+
+models::Result<void> Exports::table(std::function<profiler::DataTable()> make,
+                                    const fs::path& file) {
+    std::string extension = file.extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (extension != ".csv" && extension != ".tsv" && extension != ".json") {
+        return models::fail("{} ends neither in .csv nor in .tsv nor in .json: name such a file.",
+                            file.filename().string());
+    }
+    queue_.start(
+        "Exporting",
+        [file, extension, make = std::move(make)](const auto&) -> models::Result<std::string> {
+            const profiler::DataTable table = make();
+            const std::string text = extension == ".json"  ? profiler::to_json(table)
+                                     : extension == ".tsv" ? profiler::to_tsv(table)
+                                                           : profiler::to_csv(table);
+            const auto written = profiler::write_file(file, text);
+            if (!written) return tl::unexpected(written.error());
+            return fmt::format("Wrote {}.", file.string());
+        });
+    return {};
 }
 
 std::vector<Notice> Exports::take_notices() {

@@ -5,6 +5,7 @@
 #include "app/workspace/time_axis.h"
 #include "profiler/charts/charts.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/data_table.h"
 
 #include <filesystem>
 #include <functional>
@@ -14,16 +15,26 @@
 
 namespace app {
 
-/// Charts written off the frame thread, in the order they were asked for. The extension chooses the
-/// format: SVG, PDF, PNG or HTML. Charts that wait when the window closes are still written.
+/// How a chart looks in its file.
+struct ChartLook {
+    bool dark = false;
+    double png_scale = 2;  // pixels per point
+};
+
+/// Charts and tables written off the frame thread, in the order they were asked for. The extension
+/// chooses the format: SVG, PDF, PNG or HTML for charts, CSV, TSV or JSON for tables. What waits
+/// when the window closes is still written.
 class Exports {
 public:
     /// Errors: the extension is not a chart format.
     models::Result<void> comparison(std::shared_ptr<const profiler::CompareView> view,
-                                    const std::filesystem::path& file, bool dark);
+                                    const std::filesystem::path& file, const ChartLook& look);
     /// The visible part of the time axis.
     models::Result<void> timeline(const Selection& selection, const TimeAxis& time,
-                                  const std::filesystem::path& file, bool dark);
+                                  const std::filesystem::path& file, const ChartLook& look);
+    /// `make` runs off the frame thread and keeps alive what it reads.
+    models::Result<void> table(std::function<profiler::DataTable()> make,
+                               const std::filesystem::path& file);
 
     /// How the exports ended that have finished since the last call.
     std::vector<Notice> take_notices();
@@ -32,7 +43,8 @@ public:
 private:
     using Write =
         std::function<models::Result<void>(const profiler::Theme&, const profiler::ChartOptions&)>;
-    models::Result<void> start(const std::filesystem::path& file, bool dark, Write write);
+    models::Result<void> start(const std::filesystem::path& file, const ChartLook& look,
+                               Write write);
 
     JobQueue<std::string> queue_{Waiting::kKeep};
 };

@@ -271,17 +271,22 @@ void Workspace::take_changed_files() {
     }
 }
 
-void Workspace::export_comparison(const fs::path& file, bool dark) {
+void Workspace::export_comparison(const fs::path& file, const ChartLook& look) {
     std::shared_ptr<const CompareResult> result = slots_.planned_compare.shared();
     if (!result) result = slots_.compare.shared();
     if (!result) return;
-    const auto started = exports_.comparison({result, &result->view}, file, dark);
+    const auto started = exports_.comparison({result, &result->view}, file, look);
     if (!started) notify(profiler::Severity::kError, started.error().message);
 }
 
-void Workspace::export_timeline(const fs::path& file, bool dark) {
+void Workspace::export_timeline(const fs::path& file, const ChartLook& look) {
     if (!slots_.timeline.view()) return;
-    const auto started = exports_.timeline(selection_, time_, file, dark);
+    const auto started = exports_.timeline(selection_, time_, file, look);
+    if (!started) notify(profiler::Severity::kError, started.error().message);
+}
+
+void Workspace::export_table(std::function<profiler::DataTable()> make, const fs::path& file) {
+    const auto started = exports_.table(std::move(make), file);
     if (!started) notify(profiler::Severity::kError, started.error().message);
 }
 

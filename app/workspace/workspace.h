@@ -93,8 +93,9 @@ public:
     void search(SearchQuery query) { search_query_ = std::move(query); }
     /// Selects a call or kernel of A or B, and moves the time axis to it.
     void find_activity(const PickedActivity& picked);
-    void export_comparison(const std::filesystem::path& file, bool dark);
-    void export_timeline(const std::filesystem::path& file, bool dark);
+    void export_comparison(const std::filesystem::path& file, const ChartLook& look);
+    void export_timeline(const std::filesystem::path& file, const ChartLook& look);
+    void export_table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
     void notify(profiler::Severity severity, std::string text);
     /// Whether files that change on disk are read again at once. Otherwise a notice offers it.
     void reload_changed_files(bool at_once) { reloads_at_once_ = at_once; }

@@ -129,34 +129,50 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     drafts.push_back(std::move(draft));
 }
 
-/// Puts the drafts of one step side by side, in the order in which the steps first appear. In each
-/// group the recipe `baseline` comes first, if it is there. Drafts without a workload join the
-/// first group.
+/// Whether the batch of this draft's step is its own, and not just what a sweep happened to trace.
+bool has_own_batch(const Draft& draft) { return draft.column.step_trace && !draft.step_is_sweeps; }
+
+bool trains_same_step(const Draft& a, const Draft& b) {
+    if (!a.workload || !b.workload) return true;
+    models::Workload other = *b.workload;
+    if (!has_own_batch(a) || !has_own_batch(b)) other.batch_size = a.workload->batch_size;
+    return models::comparable(*a.workload, other);
+}
+
+/// The drafts of each step, in the order in which the steps first appear. Sweeps come to the steps
+/// that captures have defined. Drafts without a workload join the first group.
+std::vector<std::vector<std::size_t>> steps_of(const std::vector<Draft>& drafts) {
+    std::vector<std::vector<std::size_t>> steps;
+    for (const bool captures : {true, false}) {
+        for (std::size_t i = 0; i < drafts.size(); ++i) {
+            if (has_own_batch(drafts[i]) != captures) continue;
+            const auto same = std::find_if(steps.begin(), steps.end(), [&](const auto& step) {
+                return trains_same_step(drafts[step.front()], drafts[i]);
+            });
+            (same == steps.end() ? steps.emplace_back() : *same).push_back(i);
+        }
+    }
+    for (auto& step : steps) std::sort(step.begin(), step.end());
+    std::sort(steps.begin(), steps.end());
+    return steps;
+}
+
+/// Puts the drafts of one step side by side. In each group the recipe `baseline` comes first, if it
+/// is there.
 void group_by_step(std::vector<Draft>& drafts, const std::string& baseline_recipe) {
-    std::vector<std::vector<Draft>> groups;
-    for (Draft& draft : drafts) {
-        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-            const auto& workload = group.front().workload;
-            return !workload || !draft.workload || models::comparable(*workload, *draft.workload);
+    std::vector<Draft> grouped;
+    for (std::vector<std::size_t>& step : steps_of(drafts)) {
+        const auto chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
+            return drafts[i].column.recipe == baseline_recipe;
         });
-        if (same == groups.end()) {
-            groups.emplace_back().push_back(std::move(draft));
-        } else {
-            same->push_back(std::move(draft));
+        if (chosen != step.end()) std::rotate(step.begin(), chosen, chosen + 1);
+        const std::size_t baseline = grouped.size();
+        for (const std::size_t i : step) {
+            drafts[i].column.baseline = baseline;
+            grouped.push_back(std::move(drafts[i]));
         }
     }
-    drafts.clear();
-    for (std::vector<Draft>& group : groups) {
-        const auto chosen = std::find_if(group.begin(), group.end(), [&](const Draft& draft) {
-            return draft.column.recipe == baseline_recipe;
-        });
-        if (chosen != group.end()) std::rotate(group.begin(), chosen, chosen + 1);
-        const std::size_t baseline = drafts.size();
-        for (Draft& draft : group) {
-            draft.column.baseline = baseline;
-            drafts.push_back(std::move(draft));
-        }
-    }
+    drafts = std::move(grouped);
 }
 
 /// One note for each further step: what differs, and the baseline of that step.
@@ -197,6 +213,13 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
             notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
+        }
+        if (!at_same_batch(draft.column, baseline.column)) {
+            notes.push_back(fmt::format(
+                "The step of {} was recorded at a batch of {}, that of {} at {}: their memory and "
+                "step times are not compared.",
+                draft.column.recipe, draft.column.batch_size, baseline.column.recipe,
+                baseline.column.batch_size));
         }
         if (baseline.has_sweep && draft.has_sweep &&
             draft.column.memory_limit_bytes != baseline.column.memory_limit_bytes) {
@@ -298,6 +321,11 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
 
 }  // namespace
 
+bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b) {
+    const bool both_have_steps = a.peak_allocated_bytes > 0 && b.peak_allocated_bytes > 0;
+    return !both_have_steps || a.batch_size == b.batch_size;
+}
+
 bool has_bad_times(const ComparisonColumn& column) {
     return column.was_busy && column.source != Source::kPredicted;
 }
@@ -326,7 +354,11 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i].column.recipe = labels[i];
 
     Comparison comparison;
-    if (drafts.front().workload) comparison.workload = describe(*drafts.front().workload);
+    const auto captured = std::find_if(drafts.begin(), drafts.end(), [](const Draft& draft) {
+        return draft.column.baseline == 0 && has_own_batch(draft) && draft.workload;
+    });
+    const Draft& described = captured == drafts.end() ? drafts.front() : *captured;
+    if (described.workload) comparison.workload = describe(*described.workload);
     note_files(traces, comparison.notes);
     note_steps(drafts, comparison.notes);
     note_differences(drafts, comparison.notes);

@@ -51,6 +51,10 @@ struct ComparisonColumn {
     std::vector<std::string> files;
 };
 
+/// Whether the recorded steps had the same batch size: a sweep's own step may have another one, and
+/// then bytes and times of the two are not comparable. True where one of them holds no step.
+bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b);
+
 /// Whether the spread of the steps may explain the difference between a column's speed and its
 /// baseline's. Measured in turn, the pairs of steps decide; else it is uncertain where the step
 /// times of the two overlap. A single step shows no spread, and a busy machine no speed: both are
@@ -73,10 +77,11 @@ struct Comparison {
     std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
 };
 
-/// Joins files of equal workload and recipe. The baseline is the recipe `baseline`; if that is
-/// empty, `original`; if there is none, the first. Traces of several steps (another model, batch,
-/// precision) each have the baseline of their own step, and a note says what differs. Errors: no
-/// traces; no trace has the recipe `baseline`.
+/// Joins files of equal workload and recipe. The batch that a sweep traced does not set it apart:
+/// its maximum batch and throughput stand beside the steps of captures. The baseline is the recipe
+/// `baseline`; if that is empty, `original`; if there is none, the first. Traces of several steps
+/// (another model, batch, precision) each have the baseline of their own step, and a note says what
+/// differs. Errors: no traces; no trace has the recipe `baseline`.
 models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
                                    const std::string& baseline = {});
 

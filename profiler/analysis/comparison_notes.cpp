@@ -135,9 +135,10 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
 }
 
 /// Whether the recipe alone can explain the differences between two columns. A prediction and a
-/// measurement, or runs on two devices, differ for other reasons, too.
+/// measurement, runs on two devices, or steps of two batches differ for other reasons, too.
 bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
-    return a.source == b.source && (a.device.empty() || b.device.empty() || a.device == b.device);
+    return at_same_batch(a, b) && a.source == b.source &&
+           (a.device.empty() || b.device.empty() || a.device == b.device);
 }
 
 /// Where the baseline does not fit, what it would take is not known or beside the point.

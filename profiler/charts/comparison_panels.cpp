@@ -55,6 +55,15 @@ void draw_saved(Canvas& canvas, const Theme& theme, const CompareColumn& column,
     canvas.text({at.x + width + 5, at.y}, column.saved_change.text, toned);
 }
 
+/// A bar in the recipe's colour, with its pattern where recipes share a colour.
+void draw_recipe_bar(Canvas& canvas, const Theme& theme, const Rect& bar, std::size_t index,
+                     double alpha) {
+    const Color fill = recipe_color(theme, index);
+    canvas.fill(bar, fill, alpha);
+    const Hatch hatch = recipe_hatch(index);
+    if (hatch != Hatch::kNone && bar.width > 0) canvas.hatch(bar, hatch, ink_on(fill), 0.3 * alpha);
+}
+
 }  // namespace
 
 void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& view,
@@ -65,7 +74,9 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
         const Rect& name = layout.rows[i].name;
         canvas.marker(recipe_marker(column.color), {name.x + 6, name.center_y()}, 4.5,
                       recipe_color(theme, column.color));
-        const auto lines = wrap_label(column.recipe, name.width - 26, 3, canvas.measurer(style));
+        auto lines = wrap_label(column.recipe, name.width - 26, column.batch_text.empty() ? 3 : 2,
+                                canvas.measurer(style));
+        if (!column.batch_text.empty()) lines.push_back(column.batch_text);
         double y = middle_of(name) - 7.5 * static_cast<double>(lines.size() - 1);
         for (const std::string& line : lines) {
             canvas.text({name.x + 18, y}, line, style);
@@ -118,7 +129,7 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].batch_bar;
         // Pale: everything fitted, so the maximum is larger than what the sweep tried.
-        canvas.fill(bar, recipe_color(theme, column.color), column.max_batch_size ? 1 : 0.35);
+        draw_recipe_bar(canvas, theme, bar, column.color, column.max_batch_size ? 1 : 0.35);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.max_batch_text, column.max_batch_change);
     }
@@ -143,7 +154,7 @@ void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].rate_bar;
-        canvas.fill(bar, recipe_color(theme, column.color));
+        draw_recipe_bar(canvas, theme, bar, column.color, 1);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
                    column.throughput_text, column.throughput_change);
     }

@@ -63,7 +63,7 @@ TextTable build_compare_table(const Comparison& comparison,
         };
         const auto add_change = [&](const Change& change) { add(change.text, change.tone); };
         add(view.recipe);
-        add(view.peak_text);
+        add(view.batch_text.empty() ? view.peak_text : view.peak_text + " at " + view.batch_text);
         add_change(view.peak_change);
         add(view.saved_text);
         add_change(view.saved_change);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace profiler {
@@ -166,18 +167,22 @@ void add_changes_of_step_time(const ComparisonColumn& own, const ComparisonColum
 void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
                           const CompareColumn& baseline, CompareColumn& view) {
     if (own.source != own_baseline.source || own.device != own_baseline.device) return;
-    if (!has_bad_times(own) && !has_bad_times(own_baseline)) {
+    const bool same_batch = at_same_batch(own, own_baseline);
+    if (same_batch && !has_bad_times(own) && !has_bad_times(own_baseline)) {
         add_changes_of_step_time(own, own_baseline, view);
     }
     view.best_change = change_of(best_rate(view), best_rate(baseline), Better::kMore);
     if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
 }
 
-void add_changes_of_memory(const CompareColumn& baseline, CompareColumn& view) {
+void add_changes_of_memory(bool same_batch, const CompareColumn& baseline, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
-    view.peak_change = change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
-    view.saved_change =
-        change_of(bytes(view.saved_bytes), bytes(baseline.saved_bytes), Better::kLess);
+    if (same_batch) {
+        view.peak_change =
+            change_of(bytes(view.peak_bytes), bytes(baseline.peak_bytes), Better::kLess);
+        view.saved_change =
+            change_of(bytes(view.saved_bytes), bytes(baseline.saved_bytes), Better::kLess);
+    }
     if (view.max_batch_size && baseline.max_batch_size) {
         view.max_batch_change =
             change_of(bytes(*view.max_batch_size), bytes(*baseline.max_batch_size), Better::kMore);
@@ -256,6 +261,19 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
                   view.max_batch_size);
 }
 
+/// Where the recorded steps had several batches, each column says which one it had.
+void add_batches(const Comparison& comparison, CompareView& view) {
+    std::set<int64_t> batches;
+    for (const ComparisonColumn& column : comparison.columns) {
+        if (column.peak_allocated_bytes > 0) batches.insert(column.batch_size);
+    }
+    if (batches.size() < 2) return;
+    for (CompareColumn& column : view.columns) {
+        if (column.peak_bytes <= 0) continue;
+        column.batch_text = fmt::format("B={}", comparison.columns[column.index].batch_size);
+    }
+}
+
 void add_colors(const Comparison& comparison, CompareView& view) {
     const std::vector<std::size_t> colors = comparison_colors(comparison);
     for (std::size_t i = 0; i < colors.size(); ++i) view.columns[i].color = colors[i];
@@ -281,13 +299,15 @@ CompareView build_compare_view(const Comparison& comparison) {
         view.columns.push_back(build_column(column, view.columns.size()));
     }
     add_colors(comparison, view);
+    add_batches(comparison, view);
     for (CompareColumn& column : view.columns) {
         if (column.is_baseline) continue;
         const ComparisonColumn& own = comparison.columns[column.index];
         const CompareColumn& baseline = view.columns[own.baseline];
         if (own.is_cut_off || comparison.columns[own.baseline].is_cut_off) continue;
-        add_changes_of_memory(baseline, column);
-        add_changes_of_speed(own, comparison.columns[own.baseline], baseline, column);
+        const ComparisonColumn& own_baseline = comparison.columns[own.baseline];
+        add_changes_of_memory(at_same_batch(own, own_baseline), baseline, column);
+        add_changes_of_speed(own, own_baseline, baseline, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;

@@ -69,6 +69,7 @@ struct CompareColumn {
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
     std::string peak_text;            // "3.20 GiB"; "≥ 3.20 GiB, out of memory"
     bool out_of_memory = false;       // the captured step did not fit
+    std::string batch_text;           // "B=1", of the captured step; empty: all ran one batch
     Change peak_change;
     std::string peak_phase_text;  // "backward"; empty: outside a phase
 
@@ -141,6 +142,10 @@ struct CompareView {
     std::string planned_on;    // "NVIDIA A100 80 GB SXM"; empty: no plan was made
     std::string no_plan_text;  // why none could be made
 };
+
+/// Up to this many recipes stand beside each other as columns; more are rows with their names at
+/// the left.
+inline constexpr std::size_t kMostComparedColumns = 6;
 
 CompareView build_compare_view(const Comparison& comparison);
 

@@ -1,6 +1,7 @@
 #include "profiler/view/flame_view.h"
 
 #include "profiler/trace/units.h"
+#include "profiler/view/data_table.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -60,20 +61,6 @@ std::size_t visit_some(const FlameView& view, std::size_t top, Visit&& visit) {
         }
     }
     return left_out;
-}
-
-/// Quoted where needed. A name that a spreadsheet would read as a formula gets a leading quote.
-std::string csv_field(std::string text) {
-    if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos) {
-        text.insert(text.begin(), '\'');
-    }
-    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"') quoted += '"';
-        quoted += c;
-    }
-    return quoted + '"';
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ std::size_t preset_place(std::string_view recipe) {
 
 using ColorUses = std::array<int, kMaxDistinctRecipes>;
 
-/// The least used colour, from the wanted one on; grey last.
+/// The index of the least used colour, from the wanted one on; grey last.
 std::size_t take_color(std::size_t place, ColorUses& uses) {
     const bool is_preset = place < models::recipe_presets().size();
     const std::size_t wanted = is_preset ? place % kMaxDistinctRecipes : 1;
@@ -133,8 +133,8 @@ std::size_t take_color(std::size_t place, ColorUses& uses) {
     for (std::size_t color = 1; color < kMaxDistinctRecipes; ++color) {
         if (rank(color) < rank(best)) best = color;
     }
-    ++uses[best];
-    return best;
+    const auto earlier = static_cast<std::size_t>(uses[best]++);
+    return best + earlier * kMaxDistinctRecipes;
 }
 
 }  // namespace
@@ -200,7 +200,15 @@ Color recipe_color(const Theme& theme, std::size_t index) {
 
 Marker recipe_marker(std::size_t index) {
     static_assert(static_cast<std::size_t>(Marker::kLeft) + 1 == kMaxDistinctRecipes);
-    return static_cast<Marker>(index % kMaxDistinctRecipes);
+    // The next use of a colour begins one marker further on.
+    return static_cast<Marker>((index + index / kMaxDistinctRecipes) % kMaxDistinctRecipes);
+}
+
+Hatch recipe_hatch(std::size_t index) {
+    constexpr std::array<Hatch, 8> kByUse{Hatch::kNone,     Hatch::kCross,       Hatch::kHorizontal,
+                                          Hatch::kDots,     Hatch::kGrid,        Hatch::kVertical,
+                                          Hatch::kDiagonal, Hatch::kBackDiagonal};
+    return kByUse[index / kMaxDistinctRecipes % kByUse.size()];
 }
 
 Color ink_on(Color fill) {

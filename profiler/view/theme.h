@@ -85,15 +85,18 @@ inline Color color_of(const Theme& theme, Category category) {
 inline Color color_of(const Theme& theme, ActivityClass activity_class) {
     return theme.activities[static_cast<std::size_t>(activity_class)];
 }
-/// A colour and a marker of recipe_color_indices; both repeat after kMaxDistinctRecipes.
+/// Colour, marker and pattern of recipe_color_indices. Colours repeat after kMaxDistinctRecipes;
+/// recipes of one colour then differ in their marker and their pattern.
 Color recipe_color(const Theme& theme, std::size_t index);
 Marker recipe_marker(std::size_t index);
+Hatch recipe_hatch(std::size_t index);
 inline constexpr std::size_t kMaxDistinctRecipes = 8;
 
-/// The index of each recipe's colour and marker, whatever the order of the recipes. The place of a
-/// preset in models::recipe_presets() decides; if an earlier preset has that colour, it takes the
-/// next free one. Other recipes take what is left. Grey belongs to `original`: another recipe gets
-/// it only when every other colour is taken.
+/// The index of each recipe's colour, marker and pattern, whatever the order of the recipes. The
+/// place of a preset in models::recipe_presets() decides; if an earlier preset has that colour, it
+/// takes the next free one. Other recipes take what is left. Grey belongs to `original`: another
+/// recipe gets it only when every other colour is taken. From kMaxDistinctRecipes on, an index
+/// stands for a colour that is used again.
 std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes);
 
 /// Black or white, whichever reads better on `fill`.

@@ -172,7 +172,7 @@ void a_file_is_replaced_only_when_asked_twice(ImGuiTestContext* c) {
     std::ofstream(chart) << "precious";
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
     c->Yield(2);
-    c->SetRef("Export comparison chart");
+    c->SetRef("Export");
     c->ItemInputValue("##name", chart.c_str());
     window().settle(c);
     IM_CHECK(read(chart) == "precious");
@@ -190,9 +190,9 @@ void every_export_is_written_and_said(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
     for (const char* name : {"a.svg", "b.pdf", "c.html"}) {
-        window().workspace().export_comparison(window().folder() / name, true);
+        window().workspace().export_comparison(window().folder() / name, {.dark = true});
     }
-    window().workspace().export_timeline(window().folder() / "d.svg", false);
+    window().workspace().export_timeline(window().folder() / "d.svg", {});
     window().settle(c);
     for (const char* name : {"a.svg", "b.pdf", "c.html", "d.svg"}) {
         IM_CHECK(std::filesystem::remove(window().folder() / name));

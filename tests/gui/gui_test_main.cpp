@@ -41,6 +41,7 @@ void configure(ImGuiTestEngineIO& io) {
 void register_all(ImGuiTestEngine* engine) {
     tests::register_blocks_tests(engine);
     tests::register_capture_tests(engine);
+    tests::register_export_tests(engine);
     tests::register_files_tests(engine);
     tests::register_compare_tests(engine);
     tests::register_flame_tests(engine);

@@ -98,6 +98,29 @@ void write_sweep(const std::filesystem::path& folder, const std::string& recipe,
 
 }  // namespace
 
+void write_named_step(const std::filesystem::path& file, const NamedStep& step) {
+    Trace trace;
+    if (step.with_step) {
+        trace = make_synthetic_trace({.num_allocations = 400,
+                                      .batch_size = step.batch_size,
+                                      .in_place = step.recipe != "original"});
+    } else {
+        trace.runs.append({.state = RunState::kComplete, .num_layers = 24, .seq_len = 512});
+        trace.runs.set<&Run::batch_size>(Id<Run>(0), step.batch_size);
+    }
+    describe_run(trace, step.recipe);
+    models::Workload workload{.model = *models::find_model("bert-large"),
+                              .recipe_name = step.recipe};
+    workload.recipe = *models::parse_recipe(step.recipe);
+    workload.batch_size = step.batch_size;
+    trace.runs.set<&Run::workload>(Id<Run>(0),
+                                   trace.strings.intern(models::to_json(workload).dump()));
+    trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(step.name));
+    if (step.with_sweep) add_sweep(trace, 495.0 * (1 << 20), 1.02);
+    std::filesystem::create_directories(file.parent_path());
+    write(trace, file);
+}
+
 void write_test_traces(const std::filesystem::path& folder) {
     constexpr double kMiB = 1 << 20;
     std::filesystem::create_directories(folder);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace tests {
 
@@ -9,5 +10,16 @@ namespace tests {
 /// with each recipe, and a sweep over batch sizes up to a memory limit. Also writes
 /// sweeps/tempo.tscope, a sweep without a step.
 void write_test_traces(const std::filesystem::path& folder);
+
+/// A small step of `recipe` under another name, which need not be a recipe; or its sweep, which
+/// traces a step of its own batch.
+struct NamedStep {
+    std::string name;
+    std::string recipe = "tempo";
+    int64_t batch_size = 8;
+    bool with_step = true;
+    bool with_sweep = false;
+};
+void write_named_step(const std::filesystem::path& file, const NamedStep& step);
 
 }  // namespace tests

@@ -64,6 +64,7 @@ void set_window(TestWindow& window);
 
 void register_blocks_tests(ImGuiTestEngine* engine);
 void register_capture_tests(ImGuiTestEngine* engine);
+void register_export_tests(ImGuiTestEngine* engine);
 void register_files_tests(ImGuiTestEngine* engine);
 void register_compare_tests(ImGuiTestEngine* engine);
 void register_flame_tests(ImGuiTestEngine* engine);

@@ -56,6 +56,7 @@ private:
 TextTable metric_table(const CompareView& view) {
     const auto no_change = [](const CompareColumn&) { return Change{}; };
     MetricTable metrics(view);
+    metrics.add("batch of the step", [](auto& c) { return c.batch_text; }, no_change);
     metrics.add(
         "peak memory", [](auto& c) { return c.peak_text; }, [](auto& c) { return c.peak_change; });
     metrics.add("peak lies in", [](auto& c) { return c.peak_phase_text; }, no_change);

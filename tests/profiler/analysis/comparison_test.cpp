@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace {
@@ -104,6 +105,52 @@ TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
         EXPECT_TRUE(column.curve[3].out_of_memory);
         EXPECT_EQ(column.files.size(), 2u);
     }
+}
+
+/// A sweep of a recipe that no capture holds stands beside the captures of its step: its maximum
+/// batch is compared with theirs, its memory is not, since it traced another batch.
+TEST(Compare, ASweepAloneBelongsToTheStepOfTheCaptures) {
+    const auto original = make_trace({.bytes = 700});
+    const auto original_sweep =
+        make_trace({.sweep = {{1, {1'000'000}}, {8, {2'000'000}}, {9, {}}}, .batch_size = 1});
+    const auto tempo_sweep = make_trace({.recipe = "tempo",
+                                         .bytes = 90,
+                                         .sweep = {{1, {1'000'000}}, {12, {2'500'000}}, {13, {}}},
+                                         .batch_size = 1});
+    std::vector<NamedTrace> files{
+        {"c.tscope", original}, {"so.tscope", original_sweep}, {"st.tscope", tempo_sweep}};
+    std::sort(files.begin(), files.end(),
+              [](const auto& a, const auto& b) { return a.file < b.file; });
+    do {
+        const auto comparison = compare(files).value();
+        ASSERT_THAT(recipes(comparison), ElementsAre("original", "tempo"));
+        const ComparisonColumn &first = comparison.columns[0], &second = comparison.columns[1];
+        EXPECT_EQ(second.baseline, 0u);
+        EXPECT_EQ(first.batch_size, 8);
+        EXPECT_EQ(first.peak_allocated_bytes, 700);
+        EXPECT_EQ(first.max_batch.exact(), 8);
+        EXPECT_EQ(second.batch_size, 1);
+        EXPECT_EQ(second.max_batch.exact(), 12);
+        EXPECT_FALSE(at_same_batch(first, second));
+        EXPECT_THAT(comparison.notes,
+                    testing::Contains(HasSubstr("tempo was recorded at a batch of 1")));
+        EXPECT_EQ(comparison.sentence, "") << "bytes of batch 1 are no saving against batch 8";
+    } while (std::next_permutation(files.begin(), files.end(),
+                                   [](const auto& a, const auto& b) { return a.file < b.file; }));
+}
+
+TEST(Compare, CapturesAtTwoBatchesStayTwoStepsBesideASweep) {
+    const auto comparison =
+        compare(
+            {{"s", make_trace(
+                       {.recipe = "tempo", .sweep = {{1, {1'000'000}}, {9, {}}}, .batch_size = 1})},
+             {"a", make_trace({.batch_size = 8})},
+             {"b", make_trace({.batch_size = 16})}})
+            .value();
+    ASSERT_EQ(comparison.columns.size(), 3u);
+    EXPECT_EQ(comparison.columns[1].recipe, "tempo");
+    EXPECT_EQ(comparison.columns[1].baseline, 0u);
+    EXPECT_EQ(comparison.columns[2].baseline, 2u);
 }
 
 TEST(Compare, KnowsNoMaximumBatchWhenNothingFailed) {

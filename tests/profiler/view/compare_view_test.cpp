@@ -308,6 +308,21 @@ TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
     EXPECT_EQ(view.table.rows[1].back(), "–");
 }
 
+/// The step of a sweep may have another batch: bars say so, and their bytes are not compared.
+TEST(BuildCompareView, NamesTheBatchWhereStepsHadSeveral) {
+    Comparison comparison = make_comparison();
+    EXPECT_EQ(build_compare_view(comparison).columns[0].batch_text, "");
+    comparison.columns[1].batch_size = 1;
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[0].batch_text, "B=8");
+    EXPECT_EQ(view.columns[1].batch_text, "B=1");
+    EXPECT_TRUE(view.columns[1].peak_change.empty());
+    EXPECT_TRUE(view.columns[1].saved_change.empty());
+    EXPECT_TRUE(view.columns[1].throughput_change.empty());
+    EXPECT_FALSE(view.columns[1].max_batch_change.empty());
+    EXPECT_THAT(view.table.rows[1][1], testing::EndsWith(" at B=1"));
+}
+
 TEST(BuildCompareView, IsEmptyForAnEmptyComparison) {
     const CompareView view = build_compare_view({});
     EXPECT_TRUE(view.columns.empty());

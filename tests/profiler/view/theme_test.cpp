@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -237,17 +238,35 @@ TEST(RecipeColorIndices, TwoColumnsOfARecipeDiffer) {
 }
 
 /// As many as there are colours, so that each is taken once.
-TEST(RecipeColorIndices, RepeatOnlyAfterAllAreTaken) {
+TEST(RecipeColorIndices, RepeatColorsOnlyAfterAllAreTaken) {
     std::vector<std::string> recipes;
     for (std::size_t i = 0; i < 2 * kMaxDistinctRecipes; ++i) {
         recipes.push_back("r" + std::to_string(i));
         std::map<std::size_t, int> uses;
-        for (const std::size_t color : recipe_color_indices(recipes)) ++uses[color];
+        for (const std::size_t index : recipe_color_indices(recipes)) {
+            ++uses[index % kMaxDistinctRecipes];
+        }
         EXPECT_EQ(uses.size(), std::min(recipes.size(), kMaxDistinctRecipes));
         for (const auto& [color, count] : uses) {
             EXPECT_LE(count, i < kMaxDistinctRecipes ? 1 : 2) << color;
         }
     }
+}
+
+/// Colour is never the only cue: of one colour, markers and patterns differ.
+TEST(RecipeColorIndices, RecipesOfOneColorDifferInMarkerAndPattern) {
+    std::vector<std::string> recipes;
+    for (int i = 0; i < 24; ++i) recipes.push_back("r" + std::to_string(i));
+    std::set<std::pair<std::string, Marker>> marks;
+    std::set<std::pair<std::string, Hatch>> fills;
+    for (const std::size_t index : recipe_color_indices(recipes)) {
+        const std::string color = to_hex(recipe_color(dark_theme(), index));
+        marks.insert({color, recipe_marker(index)});
+        fills.insert({color, recipe_hatch(index)});
+        EXPECT_EQ(recipe_hatch(index) == Hatch::kNone, index < kMaxDistinctRecipes);
+    }
+    EXPECT_EQ(marks.size(), recipes.size());
+    EXPECT_EQ(fills.size(), recipes.size());
 }
 
 }  // namespace

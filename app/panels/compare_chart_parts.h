@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/workspace/panel_events.h"
+#include "profiler/view/compare_view.h"
+
+#include <imgui.h>
+
+#include <string>
+#include <string_view>
+
+/// What the charts of the Compare panel share.
+namespace app {
+
+/// Title and subtitle, shortened to the width of the chart.
+void chart_title(std::string_view title, std::string_view subtitle, float width);
+
+/// What a title leaves of the chart's size.
+ImVec2 below_title(ImVec2 size);
+
+/// Says why a chart has nothing to draw, and what to run.
+void chart_note(const char* id, std::string_view note, ImVec2 size);
+
+/// Why nothing is drawn of a maximum batch or of throughput.
+std::string why_empty(const profiler::CompareView& view, const std::string& not_measured);
+
+/// "sequences, hatched: predicted for NVIDIA A100 80 GB SXM"
+std::string max_batch_subtitle(const profiler::CompareView& view);
+
+/// Over what sweeps found and what is predicted; 0: nothing is known.
+int64_t largest_batch(const profiler::CompareView& view);
+
+/// Whether a sweep says something about the maximum batch of this recipe.
+bool is_swept(const profiler::CompareColumn& column);
+
+/// A part of a stacked bar; it is pale while another category is selected. A click selects its
+/// recipe and its category. Returns whether it is pale.
+bool draw_stack_segment(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                        const profiler::CompareColumn& column,
+                        const profiler::StackSegment& segment, const Selection& selection,
+                        PanelEvents& events);
+
+/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
+void draw_segment_text(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                       const profiler::StackSegment& segment);
+
+/// What was measured and what is predicted of a recipe's maximum batch.
+void max_batch_tooltip(const profiler::CompareColumn& column);
+
+/// Whether the mouse is over this part of the current window.
+bool mouse_in(ImVec2 upper_left, ImVec2 lower_right);
+
+}  // namespace app

@@ -1,0 +1,104 @@
+#include "profiler/view/data_table.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace profiler {
+namespace {
+
+/// Control characters become blanks, so that a cell stays in its line and its column.
+std::string without_controls(std::string_view text) {
+    std::string clean(text);
+    for (char& c : clean) {
+        const auto code = static_cast<unsigned char>(c);
+        if (code < 0x20 || code == 0x7F) c = ' ';
+    }
+    return clean;
+}
+
+/// Spreadsheets read a text that begins like this as a formula.
+std::string guarded(std::string text) {
+    if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) {
+        text.insert(text.begin(), '\'');
+    }
+    return text;
+}
+
+/// Empty for a number that is not finite.
+std::string number_text(double value) {
+    return std::isfinite(value) ? fmt::format("{}", value) : std::string();
+}
+
+template <typename TextOf>
+std::string cell_text(const DataTable::Cell& cell, TextOf text_of) {
+    if (const auto* text = std::get_if<std::string>(&cell)) return text_of(*text);
+    if (const auto* count = std::get_if<int64_t>(&cell)) return fmt::format("{}", *count);
+    if (const auto* value = std::get_if<double>(&cell)) return number_text(*value);
+    return {};
+}
+
+template <typename TextOf>
+std::string lines_of(const DataTable& table, char separator, TextOf text_of) {
+    std::string text;
+    const auto add_line = [&](const auto& cells, auto text_of_cell) {
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            if (i > 0) text.push_back(separator);
+            text += text_of_cell(cells[i]);
+        }
+        text.push_back('\n');
+    };
+    add_line(table.columns, text_of);
+    for (const auto& row : table.rows) {
+        add_line(row, [&](const DataTable::Cell& cell) { return cell_text(cell, text_of); });
+    }
+    if (!table.left_out.empty()) text += text_of(table.left_out) + '\n';
+    return text;
+}
+
+nlohmann::json json_of(const DataTable::Cell& cell) {
+    if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+    if (const auto* count = std::get_if<int64_t>(&cell)) return *count;
+    const auto* value = std::get_if<double>(&cell);
+    return value && std::isfinite(*value) ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view text) {
+    const std::string clean = guarded(without_controls(text));
+    if (clean.find_first_of(",\"") == std::string::npos) return clean;
+    std::string quoted = "\"";
+    for (const char c : clean) {
+        if (c == '"') quoted += '"';
+        quoted += c;
+    }
+    return quoted + '"';
+}
+
+std::string to_csv(const DataTable& table) {
+    return lines_of(table, ',', [](std::string_view text) { return csv_field(text); });
+}
+
+std::string to_tsv(const DataTable& table) {
+    return lines_of(table, '\t',
+                    [](std::string_view text) { return guarded(without_controls(text)); });
+}
+
+std::string to_json(const DataTable& table) {
+    nlohmann::ordered_json document;
+    document["rows"] = nlohmann::ordered_json::array();
+    for (const auto& row : table.rows) {
+        nlohmann::ordered_json object;
+        for (std::size_t i = 0; i < table.columns.size() && i < row.size(); ++i) {
+            object[table.columns[i]] = json_of(row[i]);
+        }
+        document["rows"].push_back(std::move(object));
+    }
+    if (!table.left_out.empty()) document["left_out"] = table.left_out;
+    // Bytes that are not UTF-8 are replaced instead of ending the export.
+    return document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace profiler
