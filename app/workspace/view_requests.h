@@ -62,6 +62,8 @@ struct SlotInputs {
     const FlameQuery& flame_query;
     const BlocksQuery& blocks;
     const PlannerQuery& planner;
+    /// Where the chosen allocator settings would put segments and blocks; null: not known.
+    std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while
