@@ -55,28 +55,11 @@ Result<Asked> parse_options(const ReplayOptions& options) {
     return asked;
 }
 
-ReplayRow simulate_row(const RequestStream& stream, const AllocatorSettings& settings,
-                       std::optional<int64_t> memory_limit_bytes) {
-    const Simulation simulation =
-        simulate(stream, {.settings = settings, .memory_limit_bytes = memory_limit_bytes});
-    ReplayRow row{.settings = settings,
-                  .memory_limit_bytes = memory_limit_bytes,
-                  .peak = simulation.peak,
-                  .at_peak = simulation.at_peak,
-                  .num_segments = simulation.num_segments_at_peak,
-                  .num_retries = simulation.num_retries,
-                  .num_allocations = stream.num_allocations,
-                  .out_of_memory = simulation.out_of_memory};
-    if (row.out_of_memory) {
-        row.allocations_done = stream.requests[row.out_of_memory->request].allocation;
-    }
-    return row;
-}
-
 void add_asked_row(ReplayDocument& document, const RequestStream& stream, const Asked& asked,
                    const AllocatorSettings& own_settings) {
     const AllocatorSettings settings = asked.settings.value_or(own_settings);
-    document.rows.push_back(simulate_row(stream, settings, asked.memory_limit_bytes));
+    document.rows.push_back(run_settings(
+        stream, {.settings = settings, .memory_limit_bytes = asked.memory_limit_bytes}));
     if (settings.gc_threshold > 0 && !asked.memory_limit_bytes) {
         document.notes.push_back(
             "garbage_collection_threshold has no effect without a limit: add --memory-limit.");
@@ -114,7 +97,7 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
     if (!asked.is_something()) return document;
     const auto stream = request_stream_of(recording, settings);
     if (!stream) return models::fail("{} cannot be replayed: {}.", file, stream.error().message);
-    document.rows.push_back(simulate_row(*stream, settings, std::nullopt));
+    document.rows.push_back(run_settings(*stream, {.settings = settings}));
     add_asked_row(document, *stream, asked, settings);
     return document;
 }
@@ -138,7 +121,7 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
                                              : std::string_view("cpu")),
         .events = static_cast<int64_t>(stream->requests.size())};
     const AllocatorSettings own = settings.value_or(AllocatorSettings{});
-    document.rows.push_back(simulate_row(*stream, own, std::nullopt));
+    document.rows.push_back(run_settings(*stream, {.settings = own}));
     if (asked.is_something()) add_asked_row(document, *stream, asked, own);
     return document;
 }

@@ -1,5 +1,6 @@
 #include "app/panels/blocks_details.h"
 
+#include "app/panels/blocks_what_if.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
 #include "app/widgets/icons.h"
@@ -131,7 +132,9 @@ void draw_segment_row(const PanelContext& context, const SegmentMapView& view,
     const float height = ImGui::GetTextLineHeight() + px(3);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float text_y = corner.y + px(1);
-    draw->AddText({corner.x, text_y}, palette().dim, row.address_text.c_str());
+    const bool is_explained = &row == &view.rows[std::min(view.cause_row, view.rows.size() - 1)];
+    draw->AddText({corner.x, text_y}, is_explained ? palette().accent : palette().dim,
+                  row.address_text.c_str());
     draw->AddText({corner.x + columns.size_x - text_width(row.size_text), text_y}, palette().text,
                   row.size_text.c_str());
     const double scale = columns.bar_width / static_cast<double>(view.largest_segment_bytes);
@@ -160,6 +163,28 @@ void draw_segment_row(const PanelContext& context, const SegmentMapView& view,
     const std::string note = row.free_text + (row.kind_text.empty() ? "" : "   " + row.kind_text);
     draw->AddText({corner.x + columns.free_x, text_y}, palette().dim, note.c_str());
     ImGui::Dummy({columns.free_x, height});
+    if (in_row && mouse.x < left && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        wanted_query(workspace, events).segment = row.address;
+    }
+    if (in_row && mouse.x < left) ImGui::SetTooltip("Click to see why it was taken");
+}
+
+/// Why the chosen or newest segment was taken. A click selects the block that it was taken for.
+void draw_cause(const PanelContext& context, const SegmentMapView& view, PanelEvents& events) {
+    if (view.cause_text.empty()) return;
+    colored_text(palette().accent, view.cause_title + ":");
+    ImGui::SameLine(0, px(5));
+    const float width = ImGui::GetContentRegionAvail().x;
+    text(fit_to(view.cause_text, width));
+    if (ImGui::IsItemHovered() && ImGui::BeginTooltip()) {
+        ImGui::PushTextWrapPos(em(38));
+        text(view.cause_text);
+        ImGui::PopTextWrapPos();
+        ImGui::EndTooltip();
+    }
+    if (view.cause_request.valid() && ImGui::IsItemClicked()) {
+        pick_block(context.workspace, view.cause_request, events);
+    }
 }
 
 }  // namespace
@@ -240,10 +265,12 @@ int segment_width(float width) {
 
 void draw_segments(const PanelContext& context, const SegmentMapView& view, PanelEvents& events) {
     const ScopedFont font(fonts().text, kSmallSize);
+    draw_segment_choice(context, events);
     dim_text(fit_to(
         fmt::format("{} {}. {}", profiler::format_count(static_cast<int64_t>(view.rows.size())),
                     view.rows.size() == 1 ? "segment" : "segments", view.summary),
         ImGui::GetContentRegionAvail().x));
+    draw_cause(context, view, events);
     const ScopedChild rows("##segments");
     if (!rows) return;
     SegmentColumns columns;

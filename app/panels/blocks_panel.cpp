@@ -3,6 +3,7 @@
 #include "app/panels/blocks_details.h"
 #include "app/panels/blocks_drawing.h"
 #include "app/panels/blocks_toolbar.h"
+#include "app/panels/blocks_what_if.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -10,6 +11,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "app/workspace/wake.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -184,6 +186,20 @@ void handle_keys(Frame& frame) {
     if (ImGui::IsKeyPressed(ImGuiKey_Escape)) frame.events.moment_ns = std::optional<double>();
 }
 
+/// While it plays, the moment goes through the visible part in some seconds, from where it stands.
+void play(Frame& frame) {
+    if (!frame.state.is_playing) return;
+    constexpr double kSeconds = 12;
+    constexpr double kMostSecondsPerFrame = 0.1;  // a slow frame is no jump
+    const TimeWindow& window = frame.time.window;
+    const double seconds = std::min<double>(ImGui::GetIO().DeltaTime, kMostSecondsPerFrame);
+    const double step_ns = (window.end_ns - window.start_ns) * seconds / kSeconds;
+    const double moment_ns = std::max(moment_of(frame.selection), window.start_ns) + step_ns;
+    frame.events.moment_ns = std::optional(std::min(moment_ns, window.end_ns));
+    frame.state.is_playing = moment_ns < window.end_ns;
+    wake_window();
+}
+
 void draw_plot(Frame& frame, ImVec2 size) {
     const float left = ImGui::GetCursorScreenPos().x;
     if (!ImPlot::BeginPlot("##blocks", size, kPlainPlot)) return;
@@ -245,6 +261,7 @@ void draw_segment_area(Frame& frame, float height) {
         return;
     }
     if (!slot.view()->has_segments) {
+        draw_segment_choice(frame.context, frame.events);
         dim_text("No segments: this allocator holds no more than its blocks.");
         return;
     }
@@ -268,7 +285,10 @@ void draw_left(Frame& frame) {
     if (below > 0) draw_segment_area(frame, below);
 }
 
-void draw_live_area(Frame& frame) {
+void draw_right(Frame& frame) {
+    if (frame.query().what_if.is_open) {
+        return draw_what_if(frame.context, frame.state.what_if, frame.events);
+    }
     const auto& slot = frame.workspace.slots().live_blocks;
     if (slot.view()) return draw_live_blocks(frame.context, *slot.view(), frame.events);
     slot.error().empty() ? working_line("Listing the live blocks ...") : dim_text(slot.error());
@@ -276,8 +296,9 @@ void draw_live_area(Frame& frame) {
 
 void draw_areas(Frame& frame) {
     const float width = ImGui::GetContentRegionAvail().x;
-    const bool list = frame.state.show_live && width > em(44);
-    const float list_width = list ? std::clamp(width * 0.31F, em(20), em(38)) : 0;
+    const bool settings = frame.query().what_if.is_open;
+    const bool list = (frame.state.show_live || settings) && width > em(44);
+    const float list_width = list ? std::clamp(width * 0.31F, em(20), em(settings ? 28 : 38)) : 0;
     {
         const ScopedChild left("##left", {list ? width - list_width - px(10) : -1.0F, -1}, 0,
                                ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
@@ -286,7 +307,7 @@ void draw_areas(Frame& frame) {
     if (!list) return;
     ImGui::SameLine(0, px(10));
     const ScopedChild right("##right", {-1, -1});
-    if (right) draw_live_area(frame);
+    if (right) draw_right(frame);
 }
 
 /// From the plot's axes to what other panels and the view need to know.
@@ -337,6 +358,7 @@ PanelEvents draw_blocks_panel(const PanelContext& context, BlocksState& state) {
     draw_blocks_toolbar(context, state, events);
     draw_blocks_legend(context, *view, events);
     handle_keys(frame);
+    play(frame);
     draw_areas(frame);
     report_axes(frame, start_ns, end_ns);
     return events;

@@ -84,11 +84,27 @@ void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelE
     draw_trace_switch(selection, query);
     draw_order_switch(query);
     draw_coloring(selection, query);
-    const float buttons = em(13.6F);
+    const float buttons = em(22.3F);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
                          std::max(0.0F, ImGui::GetContentRegionAvail().x - buttons));
-    if (toggle_button(ICON_LIST " Live###list", state.show_live)) state.show_live ^= true;
+    if (toggle_button(state.is_playing ? ICON_STOP "###play" : ICON_PLAY "###play",
+                      state.is_playing)) {
+        state.is_playing ^= true;
+    }
+    ImGui::SetItemTooltip("Move the moment through the visible part");
+    ImGui::SameLine(0, px(4));
+    const bool lists = state.show_live && !query.what_if.is_open;
+    if (toggle_button(ICON_LIST " Live###list", lists)) {
+        state.show_live = !lists;
+        query.what_if.is_open = false;
+    }
     ImGui::SetItemTooltip("List what lives at the moment");
+    ImGui::SameLine(0, px(4));
+    if (toggle_button(ICON_SLIDERS " What if###what_if", query.what_if.is_open)) {
+        query.what_if.is_open ^= true;
+        query.what_if.shows_map = false;
+    }
+    ImGui::SetItemTooltip("What other settings of the allocator would do");
     ImGui::SameLine(0, px(4));
     if (toggle_button(ICON_MEMORY " Segments###segments", state.show_segments)) {
         state.show_segments ^= true;

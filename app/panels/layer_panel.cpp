@@ -266,6 +266,36 @@ void draw_picture(Frame& frame) {
     if (clicked && frame.is_current) handle_click(frame, marks.hovered, marks);
 }
 
+/// A line over the picture while the recipe that was asked for is predicted. A prediction that is
+/// known is shown at once, so the line waits a little.
+void draw_predicting(Frame& frame, ImVec2 corner, float width) {
+    constexpr double kPatience_s = 0.1;
+    const std::string& recipe = frame.context.workspace.wanted_recipe();
+    double& since_s = frame.state.predicting_since_s;
+    if (recipe.empty()) {
+        since_s = 0;
+        return;
+    }
+    const double now_s = ImGui::GetTime();
+    if (since_s == 0) since_s = now_s;
+    wake_window();  // until it is predicted, each frame is due
+    if (now_s - since_s < kPatience_s) return;
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const auto turn = static_cast<float>(std::fmod(now_s - since_s, 1.2) / 1.2);
+    const float left = corner.x + width * (1.3F * turn - 0.3F);
+    draw->AddRectFilled(corner, {corner.x + width, corner.y + px(2)}, palette().raised);
+    draw->AddRectFilled({std::max(corner.x, left), corner.y},
+                        {std::min(corner.x + width, left + width * 0.3F), corner.y + px(2)},
+                        palette().accent);
+    const std::string what = fit_to(fmt::format("Predicting {} ...", recipe), width - px(16));
+    const ImVec2 at{corner.x + px(6), corner.y + px(6)};
+    draw->AddRectFilled(
+        {at.x - px(4), at.y - px(2)},
+        {at.x + text_width(what) + px(4), at.y + ImGui::GetTextLineHeight() + px(2)},
+        with_alpha(palette().plot, 0.9F), px(3));
+    draw->AddText(at, palette().text, what.c_str());
+}
+
 void draw_right_side(Frame& frame) {
     const ScopedChild side("##layer", {0, 0}, 0, ImGuiWindowFlags_NoScrollWithMouse);
     if (!side) return;
@@ -275,7 +305,10 @@ void draw_right_side(Frame& frame) {
         draw_layer_figures(frame.view, frame.selection, ImGui::GetContentRegionAvail().x);
         ImGui::Dummy({0, px(4)});
     }
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
     draw_picture(frame);
+    draw_predicting(frame, corner, width);
 }
 
 constexpr UnfilledTexts kUnfilled{

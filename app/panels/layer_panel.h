@@ -12,8 +12,9 @@ namespace app {
 
 struct LayerState {
     bool show_switches = true;
-    std::string asked;     // the recipe that the user asked for last, until B has it
-    LayerPicture picture;  // where the last frame drew it; tests point into it
+    std::string asked;              // the recipe that the user asked for last, until B has it
+    double predicting_since_s = 0;  // 0: no recipe is being predicted
+    LayerPicture picture;           // where the last frame drew it; tests point into it
 
     /// The view drawn last. It stays until that of another B is ready, so that nothing flickers.
     std::shared_ptr<const profiler::LayerView> shown;

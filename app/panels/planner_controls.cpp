@@ -91,6 +91,14 @@ void draw_sliders(models::Workload& workload, int64_t last_batch) {
     if (ImGui::SliderInt("##layers", &layers, 1, std::max(48, layers), "%d", clamped)) {
         workload.model.num_layers = layers;
     }
+    form_row("Hidden");
+    int heads = static_cast<int>(std::min<int64_t>(workload.model.num_heads, 1 << 10));
+    const std::string hidden = std::to_string(workload.model.hidden_size);
+    if (ImGui::SliderInt("##hidden", &heads, 2, std::max(40, heads), hidden.c_str(),
+                         clamped | ImGuiSliderFlags_NoInput)) {
+        set_hidden_size(workload.model, heads);
+    }
+    ImGui::SetItemTooltip("Hidden size, in steps of one head; the MLP is four times as wide");
     form_row("Dropout");
     int steps = static_cast<int>(std::lround(workload.model.hidden_dropout_p / kDropoutStep));
     const std::string shown = fmt::format("{:.2f}", workload.model.hidden_dropout_p);

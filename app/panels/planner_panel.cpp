@@ -1,6 +1,7 @@
 #include "app/panels/planner_panel.h"
 
 #include "app/panels/planner_controls.h"
+#include "app/panels/planner_pins.h"
 #include "app/panels/planner_plots.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
@@ -139,7 +140,25 @@ void draw_gauge_parts(const PlannerReading& reading) {
     ImGui::EndTable();
 }
 
-void draw_gauge(const Frame& frame, const PlannerView& view) {
+/// Buttons that change the batch, or show the recipe that fits it.
+void draw_fixes(Frame& frame, const PlannerView& view, const PlannerReading& reading) {
+    if (reading.fixes.empty()) return;
+    dim_text(reading.fixes.size() == 1 ? "The change that fits" : "The smallest changes that fit");
+    for (size_t i = 0; i < reading.fixes.size(); ++i) {
+        const profiler::PlannerFix& fix = reading.fixes[i];
+        const ScopedId id(static_cast<int>(i));
+        const std::string label =
+            fit_to(fix.text, ImGui::GetContentRegionAvail().x - px(16)) + "###fix";
+        if (!ImGui::Button(label.c_str(), {-1, 0})) continue;
+        if (fix.recipe) frame.state.focus = view.recipes[*fix.recipe].name;
+        if (!fix.batch_size) continue;
+        frame.query.workload.batch_size = *fix.batch_size;
+        frame.query.is_chosen = true;
+    }
+    ImGui::Dummy({0, px(2)});
+}
+
+void draw_gauge(Frame& frame, const PlannerView& view) {
     if (view.recipes.empty()) return;
     const size_t focus = focus_of(frame, view);
     const PlannerReading reading =
@@ -159,11 +178,33 @@ void draw_gauge(const Frame& frame, const PlannerView& view) {
         ImGui::SameLine(0, px(6));
         note_text(reading.why);
     }
+    draw_fixes(frame, view, reading);
     if (reading.has_memory) draw_gauge_parts(reading);
+}
+
+void draw_pin_button(Frame& frame, const PlannerView& view) {
+    if (view.recipes.empty()) return;
+    auto& pins = frame.state.pins;
+    const size_t focus = focus_of(frame, view);
+    const bool full = pins.size() >= profiler::kMostPins;
+    {
+        const ScopedDisabled disabled(full || frame.is_planning);
+        const std::string label =
+            fmt::format(ICON_THUMBTACK "  Pin {}###pin", view.recipes[focus].name);
+        if (ImGui::Button(label.c_str())) {
+            const int64_t batch = frame.query.workload.batch_size;
+            pins.push_back(profiler::pin_of(view, focus, batch, step_label(frame.query, view.gpu)));
+        }
+    }
+    const char* tooltip = full ? "Four are pinned: remove one first"
+                               : "Keep its curves and figures while you change the step";
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) ImGui::SetTooltip("%s", tooltip);
 }
 
 void draw_figures(Frame& frame, const PlannerView& view) {
     draw_table(frame, view);
+    draw_pin_button(frame, view);
+    draw_pins(frame.state.pins);
     ImGui::Dummy({0, px(6)});
     draw_gauge(frame, view);
 }
@@ -218,7 +259,7 @@ void draw_controls(Frame& frame) {
 void draw_plots(Frame& frame, const PlannerView& view, ImVec2 size) {
     if (view.recipes.empty()) return;
     const PlannerMarks marks{frame.query.workload.batch_size,
-                             view.recipes[focus_of(frame, view)].name};
+                             view.recipes[focus_of(frame, view)].name, frame.state.pins};
     if (const auto batch = draw_planner_plots(view, marks, size)) {
         if (*batch == frame.query.workload.batch_size) return;
         frame.query.workload.batch_size = *batch;
@@ -252,7 +293,8 @@ std::string take_plan(const Workspace& workspace, PlannerState& state) {
     if (!slot.error().empty()) return slot.error();
     const auto newest = slot.shared();
     if (!newest) return {};
-    if (newest->error.empty()) state.shown = newest;
+    if (newest->error.empty() && newest != state.taken) state.shown = newest;
+    state.taken = newest;
     return newest->error;
 }
 

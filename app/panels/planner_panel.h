@@ -1,9 +1,11 @@
 #pragma once
 
 #include "app/panels/panel_context.h"
+#include "profiler/view/planner_pins.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace app {
 
@@ -11,6 +13,8 @@ struct PlannerState {
     std::string focus;  // the recipe whose gauge is shown; empty: the first
     /// The last plan that succeeded. It stays while the next one is made.
     std::shared_ptr<const PlannerResult> shown;
+    std::shared_ptr<const PlannerResult> taken;  // the newest, also if it failed
+    std::vector<profiler::PlannerPin> pins;      // at most profiler::kMostPins
 };
 
 /// Memory and throughput of recipes against the batch on a GPU, planned anew as the user changes

@@ -28,9 +28,9 @@ struct Label {
     float x = 0;
 };
 
-void set_up_axes(const PlannerView& view, profiler::AxisUnit unit, double most, ImVec2 size,
+void set_up_axes(int64_t last_batch, profiler::AxisUnit unit, double most, ImVec2 size,
                  bool has_labels) {
-    const auto last = static_cast<double>(view.last_batch);
+    const auto last = static_cast<double>(last_batch);
     const ImPlotAxisFlags x_flags = kFixedAxis | (has_labels ? 0 : ImPlotAxisFlags_NoTickLabels);
     ImPlot::SetupAxes(nullptr, nullptr, x_flags, kFixedAxis);
     setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, last, size.x);
@@ -49,11 +49,47 @@ void draw_line(const PlannerRecipe& recipe, const std::vector<double>& x,
     ImPlot::PlotLine(recipe.name.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
 }
 
+/// Where the times of a plan may be off.
+void draw_band(const PlannerRecipe& recipe) {
+    if (recipe.speed_low.empty()) return;
+    ImPlotSpec shade;
+    shade.FillColor = to_vec4(recipe_color(recipe.color));
+    shade.FillAlpha = 0.10F;
+    ImPlot::PlotShaded(("##band" + recipe.name).c_str(), recipe.speed_x.data(),
+                       recipe.speed_low.data(), recipe.speed_high.data(),
+                       static_cast<int>(recipe.speed_x.size()), shade);
+}
+
+/// The curves of the pins, each with its number at its end.
+void draw_pins(std::span<const profiler::PlannerPin> pins, bool shows_memory) {
+    const ScopedFont small(fonts().bold, kSmallSize);
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    const float right = corner.x + ImPlot::GetPlotSize().x;
+    for (size_t i = 0; i < pins.size(); ++i) {
+        const PlannerRecipe& recipe = pins[i].recipe;
+        const auto& x = shows_memory ? recipe.memory_x : recipe.speed_x;
+        const auto& y = shows_memory ? recipe.memory_y : recipe.speed_y;
+        if (x.empty()) continue;
+        ImPlotSpec line;
+        line.LineColor = to_vec4(with_alpha(palette().dim, 0.75F));
+        line.LineWeight = px(1.25F);
+        ImPlot::PlotLine(fmt::format("##pin{}", i).c_str(), x.data(), y.data(),
+                         static_cast<int>(x.size()), line);
+        const std::string number = std::to_string(i + 1);
+        ImVec2 end = ImPlot::PlotToPixels(x.back(), y.back());
+        end.x = std::min(end.x + px(4), right - text_width(number) - px(4));
+        end.y = std::clamp(end.y, corner.y + em(1), corner.y + ImPlot::GetPlotSize().y);
+        ImPlot::GetPlotDrawList()->AddText({std::round(end.x), std::round(end.y - em(1))},
+                                           palette().dim, number.c_str());
+    }
+}
+
 /// What the plot shows, at its upper left.
-void draw_title(const char* title) {
+void draw_title(const std::string& title) {
     const ScopedFont small(fonts().text, kSmallSize);
     const ImVec2 corner = ImPlot::GetPlotPos();
-    ImPlot::GetPlotDrawList()->AddText({corner.x + px(7), corner.y + px(4)}, palette().dim, title);
+    ImPlot::GetPlotDrawList()->AddText({corner.x + px(7), corner.y + px(4)}, palette().dim,
+                                       title.c_str());
 }
 
 /// Where the memory of each recipe meets the ceiling: the largest batch, with its name. Labels that
@@ -103,11 +139,11 @@ void draw_crossings(const PlannerView& view) {
     }
 }
 
-void draw_ceiling(const PlannerView& view) {
+void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     const auto usable = static_cast<double>(view.usable_bytes);
     const double above[2] = {usable, usable};
-    const double top[2] = {view.last_bytes, view.last_bytes};
-    const double ends[2] = {0, static_cast<double>(view.last_batch)};
+    const double top[2] = {axes.last_bytes, axes.last_bytes};
+    const double ends[2] = {0, static_cast<double>(axes.last_batch)};
     ImPlotSpec shade;
     shade.FillColor = to_vec4(palette().bad);
     shade.FillAlpha = 0.07F;
@@ -142,11 +178,11 @@ void draw_batch_cursor(int64_t batch_size, bool has_number) {
 }
 
 /// A press anywhere in the plot takes the cursor along.
-std::optional<int64_t> dragged_batch(const PlannerView& view) {
+std::optional<int64_t> dragged_batch(int64_t last_batch) {
     if (!ImPlot::IsPlotHovered()) return std::nullopt;
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
     if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) return std::nullopt;
-    return std::clamp<int64_t>(std::llround(ImPlot::GetPlotMousePos().x), 1, view.last_batch);
+    return std::clamp<int64_t>(std::llround(ImPlot::GetPlotMousePos().x), 1, last_batch);
 }
 
 /// One of the two plots; `draw` draws what is in it.
@@ -154,15 +190,22 @@ template <typename Draw>
 void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& marks, ImVec2 size,
                bool shows_memory, std::optional<int64_t>& dragged, Draw&& draw) {
     if (!ImPlot::BeginPlot(id, size, kPlainPlot)) return;
-    set_up_axes(view, shows_memory ? profiler::AxisUnit::kBytes : profiler::AxisUnit::kRate,
-                shows_memory ? view.last_bytes : view.last_rate, size, !shows_memory);
+    const profiler::PlannerAxes axes = profiler::axes_of(view, marks.pins);
+    set_up_axes(axes.last_batch,
+                shows_memory ? profiler::AxisUnit::kBytes : profiler::AxisUnit::kRate,
+                shows_memory ? axes.last_bytes : axes.last_rate, size, !shows_memory);
+    if (shows_memory) draw_ceiling(view, axes);
     draw();
     ImPlot::PushPlotClipRect();
-    draw_title(shows_memory ? "Peak memory against the batch" : "Sequences per second");
+    draw_pins(marks.pins, shows_memory);
+    const std::string rates = view.band_text.empty()
+                                  ? "Sequences per second"
+                                  : fmt::format("Sequences per second, {}", view.band_text);
+    draw_title(shows_memory ? "Peak memory against the batch" : rates);
     draw_batch_cursor(marks.batch_size, shows_memory);
     if (shows_memory) draw_crossings(view);
     ImPlot::PopPlotClipRect();
-    if (const auto batch = dragged_batch(view)) dragged = batch;
+    if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;
     ImPlot::EndPlot();
 }
 
@@ -176,12 +219,12 @@ std::optional<int64_t> draw_planner_plots(const PlannerView& view, const Planner
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float upper = std::round((size.y - gap) * 0.62F);
     draw_plot("##memory", view, marks, {size.x, upper}, true, dragged, [&] {
-        draw_ceiling(view);
         for (const PlannerRecipe& recipe : view.recipes) {
             draw_line(recipe, recipe.memory_x, recipe.memory_y, recipe.name == marks.focus);
         }
     });
     draw_plot("##speed", view, marks, {size.x, size.y - gap - upper}, false, dragged, [&] {
+        for (const PlannerRecipe& recipe : view.recipes) draw_band(recipe);
         for (const PlannerRecipe& recipe : view.recipes) {
             draw_line(recipe, recipe.speed_x, recipe.speed_y, recipe.name == marks.focus);
         }

@@ -1,18 +1,20 @@
 #pragma once
 
-#include "profiler/view/planner_view.h"
+#include "profiler/view/planner_pins.h"
 
 #include <imgui.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace app {
 
 struct PlannerMarks {
-    int64_t batch_size = 1;  // the cursor
-    std::string focus;       // the recipe that is drawn bold
+    int64_t batch_size = 1;                      // the cursor
+    std::string focus;                           // the recipe that is drawn bold
+    std::span<const profiler::PlannerPin> pins;  // their curves are drawn dim
 };
 
 /// Memory against the batch, and below it throughput on the same axis. Returns the batch to which

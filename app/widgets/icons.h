@@ -46,5 +46,6 @@
 #define ICON_SWAP "\xef\x83\xac"                  // f0ec
 #define ICON_TABLE "\xef\x83\x8e"                 // f0ce
 #define ICON_TERMINAL "\xef\x84\xa0"              // f120
+#define ICON_THUMBTACK "\xef\x82\x8d"             // f08d
 #define ICON_TRIANGLE_EXCLAMATION "\xef\x81\xb1"  // f071
 #define ICON_XMARK "\xef\x80\x8d"                 // f00d

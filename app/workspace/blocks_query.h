@@ -1,11 +1,22 @@
 #pragma once
 
 #include "profiler/view/blocks_view.h"
+#include "profiler/view/what_if_view.h"
 
 #include <cstdint>
 #include <optional>
 
 namespace app {
+
+/// What other settings of the allocator are tried.
+struct WhatIfQuery {
+    bool is_open = false;  // the settings stand beside the blocks
+    profiler::WhatIfChoice choice;
+    bool tries_all = false;
+    bool shows_map = false;  // the segments are those of the replay
+
+    friend bool operator==(const WhatIfQuery&, const WhatIfQuery&) = default;
+};
 
 /// What the Blocks panel shows, and how large its pictures are.
 struct BlocksQuery {
@@ -19,7 +30,9 @@ struct BlocksQuery {
     int width_px = 0;  // 0: not drawn yet
     int height_px = 0;
     int minimap_px = 0;
-    int segment_px = 0;  // width of the largest segment
+    int segment_px = 0;              // width of the largest segment
+    std::optional<int64_t> segment;  // address of the one that is explained; empty: the newest
+    WhatIfQuery what_if;
 
     friend bool operator==(const BlocksQuery&, const BlocksQuery&) = default;
 };

@@ -88,12 +88,28 @@ std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const Slot
 
 std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const SlotInputs& inputs) {
     if (!is_wanted(inputs) || inputs.blocks.segment_px <= 0) return std::nullopt;
+    const auto sources = block_sources(inputs.selection);
+    const size_t shown = shown_trace(inputs.selection, inputs.blocks);
+    const bool replayed = inputs.blocks.what_if.shows_map && inputs.replayed &&
+                          inputs.replayed->trace == sources[shown].trace;
     return Wanted<profiler::SegmentMapRequest>{
         .request = {.time = timeline_request(inputs.selection, inputs.time, {}),
-                    .sources = block_sources(inputs.selection),
-                    .shown = shown_trace(inputs.selection, inputs.blocks),
+                    .sources = sources,
+                    .shown = shown,
                     .moment_ns = moment_of(inputs.selection),
-                    .width_px = inputs.blocks.segment_px},
+                    .width_px = inputs.blocks.segment_px,
+                    .layout = replayed ? inputs.replayed : nullptr,
+                    .address = inputs.blocks.segment},
+        .documents = documents_of(inputs)};
+}
+
+std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const SlotInputs& inputs) {
+    if (!is_wanted(inputs) || !inputs.blocks.what_if.is_open) return std::nullopt;
+    const auto sources = block_sources(inputs.selection);
+    return Wanted<profiler::WhatIfRequest>{
+        .request = {.source = sources[shown_trace(inputs.selection, inputs.blocks)],
+                    .choice = inputs.blocks.what_if.choice,
+                    .tries_all = inputs.blocks.what_if.tries_all},
         .documents = documents_of(inputs)};
 }
 

@@ -3,6 +3,7 @@
 #include "app/workspace/view_requests.h"
 #include "profiler/view/live_blocks_view.h"
 #include "profiler/view/segment_map_view.h"
+#include "profiler/view/what_if_view.h"
 
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@ namespace app {
 std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const SlotInputs& inputs);
 std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const SlotInputs& inputs);
+std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const SlotInputs& inputs);
 
 /// The blocks of A, and of B if it has a recorded step.
 std::vector<profiler::BlockSource> block_sources(const Selection& selection);

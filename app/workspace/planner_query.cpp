@@ -70,6 +70,29 @@ void set_model(PlannerQuery& query, const ModelConfig& model) {
     }
 }
 
+std::string step_label(const PlannerQuery& query, const std::string& gpu) {
+    const models::Workload& workload = query.workload;
+    const ModelConfig& model = workload.model;
+    std::string text = fmt::format("{}, {} layers", preset_of(model).name, model.num_layers);
+    if (model.hidden_size != preset_of(model).hidden_size) {
+        text += fmt::format(", hidden {}", model.hidden_size);
+    }
+    text += fmt::format(", S {}, {}", workload.seq_len, models::name_of(workload.precision));
+    if (query.optimizer != models::Recipe{}.optimizer) {
+        text += fmt::format(", {}", models::name_of(query.optimizer));
+    }
+    return fmt::format("{}, {}", text, gpu);
+}
+
+void set_hidden_size(ModelConfig& model, int64_t num_heads) {
+    const ModelConfig& preset = preset_of(model);
+    const int64_t head_dim = std::max<int64_t>(1, preset.head_dim());
+    model.num_heads = std::max<int64_t>(1, num_heads);
+    model.hidden_size = head_dim * model.num_heads;
+    const bool usual = model.hidden_size == preset.hidden_size;
+    model.intermediate_size = usual ? preset.intermediate_size : 4 * model.hidden_size;
+}
+
 PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu) {
     PlanQuestion question{.workload = query.workload,
                           .recipes = recipe_texts(query),

@@ -41,6 +41,12 @@ void set_model(PlannerQuery& query, const models::ModelConfig& model);
 /// Without the batch: a plan answers for all batches.
 PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu);
 
+/// "bert-large, 24 layers, S 512, fp32, NVIDIA T4": what a plan was made for, without the batch.
+std::string step_label(const PlannerQuery& query, const std::string& gpu);
+
+/// Another width with heads of the same size. Its MLP is four times as wide.
+void set_hidden_size(models::ModelConfig& model, int64_t num_heads);
+
 /// The command that prints the same plan: "temposcope plan --model bert-large ...".
 std::string plan_command(const PlannerQuery& query, const std::string& gpu);
 

@@ -43,6 +43,8 @@ struct Slots {
         "Laying out the blocks", wanted_blocks, profiler::build_blocks_view};
     Slot<profiler::LiveBlocksRequest, profiler::LiveBlocksView> live_blocks{
         "Listing the live blocks", wanted_live_blocks, profiler::build_live_blocks_view};
+    Slot<profiler::WhatIfRequest, profiler::WhatIfView> what_if{
+        "Replaying the requests", wanted_what_if, profiler::build_what_if_view};
     Slot<profiler::SegmentMapRequest, profiler::SegmentMapView> segments{
         "Drawing the segments", wanted_segments, profiler::build_segment_map_view};
     Slot<profiler::RangeRequest, profiler::RangeView> range{
@@ -57,11 +59,13 @@ struct Slots {
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search,
+                        what_if);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search);
+                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search,
+                        what_if);
     }
 };
 

@@ -70,6 +70,8 @@ struct SlotInputs {
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
     const SearchQuery& search;
+    /// Where the chosen allocator settings would put segments and blocks; null: not known.
+    std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
 
 /// All open documents. The request owns them, so that the old comparison stays on the screen while

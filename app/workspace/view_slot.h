@@ -37,9 +37,21 @@ public:
     /// What to show now; nullopt when there is nothing to show.
     using Want = std::optional<Wanted<Request>> (*)(const Inputs&);
     using Build = std::function<models::Result<View>(const Request&)>;
+    /// Gets the share that is done, in [0, 1]; the builder should stop when it returns false.
+    using Report = std::function<bool(double share)>;
+    using LongBuild = std::function<models::Result<View>(const Request&, const Report&)>;
 
     /// `what` begins the sentence about a builder that throws: "Drawing the timeline".
     ViewSlot(std::string what, Want want, Build build)
+        : ViewSlot(std::move(what), want,
+                   LongBuild([build = std::move(build)](const Request& request, const Report&) {
+                       return build(request);
+                   })) {
+        is_long_ = false;
+    }
+    /// For views that take a while: a new request cancels the one under way, and progress() is
+    /// known.
+    ViewSlot(std::string what, Want want, LongBuild build)
         : what_(std::move(what)), want_(want), build_(std::move(build)) {}
     ~ViewSlot() { queue_.cancel(); }
 
@@ -52,10 +64,12 @@ public:
         const bool same = wanted && asked_ && wanted->documents == asked_->documents;
         const bool cleared = !same && clear();
         asked_ = std::move(wanted);
+        if (is_long_) queue_.cancel();
         if (asked_) {
             queue_.start(
-                what_, [build = build_, wanted = *asked_](const auto&) -> models::Result<Shown> {
-                    auto view = build(wanted.request);
+                what_,
+                [build = build_, wanted = *asked_](const Report& report) -> models::Result<Shown> {
+                    auto view = build(wanted.request, report);
                     if (!view) return tl::unexpected(view.error());
                     return std::make_shared<const Built>(Built{wanted.documents, std::move(*view)});
                 });
@@ -71,6 +85,11 @@ public:
     }
     /// Why the newest view could not be built; empty when nothing went wrong.
     const std::string& error() const { return error_; }
+    /// How much of the view under way is built; empty when none is.
+    std::optional<double> progress() const {
+        const auto progress = queue_.progress();
+        return progress ? std::optional(progress->share) : std::nullopt;
+    }
     /// The view shown is the one wanted, or there is nothing to show.
     bool settled(const Inputs& inputs) const { return !queue_.busy() && want_(inputs) == asked_; }
 
@@ -102,7 +121,8 @@ private:
 
     const std::string what_;
     const Want want_;
-    const Build build_;
+    const LongBuild build_;
+    bool is_long_ = true;
     std::optional<Wanted<Request>> asked_;
     Shown shown_;
     std::string error_;

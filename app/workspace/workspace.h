@@ -115,9 +115,11 @@ public:
 
 private:
     SlotInputs slot_inputs() const {
-        return {documents(),     selection_,      time_,         ledger_query_,
-                plan_choice_,    flame_query_,    blocks_query_, planner_query_,
-                frontier_query_, frontier_plans_, search_query_};
+        const profiler::WhatIfView* const what_if = slots_.what_if.view();
+        return {documents(),     selection_,     time_,
+                ledger_query_,   plan_choice_,   flame_query_,
+                blocks_query_,   planner_query_, frontier_query_,
+                frontier_plans_, search_query_,  what_if ? what_if->layout : nullptr};
     }
     void take_captured();
     void take_loaded();

@@ -8,6 +8,7 @@ namespace {
 
 /// Larger devices count as 1 PiB, so that sums fit into 64 bits.
 constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
+constexpr std::size_t kRequestsPerReport = 1 << 15;  // a few milliseconds
 
 ModelDriver driver_for(const SimulationOptions& options) {
     if (!options.memory_limit_bytes) return ModelDriver();
@@ -36,6 +37,7 @@ public:
             }
             if (simulator_.has_events()) collect_events(i);
             if (options_.keep_curve) result_.curve.push_back(simulator_.use());
+            if (i % kRequestsPerReport == 0 && !report(i)) break;
         }
         result_.peak = simulator_.peak();
         result_.num_retries = simulator_.num_retries();
@@ -44,6 +46,12 @@ public:
     }
 
 private:
+    bool report(std::size_t done) const {
+        return !options_.progress ||
+               options_.progress(static_cast<double>(done) /
+                                 static_cast<double>(stream_.requests.size()));
+    }
+
     /// False if memory ran out.
     bool step(std::size_t index) {
         const AllocatorRequest& request = stream_.requests[index];
@@ -86,13 +94,21 @@ private:
             result_.placements[request.allocation] = {simulator_.block(*block).address,
                                                       simulator_.block(*block).size_bytes};
         }
-        if (index >= options_.first_measured &&
-            simulator_.use().allocated_bytes > result_.at_peak.allocated_bytes) {
-            result_.at_peak = simulator_.use();
+        if (index >= options_.first_measured) note_peaks(index);
+        return true;
+    }
+
+    void note_peaks(std::size_t index) {
+        const MemoryUse& use = simulator_.use();
+        if (use.allocated_bytes > result_.at_peak.allocated_bytes) {
+            result_.at_peak = use;
             result_.peak_request = index;
             result_.num_segments_at_peak = simulator_.num_segments();
         }
-        return true;
+        if (use.reserved_bytes > result_.at_reserved_peak.reserved_bytes) {
+            result_.at_reserved_peak = use;
+            result_.num_segments_at_reserved_peak = simulator_.num_segments();
+        }
     }
 
     void collect_events(std::size_t request) {

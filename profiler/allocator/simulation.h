@@ -4,6 +4,7 @@
 #include "profiler/allocator/simulator.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct SimulationOptions {
     std::size_t first_measured = 0;             // peaks count from this request on
     bool keep_placements = false;
     bool keep_curve = false;
+    /// Gets the share of the requests that are done, now and then. The simulation ends when it
+    /// returns false.
+    std::function<bool(double share)> progress;
 };
 
 /// Where an allocation lies. Address -1: it was never made.
@@ -44,6 +48,8 @@ struct Simulation {
     MemoryUse at_peak;                              // when allocated bytes were highest
     std::size_t peak_request = 0;                   // the request that led to at_peak
     int64_t num_segments_at_peak = 0;               // at that moment
+    MemoryUse at_reserved_peak;                     // when reserved bytes were highest
+    int64_t num_segments_at_reserved_peak = 0;      // at that moment
     int64_t num_retries = 0;                        // allocations repeated after a release
     std::optional<OutOfMemoryPoint> out_of_memory;  // the simulation ends there
 

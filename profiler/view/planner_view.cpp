@@ -1,5 +1,6 @@
 #include "profiler/view/planner_view.h"
 
+#include "profiler/planner/step/kernel_model.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/theme.h"
@@ -70,6 +71,7 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
     } else {
         recipe.why = row.reason;
     }
+    if (row.times_are_calibrated == false) recipe.speed_error = kNotCalibratedError;
     recipe.max_batch_text = recipe.max_batch ? format_count(*recipe.max_batch) : "none";
     if (recipe.max_batch && row.max_batch_end == MaxBatchEnd::kSearch) {
         recipe.max_batch_text = "at least " + recipe.max_batch_text;
@@ -116,6 +118,11 @@ void add_speed_line(PlannerRecipe& recipe, PlannerView& view) {
         recipe.speed_x.push_back(batch);
         recipe.speed_y.push_back(rate_at(recipe, batch));
         view.last_rate = std::max(view.last_rate, 1.15 * recipe.speed_y.back());
+        if (recipe.speed_error <= 0) continue;
+        // The error is one of times: the rate is their inverse.
+        recipe.speed_low.push_back(recipe.speed_y.back() / (1 + recipe.speed_error));
+        recipe.speed_high.push_back(recipe.speed_y.back() / (1 - recipe.speed_error));
+        view.last_rate = std::max(view.last_rate, 1.05 * recipe.speed_high.back());
     }
 }
 
@@ -145,7 +152,7 @@ std::string gauge_text(int64_t needed_bytes, int64_t usable_bytes) {
     return fmt::format("{} of {}", same ? needed.substr(0, unit) : needed, usable);
 }
 
-/// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has. Batch 38 fits. tempo fits it."
+/// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has."
 std::string why_not(const PlannerView& view, const PlannerRecipe& recipe, int64_t batch_size,
                     int64_t needed_bytes) {
     if (static_cast<double>(needed_bytes) < kRoomLeft * static_cast<double>(view.usable_bytes)) {
@@ -159,16 +166,39 @@ std::string why_not(const PlannerView& view, const PlannerRecipe& recipe, int64_
     text += missing_bytes > 0
                 ? fmt::format(", {} more than {} has.", format_bytes(missing_bytes), view.gpu)
                 : fmt::format(" and room for the gaps between blocks, more than {} has.", view.gpu);
-    text += fmt::format(" Batch {} fits.", recipe.max_batch_text);
-    std::vector<std::string_view> others;
-    for (const PlannerRecipe& other : view.recipes) {
-        if (other.max_batch.value_or(0) >= batch_size) others.push_back(other.name);
-    }
-    if (!others.empty()) {
-        text +=
-            fmt::format(" So {} {}.", others.size() == 1 ? "does" : "do", fmt::join(others, ", "));
+    return text;
+}
+
+std::string with_rate(std::string text, const PlannerRecipe& recipe, double batch) {
+    if (!recipe.speed.empty()) {
+        text += fmt::format(": {} sequences/s", rate_text(rate_at(recipe, batch)));
     }
     return text;
+}
+
+/// Only from what was planned: nothing is estimated for recipes that were not.
+std::vector<PlannerFix> fixes_for(const PlannerView& view, std::size_t index, int64_t batch_size) {
+    std::vector<PlannerFix> fixes;
+    const PlannerRecipe& recipe = view.recipes[index];
+    if (recipe.max_batch) {
+        const auto largest = static_cast<double>(*recipe.max_batch);
+        fixes.push_back({.text = with_rate("Batch " + recipe.max_batch_text, recipe, largest),
+                         .batch_size = recipe.max_batch});
+    }
+    std::optional<std::size_t> fastest;
+    const auto batch = static_cast<double>(batch_size);
+    const auto rate = [&](std::size_t i) {
+        return view.recipes[i].speed.empty() ? 0 : rate_at(view.recipes[i], batch);
+    };
+    for (std::size_t i = 0; i < view.recipes.size(); ++i) {
+        if (view.recipes[i].max_batch.value_or(0) < batch_size) continue;
+        if (!fastest || rate(i) > rate(*fastest)) fastest = i;
+    }
+    if (fastest) {
+        const PlannerRecipe& other = view.recipes[*fastest];
+        fixes.push_back({.text = with_rate(other.name, other, batch), .recipe = fastest});
+    }
+    return fixes;
 }
 
 }  // namespace
@@ -192,6 +222,10 @@ PlannerView build_planner_view(const Plan& plan) {
         view.recipes[i].color = colors[i];
         add_memory_line(view.recipes[i], view);
         add_speed_line(view.recipes[i], view);
+        if (!view.recipes[i].speed_low.empty()) {
+            view.band_text = fmt::format("±{:.0f} %: times are not calibrated on this GPU",
+                                         100 * kNotCalibratedError);
+        }
     }
     return view;
 }
@@ -212,6 +246,7 @@ PlannerReading read_planner(const PlannerView& view, std::size_t index, int64_t 
         if (!reading.fits && reading.why.empty()) {
             reading.why = why_not(view, recipe, batch_size, reading.needed_bytes);
         }
+        if (!reading.fits) reading.fixes = fixes_for(view, index, batch_size);
     }
     if (reading.fits && !recipe.speed.empty()) {
         reading.step_text = format_duration(std::llround(step_ns_at(recipe, batch)));

@@ -26,6 +26,10 @@ struct PlannerRecipe {
     std::vector<double> memory_y;  // bytes
     std::vector<double> speed_x;
     std::vector<double> speed_y;  // sequences/s
+    /// How far times may be off, as a share, where the plan says so; else 0. Then there is no band.
+    double speed_error = 0;
+    std::vector<double> speed_low;  // the band around speed_y
+    std::vector<double> speed_high;
 };
 
 struct PlannerView {
@@ -36,6 +40,7 @@ struct PlannerView {
     double last_rate = 1;
     std::vector<PlannerRecipe> recipes;  // in the order of the plan
     std::vector<std::string> notes;      // assumptions, each once
+    std::string band_text;  // "±20 %: times are not calibrated on this GPU"; empty without bands
 };
 
 /// The figures of one row; without colour and lines.
@@ -58,6 +63,13 @@ struct PlannerPart {
     int64_t bytes = 0;
 };
 
+/// A change after which a step fits.
+struct PlannerFix {
+    std::string text;  // "Batch 14: 583 sequences/s"
+    std::optional<int64_t> batch_size;
+    std::optional<std::size_t> recipe;  // index into PlannerView::recipes
+};
+
 /// One recipe at one batch. Figures that are not known are empty.
 struct PlannerReading {
     bool has_memory = false;
@@ -68,7 +80,9 @@ struct PlannerReading {
     std::vector<PlannerPart> parts;  // from the bottom of a stack to its top
     std::string step_text;           // "412 ms"
     std::string rate_text;           // "77.6"
-    std::string why;                 // why it does not fit, and what would; else empty
+    std::string why;                 // why it does not fit; else empty
+    /// The largest batch that fits, and of the planned recipes that fit this batch the fastest.
+    std::vector<PlannerFix> fixes;
 };
 
 /// Between the batches of the plan, memory and time are interpolated.

@@ -1,71 +1,24 @@
 #include "profiler/view/segment_map_view.h"
 
-#include "profiler/analysis/event_order.h"
-#include "profiler/trace/mapped_segments.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/segment_cause.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace profiler {
 namespace {
 
 using State = SegmentPiece::State;
 
-/// A moment in the allocator's order: after the event `last`, at a time of the trace's own clock.
-struct AllocatorNow {
-    uint32_t rank = 0;         // changes of memory that have happened
-    int64_t last = -1;         // the event of the last one of them
-    int64_t next = INT64_MAX;  // the event of the first one that has not
-    int64_t own_ns = 0;
-};
-
-int64_t event_of(const BlockSource& source, uint32_t rank) {
-    const auto change = source.history->change(rank);
-    const Id<Allocation> id = source.history->allocation(change.block);
-    return change.is_free ? source.trace->allocations.get<&Allocation::free_requested_event>(id)
-                          : source.trace->allocations.get<&Allocation::alloc_event>(id);
-}
-
-AllocatorNow find_now(const SegmentMapRequest& request, const BlockSource& source) {
+int64_t own_time(const SegmentMapRequest& request) {
     static const TimeMap same;
     const bool is_own = request.shown == 0 || !request.time.alignment;
     const TimeMap& map = is_own ? same : request.time.alignment->second;
-    AllocatorNow now;
-    now.own_ns = std::llround(std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62));
-    now.rank = source.history->highest_rank_at(now.own_ns);
-    if (now.rank > 0) now.last = event_of(source, now.rank - 1);
-    if (now.rank < source.history->change_count()) now.next = event_of(source, now.rank);
-    return now;
-}
-
-/// The segments that the allocator holds. Segment events between two changes of memory count by
-/// their times.
-MappedSegments segments_at(const Trace& trace, const AllocatorNow& now) {
-    const Id<Device> profiled = profiled_device(trace);
-    std::vector<std::pair<int64_t, Id<AllocatorEvent>>> events;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const Id<AllocatorEvent> id(i);
-        const AllocatorEvent event = trace.allocator_events[id];
-        if (segment_bytes_of(event) == 0 || !is_on(profiled, event.device)) continue;
-        if (event.size_bytes < 0 || event.address > INT64_MAX - event.size_bytes) continue;
-        const bool before = event.event <= now.last || event.time_ns <= now.own_ns;
-        if (event.event < now.next && before) events.emplace_back(event.event, id);
-    }
-    std::stable_sort(events.begin(), events.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    MappedSegments segments;
-    for (const auto& [number, id] : events) {
-        const AllocatorEvent event = trace.allocator_events[id];
-        if (segment_bytes_of(event) > 0) {
-            segments.add(event.address, event.size_bytes, id);
-        } else {
-            segments.remove(event.address, event.size_bytes);
-        }
-    }
-    return segments;
+    return std::llround(std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62));
 }
 
 std::string kind_of(const AllocatorEvent& event) {
@@ -74,54 +27,24 @@ std::string kind_of(const AllocatorEvent& event) {
 }
 
 /// Pages of an expandable segment that touch are one row.
-std::vector<SegmentRow> rows_of(const Trace& trace, const MappedSegments& segments) {
+std::vector<SegmentRow> rows_of(const SegmentReader& reader, std::size_t num_events) {
     std::vector<SegmentRow> rows;
     Id<AllocatorEvent> before;
-    segments.for_each([&](int64_t address, int64_t size_bytes, Id<AllocatorEvent> id) {
-        const AllocatorEvent event = trace.allocator_events[id];
-        const bool grows =
-            before.valid() && event.action == AllocatorAction::kSegmentMap &&
-            trace.allocator_events.get<&AllocatorEvent::action>(before) ==
-                AllocatorAction::kSegmentMap &&
-            trace.allocator_events.get<&AllocatorEvent::stream>(before) == event.stream &&
-            trace.allocator_events.get<&AllocatorEvent::pool>(before) == event.pool;
-        before = id;
-        if (grows && rows.back().address + rows.back().size_bytes == address) {
+    reader.segments_after(num_events)
+        .for_each([&](int64_t address, int64_t size_bytes, Id<AllocatorEvent> id) {
+            const AllocatorEvent& event = reader.event(id);
+            const bool grows = before.valid() && event.action == AllocatorAction::kSegmentMap &&
+                               reader.event(before).action == AllocatorAction::kSegmentMap &&
+                               reader.event(before).stream == event.stream &&
+                               reader.event(before).pool == event.pool;
+            before = id;
+            if (!grows || rows.back().address + rows.back().size_bytes != address) {
+                rows.push_back({.address = address, .kind_text = kind_of(event)});
+            }
             rows.back().size_bytes += size_bytes;
-        } else {
-            rows.push_back(
-                {.address = address, .size_bytes = size_bytes, .kind_text = kind_of(event)});
-        }
-    });
+            rows.back().newest_event = std::max(rows.back().newest_event, id.index());
+        });
     return rows;
-}
-
-struct PlacedBlock {
-    int64_t address = 0;
-    int64_t size_bytes = 0;
-    State state = State::kUsed;
-    Id<Allocation> allocation;
-};
-
-std::vector<PlacedBlock> blocks_at(const BlockSource& source, const AllocatorNow& now) {
-    const Trace& trace = *source.trace;
-    std::vector<PlacedBlock> placed;
-    const std::size_t count = source.history->allocated_before(now.rank);
-    for (std::size_t block = 0; block < count; ++block) {
-        const Id<Allocation> id = source.history->allocation(block);
-        const bool live = source.history->is_live(block, now.rank);
-        const int64_t completed = trace.allocations.get<&Allocation::free_completed_event>(id);
-        if (!live && completed >= 0 && completed <= now.last) continue;
-        if (!live && completed < 0) continue;  // not known: a free that is not followed up
-        const int64_t size_bytes = trace.allocations.get<&Allocation::block_bytes>(id);
-        const int64_t address = trace.allocations.get<&Allocation::address>(id);
-        if (size_bytes <= 0 || address > INT64_MAX - size_bytes) continue;
-        placed.push_back({address, size_bytes, live ? State::kUsed : State::kPending, id});
-    }
-    std::sort(placed.begin(), placed.end(), [](const PlacedBlock& a, const PlacedBlock& b) {
-        return a.address != b.address ? a.address < b.address : a.allocation < b.allocation;
-    });
-    return placed;
 }
 
 /// Adds pieces to a row from left to right; merges those that are narrower than `least_bytes`.
@@ -181,7 +104,7 @@ void add_pieces(const Trace& trace, const std::vector<PlacedBlock>& blocks, int6
         writer.add({.start_bytes = at - row.address, .size_bytes = start - at});
         writer.add({.start_bytes = start - row.address,
                     .size_bytes = end - start,
-                    .state = block->state,
+                    .state = block->is_pending ? State::kPending : State::kUsed,
                     .category = category_of_block(trace, block->allocation),
                     .allocation = block->allocation});
         at = end;
@@ -215,34 +138,56 @@ std::string summarize(const SegmentMapView& view, int64_t free_count) {
         format_percent(lost));
 }
 
+/// Of the segment asked for, or of the newest one.
+void add_cause(const SegmentReader& reader, std::optional<int64_t> address, SegmentMapView& view) {
+    if (view.rows.empty()) return;
+    const auto newest = std::max_element(
+        view.rows.begin(), view.rows.end(),
+        [](const SegmentRow& a, const SegmentRow& b) { return a.newest_event < b.newest_event; });
+    auto row = std::find_if(view.rows.begin(), view.rows.end(),
+                            [&](const SegmentRow& r) { return address == r.address; });
+    const bool is_newest = row == view.rows.end() || row == newest;
+    if (row == view.rows.end()) row = newest;
+    view.cause_row = static_cast<std::size_t>(row - view.rows.begin());
+    const AllocatorEvent& event = reader.events()[row->newest_event];
+    const bool is_mapped = event.action == AllocatorAction::kSegmentMap;
+    view.cause_title =
+        fmt::format("Why {} {}{}", format_bytes(event.size_bytes),
+                    is_mapped ? "more were mapped at " : "were taken at ", row->address_text);
+    if (is_newest) view.cause_title += ", the newest";
+    SegmentCause cause = cause_of_segment(reader, row->newest_event);
+    view.cause_text = std::move(cause.text);
+    view.cause_request = cause.request;
+}
+
 }  // namespace
 
 SegmentMapView build_segment_map_view(const SegmentMapRequest& request) {
     SegmentMapView view;
     if (request.shown >= request.sources.size()) return view;
     const BlockSource& source = request.sources[request.shown];
-    const Trace& trace = *source.trace;
-    for (std::size_t i = 0; i < trace.allocator_events.size() && !view.has_segments; ++i) {
-        view.has_segments = segment_bytes_of(trace.allocator_events[Id<AllocatorEvent>(i)]) != 0;
-    }
+    const SegmentReader reader(source, request.layout.get());
+    view.has_segments = !reader.events().empty();
     if (!view.has_segments) return view;
-    const AllocatorNow now = find_now(request, source);
-    view.rows = rows_of(trace, segments_at(trace, now));
+    const AllocatorNow now = reader.at_time(own_time(request));
+    view.rows = rows_of(reader, reader.events_until(now));
     for (const SegmentRow& row : view.rows) {
         view.reserved_bytes += row.size_bytes;
         view.largest_segment_bytes = std::max(view.largest_segment_bytes, row.size_bytes);
     }
     const int64_t least_bytes = view.largest_segment_bytes / std::max(1, request.width_px);
-    const std::vector<PlacedBlock> blocks = blocks_at(source, now);
+    const std::vector<PlacedBlock> blocks = reader.blocks_at(now);
     int64_t free_count = 0;
     for (SegmentRow& row : view.rows) {
-        add_pieces(trace, blocks, least_bytes, row);
+        add_pieces(*source.trace, blocks, least_bytes, row);
         add_texts(row);
         view.free_bytes += row.free_bytes;
         view.largest_free_bytes = std::max(view.largest_free_bytes, row.largest_free_bytes);
         free_count += row.free_count;
     }
     view.summary = summarize(view, free_count);
+    if (now.is_earlier) view.summary = "Right before memory ran out: " + view.summary;
+    add_cause(reader, request.address, view);
     if (view.rows.size() > SegmentMapView::kMostRows) view.rows.resize(SegmentMapView::kMostRows);
     return view;
 }

@@ -1,9 +1,12 @@
 #pragma once
 
 #include "profiler/view/block_groups.h"
+#include "profiler/view/segment_state.h"
 #include "profiler/view/timeline_view.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,9 @@ struct SegmentMapRequest {
     std::size_t shown = 0;
     double moment_ns = 0;  // on the shared axis
     int width_px = 0;      // of the largest segment
+    /// Where a replay put segments and blocks; null: where the trace recorded them.
+    std::shared_ptr<const SegmentLayout> layout;
+    std::optional<int64_t> address;  // says why the segment at this address was taken
 
     friend bool operator==(const SegmentMapRequest&, const SegmentMapRequest&) = default;
 };
@@ -49,11 +55,12 @@ struct SegmentRow {
     int64_t free_bytes = 0;
     int64_t free_count = 0;
     int64_t largest_free_bytes = 0;
-    bool split = false;        // holds more than one piece
-    std::string address_text;  // "0x7f2e40000000"
-    std::string size_text;     // "20.0 MiB"
-    std::string free_text;     // "8.00 MiB in 2"; empty if nothing is free
-    std::string kind_text;     // "expandable", "private pool 1"; empty for ordinary ones
+    bool split = false;            // holds more than one piece
+    std::size_t newest_event = 0;  // the last one that brought memory to it
+    std::string address_text;      // "0x7f2e40000000"
+    std::string size_text;         // "20.0 MiB"
+    std::string free_text;         // "8.00 MiB in 2"; empty if nothing is free
+    std::string kind_text;         // "expandable", "private pool 1"; empty for ordinary ones
     std::vector<SegmentPiece> pieces;
 };
 
@@ -69,6 +76,11 @@ struct SegmentMapView {
     /// that needs a new segment."
     std::string summary;
     bool has_segments = false;  // the trace knows segments; never on the CPU
+    /// The segment that `cause_text` is about: the one asked for, else the newest.
+    std::size_t cause_row = 0;
+    std::string cause_title;  // "Why 0x7f2e40000000, the newest segment"
+    std::string cause_text;   // "aten::bmm asked for 8.00 MiB; ..."
+    Id<Allocation> cause_request;
 };
 
 SegmentMapView build_segment_map_view(const SegmentMapRequest& request);

@@ -152,6 +152,67 @@ void wheels_zoom_in_time_and_in_bytes(ImGuiTestContext* c) {
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
+const profiler::WhatIfView* what_if() { return window().workspace().slots().what_if.view(); }
+
+void other_settings_are_replayed(ImGuiTestContext* c) {
+    open_blocks(c, {"original", "tempo"});
+    c->ItemClick("//###blocks/###what_if");
+    window().settle(c);
+    IM_CHECK(what_if() != nullptr);
+    const std::string recorded = what_if()->figures[0].recorded_text;
+    IM_CHECK_STR_EQ(what_if()->figures[0].chosen_text.c_str(), recorded.c_str());
+    c->ItemClick("//###blocks/**/###expandable");
+    window().settle(c);
+    IM_CHECK(query().what_if.choice.settings.expandable_segments);
+    c->ItemClick("//###blocks/**/###map_what_if");
+    c->ItemClick("//###blocks/**/###try_all");
+    window().settle(c);
+    IM_CHECK_GT(static_cast<int>(what_if()->tried.size()), 4);
+    const profiler::SegmentMapView* map = window().workspace().slots().segments.view();
+    IM_CHECK(map->has_segments);
+    IM_CHECK(!map->cause_text.empty());
+    window().take_picture(c, "blocks_what_if");
+    c->ItemClick("//###blocks/**/###copy_conf");
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+void a_limit_says_where_memory_runs_out(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    c->ItemClick("//###blocks/###what_if");
+    window().settle(c);
+    c->ItemInputValue("//###blocks/**/###limit", "1MiB");
+    window().settle(c);
+    IM_CHECK_EQ(query().what_if.choice.memory_limit_bytes.value_or(0), int64_t{1} << 20);
+    IM_CHECK(!what_if()->fits);
+    window().take_picture(c, "blocks_what_if_out_of_memory");
+    c->ItemClick("//###blocks/**/###show_oom");
+    window().settle(c);
+    IM_CHECK(window().workspace().selection().moment_ns.has_value());
+    c->ItemInputValue("//###blocks/**/###limit", "much");
+    window().settle(c);
+    IM_CHECK(!query().what_if.choice.memory_limit_bytes.has_value());
+    IM_CHECK(!window().ui().panels.blocks.what_if.limit_error.empty());
+    c->ItemInputValue("//###blocks/**/###conf", "max_split_size_mb:64");
+    window().settle(c);
+    IM_CHECK_EQ(query().what_if.choice.settings.max_split_bytes, int64_t{64} << 20);
+    c->ItemInputValue("//###blocks/**/###conf", "max_split_size_mb:1");
+    IM_CHECK(!window().ui().panels.blocks.what_if.conf_error.empty());
+}
+
+void the_moment_plays(ImGuiTestContext* c) {
+    open_blocks(c, {"original"});
+    c->ItemClick("//###blocks/###play");
+    c->SleepNoSkip(0.5F, 0.05F);
+    const auto first = window().workspace().selection().moment_ns;
+    IM_CHECK(first.has_value());
+    c->SleepNoSkip(0.5F, 0.05F);
+    const auto second = window().workspace().selection().moment_ns;
+    IM_CHECK_GT(*second, *first);
+    c->ItemClick("//###blocks/###play");
+    window().settle(c);
+    IM_CHECK(!window().ui().panels.blocks.is_playing);
+}
+
 void says_what_it_shows_without_a_trace(ImGuiTestContext* c) {
     window().reset(c);
     c->WindowFocus(kBlocks);
@@ -173,6 +234,9 @@ void register_blocks_tests(ImGuiTestEngine* engine) {
     add("a_difference_says_what_b_does_not_hold", a_difference_says_what_b_does_not_hold);
     add("addresses_can_be_shown", addresses_can_be_shown);
     add("wheels_zoom_in_time_and_in_bytes", wheels_zoom_in_time_and_in_bytes);
+    add("other_settings_are_replayed", other_settings_are_replayed);
+    add("a_limit_says_where_memory_runs_out", a_limit_says_where_memory_runs_out);
+    add("the_moment_plays", the_moment_plays);
     add("says_what_it_shows_without_a_trace", says_what_it_shows_without_a_trace);
 }
 

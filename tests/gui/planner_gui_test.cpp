@@ -77,6 +77,82 @@ void the_command_prints_the_same_plan(ImGuiTestContext* c) {
                     "--recipe original,tempo,checkpoint,flash --gpu a100-80gb --batch 8");
 }
 
+/// A plan of two recipes, as the workers of these tests make none.
+void show_a_plan(ImGuiTestContext* c) {
+    show(c, {});
+    profiler::Gpu gpu;
+    gpu.id = "t4";
+    gpu.name = "NVIDIA T4";
+    gpu.usable_memory_bytes.value = 14.6 * 0x1p30;
+    profiler::Plan plan;
+    for (const auto& [name, max_batch] : {std::pair("original", 14), std::pair("tempo", 28)}) {
+        profiler::PlanRow row;
+        row.gpu = &gpu;
+        row.workload.recipe_name = name;
+        row.max_batch_size = max_batch;
+        row.times_are_calibrated = false;
+        for (const int64_t batch : {int64_t{1}, int64_t{max_batch}}) {
+            profiler::MemoryPoint point{.batch_size = batch};
+            point.by_category[0] = int64_t{2} << 30;
+            point.by_category[3] = (int64_t{12} << 30) * batch / max_batch;
+            point.needed_bytes = (int64_t{1} << 29) + point.by_category[0] + point.by_category[3];
+            row.memory_curve.push_back(point);
+            const int64_t step_ns = 10'000'000 + batch * 1'000'000;
+            row.curve.push_back(
+                {batch, step_ns, static_cast<double>(batch) * 1e9 / static_cast<double>(step_ns)});
+        }
+        plan.rows.push_back(row);
+    }
+    app::PlannerResult result{.view = profiler::build_planner_view(plan)};
+    window().ui().panels.planner.shown = std::make_shared<const app::PlannerResult>(result);
+    c->Yield(3);
+}
+
+const app::PlannerState& state() { return window().ui().panels.planner; }
+
+void pins_stay_while_the_step_changes(ImGuiTestContext* c) {
+    show_a_plan(c);
+    c->ItemClick("//###planner/**/###pin");
+    IM_CHECK_EQ(state().pins.size(), size_t{1});
+    c->ItemInputValue("//###planner/**/##layers", 12);
+    window().settle(c);
+    IM_CHECK_EQ(state().pins.size(), size_t{1});
+    IM_CHECK_STR_EQ(state().pins[0].recipe.name.c_str(), "original");
+    window().take_picture(c, "planner_pins");
+    c->ItemClick("//###planner/**/###unpin");
+    c->Yield(2);
+    IM_CHECK(state().pins.empty());
+}
+
+void past_the_limit_it_offers_what_fits(ImGuiTestContext* c) {
+    show_a_plan(c);
+    app::PlannerQuery wanted = query();
+    wanted.workload.batch_size = 20;
+    wanted.is_chosen = true;
+    window().workspace().apply({.planner_query = wanted});
+    c->Yield(3);
+    window().take_picture(c, "planner_fixes");
+    c->ItemClick("//###planner/**/$$1/###fix");
+    c->Yield(2);
+    IM_CHECK_STR_EQ(state().focus.c_str(), "tempo");
+    window().ui().panels.planner.focus = "original";
+    c->Yield(2);
+    c->ItemClick("//###planner/**/$$0/###fix");
+    c->Yield(2);
+    IM_CHECK_EQ(query().workload.batch_size, int64_t{14});
+}
+
+void the_hidden_size_moves_by_heads(ImGuiTestContext* c) {
+    show(c, {});
+    app::PlannerQuery wanted = query();
+    app::set_hidden_size(wanted.workload.model, 8);
+    IM_CHECK_EQ(wanted.workload.model.hidden_size, int64_t{512});
+    IM_CHECK_EQ(wanted.workload.model.intermediate_size, int64_t{2048});
+    app::set_hidden_size(wanted.workload.model, 16);
+    IM_CHECK(wanted.workload.model == query().workload.model);
+    IM_CHECK(c->ItemExists("//###planner/**/##hidden"));
+}
+
 }  // namespace
 
 void register_planner_tests(ImGuiTestEngine* engine) {
@@ -87,6 +163,9 @@ void register_planner_tests(ImGuiTestEngine* engine) {
     add("starts_with_the_step_of_a", starts_with_the_step_of_a);
     add("a_control_changes_the_step", a_control_changes_the_step);
     add("capture_this_fills_the_form", capture_this_fills_the_form);
+    add("pins_stay_while_the_step_changes", pins_stay_while_the_step_changes);
+    add("past_the_limit_it_offers_what_fits", past_the_limit_it_offers_what_fits);
+    add("the_hidden_size_moves_by_heads", the_hidden_size_moves_by_heads);
     add("the_command_prints_the_same_plan", the_command_prints_the_same_plan);
 }
 

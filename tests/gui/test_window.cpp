@@ -31,6 +31,7 @@ void TestWindow::reset(ImGuiTestContext* context) {
     workspace().apply({.ledger_query = app::LedgerQuery{}, .flame_query = app::FlameQuery{}});
     ui().panels.ledger = {};
     ui().panels.flame = {};
+    ui().panels.blocks = {};
     workspace().apply({.ledger_query = app::LedgerQuery{}, .blocks_query = app::BlocksQuery{}});
     ui().panels.ledger.filter.clear();
     ui().toasts = {};

@@ -57,9 +57,11 @@ MAY_USE = {
     "profiler/formats": [*PLAIN, "profiler/allocator"],
     "profiler/view": [
         *PLAIN,
+        "profiler/allocator",
         "profiler/analysis",
         "profiler/planner",
         "profiler/planner/search",
+        "profiler/planner/step",
     ],
     "profiler/charts": [*PLAIN, "profiler/view"],
     "profiler/protocol": PLAIN,

@@ -14,7 +14,7 @@ std::string settings_text(const AllocatorSettings& settings) {
     return text.empty() ? "default settings" : text;
 }
 
-nlohmann::json out_of_memory_json(const ReplayRow& row) {
+nlohmann::json out_of_memory_json(const SettingsRun& row) {
     if (!row.out_of_memory) return nullptr;
     const OutOfMemory& detail = row.out_of_memory->detail;
     return {{"allocations_done", row.allocations_done},
@@ -25,7 +25,7 @@ nlohmann::json out_of_memory_json(const ReplayRow& row) {
             {"reserved_bytes", detail.use.reserved_bytes}};
 }
 
-nlohmann::json row_json(const ReplayRow& row) {
+nlohmann::json row_json(const SettingsRun& row) {
     return {{"settings", to_text(row.settings)},
             {"start", row.from_recorded_start ? "recorded" : "empty"},
             {"memory_limit_bytes", row.memory_limit_bytes.value_or(-1)},
@@ -68,7 +68,7 @@ void print_exactness(Output& output, const ReplayReport& report) {
 }
 
 /// `recorded_allocations` counts the events. The stream begins with blocks that were there before.
-std::string out_of_memory_sentence(const ReplayRow& row, int64_t recorded_allocations) {
+std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allocations) {
     const OutOfMemory& detail = row.out_of_memory->detail;
     return fmt::format(
         "Out of memory with {}{} after {} of {} allocations{}. A request of {} needed a segment of "
@@ -85,14 +85,14 @@ std::string out_of_memory_sentence(const ReplayRow& row, int64_t recorded_alloca
         format_bytes(detail.use.reserved_bytes));
 }
 
-TextTable rows_table(const std::vector<ReplayRow>& rows) {
+TextTable rows_table(const std::vector<SettingsRun>& rows) {
     TextTable table;
     table.columns = {{"settings", Align::kLeft, {}},       {"limit", Align::kRight, {}},
                      {"start", Align::kLeft, {}},          {"peak allocated", Align::kRight, {}},
                      {"peak reserved", Align::kRight, {}}, {"segments", Align::kRight, {}},
                      {"fragmentation", Align::kRight, {}}, {"retries", Align::kRight, {}},
                      {"out of memory", Align::kLeft, {}}};
-    for (const ReplayRow& row : rows) {
+    for (const SettingsRun& row : rows) {
         table.rows.push_back({settings_text(row.settings),
                               row.memory_limit_bytes ? format_bytes(*row.memory_limit_bytes) : "–",
                               row.from_recorded_start ? "as recorded" : "empty",
@@ -128,7 +128,7 @@ nlohmann::json replay_json(const ReplayDocument& document) {
         {"peak_reserved_bytes", document.rows.back().peak.reserved_bytes},
         {"notes", document.notes},
         {"rows", nlohmann::json::array()}};
-    for (const ReplayRow& row : document.rows) json["rows"].push_back(row_json(row));
+    for (const SettingsRun& row : document.rows) json["rows"].push_back(row_json(row));
     return json;
 }
 
@@ -146,7 +146,7 @@ void print_replay(Output& output, const ReplayDocument& document) {
     }
     output.line();
     output.table(rows_table(document.rows));
-    for (const ReplayRow& row : document.rows) {
+    for (const SettingsRun& row : document.rows) {
         if (!row.out_of_memory) continue;
         output.line(out_of_memory_sentence(
             row, document.exact ? document.exact->allocations : row.num_allocations));

@@ -25,6 +25,8 @@ namespace profiler {
 inline constexpr std::string_view kNotCalibratedText =
     "times are not calibrated on this GPU: expect ±20 %; most published times are met within 10 %, "
     "the worst is 30 % off (docs/validation.md)";
+/// The ±20 % of that text.
+inline constexpr double kNotCalibratedError = 0.20;
 
 /// `batch` GEMMs of [m, k] by [k, n]. m = 0: only k is known.
 struct GemmShape {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -55,6 +56,23 @@ TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
     gate.open();
     settle(slot, state);
     EXPECT_EQ(*slot.view(), "2");
+}
+
+TEST(ViewSlot, ANewRequestCancelsALongBuild) {
+    std::atomic<int> cancelled = 0;
+    NumberSlot slot("Counting", wanted_number,
+                    [&](int number, const auto& report) -> models::Result<std::string> {
+                        while (number == 1 && report(0.5)) std::this_thread::yield();
+                        cancelled += number == 1;
+                        return std::to_string(number);
+                    });
+    SlotState state{1, empty_document()};
+    slot.update(state);
+    tests::wait_for([&] { return slot.progress().value_or(0) == 0.5; });
+    state.number = 2;
+    settle(slot, state);
+    EXPECT_EQ(*slot.view(), "2");
+    EXPECT_EQ(cancelled, 1);
 }
 
 TEST(ViewSlot, DropsAViewOfOtherDocumentsAtOnce) {

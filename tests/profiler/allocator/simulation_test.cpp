@@ -1,4 +1,4 @@
-#include "profiler/allocator/simulation.h"
+#include "profiler/allocator/settings_run.h"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +28,48 @@ TEST(Simulate, GivesPlacementsSegmentsAndTheCurve) {
     EXPECT_EQ(result.num_segments_at_peak, 2);
     EXPECT_EQ(result.segments.size(), 2u);
     EXPECT_FALSE(result.out_of_memory);
+}
+
+TEST(Simulate, KnowsMemoryWhenMostWasReserved) {
+    RequestStream stream;
+    stream.free(stream.allocate(60 * kMiB));
+    stream.allocate(30 * kMiB);
+    stream.allocate(70 * kMiB);
+    stream.free(2);
+    stream.allocate(65 * kMiB);
+    const Simulation result = simulate(stream, {});
+    EXPECT_EQ(result.at_reserved_peak.reserved_bytes, 130 * kMiB);
+    EXPECT_EQ(result.at_reserved_peak.allocated_bytes, 100 * kMiB);
+    EXPECT_EQ(result.num_segments_at_reserved_peak, 2);
+}
+
+TEST(Simulate, EndsWhenItIsCancelled) {
+    RequestStream stream;
+    for (int i = 0; i < 100'000; ++i) stream.free(stream.allocate(kMiB));
+    int reports = 0;
+    simulate(stream, {.progress = [&](double share) {
+                 EXPECT_LE(share, 1);
+                 return ++reports < 3;
+             }});
+    EXPECT_EQ(reports, 3);
+}
+
+TEST(RunSettings, CountsWhatTheDriverWasAskedFor) {
+    RequestStream stream;
+    stream.allocate(30 * kMiB);
+    stream.allocate(30 * kMiB);
+    const SettingsRun plain = run_settings(stream, {});
+    EXPECT_EQ(plain.num_segment_calls, 2);
+    EXPECT_EQ(plain.num_allocations, 2);
+    EXPECT_FALSE(plain.out_of_memory);
+    const SettingsRun limited = run_settings(stream, {.memory_limit_bytes = 40 * kMiB});
+    EXPECT_EQ(limited.allocations_done, 1);
+    EXPECT_TRUE(limited.out_of_memory);
+}
+
+TEST(SettingsToTry, BeginWithTheDefaults) {
+    EXPECT_EQ(settings_to_try(false).front(), AllocatorSettings{});
+    EXPECT_GT(settings_to_try(true).size(), settings_to_try(false).size());
 }
 
 TEST(Simulate, PeaksCountFromAGivenRequestOn) {

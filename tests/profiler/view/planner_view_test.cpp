@@ -1,4 +1,4 @@
-#include "profiler/view/planner_view.h"
+#include "profiler/view/planner_pins.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,11 +70,47 @@ TEST(PlannerView, SaysBeyondTheLimitWhatFits) {
     const PlannerReading reading = read_planner(view, 0, 20);
     EXPECT_FALSE(reading.fits);
     EXPECT_EQ(reading.needed_bytes, 22 * kGiB);  // the line goes on
-    EXPECT_EQ(reading.why,
-              "Batch 20 needs 22.0 GiB, 6.00 GiB more than NVIDIA T4 has. Batch 14 fits. "
-              "So does tempo.");
+    EXPECT_EQ(reading.why, "Batch 20 needs 22.0 GiB, 6.00 GiB more than NVIDIA T4 has.");
+    ASSERT_EQ(reading.fixes.size(), 2U);
+    EXPECT_EQ(reading.fixes[0].text, "Batch 14: 583 sequences/s");
+    EXPECT_EQ(reading.fixes[0].batch_size, 14);
+    EXPECT_EQ(reading.fixes[1].text, "tempo: 667 sequences/s");
+    EXPECT_EQ(reading.fixes[1].recipe, 1U);
     EXPECT_TRUE(reading.rate_text.empty());
     EXPECT_TRUE(read_planner(view, 1, 20).fits);
+    EXPECT_TRUE(read_planner(view, 1, 20).fixes.empty());
+}
+
+TEST(PlannerView, DrawsABandOnlyWhereThePlanStatesAnError) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    PlanRow row = planned(gpu, "original", 14, kGiB);
+    row.times_are_calibrated = true;
+    EXPECT_TRUE(build_planner_view({{row}}).recipes[0].speed_low.empty());
+    EXPECT_EQ(build_planner_view({{row}}).band_text, "");
+    row.times_are_calibrated = false;
+    const PlannerView view = build_planner_view({{row}});
+    const PlannerRecipe& recipe = view.recipes[0];
+    ASSERT_EQ(recipe.speed_low.size(), recipe.speed_y.size());
+    EXPECT_NEAR(recipe.speed_low[0], recipe.speed_y[0] / 1.2, 1e-9);
+    EXPECT_NEAR(recipe.speed_high[0], recipe.speed_y[0] / 0.8, 1e-9);
+    EXPECT_EQ(view.band_text, "±20 %: times are not calibrated on this GPU");
+    EXPECT_GT(view.last_rate, recipe.speed_high.back());
+}
+
+TEST(PlannerPins, KeepFiguresAndCurves) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    const PlannerView large = build_planner_view({{planned(gpu, "tempo", 28, kGiB / 2)}});
+    const PlannerPin pin = pin_of(large, 0, 10, "bert-large, T4");
+    EXPECT_EQ(pin.recipe.name, "tempo");
+    EXPECT_EQ(pin.reading.memory_text, "7.00 GiB");
+    EXPECT_EQ(pin.recipe.memory_x, large.recipes[0].memory_x);
+    const PlannerView small = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
+    const PlannerAxes alone = axes_of(small, {});
+    EXPECT_EQ(alone.last_batch, small.last_batch);
+    const PlannerAxes both = axes_of(small, std::span(&pin, 1));
+    EXPECT_GT(both.last_batch, 28);
+    EXPECT_GT(both.last_rate, alone.last_rate);
+    EXPECT_EQ(pin_of(small, 7, 10, "").recipe.name, "") << "there is no such recipe";
 }
 
 TEST(PlannerView, DrawsMemoryAcrossTheCeilingAndSpeedUpToTheLargestBatch) {
