@@ -182,7 +182,7 @@ void draw_dot_tooltip(const RecipeFrontierView& view, size_t index) {
     if (!ImGui::BeginTooltip()) return;
     ImGui::PushTextWrapPos(em(26));
     bold_text(dot.name);
-    if (dot.is_preset || dot.num_switches == 0) dim_text(dot.phrase);
+    note_text(dot.phrase);
     readout_table(figures_of(view, dot));
     for (const profiler::MeasuredDot& measured : view.measured) {
         if (measured.dot != index) continue;

@@ -189,7 +189,7 @@ struct Ends {
 
 /// The ends of an axis with some room beside its values; the values may be one.
 Ends with_margins(double least, double most) {
-    const double room = std::max(kMargin * (most - least), 0.04 * std::abs(most));
+    const double room = std::max(kMargin * (most - least), 0.01 * std::abs(most));
     return {std::max(0.0, least - room), most + std::max(room, 1e-9)};
 }
 
