@@ -101,7 +101,7 @@ void a_drag_sets_no_moment(ImGuiTestContext* c) {
     c->MouseDown(0);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
     c->MouseUp(0);
-    select_range(c);
+    window().select_range(c);
     IM_CHECK(!selection().moment_ns.has_value());
     IM_CHECK(selection().range.has_value());
 }
@@ -127,7 +127,7 @@ void selections_come_back(ImGuiTestContext* c) {
 void chips_of_everything(ImGuiTestContext* c) {
     open_two(c);
     pick_row(c, 1);
-    select_range(c);
+    window().select_range(c);
     click_timeline(c, 0.5F);
     app::PanelEvents events;
     events.category = profiler::Category::kActivation;
