@@ -84,7 +84,7 @@ void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelE
     draw_trace_switch(selection, query);
     draw_order_switch(query);
     draw_coloring(selection, query);
-    const float buttons = em(22.3F);
+    const float buttons = em(20.2F);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
                          std::max(0.0F, ImGui::GetContentRegionAvail().x - buttons));
     if (toggle_button(state.is_playing ? ICON_STOP "###play" : ICON_PLAY "###play",

@@ -186,17 +186,16 @@ void draw_figures(const WhatIfView& view) {
     ImGui::TableSetupColumn("With these", 0, 1.15F);
     ImGui::TableNextRow();
     ImGui::TableSetColumnIndex(1);
-    dim_text("As recorded");
+    right_text("As recorded");
     ImGui::SetItemTooltip("The same requests under the trace's own settings: %s",
                           view.recorded_settings.c_str());
     ImGui::TableNextColumn();
-    right_text("With these");
+    right_text(view.fits ? "With these" : "Until it ran out");
     for (const WhatIfView::Figure& figure : view.figures) {
         ImGui::TableNextRow();
         ImGui::TableNextColumn();
         dim_text(figure.label);
         ImGui::SetItemTooltip("%s", figure.help.c_str());
-        const ScopedFont mono(fonts().mono);
         ImGui::TableNextColumn();
         right_text(figure.recorded_text);
         ImGui::TableNextColumn();
@@ -288,20 +287,22 @@ void draw_progress(const Workspace& workspace) {
 
 void draw_what_if(const PanelContext& context, WhatIfState& state, PanelEvents& events) {
     Frame frame{context, state, wanted_query(context.workspace, events).what_if, events};
-    bold_text("With other allocator settings");
-    draw_form(frame);
+    {
+        const ScopedStyle flat(ImGuiStyleVar_FramePadding, {px(5), px(2)});
+        draw_form(frame);
+    }
     draw_progress(context.workspace);
     const auto& slot = context.workspace.slots().what_if;
     if (!slot.error().empty()) return note_text(slot.error());
     const WhatIfView* view = slot.view();
     if (!view) return dim_text("Replaying the requests ...");
-    draw_figures(*view);
     draw_fit(frame, *view);
+    draw_tried(frame, *view);
+    draw_figures(*view);
     {
         const ScopedFont small(fonts().text, kSmallSize);
         for (const std::string& note : view->notes) note_text(note);
     }
-    draw_tried(frame, *view);
 }
 
 void draw_segment_choice(const PanelContext& context, PanelEvents& events) {

@@ -54,10 +54,18 @@ void draw_band(const PlannerRecipe& recipe) {
     if (recipe.speed_low.empty()) return;
     ImPlotSpec shade;
     shade.FillColor = to_vec4(recipe_color(recipe.color));
-    shade.FillAlpha = 0.10F;
+    shade.FillAlpha = 0.20F;
     ImPlot::PlotShaded(("##band" + recipe.name).c_str(), recipe.speed_x.data(),
                        recipe.speed_low.data(), recipe.speed_high.data(),
                        static_cast<int>(recipe.speed_x.size()), shade);
+}
+
+/// The height of a line of points at `at`.
+double value_at(const std::vector<double>& x, const std::vector<double>& y, double at) {
+    const auto after = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), at) - x.begin());
+    if (after == 0 || after >= x.size()) return after == 0 ? y.front() : y.back();
+    const double share = (at - x[after - 1]) / (x[after] - x[after - 1]);
+    return y[after - 1] + share * (y[after] - y[after - 1]);
 }
 
 /// The curves of the pins, each with its number at its end.
@@ -76,8 +84,10 @@ void draw_pins(std::span<const profiler::PlannerPin> pins, bool shows_memory) {
         ImPlot::PlotLine(fmt::format("##pin{}", i).c_str(), x.data(), y.data(),
                          static_cast<int>(x.size()), line);
         const std::string number = std::to_string(i + 1);
-        ImVec2 end = ImPlot::PlotToPixels(x.back(), y.back());
-        end.x = std::min(end.x + px(4), right - text_width(number) - px(4));
+        const double last = ImPlot::PixelsToPlot({right - text_width(number) - px(8), 0}).x;
+        const double at_x = std::min(last, x.back());
+        ImVec2 end = ImPlot::PlotToPixels(at_x, value_at(x, y, at_x));
+        end.x += px(4);
         end.y = std::clamp(end.y, corner.y + em(1), corner.y + ImPlot::GetPlotSize().y);
         ImPlot::GetPlotDrawList()->AddText({std::round(end.x), std::round(end.y - em(1))},
                                            palette().dim, number.c_str());

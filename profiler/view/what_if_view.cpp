@@ -258,6 +258,9 @@ models::Result<WhatIfView> build_what_if_view(const WhatIfRequest& request,
     Simulation simulation;
     const SettingsRun chosen = runner.run(request.choice, &simulation);
     add_figures(recorded, chosen, view);
+    if (chosen.out_of_memory) {  // less, because it ended early: not better
+        for (WhatIfView::Figure& figure : view.figures) figure.trend = Trend::kSame;
+    }
     add_fit(chosen, request, rows, view);
     add_notes(request, recorded, view);
     view.layout =
