@@ -59,13 +59,13 @@ struct Slots {
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search,
-                        what_if);
+                        live_blocks, what_if, segments, range, inspector, planner, frontier, ribbon,
+                        search);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
-                        live_blocks, segments, range, inspector, planner, frontier, ribbon, search,
-                        what_if);
+                        live_blocks, what_if, segments, range, inspector, planner, frontier, ribbon,
+                        search);
     }
 };
 
