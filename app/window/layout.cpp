@@ -25,7 +25,7 @@ Nodes split(ImGuiID root) {
     node_of(nodes, DockPlace::kLeftBottom) =
         ImGui::DockBuilderSplitNode(left, ImGuiDir_Down, 0.42F, nullptr, &left);
     node_of(nodes, DockPlace::kLeftTop) = left;
-    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.485F, nullptr, &rest);
+    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.54F, nullptr, &rest);
     node_of(nodes, DockPlace::kTop) = rest;
     node_of(nodes, DockPlace::kBottomRight) =
         ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.47F, nullptr, &bottom);

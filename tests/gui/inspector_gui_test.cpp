@@ -16,7 +16,7 @@ void open_two(ImGuiTestContext* c) {
 }
 
 void click_timeline(ImGuiTestContext* c, float x) {
-    c->MouseMoveToPos(window().point_in(c, kTimeline, x, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, x, 0.28F));
     c->MouseClick();
     // So that the next click is no double click.
     c->SleepNoSkip(0.6F, 0.1F);
@@ -82,7 +82,7 @@ void a_click_sets_the_moment(ImGuiTestContext* c) {
     const double first_ns = *selection().moment_ns;
     IM_CHECK(c->ItemExists("//###inspector/moment/###remove"));
     // A double click shows all and leaves the moment as it was.
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.7F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.7F, 0.28F));
     c->MouseDoubleClick(0);
     window().settle(c);
     IM_CHECK_EQ(selection().moment_ns.value_or(0), first_ns);
@@ -97,9 +97,9 @@ void a_click_sets_the_moment(ImGuiTestContext* c) {
 
 void a_drag_sets_no_moment(ImGuiTestContext* c) {
     open_two(c);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     c->MouseDown(0);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.28F));
     c->MouseUp(0);
     window().select_range(c);
     IM_CHECK(!selection().moment_ns.has_value());

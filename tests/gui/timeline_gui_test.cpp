@@ -25,7 +25,7 @@ void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
 void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
     open_two(c);
     const double all = window().shown_ns();
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
@@ -51,7 +51,7 @@ void a_notch_zooms_by_a_fifth_and_keys_move(ImGuiTestContext* c) {
     open_two(c);
     const double all = window().shown_ns();
     const auto start_ns = [] { return window().workspace().time().window.start_ns; };
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     c->MouseWheelY(1);
     c->Yield(2);
     IM_CHECK_LT(window().shown_ns(), all * 0.8);
@@ -70,14 +70,14 @@ void a_notch_zooms_by_a_fifth_and_keys_move(ImGuiTestContext* c) {
 
 void dragging_moves_in_time(ImGuiTestContext* c) {
     open_two(c);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
     }
     const double start = window().workspace().time().window.start_ns, shown = window().shown_ns();
     c->MouseDown(0);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.28F));
     c->MouseUp(0);
     window().settle(c);
     IM_CHECK_GT(window().workspace().time().window.start_ns, start);
@@ -112,7 +112,7 @@ void shift_dragging_selects_a_range(ImGuiTestContext* c) {
 
 void hovering_reads_both_traces(ImGuiTestContext* c) {
     open_two(c);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     window().settle(c);
     IM_CHECK(window().ui().cursor_ns.has_value());
     const auto readout = window().workspace().read_timeline(0, *window().ui().cursor_ns);
@@ -160,7 +160,7 @@ void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
 void another_b_is_shown_whole(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo", "tempo-packed"});
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.35F));
+    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     for (int i = 0; i < 8; ++i) {
         c->MouseWheelY(1);
         c->Yield();
