@@ -102,8 +102,10 @@ std::string difference_from_golden(const fs::path& picture) {
     const int blocks = now.width * now.height;
     const int different = count_different(now, before);
     if (different * 1000 <= blocks * kMostDifferent) return {};
-    return fmt::format("{} of {} blocks differ. Look at {}; if it is right, run scripts/golden.",
-                       different, blocks, picture.string());
+    return fmt::format(
+        "{} of {} blocks differ. Look at {}; if it is right, set TEMPOSCOPE_NEW_GOLDEN and run "
+        "again.",
+        different, blocks, picture.string());
 }
 
 }  // namespace tests

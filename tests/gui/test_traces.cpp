@@ -101,7 +101,7 @@ void write_sweep(const std::filesystem::path& folder, const std::string& recipe,
 void write_named_step(const std::filesystem::path& file, const NamedStep& step) {
     Trace trace;
     if (step.with_step) {
-        trace = make_synthetic_trace({.num_allocations = 400,
+        trace = make_synthetic_trace({.num_allocations = 5'000,
                                       .batch_size = step.batch_size,
                                       .in_place = step.recipe != "original"});
     } else {
