@@ -190,7 +190,7 @@ void handle_keys(Frame& frame) {
 void play(Frame& frame) {
     if (!frame.state.is_playing) return;
     constexpr double kSeconds = 12;
-    constexpr double kMostSecondsPerFrame = 0.1;  // a slow frame is no jump
+    constexpr double kMostSecondsPerFrame = 0.1;  // after a slow frame it does not jump
     const TimeWindow& window = frame.time.window;
     const double seconds = std::min<double>(ImGui::GetIO().DeltaTime, kMostSecondsPerFrame);
     const double step_ns = (window.end_ns - window.start_ns) * seconds / kSeconds;

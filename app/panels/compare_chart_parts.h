@@ -26,7 +26,7 @@ std::string why_empty(const profiler::CompareView& view, const std::string& not_
 /// "sequences, hatched: predicted for NVIDIA A100 80 GB SXM"
 std::string max_batch_subtitle(const profiler::CompareView& view);
 
-/// Over what sweeps found and what is predicted; 0: nothing is known.
+/// The largest batch of all columns, measured or predicted; 0: none is known.
 int64_t largest_batch(const profiler::CompareView& view);
 
 /// Whether a sweep says something about the maximum batch of this recipe.

@@ -92,7 +92,7 @@ void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vie
                   with_alpha(palette().plot, 0.8F * alpha), px(1));
 }
 
-/// One colour for each Python file. What is no stack frame is grey.
+/// One colour for each Python file. Nodes that are not stack frames are grey.
 ImU32 file_color(const FlameView& view, const FlameNode& node) {
     const std::string_view name = view.text_of(node);
     const size_t colon = name.find(".py:");

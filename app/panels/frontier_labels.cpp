@@ -1,6 +1,7 @@
 #include "app/panels/frontier_labels.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/label_area.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -14,20 +15,6 @@ namespace app {
 namespace {
 
 constexpr float kMostWidth_em = 17;
-
-struct Box {
-    ImVec2 low;
-    ImVec2 high;
-
-    bool overlaps(const Box& other) const {
-        return low.x < other.high.x && other.low.x < high.x && low.y < other.high.y &&
-               other.low.y < high.y;
-    }
-    bool contains(ImVec2 at, float radius) const {
-        return at.x > low.x - radius && at.x < high.x + radius && at.y > low.y - radius &&
-               at.y < high.y + radius;
-    }
-};
 
 /// Where a label may stand, the best places first: shares of its size to the left of and above the
 /// dot.
@@ -47,20 +34,21 @@ constexpr std::array<Place, 8> kPlaces{{{0, 0.5F, 1, 0},
                                         {0.5F, 0, 0, 1}}};
 
 /// The best free place; nullopt: none.
-std::optional<Box> place_label(const DotLabel& label, ImVec2 size, const std::vector<Box>& taken,
-                               const std::vector<ImVec2>& dots, const Box& frame) {
-    std::optional<Box> best;
+std::optional<LabelArea> place_label(const DotLabel& label, ImVec2 size,
+                                     const std::vector<LabelArea>& taken,
+                                     const std::vector<ImVec2>& dots, const LabelArea& frame) {
+    std::optional<LabelArea> best;
     long fewest = 0;
     const float gap = label.radius + px(4);
     for (const Place& place : kPlaces) {
         const ImVec2 low{std::round(label.dot.x - place.left * size.x + place.x * gap),
                          std::round(label.dot.y - place.up * size.y + place.y * gap)};
-        const Box box{low, {low.x + size.x, low.y + size.y}};
+        const LabelArea box{low, {low.x + size.x, low.y + size.y}};
         const bool is_inside = box.low.x >= frame.low.x && box.high.x <= frame.high.x &&
                                box.low.y >= frame.low.y && box.high.y <= frame.high.y;
         if (!is_inside) continue;
         if (std::any_of(taken.begin(), taken.end(),
-                        [&](const Box& other) { return box.overlaps(other); })) {
+                        [&](const LabelArea& other) { return box.overlaps(other); })) {
             continue;
         }
         const long covered = std::count_if(dots.begin(), dots.end(),
@@ -76,8 +64,8 @@ std::optional<Box> place_label(const DotLabel& label, ImVec2 size, const std::ve
 
 void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
                      const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size) {
-    const Box frame{corner, corner + size};
-    std::vector<Box> taken;
+    const LabelArea frame{corner, corner + size};
+    std::vector<LabelArea> taken;
     for (const DotLabel& label : labels) {
         const ScopedFont font(label.is_bold ? fonts().bold : fonts().text, kSmallSize);
         const std::string name = fit_to(label.text, em(kMostWidth_em));

@@ -67,7 +67,7 @@ void draw_gpu(Frame& frame) {
     ImGui::EndCombo();
 }
 
-/// The batch is that of the Planner's step, so both panels show the same.
+/// This slider sets the batch of the Planner's step, which both panels show.
 void draw_batch(Frame& frame) {
     if (frame.query.axis == FrontierAxis::kMaxBatch) return;
     ImGui::SameLine(0, px(8));

@@ -240,7 +240,7 @@ std::optional<size_t> dot_under_mouse(const Plot& plot) {
     for (size_t i = 0; i < plot.view.dots.size(); ++i) {
         const ImVec2 at = plot.at(i);
         const float x = at.x - mouse.x, y = at.y - mouse.y;
-        // What is drawn above the others is taken first.
+        // The mouse prefers dots of the frontier: they are drawn above the others.
         const float squared = (x * x + y * y) * (plot.view.dots[i].is_on_frontier ? 0.6F : 1.0F);
         if (squared >= least) continue;
         least = squared;

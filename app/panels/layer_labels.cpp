@@ -1,6 +1,7 @@
 #include "app/panels/layer_labels.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/label_area.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -24,20 +25,10 @@ struct Label {
     float size_width = 0;
 };
 
-struct Area {
-    ImVec2 upper;
-    ImVec2 lower;
-
-    bool meets(const Area& other) const {
-        return upper.x < other.lower.x && other.upper.x < lower.x && upper.y < other.lower.y &&
-               other.upper.y < lower.y;
-    }
-};
-
 struct Labels {
     ImDrawList* draw = nullptr;
     const LayerPicture& picture;
-    std::vector<Area> taken;
+    std::vector<LabelArea> taken;
 };
 
 ImU32 name_color(const Label& label) {
@@ -197,23 +188,22 @@ bool draw_plate(Labels& labels, const Label& label) {
         const float middle = span_at(picture, ribbon, y + size.y / 2).middle();
         const float x = std::clamp(middle - size.x / 2, picture.corner.x,
                                    picture.corner.x + picture.size.x - size.x);
-        const Area area{{std::round(x), std::round(y)}, {x + size.x, y + size.y}};
-        if (area.upper.y < picture.top + px(3) || area.lower.y > picture.bottom - px(3)) continue;
+        const LabelArea area{{std::round(x), std::round(y)}, {x + size.x, y + size.y}};
+        if (area.low.y < picture.top + px(3) || area.high.y > picture.bottom - px(3)) continue;
         if (std::any_of(labels.taken.begin(), labels.taken.end(),
-                        [&](const Area& other) { return area.meets(other); })) {
+                        [&](const LabelArea& other) { return area.overlaps(other); })) {
             continue;
         }
         const float alpha = std::max(label.strength, 0.4F);
         const ImU32 ink = ribbon.presence == Presence::kAdded ? palette().bad : palette().good;
-        labels.draw->AddRectFilled(area.upper, area.lower, with_alpha(palette().popup, 0.94F),
-                                   px(4));
-        labels.draw->AddRect(area.upper, area.lower, with_alpha(ink, 0.55F * alpha), px(4), px(1));
+        labels.draw->AddRectFilled(area.low, area.high, with_alpha(palette().popup, 0.94F), px(4));
+        labels.draw->AddRect(area.low, area.high, with_alpha(ink, 0.55F * alpha), px(4), px(1));
         const auto add = [&](float width, float top, ImU32 color, const std::string& content) {
-            labels.draw->AddText({std::round((area.upper.x + area.lower.x - width) / 2), top},
+            labels.draw->AddText({std::round((area.low.x + area.high.x - width) / 2), top},
                                  with_alpha(color, alpha), content.c_str());
         };
-        add(label.name_width, area.upper.y + px(2), palette().text, ribbon.name);
-        add(label.size_width, area.upper.y + px(3) + line, ink, ribbon.size_text);
+        add(label.name_width, area.low.y + px(2), palette().text, ribbon.name);
+        add(label.size_width, area.low.y + px(3) + line, ink, ribbon.size_text);
         labels.taken.push_back(area);
         return true;
     }

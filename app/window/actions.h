@@ -39,7 +39,7 @@ void run_shortcuts(Ui& ui);
 /// The first key of an action: "Ctrl+Shift+E"; empty for an action without one.
 std::string shortcut_text(const Action& action);
 
-/// That of the action with this title, as the user has set it.
+/// The key of the action with this title, as the user has set it.
 std::string shortcut_of(const Ui& ui, std::string_view title);
 
 bool is_enabled(const Ui& ui, const Action& action);

@@ -118,7 +118,7 @@ void FrontierPlans::choose(const FrontierWish& wish) {
     add_first(wish);
 }
 
-/// Recipes of traces may be none of those that are listed, such as one with a recipe per layer.
+/// Adds recipes of open traces that the list lacks, such as a recipe that differs by layer.
 void FrontierPlans::add_first(const FrontierWish& wish) {
     for (const std::string& recipe : wish.first) {
         if (contains(current_->recipes, recipe) || !is_valid(wish.step.workload, recipe)) continue;
@@ -127,7 +127,8 @@ void FrontierPlans::add_first(const FrontierWish& wish) {
     }
 }
 
-/// What is still to be planned: what the wish names, then the presets, then what is near the named.
+/// The recipes that have no plan yet: first those that the wish names, then the presets, then the
+/// nearest neighbours of the named ones.
 std::vector<std::string> FrontierPlans::open_recipes(const FrontierWish& wish) const {
     std::vector<std::string> named, presets, others;
     for (std::size_t i = 0; i < current_->recipes.size(); ++i) {

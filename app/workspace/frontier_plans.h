@@ -24,7 +24,7 @@ struct FrontierWish {
 };
 
 /// Plans every recipe of a step, a few at a time on a background thread, and keeps the plans of the
-/// last steps. Planning all of them takes half a minute, so what is known is shown meanwhile.
+/// last steps. Planning all of them takes half a minute; meanwhile the panel shows those it has.
 class FrontierPlans {
 public:
     explicit FrontierPlans(Predictor& predictor) : predictor_(predictor) {}

@@ -6,7 +6,7 @@
 
 namespace app {
 
-/// What the Recipe frontier shows. Its step is that of the Planner.
+/// What the Recipe frontier shows, of the same step as the Planner.
 struct FrontierQuery {
     profiler::FrontierAxis axis = profiler::FrontierAxis::kPeakMemory;
     std::string from;  // the dots that the user selected, as canonical recipes; empty: none

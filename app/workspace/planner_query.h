@@ -56,7 +56,7 @@ CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form);
 struct PlannerResult {
     PlanQuestion question;
     profiler::PlannerView view;
-    std::string error;  // why there is no view; else empty
+    std::string error;  // why there is no view; empty: there is one
 };
 PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question);
 

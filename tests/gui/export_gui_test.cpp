@@ -11,14 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 /// The width of a PNG file, from its header.
 int width_of_png(const fs::path& file) {
-    const std::string bytes = read(file);
+    const std::string bytes = read_file(file);
     if (bytes.size() < 24) return 0;
     int width = 0;
     for (int i = 16; i < 20; ++i) {
@@ -98,7 +93,7 @@ void saves_a_table_as_json(ImGuiTestContext* c) {
     app::ask_for_export(window().ui(), app::ExportTarget::Kind::kTable, "comparison");
     const fs::path file = window().folder() / "table.json";
     save_as(c, file);
-    const auto json = nlohmann::json::parse(read(file), nullptr, false);
+    const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
     fs::remove(file);
     IM_CHECK(json.is_object());
     IM_CHECK_EQ(json["rows"].size(), size_t{2});

@@ -134,11 +134,6 @@ void remembers_opened_files(ImGuiTestContext* c) {
     IM_CHECK(window().ui().settings.recent_files[0] == window().trace("original"));
 }
 
-std::string read(const std::filesystem::path& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 void one_file_is_open_once_however_it_is_named(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"tempo"});
@@ -162,7 +157,7 @@ void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_Enter);
     c->Yield(4);
     IM_CHECK(std::filesystem::exists(saved));
-    IM_CHECK(read(saved) == read(window().pictures() / "without_dialog.png"));
+    IM_CHECK(read_file(saved) == read_file(window().pictures() / "without_dialog.png"));
 }
 
 void a_file_is_replaced_only_when_asked_twice(ImGuiTestContext* c) {
@@ -175,12 +170,12 @@ void a_file_is_replaced_only_when_asked_twice(ImGuiTestContext* c) {
     c->SetRef("Export");
     c->ItemInputValue("##name", chart.c_str());
     window().settle(c);
-    IM_CHECK(read(chart) == "precious");
+    IM_CHECK(read_file(chart) == "precious");
     IM_CHECK(!window().ui().save_dialog.to_replace.empty());
     window().take_picture(c, "replace_question", true);
     c->ItemClick("###confirm");
     window().settle(c);
-    const std::string svg = read(chart);
+    const std::string svg = read_file(chart);
     std::filesystem::remove(chart);
     IM_CHECK(svg.find("<svg") != std::string::npos);
     IM_CHECK(toast_texts().find("Wrote") != std::string::npos);

@@ -1,6 +1,8 @@
 #include "tests/gui/test_window.h"
 
 #include <GLFW/glfw3.h>
+#include <fstream>
+#include <iterator>
 
 #include <chrono>
 #include <thread>
@@ -99,6 +101,11 @@ ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float
     const ImGuiTestItemInfo info = context->WindowInfo(window);
     return {info.RectFull.Min.x + info.RectFull.GetWidth() * x,
             info.RectFull.Min.y + info.RectFull.GetHeight() * y};
+}
+
+std::string read_file(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds) {

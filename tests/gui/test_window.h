@@ -85,6 +85,9 @@ void register_reload_tests(ImGuiTestEngine* engine);
 void register_walkthrough_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 
+/// All bytes of a file; empty if it cannot be read.
+std::string read_file(const std::filesystem::path& file);
+
 /// Draws frames until it holds. Has no time limit: on a loaded machine everything takes longer. The
 /// watchdog of the test engine ends a test that hangs.
 void wait_until(ImGuiTestContext* context, const std::function<bool()>& holds);

@@ -27,15 +27,20 @@ void fill_form(ImGuiTestContext* c, const char* folder, std::vector<std::string>
     c->Yield(4);
 }
 
+/// Starts the filled-in capture and waits for its traces.
+void run_form(ImGuiTestContext* c) {
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK_STR_EQ(status().error.c_str(), "");
+}
+
 void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
     fill_form(c, "predicted", {"original", "tempo"}, 1);
     window().ui().panels.capture.form.device = "predict:t4";
     window().ui().panels.capture.form.precision = "amp-fp16";
     c->Yield(2);
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
-    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    run_form(c);
     IM_CHECK_EQ(status().curves.size(), size_t{2});
     for (const app::LiveCurve& curve : status().curves) {
         IM_CHECK(curve.finished);
@@ -58,26 +63,15 @@ void sweeps_for_the_maximum_batch(ImGuiTestContext* c) {
     IM_CHECK(window().ui().panels.capture.problem.find("memory limit") != std::string::npos);
     form.memory_limit = "300MiB";
     c->Yield(2);
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
-    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    run_form(c);
     const app::CompareResult* result = window().workspace().slots().compare.view();
     IM_CHECK(result != nullptr);
     IM_CHECK(result->view.columns[0].max_batch_size.has_value());
 }
 
-std::string read(const std::filesystem::path& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 void captures_trains_and_exports(ImGuiTestContext* c) {
     fill_form(c, "trained", {"original", "tempo"}, 4);
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
-    IM_CHECK_STR_EQ(status().error.c_str(), "");
+    run_form(c);
     IM_CHECK_EQ(status().curves.size(), size_t{2});
     for (const app::LiveCurve& curve : status().curves) {
         IM_CHECK(curve.finished);
@@ -97,7 +91,7 @@ void captures_trains_and_exports(ImGuiTestContext* c) {
     c->Yield(2);
     c->ItemInputValue("//Export/##name", chart.c_str());
     window().settle(c);
-    const std::string svg = read(chart);
+    const std::string svg = read_file(chart);
     IM_CHECK(svg.find("<svg") != std::string::npos);
     IM_CHECK_GT(static_cast<int>(svg.size()), 5000);
     std::filesystem::remove(chart);
