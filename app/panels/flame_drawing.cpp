@@ -36,11 +36,13 @@ std::string_view separator_of(const FlameView& view, const FlameNode& node) {
     return view.tree == profiler::FlameTree::kModules && !node.is_tensor ? "." : "::";
 }
 
+/// Most boxes of a large trace are narrower than any text; no text is made for them.
+bool has_room_for_label(ImVec2 upper, ImVec2 lower) { return lower.x - upper.x >= px(22); }
+
 /// The name at the left, and the value beside it if both fit.
 void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string& name,
                 const std::string& value, ImU32 color, std::string_view separator) {
     const float room = lower.x - upper.x - px(8);
-    if (room < px(14)) return;
     const float y = std::round((upper.y + lower.y - ImGui::GetTextLineHeight()) / 2);
     const float x = upper.x + px(4);
     const float width = text_width(name);
@@ -122,10 +124,13 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
         fill_category(draw, upper, lower, node.category, alpha, px(7));
         if (has_mix(view, node)) draw_mix(draw, upper, lower, view, node, look.faded ? 0.3F : 1.0F);
     }
-    const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
-    draw_label(draw, upper, lower, profiler::label_of(view, node),
-               profiler::format_bytes(node.bytes[shown]),
-               look.faded ? palette().dim : ink_on_faint(fill, alpha), separator_of(view, node));
+    if (has_room_for_label(upper, lower)) {
+        const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
+        draw_label(draw, upper, lower, profiler::label_of(view, node),
+                   profiler::format_bytes(node.bytes[shown]),
+                   look.faded ? palette().dim : ink_on_faint(fill, alpha),
+                   separator_of(view, node));
+    }
     draw_outline(draw, upper, lower, look);
 }
 
@@ -148,15 +153,18 @@ void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const Flame
             draw->AddRectFilled(left, lower, with_alpha(color, 0.9F * alpha));
         }
     }
-    draw_label(draw, upper, lower, profiler::label_of(view, node),
-               change == 0 ? std::string() : profiler::change_text(node),
-               look.faded ? palette().dim : palette().text, separator_of(view, node));
+    if (has_room_for_label(upper, lower)) {
+        draw_label(draw, upper, lower, profiler::label_of(view, node),
+                   change == 0 ? std::string() : profiler::change_text(node),
+                   look.faded ? palette().dim : palette().text, separator_of(view, node));
+    }
     draw_outline(draw, upper, lower, look);
 }
 
 void draw_flame_merged(ImDrawList* draw, ImVec2 upper, ImVec2 lower,
                        const profiler::FlameBox& box) {
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.35F));
+    if (!has_room_for_label(upper, lower)) return;
     draw_label(draw, upper, lower, fmt::format("{} more", profiler::format_count(box.merged_count)),
                profiler::format_bytes(box.merged_bytes), palette().text, " ");
 }

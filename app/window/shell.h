@@ -42,8 +42,8 @@ public:
     /// Mouse, keyboard or desktop sent an event, so a few frames are due.
     void note_input() { input_seen_ = true; }
 
-    /// Time that the last frame took to make its draw lists, without OpenGL.
-    double ui_ms() const { return ui_ms_; }
+    /// Processor time of this thread to make the draw lists of the last frame, without OpenGL.
+    double ui_cpu_ms() const { return ui_cpu_ms_; }
     int64_t frame_count() const { return frame_count_; }
 
 private:
@@ -75,7 +75,7 @@ private:
     bool input_seen_ = false;
     std::optional<std::filesystem::path> picture_;  // to write when the frame is shown
     std::string picture_panel_;                     // of that picture; empty: the whole window
-    double ui_ms_ = 0;
+    double ui_cpu_ms_ = 0;
     int64_t frame_count_ = 0;
     Ui ui_;
 };

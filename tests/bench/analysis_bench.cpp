@@ -1,9 +1,16 @@
 /// Times the analyses that run when a large trace is opened: milliseconds per analysis.
 ///     build/bin/analysis_bench [allocations = 1000000]
+#include "profiler/analysis/activity.h"
+#include "profiler/analysis/block_details.h"
+#include "profiler/analysis/block_history.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/module_spans.h"
 #include "profiler/analysis/peak.h"
+#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/storage_names.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>
@@ -39,6 +46,21 @@ int main(int argc, char** argv) {
            [&] { return static_cast<int64_t>(break_down(trace, peak, GroupBy::kTensor).size()); });
     report("build_ledger", [&] { return build_ledger(trace).total_bytes; });
     report("MemoryCurve", [&] { return MemoryCurve(trace).end_ns(); });
+    report("report_step", [&] { return report_step(trace).peak.allocated_bytes; });
+    const StepReport step = report_step(trace);
+    report("report_diagnostics",
+           [&] { return static_cast<int64_t>(report_diagnostics(trace, step).size()); });
+    report("Activity", [&] { return static_cast<int64_t>(Activity(trace).empty()); });
+    report("ModuleSpans", [&] {
+        const ModuleSpans spans(trace);
+        return int64_t{0};
+    });
+    report("names_of_storages",
+           [&] { return static_cast<int64_t>(names_of_storages(trace).size()); });
+    report("BlockHistory", [&] {
+        const BlockHistory history(trace);
+        return int64_t{0};
+    });
     const MemoryCurve curve(trace);
     const int64_t middle_ns = (curve.start_ns() + curve.end_ns()) / 2;
     const int64_t width_ns = curve.end_ns() - curve.start_ns();

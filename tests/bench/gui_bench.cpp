@@ -1,7 +1,9 @@
-// Measures, for traces of a million allocations, the UI time of a frame while the window is still,
-// panned and zoomed; also the time to the first frame and the processor time of an idle window.
-// Needs a display: xvfb-run -a gui_bench.
+// Measures, for traces of a million allocations, the processor time that a frame takes of the UI
+// thread: with each panel in front, still, while time is panned and while the moment moves. Also
+// how long it takes to open such a trace and other files, and the processor time of an idle window.
+// Needs a display: xvfb-run -a gui_bench [ALLOCATIONS [FILE...]].
 #include "app/window/shell.h"
+#include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <GLFW/glfw3.h>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,21 +49,23 @@ void settle(app::Shell& shell) {
     shell.draw_frame();
 }
 
-void measure(app::Shell& shell, const char* what, int frames,
+/// Draws frames and prints what the UI thread needs for each.
+void measure(app::Shell& shell, const std::string& what, int frames,
              const std::function<void(int)>& before_frame) {
     std::vector<double> ms;
     for (int i = 0; i < frames; ++i) {
         before_frame(i);
         glfwPollEvents();
         shell.draw_frame();
-        ms.push_back(shell.ui_ms());
+        ms.push_back(shell.ui_cpu_ms());
     }
     std::sort(ms.begin(), ms.end());
-    std::printf("%-28s median %5.2f ms   95 %% %5.2f ms   worst %5.2f ms\n", what,
+    std::printf("%-36s median %5.2f ms   95 %% %5.2f ms   worst %5.2f ms\n", what.c_str(),
                 ms[ms.size() / 2], ms[ms.size() * 95 / 100], ms.back());
 }
 
-void measure_frames(app::Shell& shell) {
+/// Each panel in front once: still, while the time axis moves, and while the moment moves.
+void measure_panels(app::Shell& shell) {
     app::Workspace& workspace = shell.ui().workspace;
     const profiler::TimeRange all = workspace.time().limits;
     const double length_ns = all.end_ns - all.start_ns;
@@ -70,46 +75,26 @@ void measure_frames(app::Shell& shell) {
         window.end_ns = window.start_ns + share * length_ns;
         workspace.apply({.time_window = window});
     };
-    glfwSwapInterval(0);
-    for (const double zoom : {1.0, 16.0, 256.0, 4096.0}) {
-        show(0.4, 1 / zoom);
-        if (zoom == 1.0) show(0, 1);
+    for (const app::PanelRow& row : app::kPanels) {
+        const std::string title = row.title;
+        app::show_panel(shell.ui(), row.id);
+        show(0, 1);
         settle(shell);
-        const std::string name = "still, zoom " + std::to_string(static_cast<int>(zoom));
-        measure(shell, name.c_str(), 60, [](int) {});
+        measure(shell, title + ", still", 60, [](int) {});
+        for (const int zoom : {4, 256}) {
+            measure(shell, title + ", panning, zoom " + std::to_string(zoom), 120,
+                    [&](int i) { show(0.2 + 0.05 / zoom * i, 1.0 / zoom); });
+        }
+        show(0, 1);
+        settle(shell);
+        measure(shell, title + ", other moments", 60, [&](int i) {
+            workspace.apply({.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)});
+        });
+        workspace.apply({.moment_ns = std::optional<double>()});
     }
-    for (const double zoom : {4.0, 256.0}) {
-        const std::string name = "panning, zoom " + std::to_string(static_cast<int>(zoom));
-        measure(shell, name.c_str(), 240,
-                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
-    }
-    // The same with the Kernels panel in front, which has as many spans as the trace has ops.
-    ImGui::SetWindowFocus("###kernels");
-    settle(shell);
-    for (const double zoom : {4.0, 256.0}) {
-        const std::string name = "kernels, panning, zoom " + std::to_string(static_cast<int>(zoom));
-        measure(shell, name.c_str(), 240,
-                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
-    }
-    // The Flame graph, while the moment that it shows moves.
-    ImGui::SetWindowFocus("###flame");
-    settle(shell);
-    measure(shell, "flame graph, still", 60, [](int) {});
-    measure(shell, "flame graph, other moments", 120, [&](int i) {
-        workspace.apply({.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)});
-    });
-    workspace.apply({.moment_ns = std::optional<double>()});
-    // And the Blocks panel, with every allocation as a shape.
-    ImGui::SetWindowFocus("###blocks");
-    show(0, 1);
-    settle(shell);
-    measure(shell, "blocks, still, zoom 1", 60, [](int) {});
-    for (const double zoom : {4.0, 256.0}) {
-        const std::string name = "blocks, panning, zoom " + std::to_string(static_cast<int>(zoom));
-        measure(shell, name.c_str(), 240,
-                [&](int i) { show(0.2 + 0.05 / zoom * static_cast<double>(i), 1 / zoom); });
-    }
-    ImGui::SetWindowFocus("###compare");
+}
+
+void measure_hovering(app::Shell& shell) {
     settle(shell);
     measure(shell, "hovering the timeline", 120, [&](int i) {
         int width = 0, height = 0;
@@ -144,31 +129,68 @@ void measure_idle(app::Shell& shell) {
                 static_cast<long long>(frames));
 }
 
+/// From nothing to a window that shows the timeline of the file, and to one that shows all of it.
+void measure_opening(const std::filesystem::path& file) {
+    const auto start = Clock::now();
+    auto shell = app::Shell::open({});
+    if (!shell) {
+        std::fprintf(stderr, "%s\n", shell.error().message.c_str());
+        return;
+    }
+    const app::Workspace& workspace = (*shell)->ui().workspace;
+    (*shell)->ui().workspace.open({file});
+    (*shell)->draw_frame();
+    const double window_s = seconds_since(start);
+    const auto wait_until = [&](const std::function<bool()>& holds) {
+        while (!holds()) {
+            glfwWaitEventsTimeout(0.01);
+            (*shell)->draw_frame();
+        }
+    };
+    wait_until([&] { return !workspace.loading(); });
+    const double read_s = seconds_since(start);
+    wait_until([&] { return workspace.slots().timeline.view() || workspace.settled(); });
+    (*shell)->draw_frame();
+    const double picture_s = seconds_since(start);
+    settle(**shell);
+    std::printf(
+        "%s: window after %.2f s, read after %.2f s, timeline after %.2f s, all after %.2f s\n",
+        file.filename().c_str(), window_s, read_s, picture_s, seconds_since(start));
+}
+
+std::string write_synthetic(int64_t count) {
+    const auto file = std::filesystem::temp_directory_path() / "gui_bench.tscope";
+    const auto trace = tests::make_synthetic_trace({.num_allocations = count});
+    const auto written = profiler::write_trace(trace, file);
+    if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
+    return file;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const int64_t count = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
-    const auto start = Clock::now();
+    for (int i = 2; i < argc; ++i) measure_opening(argv[i]);
+    const std::filesystem::path synthetic = write_synthetic(count);
+    measure_opening(synthetic);
+    std::filesystem::remove(synthetic);
+
     auto shell = app::Shell::open({});
     if (!shell) {
         std::fprintf(stderr, "%s\n", shell.error().message.c_str());
         return 1;
     }
-    (*shell)->draw_frame();
-    std::printf("first frame after %.0f ms\n", seconds_since(start) * 1e3);
-
     const auto trace = std::make_shared<const profiler::Trace>(
         tests::make_synthetic_trace({.num_allocations = count}));
     const auto other = std::make_shared<const profiler::Trace>(
         tests::make_synthetic_trace({.num_allocations = count, .in_place = true}));
-    const auto derive = Clock::now();
     (*shell)->ui().workspace.add(app::make_document("original.tscope", trace));
     (*shell)->ui().workspace.add(app::make_document("tempo.tscope", other));
-    std::printf("%zu + %zu allocations, derived in %.2f s\n", trace->allocations.size(),
-                other->allocations.size(), seconds_since(derive));
+    std::printf("%zu + %zu allocations\n", trace->allocations.size(), other->allocations.size());
     settle(**shell);
-    measure_frames(**shell);
-
+    glfwSwapInterval(0);
+    measure_panels(**shell);
+    measure_hovering(**shell);
     measure_idle(**shell);
     return 0;
 }
