@@ -27,7 +27,7 @@ Rows figures_of(const RecipeFrontierView& view, const RecipeDot& dot) {
               {"Step" + at, dot.step_text},
               {"Sequences/s" + at, dot.rate_text},
               {"Largest batch", dot.max_batch_text},
-              {"Fastest", dot.best_text + " /s"}};
+              {"Fastest", dot.best_text}};
     return rows;
 }
 

@@ -3,15 +3,33 @@
 #include "app/widgets/theme.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace app {
+namespace {
+
+/// Drops every second tick until the labels of a vertical axis stand clear of each other.
+void thin_out(std::vector<profiler::Tick>& ticks, double px_per_unit) {
+    const auto are_close = [&] {
+        return ticks.size() > 2 && (ticks[1].value - ticks[0].value) * px_per_unit <
+                                       static_cast<double>(ImGui::GetTextLineHeight());
+    };
+    while (are_close()) {
+        std::vector<profiler::Tick> kept;
+        for (size_t i = 0; i < ticks.size(); i += 2) kept.push_back(std::move(ticks[i]));
+        ticks = std::move(kept);
+    }
+}
+
+}  // namespace
 
 void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px) {
     const bool vertical = axis >= ImAxis_Y1;
     const int count =
         std::clamp(static_cast<int>(length_px / px(vertical ? 26 : 84)), vertical ? 3 : 2, 64);
-    const std::vector<profiler::Tick> ticks = profiler::make_ticks(unit, min, max, count);
+    std::vector<profiler::Tick> ticks = profiler::make_ticks(unit, min, max, count);
+    if (vertical) thin_out(ticks, static_cast<double>(length_px) / (max - min));
     std::vector<double> values;
     std::vector<const char*> labels;
     for (const profiler::Tick& tick : ticks) {

@@ -199,9 +199,9 @@ void Shell::build_frame() {
     ui_cpu_ms_ = thread_cpu_ms() - start_ms;
 }
 
-void Shell::draw_frame(const std::function<void()>& before_swap) {
+void Shell::draw_frame(const std::function<void()>& before_swap, bool is_shown) {
     build_frame();
-    show_frame(before_swap);
+    if (is_shown) show_frame(before_swap);
 }
 
 void Shell::show_frame(const std::function<void()>& before_swap) {

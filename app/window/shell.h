@@ -29,8 +29,9 @@ public:
     /// Draws frames until the window is closed. Sleeps while nothing happens.
     void run();
 
-    /// One frame without waiting. `before_swap` sees the finished picture in the back buffer.
-    void draw_frame(const std::function<void()>& before_swap = {});
+    /// One frame without waiting. `before_swap` sees the finished picture in the back buffer. If it
+    /// is not shown, the frame only makes its draw lists.
+    void draw_frame(const std::function<void()>& before_swap = {}, bool is_shown = true);
 
     /// Saves the settings and destroys the contexts of ImGui before the window. Tests call it,
     /// because their engine outlives the contexts. Nothing may be drawn afterwards.

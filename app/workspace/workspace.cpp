@@ -31,15 +31,18 @@ std::optional<size_t> column_of(const profiler::Comparison& comparison, const Do
     return std::nullopt;
 }
 
-/// "On NVIDIA T4 it would fit a batch of 12 instead of 7."
+/// " On NVIDIA T4 it would fit a batch of 12 instead of 7."
 std::string planned_sentence(const std::string& gpu, const profiler::PlannedRecipe& own,
                              const profiler::PlannedRecipe& other) {
     if (!own.max_batch_size) {
-        return fmt::format(" On {} no batch of it would fit.", gpu);
+        // Else the GPU cannot run it, or planning failed: Compare says so where the bar would be.
+        return own.is_too_large ? fmt::format(" On {} no batch of it would fit.", gpu) : "";
     }
-    const std::string than = other.max_batch_size ? std::to_string(*other.max_batch_size) : "none";
-    return fmt::format(" On {} it would fit a batch of {} instead of {}.", gpu, *own.max_batch_size,
-                       than);
+    if (own.max_batch_size == other.max_batch_size) {
+        return fmt::format(" On {} both would fit a batch of {}.", gpu, own.max_batch_text);
+    }
+    return fmt::format(" On {} it would fit a batch of {} instead of {}.", gpu, own.max_batch_text,
+                       other.max_batch_text);
 }
 
 const profiler::Comparison* comparison_of(const Slots& slots) {

@@ -21,6 +21,7 @@ const PlanRow* find_row(const Plan& plan, const std::string& recipe) {
 PlannedRecipe planned_recipe(const PlanRow& row) {
     PlannedRecipe planned{.max_batch_size = row.max_batch_size,
                           .why = row.reason,
+                          .is_too_large = row.status == PlanStatus::kDoesNotFit,
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();
     planned.max_batch_text =

@@ -51,7 +51,8 @@ struct PlannedRecipe {
     std::optional<int64_t> max_batch_size;  // none: not even batch 1 fits, or it cannot run there
     std::string max_batch_text;             // "46", "none"
     Change max_batch_change;
-    std::string why;                // no batch fits: why; else empty
+    std::string why;                // there is no maximum batch: why; else empty
+    bool is_too_large = false;      // because not even batch 1 fits
     std::vector<CurvePoint> curve;  // without a spread
     std::string best_text;          // "11.6 at B=27"
     Change best_change;

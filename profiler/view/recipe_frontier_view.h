@@ -83,7 +83,7 @@ struct RecipeDot {
     std::string step_text;                 // "412 ms"
     std::string rate_text;                 // "77.6"
     std::string max_batch_text;            // "38"
-    std::string best_text;                 // "94.2 at batch 67"
+    std::string best_text;                 // "94.2 /s at batch 67"
 };
 
 /// Memory of one or more GPUs, as a vertical line.

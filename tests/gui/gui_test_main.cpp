@@ -1,6 +1,7 @@
 // Drives the real window. The exit status is 0 if at least one test ran and all tests passed.
 #include "app/window/pixels.h"
 #include "tests/gui/pacing.h"
+#include "tests/gui/random_inputs.h"
 #include "tests/gui/test_traces.h"
 #include "tests/gui/test_window.h"
 
@@ -99,10 +100,25 @@ int run_tests(app::Shell& shell, const std::string& group) {
     return result.CountTested > 0 && result.CountSuccess == result.CountTested ? 0 : 1;
 }
 
+/// Two groups drive the window themselves: the engine would stand between.
+int run_group(app::Shell& shell, std::map<std::string, std::string>& options,
+              const fs::path& scratch) {
+    if (options["--filter"] == "pacing") return tests::check_pacing(shell);
+    if (options["--filter"] != "random") return run_tests(shell, options["--filter"]);
+    fs::create_directory(scratch / "written");
+    fs::current_path(scratch / "written");
+    glfwSwapInterval(0);
+    return tests::check_random_inputs(shell,
+                                      {.count = std::stoll(options["--inputs"]),
+                                       .seed = static_cast<uint32_t>(std::stoul(options["--seed"])),
+                                       .traces = scratch / "traces"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::map<std::string, std::string> options{{"--filter", ""}, {"--pictures", "pictures"}};
+    std::map<std::string, std::string> options{
+        {"--filter", ""}, {"--pictures", "pictures"}, {"--inputs", "1500"}, {"--seed", "1"}};
     for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
     const fs::path scratch =
         fs::temp_directory_path() / ("temposcope_gui_test_" + std::to_string(getpid()));
@@ -114,9 +130,7 @@ int main(int argc, char** argv) {
     }
     tests::TestWindow window(**shell, options["--pictures"], scratch / "traces");
     tests::set_window(window);
-    const bool paces = options["--filter"] == "pacing";  // the loop itself, not driven by tests
-    const int status =
-        paces ? tests::check_pacing(**shell) : run_tests(**shell, options["--filter"]);
+    const int status = run_group(**shell, options, scratch);
     fs::remove_all(scratch);
     return status;
 }
