@@ -194,10 +194,10 @@ void draw_moment_card(const Workspace& workspace, double moment_ns) {
 void draw_cards(const PanelContext& context, PanelEvents& events) {
     const Workspace& workspace = context.workspace;
     const Selection& selection = workspace.selection();
-    const profiler::InspectorView* view = workspace.slots().inspector.view();
+    const profiler::InspectorView* view = context.views.inspector.view();
     const bool has_cards = selection.tensor || selection.activity;
     if (has_cards && !view) {
-        const std::string& error = workspace.slots().inspector.error();
+        const std::string& error = context.views.inspector.error();
         error.empty() ? working_line("Describing the selection ...") : note_text(error);
     }
     if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
@@ -205,8 +205,8 @@ void draw_cards(const PanelContext& context, PanelEvents& events) {
     if (selection.range) {
         const ScopedId id("range");
         draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));
-        const profiler::RangeView* range = workspace.slots().range.view();
-        const std::string& error = workspace.slots().range.error();
+        const profiler::RangeView* range = context.views.range.view();
+        const std::string& error = context.views.range.error();
         if (range) {
             draw_range_tables(context, *range, events);
         } else if (!error.empty()) {

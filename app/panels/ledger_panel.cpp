@@ -412,12 +412,12 @@ constexpr UnfilledTexts kUnfilled{
 PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
-    const std::shared_ptr<const LedgerView> view = workspace.slots().ledger.shared();
+    const std::shared_ptr<const LedgerView> view = context.views.ledger.shared();
     if (!view) {
-        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().ledger.error());
+        draw_unfilled(kUnfilled, workspace.selection(), context.views.ledger.error());
         return events;
     }
-    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events, {}};
+    Frame frame{workspace.selection(), context.views.queries.ledger, *view, state, events, {}};
     update_lines(frame, view);
     draw_toolbar(frame);
     draw_summary(frame);

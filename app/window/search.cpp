@@ -104,7 +104,7 @@ const char* panel_of_tensor(const Ui& ui, const Document& document,
     const auto& rows = document.report->ledger.rows;
     const bool is_saved = std::any_of(rows.begin(), rows.end(),
                                       [&](const auto& row) { return row.storage == storage; });
-    return is_saved && ui.workspace.ledger_query().filter.empty() ? "ledger" : "blocks";
+    return is_saved && ui.workspace.views().queries.ledger.filter.empty() ? "ledger" : "blocks";
 }
 
 void show_tensor(Ui& ui, const DocumentPtr& document, int32_t row) {
@@ -138,11 +138,11 @@ void show_module(Ui& ui, const Document& document, int32_t row) {
         return saved.module_path.find(path) != std::string_view::npos;
     });
     if (saves) {
-        LedgerQuery query = ui.workspace.ledger_query();
+        LedgerQuery query = ui.workspace.views().queries.ledger;
         query.filter = ui.panels.ledger.filter = path;
         events.ledger_query = std::move(query);
     } else {
-        FlameQuery query = ui.workspace.flame_query();
+        FlameQuery query = ui.workspace.views().queries.flame;
         query.search = path;
         events.flame_query = std::move(query);
     }

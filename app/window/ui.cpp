@@ -81,7 +81,8 @@ void draw_panels(Ui& ui) {
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
     ui.panel_rects.clear();
-    const PanelContext context{ui.workspace, ui.settings.recent_files, ui.cursor_ns};
+    const PanelContext context{ui.workspace, ui.workspace.views(), ui.settings.recent_files,
+                               ui.cursor_ns};
     std::vector<PanelEvents> events;
     for (const PanelRow& row : kPanels) {
         if (!is_open(ui, row)) continue;

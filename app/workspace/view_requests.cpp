@@ -178,9 +178,9 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
                                              .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
-    const LedgerQuery& query = inputs.ledger_query;
+    const LedgerQuery& query = inputs.queries.ledger;
     if (!has_step(selection)) return std::nullopt;
     profiler::LedgerSource first = ledger_source(selection.a);
     profiler::LedgerSource second = ledger_source(query.compare ? selection.b : nullptr);
@@ -210,9 +210,9 @@ std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& in
         .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
-    const FlameQuery& query = inputs.flame_query;
+    const FlameQuery& query = inputs.queries.flame;
     if (!has_step(selection) || !query.is_drawn) return std::nullopt;
     return Wanted<profiler::FlameRequest>{.request = {.first = flame_source(selection.a),
                                                       .second = flame_source(selection.b),
@@ -224,7 +224,7 @@ std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inp
                                           .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
     if (!has_step(selection) || !selection.range) return std::nullopt;
     profiler::RangeRequest request{.start_ns = selection.range->start_ns,
@@ -238,7 +238,7 @@ std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inp
                                           .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
     if (!selection.a || (!selection.tensor && !selection.activity)) return std::nullopt;
     profiler::InspectorRequest request;

@@ -53,7 +53,7 @@ void copies_the_ledger(ImGuiTestContext* c) {
     IM_CHECK(csv.starts_with("tensor,scope,"));
     IM_CHECK(csv.find("size_bytes") != std::string::npos);
     const auto rows = std::count(csv.begin(), csv.end(), '\n') - 1;
-    IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().slots().ledger.view()->rows.size());
+    IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().views().ledger.view()->rows.size());
 }
 
 /// The format is the extension of the name; the buttons change it.
