@@ -2,9 +2,12 @@
 
 #include "profiler/view/view_tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace app {
@@ -98,18 +101,29 @@ std::vector<PanelTable> diagnostics_tables(const Workspace& workspace) {
         {"Diagnostics", "diagnostics", [traces] { return profiler::diagnostics_data(traces); }}};
 }
 
-}  // namespace
-
 std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& workspace,
-                                  const PanelStates& states) {
+                                  const WindowViews& views, const PanelStates& states) {
     if (panel_id == "compare") return compare_tables(workspace);
-    if (panel_id == "ledger") return ledger_tables(workspace.views(), states.ledger);
-    if (panel_id == "blocks") return block_tables(workspace.views());
-    if (panel_id == "inspector") return range_tables(workspace.views());
+    if (panel_id == "ledger") return ledger_tables(views, states.ledger);
+    if (panel_id == "blocks") return block_tables(views);
+    if (panel_id == "inspector") return range_tables(views);
     if (panel_id == "planner") return planner_tables(workspace);
     if (panel_id == "kernels") return kernel_tables(workspace);
     if (panel_id == "health") return diagnostics_tables(workspace);
     return {};
+}
+
+}  // namespace
+
+std::vector<PanelTable> tables_of(const PanelWindow& window, const Workspace& workspace,
+                                  const PanelStates& states) {
+    auto tables = tables_of(window.panel->id, workspace, workspace.views(window.number), states);
+    if (window.number == 1) return tables;
+    for (PanelTable& table : tables) {
+        table.title += fmt::format(" {}", window.number);
+        table.file_name += fmt::format("-{}", window.number);
+    }
+    return tables;
 }
 
 }  // namespace app

@@ -16,8 +16,9 @@ profiler::BlockSource block_source(const Document& document) {
 
 /// What all requests of the panel begin with: A must have a step, and the panel must be in sight.
 bool is_wanted(const WindowInputs& inputs) {
-    return has_step(inputs.selection.a) && inputs.queries.blocks.width_px > 0 &&
-           inputs.queries.blocks.height_px > 0;
+    const BlocksQuery& query = inputs.queries.blocks;
+    return inputs.open.blocks && has_step(inputs.selection.a) && query.width_px > 0 &&
+           query.height_px > 0;
 }
 
 bool is_difference(const WindowInputs& inputs) {

@@ -41,9 +41,12 @@ struct PanelEvents {
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
     std::optional<int> lane_width_px;     // of the lane of kernels in the Memory timeline
     std::optional<PlotInsets> insets;     // of the Memory timeline
+    /// The number of the window that these four queries are of.
+    int window = 1;
     std::optional<LedgerQuery> ledger_query;
     std::optional<FlameQuery> flame_query;
     std::optional<BlocksQuery> blocks_query;
+    std::optional<InspectorQuery> inspector_query;
     std::optional<PlanChoice> plan_choice;
     std::optional<PlannerQuery> planner_query;
     std::optional<FrontierQuery> frontier_query;

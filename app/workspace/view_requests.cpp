@@ -181,7 +181,7 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
     const LedgerQuery& query = inputs.queries.ledger;
-    if (!has_step(selection)) return std::nullopt;
+    if (!inputs.open.ledger || !has_step(selection)) return std::nullopt;
     profiler::LedgerSource first = ledger_source(selection.a);
     profiler::LedgerSource second = ledger_source(query.compare ? selection.b : nullptr);
     const profiler::TimeMap same;
@@ -213,7 +213,7 @@ std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& in
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
     const FlameQuery& query = inputs.queries.flame;
-    if (!has_step(selection) || !query.is_drawn) return std::nullopt;
+    if (!inputs.open.flame || !query.is_drawn || !has_step(selection)) return std::nullopt;
     return Wanted<profiler::FlameRequest>{.request = {.first = flame_source(selection.a),
                                                       .second = flame_source(selection.b),
                                                       .alignment = inputs.time.alignment,
@@ -225,8 +225,8 @@ std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& i
 }
 
 std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs) {
-    const Selection& selection = inputs.selection;
-    if (!has_step(selection) || !selection.range) return std::nullopt;
+    const Selection& selection = inspected(inputs.queries.inspector, inputs.selection);
+    if (!inputs.open.inspector || !has_step(selection) || !selection.range) return std::nullopt;
     profiler::RangeRequest request{.start_ns = selection.range->start_ns,
                                    .end_ns = selection.range->end_ns,
                                    .alignment = inputs.time.alignment};
@@ -239,8 +239,9 @@ std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& i
 }
 
 std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs) {
-    const Selection& selection = inputs.selection;
-    if (!selection.a || (!selection.tensor && !selection.activity)) return std::nullopt;
+    const Selection& selection = inspected(inputs.queries.inspector, inputs.selection);
+    if (!inputs.open.inspector || !selection.a) return std::nullopt;
+    if (!selection.tensor && !selection.activity) return std::nullopt;
     profiler::InspectorRequest request;
     request.sources.push_back(inspector_source(*selection.a));
     if (selection.b) request.sources.push_back(inspector_source(*selection.b));

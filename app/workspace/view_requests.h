@@ -45,9 +45,18 @@ struct SlotInputs {
     const SearchQuery& search;
 };
 
+/// Which panels have an open window with a certain number, of those that may have several.
+struct OpenPanels {
+    bool ledger = false;
+    bool flame = false;
+    bool blocks = false;
+    bool inspector = false;
+};
+
 /// The same for the views of one window (window_views.h).
 struct WindowInputs : SlotInputs {
     const WindowQueries& queries;
+    const OpenPanels& open;
     /// Where the chosen allocator settings would put segments and blocks; null: not known.
     std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
@@ -81,6 +90,10 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs&
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs);
 std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs);
+/// What the Inspector of a window describes: what it has pinned, or what is selected.
+inline const Selection& inspected(const InspectorQuery& query, const Selection& selection) {
+    return query.pinned ? *query.pinned : selection;
+}
 std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs);
 std::optional<Wanted<PlanQuestion>> wanted_planner(const SlotInputs& inputs);
 

@@ -8,13 +8,18 @@
 
 namespace app {
 
+/// A panel has window 1; of some panels the user may open further ones.
+inline constexpr int kMostWindows = 4;
+
 template <typename Request, typename View>
 using WindowSlot = ViewSlot<WindowInputs, Request, View>;
 
-/// What one window shows, for the panels that may have several: their queries, and the views built
-/// from them.
+/// What the windows with one number show: their queries, and the views built from them. Views of
+/// closed windows are not built and take no memory; the queries stay for the case that a window
+/// comes back.
 struct WindowViews {
     WindowQueries queries;
+    OpenPanels open;
 
     WindowSlot<profiler::LedgerRequest, profiler::LedgerView> ledger{
         "Listing the saved tensors", wanted_ledger, profiler::build_ledger_view};
@@ -36,7 +41,7 @@ struct WindowViews {
     /// What the slots of this window make their requests from.
     WindowInputs inputs(const SlotInputs& shared) const {
         const profiler::WhatIfView* const replay = what_if.view();
-        return {shared, queries, replay ? replay->layout : nullptr};
+        return {shared, queries, open, replay ? replay->layout : nullptr};
     }
 
     /// All of them, for what the workspace does with each.

@@ -160,11 +160,17 @@ void Workspace::step_selection(int direction) {
     if (selection_.tensor) time_.reveal(*selection_.tensor);
 }
 
+/// What is selected and pinned belonged to other documents, or to another time axis.
+void Workspace::forget_all_places() {
+    forget_places(selection_);
+    for (WindowViews& views : views_) views.queries.inspector = {};
+    history_.restart(selection_);
+}
+
 /// A or B is another document. Range, tensor and activity belonged to the documents before. The
 /// slots are updated at once, so that no panel draws the old views with the new selection.
 void Workspace::selection_changed() {
-    forget_places(selection_);
-    history_.restart(selection_);
+    forget_all_places();
     changed_ = true;
     trials_.forget_ahead();
     update_looks();
@@ -183,8 +189,10 @@ void Workspace::update_slots() {
         if (!slot.error().empty()) notify(profiler::Severity::kError, slot.error());
     };
     std::apply([&](auto&... slot) { (update(slot, slot_inputs()), ...); }, slots_.all());
-    std::apply([&](auto&... slot) { (update(slot, views_.inputs(slot_inputs())), ...); },
-               views_.all());
+    for (WindowViews& views : views_) {
+        std::apply([&](auto&... slot) { (update(slot, views.inputs(slot_inputs())), ...); },
+                   views.all());
+    }
     if (!views_changed) return;
     trials_.forget_ahead();
     update_looks();  // the comparison gives names and colours
@@ -227,7 +235,9 @@ bool Workspace::settled() const {
     };
     return !documents_.busy() && !exports_.busy() && !trials_.busy() &&
            all_settled(slots_.all(), slot_inputs()) &&
-           all_settled(views_.all(), views_.inputs(slot_inputs()));
+           std::all_of(views_.begin(), views_.end(), [&](const WindowViews& views) {
+               return all_settled(views.all(), views.inputs(slot_inputs()));
+           });
 }
 
 // ---- captures and exports -------------------------------------------------------------------
@@ -331,10 +341,11 @@ void Workspace::apply(const PanelEvents& events) {
 }
 
 void Workspace::apply_to_views(const PanelEvents& events) {
-    WindowQueries& queries = views_.queries;
+    WindowQueries& queries = views_.at(index_of(events.window)).queries;
     if (events.ledger_query) queries.ledger = *events.ledger_query;
     if (events.flame_query) queries.flame = *events.flame_query;
     if (events.blocks_query) queries.blocks = *events.blocks_query;
+    if (events.inspector_query) queries.inspector = *events.inspector_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {
@@ -437,8 +448,7 @@ void Workspace::apply_to_time(const PanelEvents& events) {
     time_.window = *events.time_window;
     if (!realign) return;
     time_.align(selection_);
-    forget_places(selection_);
-    history_.restart(selection_);
+    forget_all_places();
 }
 
 }  // namespace app

@@ -11,6 +11,7 @@
 #include "app/workspace/slots.h"
 #include "app/workspace/window_views.h"
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ namespace app {
 
 class Workspace {
 public:
+    Workspace() { views_.front().open = {true, true, true, true}; }
     ~Workspace() { predictor_.cancel(); }  // the slots wait for their running work
 
     // ---- the parts ------------------------------------------------------------------------
@@ -50,7 +52,8 @@ public:
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
-    const WindowViews& views() const { return views_; }
+    /// Those that the windows with this number show, from 1 to kMostWindows.
+    const WindowViews& views(int number = 1) const { return views_.at(index_of(number)); }
     const CaptureSession& capture() const { return capture_; }
     /// Why a capture cannot start; empty: it can.
     std::string problem_of(const CaptureForm& form) const {
@@ -91,6 +94,10 @@ public:
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
     void step_selection(int direction);
     void fit_time() { time_.fit(); }
+    /// Which windows are open, by number. The others get no views.
+    void show_windows(const std::array<OpenPanels, kMostWindows>& open) {
+        for (size_t i = 0; i < views_.size(); ++i) views_[i].open = open[i];
+    }
     /// What is searched in A and B; slots().search holds what was found.
     void search(SearchQuery query) { search_query_ = std::move(query); }
     /// Selects a call or kernel of A or B, and moves the time axis to it.
@@ -116,6 +123,7 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
+    static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
         return {documents(),    selection_,      time_,           plan_choice_,
                 planner_query_, frontier_query_, frontier_plans_, search_query_};
@@ -129,6 +137,7 @@ private:
     void update_slots();
     void documents_changed();
     void selection_changed();
+    void forget_all_places();
     void update_looks();
     void notify_all(std::vector<Notice> notices);
     void apply_to_documents(const PanelEvents& events);
@@ -158,7 +167,7 @@ private:
     bool grows_frontier_ = false;  // the panel was drawn since the last update
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions
     Slots slots_{predictor_};
-    WindowViews views_;
+    std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
     Exports exports_;
     std::string headline_;

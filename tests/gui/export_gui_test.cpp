@@ -120,7 +120,7 @@ void every_panel_gives_its_tables(ImGuiTestContext* c) {
     size_t count = 0;
     for (const app::PanelRow& row : app::kPanels) {
         for (const app::PanelTable& table :
-             app::tables_of(row.id, window().workspace(), window().ui().panels)) {
+             app::tables_of({&row}, window().workspace(), window().ui().panels)) {
             const profiler::DataTable data = table.make();
             IM_CHECK(!data.columns.empty());
             for (const auto& cells : data.rows) IM_CHECK_EQ(cells.size(), data.columns.size());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -269,6 +270,48 @@ TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     workspace_.apply({.moment_ns = std::optional<double>(0)});
     settle();
     EXPECT_LT(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
+}
+
+TEST_F(WorkspaceTest, HasViewsOfOpenWindowsOnly) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.apply({.window = 2, .ledger_query = app::LedgerQuery{.filter = "layer.1"}});
+    settle();
+    const size_t all = workspace_.views(1).ledger.view()->rows.size();
+    EXPECT_EQ(workspace_.views(2).ledger.view(), nullptr);
+    std::array<app::OpenPanels, app::kMostWindows> open;
+    open[1].ledger = true;
+    workspace_.show_windows(open);
+    settle();
+    EXPECT_EQ(workspace_.views(1).ledger.view(), nullptr);
+    ASSERT_NE(workspace_.views(2).ledger.view(), nullptr);
+    EXPECT_LT(workspace_.views(2).ledger.view()->rows.size(), all);
+    EXPECT_EQ(workspace_.views(3).ledger.view(), nullptr);
+}
+
+TEST_F(WorkspaceTest, APinnedInspectorKeepsWhatWasSelectedUntilTheTracesChange) {
+    const auto original = make_document("/t/original.tscope", "original");
+    workspace_.add(original);
+    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    settle();
+    const auto select = [&](size_t row) {
+        const profiler::LedgerViewRow& picked = workspace_.views().ledger.view()->rows[row];
+        workspace_.apply(
+            {.tensor = app::PickedTensor{original, picked.storage, picked.allocation}});
+        settle();
+        return workspace_.selection().tensor->name;
+    };
+    const std::string first = select(0);
+    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    const std::string second = select(1);
+    ASSERT_NE(first, second);
+    const auto title = [&] { return workspace_.views().inspector.view()->tensor->title; };
+    EXPECT_EQ(title(), first);
+    workspace_.apply({.inspector_query = app::InspectorQuery()});
+    settle();
+    EXPECT_EQ(title(), second);
+    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    workspace_.swap_a_and_b();
+    EXPECT_FALSE(workspace_.views().queries.inspector.pinned);
 }
 
 TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {
