@@ -128,6 +128,13 @@ void place_next_window(const std::string& beside, ImGuiCond condition) {
     ImGui::SetNextWindowSize(other->Size, condition);
 }
 
+void reveal_tab(const std::string& name) {
+    const ImGuiWindow* window = ImGui::FindWindowByID(ImHashStr(name.c_str()));
+    ImGuiTabBar* tabs = window && window->DockNode ? window->DockNode->TabBar : nullptr;
+    if (!tabs || !ImGui::TabBarFindTabByID(tabs, window->TabId)) return;
+    tabs->NextSelectedTabId = window->TabId;
+}
+
 bool close_popup() {
     const int open = ImGui::GetCurrentContext()->OpenPopupStack.Size;
     if (open == 0) return false;

@@ -39,6 +39,9 @@ void load_layout(const std::string& layout);
 /// The next window appears as a tab beside another one, or near it if that floats.
 void place_next_window(const std::string& beside, ImGuiCond condition);
 
+/// Scrolls the tabs among which this window lies to its own tab.
+void reveal_tab(const std::string& name);
+
 /// Closes the innermost menu or popup; false when none is open.
 bool close_popup();
 

@@ -120,8 +120,10 @@ void draw_panels(Ui& ui) {
     std::vector<PanelEvents> events;
     for (const PanelWindow& window : all_windows()) {
         if (!is_open(ui, window)) continue;
-        if (id_of(window) == front) ImGui::SetNextWindowFocus();
+        const bool comes_to_front = id_of(window) == front;
+        if (comes_to_front) ImGui::SetNextWindowFocus();
         if (auto asked = draw_window(ui, window)) events.push_back(std::move(*asked));
+        if (comes_to_front) reveal_tab(window_name(window));
     }
     ui.cursor_ns.reset();
     for (const PanelEvents& event : events) {

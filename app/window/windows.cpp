@@ -100,6 +100,7 @@ void open_another(Ui& ui, const PanelWindow& like) {
     if (*number != like.number) copy_content(ui, like, *number);
     if (*number > 1) ui.new_windows[id_of(window)] = window_name(like);
     show_panel(ui, id_of(window));
+    ui.focus_queue.push_back(id_of(window));  // once more, when it has a tab to scroll to
 }
 
 void show_open_windows(Ui& ui) {

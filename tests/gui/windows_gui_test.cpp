@@ -74,7 +74,8 @@ void a_new_window_shows_what_the_other_one_shows(ImGuiTestContext* c) {
     IM_CHECK_EQ(second.descending, first.descending);
     IM_CHECK_STR_EQ(app::states_of(ui(), 2).ledger.filter.c_str(), "attention");
     IM_CHECK_EQ(views(2).ledger.view()->rows.size(), views(1).ledger.view()->rows.size());
-    c->TableClickHeader("//###ledger/##ledger", "Bytes");
+    c->WindowFocus("//###ledger");
+    c->TableClickHeader("//###ledger/##ledger", "Bytes");  // as other tests expect it
     window().reset(c);
 }
 
@@ -190,7 +191,8 @@ void blocks_of_a_and_b_stand_side_by_side(ImGuiTestContext* c) {
     IM_CHECK(views(1).blocks.view() != nullptr);
     IM_CHECK(views(2).blocks.view() != nullptr);
     IM_CHECK(!views(2).live_blocks.view()->rows.empty());
-    IM_CHECK_NE(views(1).blocks.view()->max_bytes, views(2).blocks.view()->max_bytes);
+    IM_CHECK_STR_NE(views(1).live_blocks.view()->total_text.c_str(),
+                    views(2).live_blocks.view()->total_text.c_str());
     window().take_picture(c, "windows_blocks");
     window().reset(c);
 }
