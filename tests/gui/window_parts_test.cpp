@@ -57,7 +57,8 @@ TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
     const ScratchFolder scratch;
     EXPECT_EQ(app::load_settings(scratch.path / "none.json").settings, app::Settings{});
     EXPECT_EQ(app::load_settings(scratch.path / "none.json").problem, "");
-    for (const char* damaged : {"", "{", "[1]", R"({"dark": "no", "window_width": [1]})"}) {
+    for (const char* damaged : {"", "{", "[1]", R"({"dark": "no", "window_width": [1]})",
+                                R"({"further_windows": {"ledger-2": {"filter": 5}}})"}) {
         std::ofstream(scratch.path / "window.json") << damaged;
         const app::LoadedSettings loaded = app::load_settings(scratch.path / "window.json");
         EXPECT_EQ(loaded.settings, app::Settings{}) << damaged;
