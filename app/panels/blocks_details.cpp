@@ -48,12 +48,12 @@ void draw_live_row(const PanelContext& context, const LiveBlocksView::Row& row, 
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     const ImVec2 start = ImGui::GetCursorPos();
-    if (ImGui::Selectable("##row", is_selected(workspace, row.allocation),
+    if (ImGui::Selectable("##row", is_selected(context, row.allocation),
                           ImGuiSelectableFlags_SpanAllColumns)) {
-        pick_block(workspace, row.allocation, events);
+        pick_block(context, row.allocation, events);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
-        draw_block_readout(workspace, row.allocation);
+        draw_block_readout(context, row.allocation);
     }
     ImGui::SetCursorPos(start);
     const auto& picked = workspace.selection().category;
@@ -110,9 +110,9 @@ void fill_piece(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const SegmentPiece
     }
 }
 
-void draw_piece_readout(const Workspace& workspace, const SegmentPiece& piece) {
+void draw_piece_readout(const PanelContext& context, const SegmentPiece& piece) {
     using State = SegmentPiece::State;
-    if (piece.allocation.valid()) return draw_block_readout(workspace, piece.allocation);
+    if (piece.allocation.valid()) return draw_block_readout(context, piece.allocation);
     if (!ImGui::BeginTooltip()) return;
     if (piece.state == State::kMixed) {
         bold_text(fmt::format("{} pieces, {}", profiler::format_count(piece.count),
@@ -151,20 +151,20 @@ void draw_segment_row(const PanelContext& context, const SegmentMapView& view,
                            corner.y + height - px(2)};
         const auto& picked = workspace.selection().category;
         fill_piece(draw, upper, lower, piece, picked && *picked != piece.category);
-        if (piece.allocation.valid() && is_selected(workspace, piece.allocation)) {
+        if (piece.allocation.valid() && is_selected(context, piece.allocation)) {
             draw->AddRect(upper, lower, palette().text, 0, px(2));
         }
         if (!in_row || mouse.x < upper.x || mouse.x >= lower.x) continue;
-        draw_piece_readout(workspace, piece);
+        draw_piece_readout(context, piece);
         if (piece.allocation.valid() && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-            pick_block(workspace, piece.allocation, events);
+            pick_block(context, piece.allocation, events);
         }
     }
     const std::string note = row.free_text + (row.kind_text.empty() ? "" : "   " + row.kind_text);
     draw->AddText({corner.x + columns.free_x, text_y}, palette().dim, note.c_str());
     ImGui::Dummy({columns.free_x, height});
     if (in_row && mouse.x < left && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-        wanted_query(workspace, events).segment = row.address;
+        wanted_query(context, events).segment = row.address;
     }
     if (in_row && mouse.x < left) ImGui::SetTooltip("Click to see why it was taken");
 }
@@ -183,38 +183,39 @@ void draw_cause(const PanelContext& context, const SegmentMapView& view, PanelEv
         ImGui::EndTooltip();
     }
     if (view.cause_request.valid() && ImGui::IsItemClicked()) {
-        pick_block(context.workspace, view.cause_request, events);
+        pick_block(context, view.cause_request, events);
     }
 }
 
 }  // namespace
 
-const DocumentPtr& shown_document(const Workspace& workspace) {
-    const Selection& selection = workspace.selection();
-    return shown_trace(selection, workspace.blocks_query()) == 0 ? selection.a : selection.b;
+const DocumentPtr& shown_document(const PanelContext& context) {
+    const Selection& selection = context.workspace.selection();
+    return shown_trace(selection, context.views.queries.blocks) == 0 ? selection.a : selection.b;
 }
 
-void pick_block(const Workspace& workspace, AllocationId allocation, PanelEvents& events) {
-    if (is_selected(workspace, allocation)) {
+void pick_block(const PanelContext& context, AllocationId allocation, PanelEvents& events) {
+    if (is_selected(context, allocation)) {
         events.clear_tensor = true;
         return;
     }
-    const DocumentPtr& document = shown_document(workspace);
+    const DocumentPtr& document = shown_document(context);
     const auto storage =
         document->trace->allocations.get<&profiler::Allocation::storage>(allocation);
     events.tensor = {document, storage, allocation};
 }
 
-bool is_selected(const Workspace& workspace, AllocationId allocation) {
-    const auto& tensor = workspace.selection().tensor;
-    const bool in_b = shown_trace(workspace.selection(), workspace.blocks_query()) == 1;
+bool is_selected(const PanelContext& context, AllocationId allocation) {
+    const Selection& selection = context.workspace.selection();
+    const auto& tensor = selection.tensor;
+    const bool in_b = shown_trace(selection, context.views.queries.blocks) == 1;
     return tensor && tensor->in_b == in_b && tensor->allocation == allocation;
 }
 
-void draw_block_readout(const Workspace& workspace, AllocationId allocation) {
+void draw_block_readout(const PanelContext& context, AllocationId allocation) {
     if (!ImGui::BeginTooltip()) return;
-    const size_t trace = shown_trace(workspace.selection(), workspace.blocks_query());
-    const profiler::BlockReadout readout = workspace.read_block(trace, allocation);
+    const profiler::BlockReadout readout =
+        context.workspace.read_block(context.views.queries.blocks, allocation);
     ImGui::PushTextWrapPos(em(38));
     bold_text(readout.title);
     ImGui::PopTextWrapPos();
@@ -222,8 +223,8 @@ void draw_block_readout(const Workspace& workspace, AllocationId allocation) {
     ImGui::EndTooltip();
 }
 
-BlocksQuery& wanted_query(const Workspace& workspace, PanelEvents& events) {
-    if (!events.blocks_query) events.blocks_query = workspace.blocks_query();
+BlocksQuery& wanted_query(const PanelContext& context, PanelEvents& events) {
+    if (!events.blocks_query) events.blocks_query = context.views.queries.blocks;
     return *events.blocks_query;
 }
 

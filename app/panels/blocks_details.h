@@ -19,14 +19,14 @@ void draw_segments(const PanelContext& context, const profiler::SegmentMapView& 
 int segment_width(float width);
 
 /// The document that the panel draws.
-const DocumentPtr& shown_document(const Workspace& workspace);
+const DocumentPtr& shown_document(const PanelContext& context);
 /// Selects a block of the shown document, or clears the selection if it is selected.
-void pick_block(const Workspace& workspace, profiler::Id<profiler::Allocation> allocation,
+void pick_block(const PanelContext& context, profiler::Id<profiler::Allocation> allocation,
                 PanelEvents& events);
-bool is_selected(const Workspace& workspace, profiler::Id<profiler::Allocation> allocation);
+bool is_selected(const PanelContext& context, profiler::Id<profiler::Allocation> allocation);
 /// The tooltip of a block.
-void draw_block_readout(const Workspace& workspace, profiler::Id<profiler::Allocation> allocation);
+void draw_block_readout(const PanelContext& context, profiler::Id<profiler::Allocation> allocation);
 /// The query that `events` asks for, to be changed.
-BlocksQuery& wanted_query(const Workspace& workspace, PanelEvents& events);
+BlocksQuery& wanted_query(const PanelContext& context, PanelEvents& events);
 
 }  // namespace app

@@ -36,7 +36,7 @@ struct Frame {
     PanelEvents& events;
     HoveredBlock hovered;
 
-    BlocksQuery& query() const { return wanted_query(workspace, events); }
+    BlocksQuery& query() const { return wanted_query(context, events); }
 };
 
 // ---- the plot -------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ void move_vertically(Frame& frame, const PlotMap& map) {
 BlockMarks marks_of(const Frame& frame) {
     BlockMarks marks{.category = frame.selection.category};
     const auto& tensor = frame.selection.tensor;
-    const size_t shown = shown_trace(frame.selection, frame.workspace.blocks_query());
+    const size_t shown = shown_trace(frame.selection, frame.context.views.queries.blocks);
     if (!tensor || tensor->in_b != (shown == 1)) return marks;
     marks.selected = tensor->allocation;
     const auto sources = block_sources(frame.selection);
@@ -89,7 +89,7 @@ BlockMarks marks_of(const Frame& frame) {
 
 /// The peak as a line across the plot. In address order, heights are no sums.
 void draw_peak_line(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
-    if (frame.workspace.blocks_query().order != BlockOrder::kStack) return;
+    if (frame.context.views.queries.blocks.order != BlockOrder::kStack) return;
     for (const profiler::PeakMarker& peak : frame.view.bands.peaks) {
         const auto bytes = static_cast<double>(peak.bytes);
         if (bytes < map.y_min || bytes > map.y_max) continue;
@@ -140,7 +140,7 @@ void handle_mouse(Frame& frame) {
     if (!clicked) return;
     frame.events.moment_ns = std::optional(time_ns);
     if (frame.hovered.allocation().valid()) {
-        pick_block(frame.workspace, frame.hovered.allocation(), frame.events);
+        pick_block(frame.context, frame.hovered.allocation(), frame.events);
     } else {
         frame.events.clear_tensor = true;
     }
@@ -148,7 +148,7 @@ void handle_mouse(Frame& frame) {
 
 void draw_hovered(const Frame& frame) {
     if (frame.hovered.allocation().valid()) {
-        return draw_block_readout(frame.workspace, frame.hovered.allocation());
+        return draw_block_readout(frame.context, frame.hovered.allocation());
     }
     const profiler::MergedBlocks* merged = frame.hovered.merged;
     if (!merged || !ImGui::BeginTooltip()) return;
@@ -163,7 +163,7 @@ void draw_hovered(const Frame& frame) {
 
 /// Left and right go to the change of memory before and after the moment.
 void step_moment(Frame& frame, int direction) {
-    const size_t shown = shown_trace(frame.selection, frame.workspace.blocks_query());
+    const size_t shown = shown_trace(frame.selection, frame.context.views.queries.blocks);
     const auto sources = block_sources(frame.selection);
     if (shown >= sources.size()) return;
     const profiler::TimeMap map =
@@ -255,7 +255,7 @@ void draw_segment_area(Frame& frame, float height) {
     const ScopedChild area("##segment_area", {-1, height});
     if (!area) return;
     frame.query().segment_px = segment_width(ImGui::GetContentRegionAvail().x);
-    const auto& slot = frame.workspace.slots().segments;
+    const auto& slot = frame.context.views.segments;
     if (!slot.view()) {
         slot.error().empty() ? working_line("Drawing the segments ...") : dim_text(slot.error());
         return;
@@ -270,7 +270,7 @@ void draw_segment_area(Frame& frame, float height) {
 
 float segment_height(const Frame& frame, float space) {
     if (!frame.state.show_segments || space < em(16)) return 0;
-    const profiler::SegmentMapView* view = frame.workspace.slots().segments.view();
+    const profiler::SegmentMapView* view = frame.context.views.segments.view();
     const float line = ImGui::GetTextLineHeightWithSpacing();
     if (view && !view->has_segments) return line;
     return std::floor(std::clamp(space * 0.30F, em(5), space - em(10)));
@@ -289,7 +289,7 @@ void draw_right(Frame& frame) {
     if (frame.query().what_if.is_open) {
         return draw_what_if(frame.context, frame.state.what_if, frame.events);
     }
-    const auto& slot = frame.workspace.slots().live_blocks;
+    const auto& slot = frame.context.views.live_blocks;
     if (slot.view()) return draw_live_blocks(frame.context, *slot.view(), frame.events);
     slot.error().empty() ? working_line("Listing the live blocks ...") : dim_text(slot.error());
 }
@@ -316,7 +316,7 @@ void report_axes(Frame& frame, double start_ns, double end_ns) {
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
         set_range(state.start_ns, state.end_ns, frame.time.window, frame.events);
     }
-    const BlocksQuery& now = frame.workspace.blocks_query();
+    const BlocksQuery& now = frame.context.views.queries.blocks;
     BlocksQuery& query = frame.query();
     if (query.low_bytes != now.low_bytes || query.high_bytes != now.high_bytes) return;
     const bool all = state.low_bytes <= 0 && state.high_bytes >= frame.view.max_bytes * 0.9999;
@@ -335,18 +335,18 @@ constexpr UnfilledTexts kUnfilled{
 PanelEvents draw_blocks_panel(const PanelContext& context, BlocksState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
-    const BlocksView* view = workspace.slots().blocks.view();
+    const BlocksView* view = context.views.blocks.view();
     if (!view || view->max_bytes <= 0) {
-        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().blocks.error());
+        draw_unfilled(kUnfilled, workspace.selection(), context.views.blocks.error());
         // Nothing can be laid out before the size is known.
-        BlocksQuery& query = wanted_query(workspace, events);
+        BlocksQuery& query = wanted_query(context, events);
         const ImVec2 space = ImGui::GetContentRegionAvail();
         if (query.width_px == 0) query.width_px = static_cast<int>(space.x);
         if (query.height_px == 0) query.height_px = static_cast<int>(std::max(space.y, 1.0F));
         return events;
     }
     const TimeWindow& window = workspace.time().window;
-    const BlocksQuery& query = workspace.blocks_query();
+    const BlocksQuery& query = context.views.queries.blocks;
     Frame frame{context, workspace, workspace.selection(), workspace.time(), *view, state,
                 events,  {}};
     state.start_ns = window.start_ns;

@@ -80,7 +80,7 @@ void draw_coloring(const Selection& selection, BlocksQuery& query) {
 
 void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelEvents& events) {
     const Selection& selection = context.workspace.selection();
-    BlocksQuery& query = wanted_query(context.workspace, events);
+    BlocksQuery& query = wanted_query(context, events);
     draw_trace_switch(selection, query);
     draw_order_switch(query);
     draw_coloring(selection, query);
@@ -127,7 +127,7 @@ void draw_blocks_legend(const PanelContext& context, const BlocksView& view, Pan
     std::string note = merged;
     if (view.difference) note = "hollow or pale: not in B at that time   " + note;
     const float note_width = std::min(text_width(note), width * 0.6F);
-    if (coloring_of(selection, workspace.blocks_query()) == BlockColoring::kCategory) {
+    if (coloring_of(selection, context.views.queries.blocks) == BlockColoring::kCategory) {
         std::vector<profiler::Category> categories;
         for (const profiler::Category category : profiler::kCategoryStackOrder) {
             const auto index = static_cast<uint8_t>(category);

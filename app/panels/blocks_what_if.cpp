@@ -218,7 +218,7 @@ void draw_fit(Frame& frame, const WhatIfView& view) {
     ImGui::PopTextWrapPos();
     if (!view.out_of_memory_ns) return;
     const Workspace& workspace = frame.context.workspace;
-    const size_t shown = shown_trace(workspace.selection(), workspace.blocks_query());
+    const size_t shown = shown_trace(workspace.selection(), frame.context.views.queries.blocks);
     const auto& alignment = workspace.time().alignment;
     const double moment_ns = shown == 1 && alignment
                                  ? alignment->second.to_shared(*view.out_of_memory_ns)
@@ -271,11 +271,11 @@ void draw_tried(Frame& frame, const WhatIfView& view) {
 }
 
 /// A line that fills up while the requests are replayed. Its room is always there.
-void draw_progress(const Workspace& workspace) {
+void draw_progress(const PanelContext& context) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 size{ImGui::GetContentRegionAvail().x, px(3)};
     ImGui::Dummy(size);
-    const auto share = workspace.slots().what_if.progress();
+    const auto share = context.views.what_if.progress();
     if (!share) return;
     const float done = static_cast<float>(std::clamp(*share, 0.0, 1.0));
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -286,13 +286,13 @@ void draw_progress(const Workspace& workspace) {
 }  // namespace
 
 void draw_what_if(const PanelContext& context, WhatIfState& state, PanelEvents& events) {
-    Frame frame{context, state, wanted_query(context.workspace, events).what_if, events};
+    Frame frame{context, state, wanted_query(context, events).what_if, events};
     {
         const ScopedStyle flat(ImGuiStyleVar_FramePadding, {px(5), px(2)});
         draw_form(frame);
     }
-    draw_progress(context.workspace);
-    const auto& slot = context.workspace.slots().what_if;
+    draw_progress(context);
+    const auto& slot = context.views.what_if;
     if (!slot.error().empty()) return note_text(slot.error());
     const WhatIfView* view = slot.view();
     if (!view) return dim_text("Replaying the requests ...");
@@ -306,7 +306,7 @@ void draw_what_if(const PanelContext& context, WhatIfState& state, PanelEvents& 
 }
 
 void draw_segment_choice(const PanelContext& context, PanelEvents& events) {
-    WhatIfQuery& query = wanted_query(context.workspace, events).what_if;
+    WhatIfQuery& query = wanted_query(context, events).what_if;
     if (!query.is_open) return;
     const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(6), 0});
     if (toggle_button("Recorded###map_recorded", !query.shows_map)) query.shows_map = false;

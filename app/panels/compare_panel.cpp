@@ -335,7 +335,7 @@ PanelEvents draw_compare_panel(const PanelContext& context) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
     const auto& slot = workspace.slots().compare;
-    const CompareResult* const result = workspace.comparison();
+    const auto result = workspace.comparison();
     if (result && !result->view.columns.empty()) {
         draw_filled(workspace, result->view, events);
     } else if (const auto loading = workspace.loading()) {

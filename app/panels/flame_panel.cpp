@@ -328,14 +328,14 @@ constexpr UnfilledTexts kUnfilled{
 PanelEvents draw_flame_panel(const PanelContext& context, FlameState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
-    const FlameQuery& query = workspace.flame_query();
+    const FlameQuery& query = context.views.queries.flame;
     if (!query.is_drawn) {
         events.flame_query = query;
         events.flame_query->is_drawn = true;
     }
-    const std::shared_ptr<const FlameView> view = workspace.slots().flame.shared();
+    const std::shared_ptr<const FlameView> view = context.views.flame.shared();
     if (!view) {
-        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().flame.error());
+        draw_unfilled(kUnfilled, workspace.selection(), context.views.flame.error());
         return events;
     }
     follow_view(state, view);

@@ -102,6 +102,22 @@ void draw_chips(const Workspace& workspace, PanelEvents& events) {
     }
 }
 
+/// A pinned Inspector keeps describing the same while other things are selected.
+void draw_pin(const InspectorQuery& query, const Selection& selection, PanelEvents& events) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(5), px(3)});
+    const bool is_pinned = query.pinned.has_value();
+    const ScopedDisabled disabled(!is_pinned && !selects_something(selection));
+    if (toggle_button(is_pinned ? ICON_THUMBTACK "  Pinned###pin" : ICON_THUMBTACK "###pin",
+                      is_pinned)) {
+        events.inspector_query = InspectorQuery();
+        if (!is_pinned) events.inspector_query->pinned = selection;
+    }
+    ImGui::SetItemTooltip(is_pinned ? "Follow the selection again"
+                                    : "Keep this while other things are selected");
+    if (!is_pinned) ImGui::SameLine(0, px(8));
+}
+
 // ---- cards ----------------------------------------------------------------------------------
 
 /// A line across the panel, then the letter of the trace and the name.
@@ -177,8 +193,8 @@ void draw_call(const Selection& selection, const profiler::CallCard& card) {
     draw_rows(card.rows);
 }
 
-void draw_moment_card(const Workspace& workspace, double moment_ns) {
-    const Selection& selection = workspace.selection();
+void draw_moment_card(const Workspace& workspace, const Selection& selection) {
+    const double moment_ns = *selection.moment_ns;
     if (!workspace.slots().timeline.view()) return;
     const ScopedId id("moment");
     const auto a = workspace.read_timeline(0, moment_ns);
@@ -191,13 +207,12 @@ void draw_moment_card(const Workspace& workspace, double moment_ns) {
     draw_rows(rows);
 }
 
-void draw_cards(const PanelContext& context, PanelEvents& events) {
+void draw_cards(const PanelContext& context, const Selection& selection, PanelEvents& events) {
     const Workspace& workspace = context.workspace;
-    const Selection& selection = workspace.selection();
-    const profiler::InspectorView* view = workspace.slots().inspector.view();
+    const profiler::InspectorView* view = context.views.inspector.view();
     const bool has_cards = selection.tensor || selection.activity;
     if (has_cards && !view) {
-        const std::string& error = workspace.slots().inspector.error();
+        const std::string& error = context.views.inspector.error();
         error.empty() ? working_line("Describing the selection ...") : note_text(error);
     }
     if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
@@ -205,8 +220,8 @@ void draw_cards(const PanelContext& context, PanelEvents& events) {
     if (selection.range) {
         const ScopedId id("range");
         draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));
-        const profiler::RangeView* range = workspace.slots().range.view();
-        const std::string& error = workspace.slots().range.error();
+        const profiler::RangeView* range = context.views.range.view();
+        const std::string& error = context.views.range.error();
         if (range) {
             draw_range_tables(context, *range, events);
         } else if (!error.empty()) {
@@ -215,30 +230,30 @@ void draw_cards(const PanelContext& context, PanelEvents& events) {
             working_line("Summing up the range ...");
         }
     }
-    if (selection.moment_ns) draw_moment_card(workspace, *selection.moment_ns);
+    if (selection.moment_ns) draw_moment_card(workspace, selection);
 }
 
 }  // namespace
 
 PanelEvents draw_inspector_panel(const PanelContext& context) {
     PanelEvents events;
-    const Selection& selection = context.workspace.selection();
+    const InspectorQuery& query = context.views.queries.inspector;
+    const Selection& selection = inspected(query, context.workspace.selection());
     if (!selection.a) {
         empty_state(ICON_CIRCLE_INFO, "No trace is open",
                     "What you select in a trace is described here.");
         return events;
     }
-    draw_chips(context.workspace, events);
-    const bool is_empty = !selection.tensor && !selection.activity && !selection.range &&
-                          !selection.moment_ns && !selection.category;
-    if (is_empty) {
+    draw_pin(query, selection, events);
+    if (!query.pinned) draw_chips(context.workspace, events);
+    if (!selects_something(selection)) {
         ImGui::Spacing();
         note_text(
             "Click a tensor in the Ledger, a block or a call to see all about it. In the Memory "
             "timeline, a click sets the moment and Shift + drag selects a range of time.");
         return events;
     }
-    draw_cards(context, events);
+    draw_cards(context, selection, events);
     return events;
 }
 

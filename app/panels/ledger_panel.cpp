@@ -173,12 +173,13 @@ void choose_columns(Frame& frame) {
 
 void setup_columns(const Frame& frame) {
     for (const ColumnSetup& setup : kColumns) {
-        const bool is_default = setup.column == LedgerColumn::kSize;
+        const bool is_sorted = setup.column == frame.query.sort_by;
+        const bool falls = is_sorted ? frame.query.descending : setup.right_aligned;
         ImGuiTableColumnFlags flags = setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed
                                                          : ImGuiTableColumnFlags_WidthStretch;
         if (!setup.shown) flags |= ImGuiTableColumnFlags_DefaultHide;
-        if (is_default) flags |= ImGuiTableColumnFlags_DefaultSort;
-        if (setup.right_aligned) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+        if (is_sorted) flags |= ImGuiTableColumnFlags_DefaultSort;  // of a table that is new
+        if (falls) flags |= ImGuiTableColumnFlags_PreferSortDescending;
         if (setup.column == LedgerColumn::kTensor) flags |= ImGuiTableColumnFlags_NoHide;
         if (!applies(frame, setup)) flags |= ImGuiTableColumnFlags_Disabled;
         ImGui::TableSetupColumn(
@@ -412,12 +413,12 @@ constexpr UnfilledTexts kUnfilled{
 PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
-    const std::shared_ptr<const LedgerView> view = workspace.slots().ledger.shared();
+    const std::shared_ptr<const LedgerView> view = context.views.ledger.shared();
     if (!view) {
-        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().ledger.error());
+        draw_unfilled(kUnfilled, workspace.selection(), context.views.ledger.error());
         return events;
     }
-    Frame frame{workspace.selection(), workspace.ledger_query(), *view, state, events, {}};
+    Frame frame{workspace.selection(), context.views.queries.ledger, *view, state, events, {}};
     update_lines(frame, view);
     draw_toolbar(frame);
     draw_summary(frame);

@@ -2,9 +2,12 @@
 
 #include "profiler/view/view_tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace app {
@@ -16,8 +19,7 @@ using profiler::DataTable;
 constexpr std::size_t kMostCalls = 200'000;
 
 std::vector<PanelTable> compare_tables(const Workspace& workspace) {
-    std::shared_ptr<const CompareResult> result = workspace.slots().planned_compare.shared();
-    if (!result) result = workspace.slots().compare.shared();
+    const auto result = workspace.comparison();
     if (!result || result->view.columns.empty()) return {};
     return {{"Recipes", "comparison",
              [result] { return profiler::compare_data(result->comparison, result->view); }},
@@ -25,21 +27,21 @@ std::vector<PanelTable> compare_tables(const Workspace& workspace) {
              [result] { return profiler::throughput_data(result->comparison, result->view); }}};
 }
 
-std::vector<PanelTable> ledger_tables(const Workspace& workspace, const LedgerState& state) {
-    const auto view = workspace.slots().ledger.shared();
+std::vector<PanelTable> ledger_tables(const WindowViews& views, const LedgerState& state) {
+    const auto view = views.ledger.shared();
     if (!view) return {};
     return {{"Ledger", "ledger",
              [view, columns = state.columns] { return profiler::ledger_data(*view, columns); }}};
 }
 
-std::vector<PanelTable> block_tables(const Workspace& workspace) {
-    const auto view = workspace.slots().live_blocks.shared();
+std::vector<PanelTable> block_tables(const WindowViews& views) {
+    const auto view = views.live_blocks.shared();
     if (!view) return {};
     return {{"Live blocks", "live_blocks", [view] { return profiler::live_blocks_data(*view); }}};
 }
 
-std::vector<PanelTable> range_tables(const Workspace& workspace) {
-    const auto view = workspace.slots().range.shared();
+std::vector<PanelTable> range_tables(const WindowViews& views) {
+    const auto view = views.range.shared();
     if (!view) return {};
     const auto list = [&](const char* title, const char* file_name,
                           std::vector<profiler::RangeRow> profiler::RangeView::*rows,
@@ -99,18 +101,29 @@ std::vector<PanelTable> diagnostics_tables(const Workspace& workspace) {
         {"Diagnostics", "diagnostics", [traces] { return profiler::diagnostics_data(traces); }}};
 }
 
-}  // namespace
-
 std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& workspace,
-                                  const PanelStates& states) {
+                                  const WindowViews& views, const PanelStates& states) {
     if (panel_id == "compare") return compare_tables(workspace);
-    if (panel_id == "ledger") return ledger_tables(workspace, states.ledger);
-    if (panel_id == "blocks") return block_tables(workspace);
-    if (panel_id == "inspector") return range_tables(workspace);
+    if (panel_id == "ledger") return ledger_tables(views, states.ledger);
+    if (panel_id == "blocks") return block_tables(views);
+    if (panel_id == "inspector") return range_tables(views);
     if (panel_id == "planner") return planner_tables(workspace);
     if (panel_id == "kernels") return kernel_tables(workspace);
     if (panel_id == "health") return diagnostics_tables(workspace);
     return {};
+}
+
+}  // namespace
+
+std::vector<PanelTable> tables_of(const PanelWindow& window, const Workspace& workspace,
+                                  const PanelStates& states) {
+    auto tables = tables_of(window.panel->id, workspace, workspace.views(window.number), states);
+    if (window.number == 1) return tables;
+    for (PanelTable& table : tables) {
+        table.title += fmt::format(" {}", window.number);
+        table.file_name += fmt::format("-{}", window.number);
+    }
+    return tables;
 }
 
 }  // namespace app

@@ -20,13 +20,12 @@
 #include <imgui.h>
 
 #include <array>
-#include <string>
 
 /// The table of panels. Menu, layout, shortcuts and command palette are made from it.
 /// docs/adding_a_panel.md walks through adding one.
 namespace app {
 
-/// What panels keep between frames.
+/// What panels keep between frames: those of window 1, and once more for each further number.
 struct PanelStates {
     TimelineState timeline;
     KernelsState kernels;
@@ -48,11 +47,14 @@ struct PanelRow {
     ImGuiKeyChord shortcut;
     PanelEvents (*draw)(const PanelContext&, PanelStates&);
     ImGuiWindowFlags flags = 0;
+    bool can_repeat = false;  // the user may open further windows, each with its own WindowViews
 };
 
 /// For panels that fill their window and scroll inside it.
 inline constexpr ImGuiWindowFlags kNoScroll =
     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+/// PanelRow::can_repeat.
+inline constexpr bool kCanRepeat = true;
 
 inline constexpr std::array kPanels{
     PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
@@ -67,10 +69,10 @@ inline constexpr std::array kPanels{
              kNoScroll},
     PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_9,
              [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
-             kNoScroll},
+             kNoScroll, kCanRepeat},
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
              [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
-             kNoScroll},
+             kNoScroll, kCanRepeat},
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},
@@ -86,7 +88,7 @@ inline constexpr std::array kPanels{
         kNoScroll},
     PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
              [](const PanelContext& c, PanelStates& s) { return draw_ledger_panel(c, s.ledger); },
-             kNoScroll},
+             kNoScroll, kCanRepeat},
     PanelRow{
         "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
         [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
@@ -95,16 +97,12 @@ inline constexpr std::array kPanels{
              kNoScroll},
     PanelRow{"Inspector", "inspector", ICON_CIRCLE_INFO, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_I,
-             [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }},
+             [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }, 0,
+             kCanRepeat},
     // Its id is from when the panel was called Health; saved layouts still use it.
     PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_6,
              [](const PanelContext& c, PanelStates&) { return draw_diagnostics_panel(c); }},
 };
-
-/// "<icon> Compare###compare": ImGui identifies a window by the part after ###.
-inline std::string window_name(const PanelRow& row) {
-    return std::string(row.icon) + " " + row.title + "###" + row.id;
-}
 
 }  // namespace app

@@ -89,6 +89,7 @@ LoadedSettings load_settings(const std::filesystem::path& file) {
     reader.read("window_width", settings.window_width);
     reader.read("window_height", settings.window_height);
     reader.read("shown_panels", settings.shown_panels);
+    reader.read("further_windows", settings.further_windows);
     reader.read("capture_form", settings.capture_form);
     reader.read("layout_placement", settings.layout_placement);
     reader.read("layout_is_compact", settings.layout_is_compact);
@@ -117,6 +118,7 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"window_width", settings.window_width},
                     {"window_height", settings.window_height},
                     {"shown_panels", settings.shown_panels},
+                    {"further_windows", settings.further_windows},
                     {"capture_form", settings.capture_form},
                     {"layout_placement", settings.layout_placement},
                     {"layout_is_compact", settings.layout_is_compact},

@@ -17,7 +17,9 @@ struct Settings {
     int window_width = 1600;
     int window_height = 1000;
     std::vector<std::filesystem::path> recent_files;  // newest first
-    std::map<std::string, bool> shown_panels;         // by panel id; absent = shown
+    std::map<std::string, bool> shown_panels;  // by window id; absent = shown, if it is first
+    /// What further windows show, by window id: the fields of their queries.
+    std::map<std::string, std::map<std::string, std::string>> further_windows;
     std::map<std::string, std::string> capture_form;  // by field name
     std::string layout_placement;                     // of the last default layout
     bool layout_is_compact = false;                   // whether that layout was for a small window

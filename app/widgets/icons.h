@@ -37,6 +37,7 @@
 #define ICON_MEMORY "\xef\x94\xb8"                // f538
 #define ICON_MOON "\xef\x86\x86"                  // f186
 #define ICON_PLAY "\xef\x81\x8b"                  // f04b
+#define ICON_PLUS "\xef\x81\xa7"                  // f067
 #define ICON_RECORD "\xef\x86\x92"                // f192
 #define ICON_ROTATE "\xef\x8b\xb1"                // f2f1
 #define ICON_ROTATE_LEFT "\xef\x8b\xaa"           // f2ea

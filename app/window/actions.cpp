@@ -5,6 +5,8 @@
 #include "app/window/layout.h"
 #include "app/window/ui.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace app {
@@ -94,8 +96,9 @@ void add_edit_actions(std::vector<Action>& actions) {
                        .shortcut = ImGuiMod_Ctrl | ImGuiKey_F,
                        .run =
                            [](Ui& ui) {
-                               show_panel(ui, "ledger");
-                               ui.panels.ledger.focus_filter = true;
+                               const PanelWindow ledger = meant_window(ui, "ledger");
+                               show_panel(ui, id_of(ledger));
+                               states_of(ui, ledger.number).ledger.focus_filter = true;
                            },
                        .enabled = has_a,
                        .separated = true});
@@ -172,6 +175,37 @@ void add_text_size_actions(std::vector<Action>& actions) {
                        .run = [](Ui& ui) { ui.settings.text_scale = 1; }});
 }
 
+void add_panel_actions(std::vector<Action>& actions) {
+    bool first = true;
+    for (const PanelRow& row : kPanels) {
+        actions.push_back({.menu = Menu::kView,
+                           .title = row.title,
+                           .icon = row.icon,
+                           .shortcut = row.shortcut,
+                           .run =
+                               [&row](Ui& ui) {
+                                   is_open(ui, {&row}) ? set_open(ui, {&row}, false)
+                                                       : show_panel(ui, row.id);
+                               },
+                           .checked = [&row](const Ui& ui) { return is_open(ui, {&row}); },
+                           .separated = std::exchange(first, false)});
+    }
+}
+
+/// Further windows of panels.
+void add_window_actions(std::vector<Action>& actions) {
+    bool first = true;
+    for (const PanelRow& row : kPanels) {
+        if (!row.can_repeat) continue;
+        actions.push_back({.menu = Menu::kView,
+                           .title = fmt::format("New {} window", row.title),
+                           .icon = ICON_PLUS,
+                           .run = [&row](Ui& ui) { open_another(ui, meant_window(ui, row.id)); },
+                           .enabled = [&row](const Ui& ui) { return can_open_another(ui, row); },
+                           .separated = std::exchange(first, false)});
+    }
+}
+
 void add_view_actions(std::vector<Action>& actions) {
     actions.push_back({.menu = Menu::kView,
                        .title = "Show the whole capture",
@@ -192,20 +226,8 @@ void add_view_actions(std::vector<Action>& actions) {
                        .run = [](Ui& ui) { ui.settings.dark = false; },
                        .checked = [](const Ui& ui) { return !ui.settings.dark; }});
     add_text_size_actions(actions);
-    bool first = true;
-    for (const PanelRow& row : kPanels) {
-        actions.push_back({.menu = Menu::kView,
-                           .title = row.title,
-                           .icon = row.icon,
-                           .shortcut = row.shortcut,
-                           .run =
-                               [&row](Ui& ui) {
-                                   is_open(ui, row) ? set_open(ui, row, false)
-                                                    : show_panel(ui, row.id);
-                               },
-                           .checked = [&row](const Ui& ui) { return is_open(ui, row); },
-                           .separated = std::exchange(first, false)});
-    }
+    add_panel_actions(actions);
+    add_window_actions(actions);
     actions.push_back({.menu = Menu::kView,
                        .title = "Reset layout",
                        .run = [](Ui& ui) { ui.reset_layout = true; },

@@ -6,11 +6,11 @@
 #include "app/widgets/theme.h"
 #include "app/window/ui.h"
 
+#include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -19,13 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = ExportTarget::Kind;
-
-const char* title_of_panel(const std::string& id) {
-    for (const PanelRow& row : kPanels) {
-        if (id == row.id) return row.title;
-    }
-    return "";
-}
 
 std::string lower(std::string text) {
     std::transform(text.begin(), text.end(), text.begin(),
@@ -127,7 +120,7 @@ void run_export(Ui& ui, const ExportTarget& target, const fs::path& file) {
         case Kind::kPanel:
         case Kind::kWindow:
             ui.picture = file;
-            ui.picture_panel = target.panel_id;
+            ui.picture_panel = target.window_id;
             return;
     }
 }
@@ -144,6 +137,15 @@ void draw_table_items(Ui& ui, const PanelTable& table) {
     if (ImGui::MenuItem(ICON_TABLE "  Save table ...")) {
         ask_for_export(ui, Kind::kTable, table.file_name);
     }
+}
+
+void draw_new_window_item(Ui& ui, const PanelWindow& window) {
+    ImGui::Separator();
+    const std::string label = fmt::format(ICON_PLUS "  New {} window", window.panel->title);
+    const bool can_open = can_open_another(ui, *window.panel);
+    if (ImGui::MenuItem(label.c_str(), nullptr, false, can_open)) open_another(ui, window);
+    if (can_open || !ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
+    ImGui::SetTooltip("A panel has at most %d windows: close one of them first.", kMostWindows);
 }
 
 }  // namespace
@@ -174,20 +176,23 @@ std::vector<ExportTarget> export_targets(const Ui& ui) {
         targets.push_back(
             {.kind = Kind::kTimeline, .title = "Chart: memory timeline", .file_name = "timeline"});
     }
-    for (const PanelRow& row : kPanels) {
-        for (PanelTable& table : tables_of(row.id, ui.workspace, ui.panels)) {
+    for (const PanelWindow& window : all_windows()) {
+        const PanelStates& states = states_of(ui, window.number);
+        for (PanelTable& table : tables_of(window, ui.workspace, states)) {
             targets.push_back({.kind = Kind::kTable,
                                .title = "Table: " + table.title,
                                .file_name = table.file_name,
                                .table = std::move(table),
-                               .panel_id = row.id});
+                               .window_id = id_of(window)});
         }
     }
-    for (const auto& [id, rect] : ui.panel_rects) {
+    for (const PanelWindow& window : all_windows()) {
+        const std::string id = id_of(window);
+        if (!ui.panel_rects.contains(id)) continue;
         targets.push_back({.kind = Kind::kPanel,
-                           .title = std::string("Picture: ") + title_of_panel(id),
+                           .title = "Picture: " + title_of(window),
                            .file_name = id,
-                           .panel_id = id});
+                           .window_id = id});
     }
     targets.push_back(
         {.kind = Kind::kWindow, .title = "Picture: the whole window", .file_name = "temposcope"});
@@ -200,7 +205,7 @@ void ask_for_export(Ui& ui, ExportTarget::Kind kind, const std::string& name) {
     const auto found =
         std::find_if(state.targets.begin(), state.targets.end(), [&](const ExportTarget& target) {
             return target.kind == kind &&
-                   (name.empty() || target.panel_id == name || target.file_name == name);
+                   (name.empty() || target.window_id == name || target.file_name == name);
         });
     state.chosen = found == state.targets.end()
                        ? state.targets.size() - 1
@@ -227,15 +232,17 @@ void draw_export_dialog(Ui& ui) {
     if (file) run_export(ui, state.targets[state.chosen], file->front());
 }
 
-void open_panel_menu(Ui& ui, const char* panel_id) {
-    ui.menu_panel = panel_id;
+void open_panel_menu(Ui& ui, const std::string& window_id) {
+    ui.menu_panel = window_id;
     ui.open_panel_menu = true;
 }
 
 void draw_panel_menu(Ui& ui) {
     if (std::exchange(ui.open_panel_menu, false)) ImGui::OpenPopup("##panel_menu");
     if (!ImGui::BeginPopup("##panel_menu")) return;
-    const std::vector<PanelTable> tables = tables_of(ui.menu_panel, ui.workspace, ui.panels);
+    const PanelWindow window = find_window(ui.menu_panel).value_or(PanelWindow{&kPanels.front()});
+    const std::vector<PanelTable> tables =
+        tables_of(window, ui.workspace, states_of(ui, window.number));
     for (const PanelTable& table : tables) {
         if (tables.size() == 1) {
             draw_table_items(ui, table);
@@ -253,6 +260,7 @@ void draw_panel_menu(Ui& ui) {
     if (ImGui::MenuItem(ICON_IMAGE "  Save picture ...")) {
         ask_for_export(ui, Kind::kPanel, ui.menu_panel);
     }
+    if (window.panel->can_repeat) draw_new_window_item(ui, window);
     ImGui::EndPopup();
 }
 

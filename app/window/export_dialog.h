@@ -21,7 +21,7 @@ struct ExportTarget {
     std::string title;      // "Chart: comparison"
     std::string file_name;  // "comparison", without extension
     PanelTable table;       // of kTable
-    std::string panel_id;   // of kTable and kPanel
+    std::string window_id;  // of kTable and kPanel
 };
 
 struct ExportState {
@@ -37,15 +37,15 @@ std::vector<ExportTarget> export_targets(const Ui& ui);
 /// ".svg", ".pdf", ... The first one is proposed.
 std::vector<std::string> extensions_of(ExportTarget::Kind kind);
 
-/// Opens the dialog with the first target of this kind, and of this panel or table if `name` is not
-/// empty.
+/// Opens the dialog with the first target of this kind, and of this window or table if `name` is
+/// not empty.
 void ask_for_export(Ui& ui, ExportTarget::Kind kind, const std::string& name = {});
 
 /// Draws the dialog while it is open, and exports what the user confirms.
 void draw_export_dialog(Ui& ui);
 
-/// Opens the menu of a panel: copy and save its tables, save its picture.
-void open_panel_menu(Ui& ui, const char* panel_id);
+/// Opens the menu of a window: copy and save its tables, save its picture, open another one.
+void open_panel_menu(Ui& ui, const std::string& window_id);
 void draw_panel_menu(Ui& ui);
 
 }  // namespace app

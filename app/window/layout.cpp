@@ -91,7 +91,9 @@ std::string describe_placement(const std::vector<DockedWindow>& windows) {
     std::string text;
     for (const DockedWindow& window : windows) {
         const std::string id = window.name.substr(window.name.find("###") + 3);
-        text += fmt::format("{}:{:x} ", id, dock_id_of(window.name));
+        const ImGuiID dock = dock_id_of(window.name);
+        if (dock == 0 && window.is_further) continue;  // it was never opened
+        text += fmt::format("{}:{:x} ", id, dock);
     }
     return text;
 }
@@ -115,6 +117,22 @@ std::string save_layout() {
 
 void load_layout(const std::string& layout) {
     ImGui::LoadIniSettingsFromMemory(layout.data(), layout.size());
+}
+
+void place_next_window(const std::string& beside, ImGuiCond condition) {
+    const ImGuiID dock = dock_id_of(beside);
+    ImGui::SetNextWindowDockID(dock, condition);
+    const ImGuiWindow* other = ImGui::FindWindowByID(ImHashStr(beside.c_str()));
+    if (dock != 0 || !other) return;
+    ImGui::SetNextWindowPos(other->Pos + ImVec2(em(2), em(2)), condition);
+    ImGui::SetNextWindowSize(other->Size, condition);
+}
+
+void reveal_tab(const std::string& name) {
+    const ImGuiWindow* window = ImGui::FindWindowByID(ImHashStr(name.c_str()));
+    ImGuiTabBar* tabs = window && window->DockNode ? window->DockNode->TabBar : nullptr;
+    if (!tabs || !ImGui::TabBarFindTabByID(tabs, window->TabId)) return;
+    tabs->NextSelectedTabId = window->TabId;
 }
 
 bool close_popup() {

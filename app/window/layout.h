@@ -13,6 +13,7 @@ namespace app {
 struct DockedWindow {
     std::string name;  // as given to ImGui::Begin
     DockPlace place = DockPlace::kTop;
+    bool is_further = false;  // not the first window of its panel
 };
 
 /// Whether a window of this size gets the compact layout, in which all panels are tabs of one
@@ -34,6 +35,12 @@ std::string describe_layout(const std::vector<DockedWindow>& windows);
 std::string save_layout();
 /// Only between frames.
 void load_layout(const std::string& layout);
+
+/// The next window appears as a tab beside another one, or near it if that floats.
+void place_next_window(const std::string& beside, ImGuiCond condition);
+
+/// Scrolls the tabs among which this window lies to its own tab.
+void reveal_tab(const std::string& name);
 
 /// Closes the innermost menu or popup; false when none is open.
 bool close_popup();

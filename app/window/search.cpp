@@ -104,15 +104,18 @@ const char* panel_of_tensor(const Ui& ui, const Document& document,
     const auto& rows = document.report->ledger.rows;
     const bool is_saved = std::any_of(rows.begin(), rows.end(),
                                       [&](const auto& row) { return row.storage == storage; });
-    return is_saved && ui.workspace.ledger_query().filter.empty() ? "ledger" : "blocks";
+    const PanelWindow ledger = meant_window(ui, "ledger");
+    const bool is_listed = ui.workspace.views(ledger.number).queries.ledger.filter.empty();
+    return is_saved && is_listed ? "ledger" : "blocks";
 }
 
 void show_tensor(Ui& ui, const DocumentPtr& document, int32_t row) {
     const profiler::Id<profiler::Storage> storage(static_cast<size_t>(row));
     const auto allocation = document->trace->storages.get<&profiler::Storage::allocation>(storage);
     ui.workspace.apply({.tensor = PickedTensor{document, storage, allocation}});
-    ui.panels.ledger.scroll_to_tensor = true;
-    show_panel(ui, panel_of_tensor(ui, *document, storage));
+    const PanelWindow window = meant_window(ui, panel_of_tensor(ui, *document, storage));
+    states_of(ui, window.number).ledger.scroll_to_tensor = true;
+    show_panel(ui, id_of(window));
 }
 
 void show_activity(Ui& ui, bool in_b, profiler::ActivityKind kind, int32_t row) {
@@ -131,23 +134,24 @@ void show_module(Ui& ui, const Document& document, int32_t row) {
     const profiler::Id<profiler::ModulePath> id(static_cast<size_t>(row));
     const std::string path(trace.text(trace.module_paths.get<&profiler::ModulePath::path>(id)));
     const int64_t layer = trace.module_paths.get<&profiler::ModulePath::layer>(id);
-    PanelEvents events;
-    if (layer >= 0) events.layers = profiler::LayerRange{layer, layer};
     const auto& rows = document.report->ledger.rows;
     const bool saves = std::any_of(rows.begin(), rows.end(), [&](const auto& saved) {
         return saved.module_path.find(path) != std::string_view::npos;
     });
+    const PanelWindow window = meant_window(ui, saves ? "ledger" : "flame");
+    const WindowQueries& queries = ui.workspace.views(window.number).queries;
+    PanelEvents events{.window = window.number};
+    if (layer >= 0) events.layers = profiler::LayerRange{layer, layer};
     if (saves) {
-        LedgerQuery query = ui.workspace.ledger_query();
-        query.filter = ui.panels.ledger.filter = path;
-        events.ledger_query = std::move(query);
+        events.ledger_query = queries.ledger;
+        events.ledger_query->filter = path;
+        states_of(ui, window.number).ledger.filter = path;
     } else {
-        FlameQuery query = ui.workspace.flame_query();
-        query.search = path;
-        events.flame_query = std::move(query);
+        events.flame_query = queries.flame;
+        events.flame_query->search = path;
     }
     ui.workspace.apply(events);
-    show_panel(ui, saves ? "ledger" : "flame");
+    show_panel(ui, id_of(window));
 }
 
 void show_place(Ui& ui, SearchKind kind, const profiler::SearchPlace& place) {

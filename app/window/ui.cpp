@@ -10,23 +10,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
+#include <optional>
+#include <utility>
 
 namespace app {
 namespace {
 
+/// Also those that are closed, so that a window that comes back has its place.
 std::vector<DockedWindow> docked_windows() {
     std::vector<DockedWindow> windows;
-    for (const PanelRow& row : kPanels) windows.push_back({window_name(row), row.place});
+    for (const PanelWindow& window : all_windows()) {
+        windows.push_back({window_name(window), window.panel->place, window.number > 1});
+    }
     return windows;
 }
 
 std::map<std::string, bool> shown_panels(const Ui& ui) {
     std::map<std::string, bool> shown;
-    for (const PanelRow& row : kPanels) {
-        shown[row.id] = is_open(ui, row);
-    }
+    for (const PanelWindow& window : all_windows()) shown[id_of(window)] = is_open(ui, window);
     return shown;
 }
 
@@ -51,7 +52,7 @@ void draw_docks(Ui& ui) {
         }
     }
     if (ui.reset_layout) {
-        for (const PanelRow& row : kPanels) set_open(ui, row, true);
+        for (const PanelWindow& window : all_windows()) set_open(ui, window, window.number == 1);
         ui.reset_layout = false;
     }
     if (ui.layout_settles_in > 0 && --ui.layout_settles_in == 0) {
@@ -73,6 +74,41 @@ bool wants_panel_menu() {
            !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
 }
 
+/// A further window appears beside the one it was made from, and stays where the user puts it.
+void place_further_window(Ui& ui, const PanelWindow& window) {
+    if (window.number == 1) return;
+    if (const auto made = ui.new_windows.extract(id_of(window))) {
+        place_next_window(made.mapped(), ImGuiCond_Always);
+    } else {
+        place_next_window(window_name({window.panel}), ImGuiCond_FirstUseEver);
+    }
+}
+
+/// Returns what the user asked for in it; nullopt: this frame does not show it.
+std::optional<PanelEvents> draw_window(Ui& ui, const PanelWindow& window) {
+    const std::string id = id_of(window), name = window_name(window);
+    const PanelContext context{ui.workspace, ui.workspace.views(window.number),
+                               ui.settings.recent_files, ui.cursor_ns};
+    std::optional<PanelEvents> events;
+    bool open = true;
+    place_further_window(ui, window);
+    if (const ScopedWindow drawn(name.c_str(), &open, window.panel->flags); drawn) {
+        if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) ui.focused_panel = id;
+        events = window.panel->draw(context, states_of(ui, window.number));
+        events->window = window.number;
+        ui.panel_rects[id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};
+        if (wants_panel_menu()) open_panel_menu(ui, id);
+    }
+    if (events && tab_bar_button(name, ICON_FILE_EXPORT "###panel_menu",
+                                 window.panel->can_repeat
+                                     ? "Copy or save what this panel shows, or open it once more"
+                                     : "Copy or save what this panel shows")) {
+        open_panel_menu(ui, id);
+    }
+    if (!open) set_open(ui, window, false);
+    return events;
+}
+
 void draw_panels(Ui& ui) {
     draw_docks(ui);
     std::string front;
@@ -81,27 +117,13 @@ void draw_panels(Ui& ui) {
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
     ui.panel_rects.clear();
-    const PanelContext context{ui.workspace, ui.settings.recent_files, ui.cursor_ns};
     std::vector<PanelEvents> events;
-    for (const PanelRow& row : kPanels) {
-        if (!is_open(ui, row)) continue;
-        if (row.id == front) ImGui::SetNextWindowFocus();
-        bool open = true;
-        const std::string name = window_name(row);
-        if (const ScopedWindow window(name.c_str(), &open, row.flags); window) {
-            if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) {
-                ui.focused_panel = row.id;
-            }
-            events.push_back(row.draw(context, ui.panels));
-            ui.panel_rects[row.id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};
-            if (wants_panel_menu()) open_panel_menu(ui, row.id);
-        }
-        if (ui.panel_rects.contains(row.id) &&
-            tab_bar_button(name, ICON_FILE_EXPORT "###panel_menu",
-                           "Copy or save what this panel shows")) {
-            open_panel_menu(ui, row.id);
-        }
-        if (!open) set_open(ui, row, false);
+    for (const PanelWindow& window : all_windows()) {
+        if (!is_open(ui, window)) continue;
+        const bool comes_to_front = id_of(window) == front;
+        if (comes_to_front) ImGui::SetNextWindowFocus();
+        if (auto asked = draw_window(ui, window)) events.push_back(std::move(*asked));
+        if (comes_to_front) reveal_tab(window_name(window));
     }
     ui.cursor_ns.reset();
     for (const PanelEvents& event : events) {
@@ -144,18 +166,22 @@ void set_up(Ui& ui, Settings settings) {
         ui.workspace.notify(profiler::Severity::kWarning, std::move(sentence));
     }
     ui.panels.capture.form = form_from_fields(ui.settings.capture_form);
+    restore_windows(ui);
 }
 
 Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
     settings.capture_form = to_fields(ui.panels.capture.form);
     settings.keys = changed_keys(ui.actions);
+    remember_windows(ui, settings);
     return settings;
 }
 
 void restore_layout(Ui& ui, const LayoutSnapshot& layout) {
     load_layout(layout.places);
-    for (const auto& [id, open] : layout.shown_panels) ui.settings.shown_panels[id] = open;
+    for (const auto& [id, open] : layout.shown_panels) {
+        if (const auto window = find_window(id)) set_open(ui, *window, open);
+    }
 }
 
 bool needs_next_frame(const Ui& ui) {
@@ -163,26 +189,12 @@ bool needs_next_frame(const Ui& ui) {
            ui.layout_settles_in > 0;
 }
 
-bool is_open(const Ui& ui, const PanelRow& row) {
-    const auto found = ui.settings.shown_panels.find(row.id);
-    return found == ui.settings.shown_panels.end() || found->second;
-}
-
-void set_open(Ui& ui, const PanelRow& row, bool open) { ui.settings.shown_panels[row.id] = open; }
-
-void show_panel(Ui& ui, const char* id) {
-    for (const PanelRow& row : kPanels) {
-        if (std::strcmp(row.id, id) != 0) continue;
-        set_open(ui, row, true);
-        ui.focus_queue.emplace_back(row.id);
-    }
-}
-
 double seconds_to_next_frame(const Ui& ui) { return seconds_to_next_change(ui.toasts) + 0.01; }
 
 void draw_ui(Ui& ui) {
     ui.workspace.search({ui.palette.query, ui.palette.is_open});
     ui.workspace.reload_changed_files(ui.settings.reload_changed_files);
+    show_open_windows(ui);
     ui.workspace.update();
     take_news(ui);
     run_shortcuts(ui);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panels.h"
+#include "app/panels/panel_windows.h"
 #include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
@@ -10,8 +10,10 @@
 #include "app/window/layout_history.h"
 #include "app/window/search.h"
 #include "app/window/toasts.h"
+#include "app/window/windows.h"
 #include "app/workspace/workspace.h"
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -29,8 +31,9 @@ struct PanelRect {
 
 struct Ui {
     Workspace workspace;
-    PanelStates panels;
-    Settings settings;                // also which panels are open: is_open, set_open
+    PanelStates panels;  // of windows 1; states_of gives those of any number
+    std::array<PanelStates, kMostWindows - 1> further_panels;
+    Settings settings;                // also which windows are open: is_open, set_open
     std::optional<double> cursor_ns;  // the time under the mouse in the last frame
     ToastState toasts;
     PaletteState palette;
@@ -44,16 +47,18 @@ struct Ui {
     LayoutHistory layout_history;
     std::optional<LayoutSnapshot> layout_to_restore;  // before the next frame
     int layout_settles_in = 0;  // number of frames until a new default layout has settled
-    std::string focused_panel;  // id of the panel that last had the focus
+    std::string focused_panel;  // id of the window that last had the focus
     KeyboardState keyboard;
     bool show_metrics = false;
     bool quit = false;
-    std::vector<std::string> focus_queue;  // ids of panels to bring to the front, one per frame
+    std::vector<std::string> focus_queue;  // ids of windows to bring to the front, one per frame
+    /// Windows that appear in the next frame, by id: the name of the window they lie beside.
+    std::map<std::string, std::string> new_windows;
     /// Where to write a picture of the window after the next frame.
     std::optional<std::filesystem::path> picture;
-    std::string picture_panel;  // id of the panel in that picture; empty: the whole window
-    std::map<std::string, PanelRect> panel_rects;  // of the panels that this frame shows
-    std::string menu_panel;                        // id of the panel whose menu is open
+    std::string picture_panel;  // id of the panel's window in that picture; empty: everything
+    std::map<std::string, PanelRect> panel_rects;  // of the windows that this frame shows, by id
+    std::string menu_panel;                        // id of the window whose menu is open
     bool open_panel_menu = false;
 };
 
@@ -74,12 +79,5 @@ bool needs_next_frame(const Ui& ui);
 
 /// How long the window may sleep when nothing happens.
 double seconds_to_next_frame(const Ui& ui);
-
-/// Panels are open until the user closes them.
-bool is_open(const Ui& ui, const PanelRow& row);
-void set_open(Ui& ui, const PanelRow& row, bool open);
-
-/// Brings a panel to the front and opens it if it is closed.
-void show_panel(Ui& ui, const char* id);
 
 }  // namespace app

@@ -15,16 +15,17 @@ profiler::BlockSource block_source(const Document& document) {
 }
 
 /// What all requests of the panel begin with: A must have a step, and the panel must be in sight.
-bool is_wanted(const SlotInputs& inputs) {
-    return has_step(inputs.selection.a) && inputs.blocks.width_px > 0 &&
-           inputs.blocks.height_px > 0;
+bool is_wanted(const WindowInputs& inputs) {
+    const BlocksQuery& query = inputs.queries.blocks;
+    return inputs.open.blocks && has_step(inputs.selection.a) && query.width_px > 0 &&
+           query.height_px > 0;
 }
 
-bool is_difference(const SlotInputs& inputs) {
-    return inputs.blocks.show == Show::kDifference && has_step(inputs.selection.b);
+bool is_difference(const WindowInputs& inputs) {
+    return inputs.queries.blocks.show == Show::kDifference && has_step(inputs.selection.b);
 }
 
-std::vector<DocumentPtr> documents_of(const SlotInputs& inputs) {
+std::vector<DocumentPtr> documents_of(const WindowInputs& inputs) {
     return {inputs.selection.a, inputs.selection.b};
 }
 
@@ -55,9 +56,9 @@ double moment_of(const Selection& selection) {
     return selection.a ? static_cast<double>(selection.a->report->peak.time_ns) : 0;
 }
 
-std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const WindowInputs& inputs) {
     if (!is_wanted(inputs)) return std::nullopt;
-    const BlocksQuery& query = inputs.blocks;
+    const BlocksQuery& query = inputs.queries.blocks;
     TimeWindow window = inputs.time.window;
     window.width_px = query.width_px;
     return Wanted<profiler::BlocksRequest>{
@@ -75,41 +76,41 @@ std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const SlotInputs& i
         .documents = documents_of(inputs)};
 }
 
-std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const WindowInputs& inputs) {
     if (!is_wanted(inputs)) return std::nullopt;
     return Wanted<profiler::LiveBlocksRequest>{
         .request = {.time = timeline_request(inputs.selection, inputs.time, {}),
                     .sources = block_sources(inputs.selection),
-                    .shown = shown_trace(inputs.selection, inputs.blocks),
+                    .shown = shown_trace(inputs.selection, inputs.queries.blocks),
                     .difference = is_difference(inputs),
                     .moment_ns = moment_of(inputs.selection)},
         .documents = documents_of(inputs)};
 }
 
-std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const SlotInputs& inputs) {
-    if (!is_wanted(inputs) || inputs.blocks.segment_px <= 0) return std::nullopt;
+std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const WindowInputs& inputs) {
+    if (!is_wanted(inputs) || inputs.queries.blocks.segment_px <= 0) return std::nullopt;
     const auto sources = block_sources(inputs.selection);
-    const size_t shown = shown_trace(inputs.selection, inputs.blocks);
-    const bool replayed = inputs.blocks.what_if.shows_map && inputs.replayed &&
+    const size_t shown = shown_trace(inputs.selection, inputs.queries.blocks);
+    const bool replayed = inputs.queries.blocks.what_if.shows_map && inputs.replayed &&
                           inputs.replayed->trace == sources[shown].trace;
     return Wanted<profiler::SegmentMapRequest>{
         .request = {.time = timeline_request(inputs.selection, inputs.time, {}),
                     .sources = sources,
                     .shown = shown,
                     .moment_ns = moment_of(inputs.selection),
-                    .width_px = inputs.blocks.segment_px,
+                    .width_px = inputs.queries.blocks.segment_px,
                     .layout = replayed ? inputs.replayed : nullptr,
-                    .address = inputs.blocks.segment},
+                    .address = inputs.queries.blocks.segment},
         .documents = documents_of(inputs)};
 }
 
-std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const SlotInputs& inputs) {
-    if (!is_wanted(inputs) || !inputs.blocks.what_if.is_open) return std::nullopt;
+std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const WindowInputs& inputs) {
+    if (!is_wanted(inputs) || !inputs.queries.blocks.what_if.is_open) return std::nullopt;
     const auto sources = block_sources(inputs.selection);
     return Wanted<profiler::WhatIfRequest>{
-        .request = {.source = sources[shown_trace(inputs.selection, inputs.blocks)],
-                    .choice = inputs.blocks.what_if.choice,
-                    .tries_all = inputs.blocks.what_if.tries_all},
+        .request = {.source = sources[shown_trace(inputs.selection, inputs.queries.blocks)],
+                    .choice = inputs.queries.blocks.what_if.choice,
+                    .tries_all = inputs.queries.blocks.what_if.tries_all},
         .documents = documents_of(inputs)};
 }
 

@@ -11,10 +11,10 @@
 /// From the state of the workspace to the requests of the Blocks panel's slots.
 namespace app {
 
-std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const SlotInputs& inputs);
-std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const SlotInputs& inputs);
-std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const SlotInputs& inputs);
-std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const SlotInputs& inputs);
+std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const WindowInputs& inputs);
+std::optional<Wanted<profiler::LiveBlocksRequest>> wanted_live_blocks(const WindowInputs& inputs);
+std::optional<Wanted<profiler::SegmentMapRequest>> wanted_segments(const WindowInputs& inputs);
+std::optional<Wanted<profiler::WhatIfRequest>> wanted_what_if(const WindowInputs& inputs);
 
 /// The blocks of A, and of B if it has a recorded step.
 std::vector<profiler::BlockSource> block_sources(const Selection& selection);

@@ -41,7 +41,12 @@ struct PanelEvents {
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
     std::optional<int> lane_width_px;     // of the lane of kernels in the Memory timeline
     std::optional<PlotInsets> insets;     // of the Memory timeline
+    /// The number of the window that these four queries are of.
+    int window = 1;
     std::optional<LedgerQuery> ledger_query;
+    std::optional<FlameQuery> flame_query;
+    std::optional<BlocksQuery> blocks_query;
+    std::optional<InspectorQuery> inspector_query;
     std::optional<PlanChoice> plan_choice;
     std::optional<PlannerQuery> planner_query;
     std::optional<FrontierQuery> frontier_query;
@@ -50,8 +55,6 @@ struct PanelEvents {
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
     bool predicts_ahead = false;  // recipes that are one switch away may be asked for next
-    std::optional<FlameQuery> flame_query;
-    std::optional<BlocksQuery> blocks_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

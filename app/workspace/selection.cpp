@@ -26,6 +26,11 @@ profiler::TimeMap map_of(bool in_b, const profiler::Alignment* alignment) {
 
 }  // namespace
 
+bool selects_something(const Selection& selection) {
+    return selection.category || selection.range || selection.moment_ns || selection.tensor ||
+           selection.activity;
+}
+
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents) {
     DocumentPtr &a = selection.a, &b = selection.b;
     const auto find = [&](const auto& is_wanted) { return find_document(documents, is_wanted); };

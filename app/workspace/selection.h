@@ -74,6 +74,9 @@ struct Selection {
     std::optional<SelectedActivity> activity;
 };
 
+/// Whether anything in A and B is selected that can be described.
+bool selects_something(const Selection& selection);
+
 /// Fills in A and B where the user has not chosen: A is the baseline, B another recipe. A file
 /// without a recorded step is chosen only if there is no other.
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents);

@@ -178,10 +178,10 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
                                              .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
-    const LedgerQuery& query = inputs.ledger_query;
-    if (!has_step(selection)) return std::nullopt;
+    const LedgerQuery& query = inputs.queries.ledger;
+    if (!inputs.open.ledger || !has_step(selection)) return std::nullopt;
     profiler::LedgerSource first = ledger_source(selection.a);
     profiler::LedgerSource second = ledger_source(query.compare ? selection.b : nullptr);
     const profiler::TimeMap same;
@@ -210,10 +210,10 @@ std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& in
         .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs) {
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs) {
     const Selection& selection = inputs.selection;
-    const FlameQuery& query = inputs.flame_query;
-    if (!has_step(selection) || !query.is_drawn) return std::nullopt;
+    const FlameQuery& query = inputs.queries.flame;
+    if (!inputs.open.flame || !query.is_drawn || !has_step(selection)) return std::nullopt;
     return Wanted<profiler::FlameRequest>{.request = {.first = flame_source(selection.a),
                                                       .second = flame_source(selection.b),
                                                       .alignment = inputs.time.alignment,
@@ -224,9 +224,9 @@ std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inp
                                           .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs) {
-    const Selection& selection = inputs.selection;
-    if (!has_step(selection) || !selection.range) return std::nullopt;
+std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs) {
+    const Selection& selection = inspected(inputs.queries.inspector, inputs.selection);
+    if (!inputs.open.inspector || !has_step(selection) || !selection.range) return std::nullopt;
     profiler::RangeRequest request{.start_ns = selection.range->start_ns,
                                    .end_ns = selection.range->end_ns,
                                    .alignment = inputs.time.alignment};
@@ -238,9 +238,10 @@ std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inp
                                           .documents = {selection.a, selection.b}};
 }
 
-std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs) {
-    const Selection& selection = inputs.selection;
-    if (!selection.a || (!selection.tensor && !selection.activity)) return std::nullopt;
+std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs) {
+    const Selection& selection = inspected(inputs.queries.inspector, inputs.selection);
+    if (!inputs.open.inspector || !selection.a) return std::nullopt;
+    if (!selection.tensor && !selection.activity) return std::nullopt;
     profiler::InspectorRequest request;
     request.sources.push_back(inspector_source(*selection.a));
     if (selection.b) request.sources.push_back(inspector_source(*selection.b));

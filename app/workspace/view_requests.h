@@ -1,19 +1,17 @@
 #pragma once
 
 #include "app/prediction/predictor.h"
-#include "app/workspace/blocks_query.h"
 #include "app/workspace/frontier_query.h"
 #include "app/workspace/planner_query.h"
 #include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
+#include "app/workspace/window_queries.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/compare_view.h"
-#include "profiler/view/flame_view.h"
 #include "profiler/view/inspector_view.h"
 #include "profiler/view/layer_view.h"
-#include "profiler/view/ledger_view.h"
 #include "profiler/view/range_view.h"
 #include "profiler/view/ribbon_view.h"
 #include "profiler/view/timeline_view.h"
@@ -26,33 +24,11 @@
 /// From the state of the workspace to the requests of its slots (slots.h).
 namespace app {
 
-/// What the ledger shows and in which order.
-struct LedgerQuery {
-    std::string filter;
-    profiler::LedgerColumn sort_by = profiler::LedgerColumn::kSize;
-    bool descending = true;
-    bool only_differences = false;
-    bool compare = true;  // show B beside A, when there is a B
-    profiler::LedgerGrouping grouping = profiler::LedgerGrouping::kTensors;
-
-    friend bool operator==(const LedgerQuery&, const LedgerQuery&) = default;
-};
-
 /// The GPU for which recipes are planned; the user chooses it.
 struct PlanChoice {
     std::string gpu = "a100-80gb";  // its id
 
     friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
-};
-
-/// What the Flame graph shows.
-struct FlameQuery {
-    profiler::FlameMode mode = profiler::FlameMode::kA;
-    bool combine_layers = false;
-    std::string search;
-    bool is_drawn = false;  // the panel has been drawn; before that its view is not built
-
-    friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
 };
 
 class FrontierPlans;
@@ -62,14 +38,25 @@ struct SlotInputs {
     const std::vector<DocumentPtr>& documents;
     const Selection& selection;
     const TimeAxis& time;
-    const LedgerQuery& ledger_query;
     const PlanChoice& plan_choice;
-    const FlameQuery& flame_query;
-    const BlocksQuery& blocks;
     const PlannerQuery& planner;
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
     const SearchQuery& search;
+};
+
+/// Which panels have an open window with a certain number, of those that may have several.
+struct OpenPanels {
+    bool ledger = false;
+    bool flame = false;
+    bool blocks = false;
+    bool inspector = false;
+};
+
+/// The same for the views of one window (window_views.h).
+struct WindowInputs : SlotInputs {
+    const WindowQueries& queries;
+    const OpenPanels& open;
     /// Where the chosen allocator settings would put segments and blocks; null: not known.
     std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
@@ -99,11 +86,15 @@ std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const Slo
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
-std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const SlotInputs& inputs);
+std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
-std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const SlotInputs& inputs);
-std::optional<Wanted<profiler::RangeRequest>> wanted_range(const SlotInputs& inputs);
-std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const SlotInputs& inputs);
+std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs);
+std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs);
+/// What the Inspector of a window describes: what it has pinned, or what is selected.
+inline const Selection& inspected(const InspectorQuery& query, const Selection& selection) {
+    return query.pinned ? *query.pinned : selection;
+}
+std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs);
 std::optional<Wanted<PlanQuestion>> wanted_planner(const SlotInputs& inputs);
 
 /// The timeline of A, and of B if it has a recorded step, in `window`. Has no sources when A holds

@@ -87,14 +87,14 @@ DocumentPtr Workspace::document_of_column(size_t column) const {
     return with_file;
 }
 
-const CompareResult* Workspace::comparison() const {
-    const CompareResult* const planned = slots_.planned_compare.view();
-    return planned ? planned : slots_.compare.view();
+std::shared_ptr<const CompareResult> Workspace::comparison() const {
+    auto planned = slots_.planned_compare.shared();
+    return planned ? std::move(planned) : slots_.compare.shared();
 }
 
 void Workspace::update_headline() {
     headline_.clear();
-    const CompareResult* const result = comparison();
+    const auto result = comparison();
     if (!result || !selection_.a || !selection_.b) return;
     const auto& columns = result->comparison.columns;
     const auto a = column_of(result->comparison, *selection_.a);
@@ -107,15 +107,6 @@ void Workspace::update_headline() {
     const auto& planned_b = result->view.columns[*b].planned;
     if (headline_.empty() || !planned_a || !planned_b) return;
     headline_ += planned_sentence(result->view.planned_on, *planned_b, *planned_a);
-}
-
-DocumentPtr Workspace::document_of_recipe(const std::string& recipe) const {
-    if (!selection_.a || !selection_.a->step) return nullptr;
-    for (const DocumentPtr& document : documents()) {
-        if (!document->has_step || document->canonical_recipe != recipe) continue;
-        if (models::comparable(*selection_.a->step, *document->step)) return document;
-    }
-    return nullptr;
 }
 
 /// Until the comparison knows a document, its look is its recipe and the colour of that.
@@ -172,13 +163,19 @@ void Workspace::step_selection(int direction) {
     if (selection_.tensor) time_.reveal(*selection_.tensor);
 }
 
+/// What is selected and pinned belonged to other documents, or to another time axis.
+void Workspace::forget_all_places() {
+    forget_places(selection_);
+    for (WindowViews& views : views_) views.queries.inspector = {};
+    history_.restart(selection_);
+}
+
 /// A or B is another document. Range, tensor and activity belonged to the documents before. The
 /// slots are updated at once, so that no panel draws the old views with the new selection.
 void Workspace::selection_changed() {
-    forget_places(selection_);
-    history_.restart(selection_);
+    forget_all_places();
     changed_ = true;
-    ahead_.reset();
+    trials_.forget_ahead();
     update_looks();
     update_headline();
     time_.align(selection_);
@@ -189,14 +186,18 @@ void Workspace::selection_changed() {
 
 void Workspace::update_slots() {
     bool views_changed = false;
-    const auto update = [&](auto& slot) {
-        if (!slot.update(slot_inputs())) return;
+    const auto update = [&](auto& slot, const auto& inputs) {
+        if (!slot.update(inputs)) return;
         changed_ = views_changed = true;
         if (!slot.error().empty()) notify(profiler::Severity::kError, slot.error());
     };
-    std::apply([&](auto&... slot) { (update(slot), ...); }, slots_.all());
+    std::apply([&](auto&... slot) { (update(slot, slot_inputs()), ...); }, slots_.all());
+    for (WindowViews& views : views_) {
+        std::apply([&](auto&... slot) { (update(slot, views.inputs(slot_inputs())), ...); },
+                   views.all());
+    }
     if (!views_changed) return;
-    ahead_.reset();
+    trials_.forget_ahead();
     update_looks();  // the comparison gives names and colours
     update_headline();
 }
@@ -219,20 +220,27 @@ profiler::RibbonReadout Workspace::read_module(size_t trace, profiler::ModuleLev
     return profiler::read_ribbon({document->trace.get(), &document->modules}, level, span);
 }
 
-/// Says what becomes of a block of A in B only while the panel compares the two.
-profiler::BlockReadout Workspace::read_block(size_t trace,
+/// Says what becomes of a block of A in B only while the window compares the two.
+profiler::BlockReadout Workspace::read_block(const BlocksQuery& query,
                                              profiler::Id<profiler::Allocation> allocation) const {
+    const size_t trace = shown_trace(selection_, query);
     std::vector<profiler::BlockSource> sources = block_sources(selection_);
-    if (blocks_query_.show != BlocksQuery::Show::kDifference && trace == 0 && !sources.empty()) {
+    if (query.show != BlocksQuery::Show::kDifference && trace == 0 && !sources.empty()) {
         sources.resize(1);
     }
     return profiler::read_block(sources, trace, allocation);
 }
 
 bool Workspace::settled() const {
-    const auto settled = [&](const auto&... slot) { return (slot.settled(slot_inputs()) && ...); };
-    return !documents_.busy() && !exports_.busy() && !predictions_.busy() &&
-           std::apply(settled, slots_.all());
+    const auto all_settled = [](const auto& slots, const auto& inputs) {
+        return std::apply([&](const auto&... slot) { return (slot.settled(inputs) && ...); },
+                          slots);
+    };
+    return !documents_.busy() && !exports_.busy() && !trials_.busy() &&
+           all_settled(slots_.all(), slot_inputs()) &&
+           std::all_of(views_.begin(), views_.end(), [&](const WindowViews& views) {
+               return all_settled(views.all(), views.inputs(slot_inputs()));
+           });
 }
 
 // ---- captures and exports -------------------------------------------------------------------
@@ -275,8 +283,7 @@ void Workspace::take_changed_files() {
 }
 
 void Workspace::export_comparison(const fs::path& file, const ChartLook& look) {
-    std::shared_ptr<const CompareResult> result = slots_.planned_compare.shared();
-    if (!result) result = slots_.compare.shared();
+    const auto result = comparison();
     if (!result) return;
     const auto started = exports_.comparison({result, &result->view}, file, look);
     if (!started) notify(profiler::Severity::kError, started.error().message);
@@ -311,12 +318,13 @@ void Workspace::update() {
     update_slots();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
-    for (std::string& sentence : predictions_.update()) {
-        wanted_recipe_.clear();
+    for (std::string& sentence : trials_.update()) {
         notify(profiler::Severity::kError, std::move(sentence));
     }
     show_wanted_recipe();
-    predict_ahead();
+    if (std::exchange(predicts_ahead_, false)) {
+        trials_.predict_ahead(trial_inputs(), slots_.layers.view());
+    }
 }
 
 void Workspace::apply(const PanelEvents& events) {
@@ -324,17 +332,23 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_captures(events);
     apply_to_selection(events);
     apply_to_time(events);
-    if (events.ledger_query) ledger_query_ = *events.ledger_query;
+    apply_to_views(events);
     if (events.plan_choice) {
         plan_choice_ = *events.plan_choice;
-        ahead_.reset();
+        trials_.forget_ahead();
     }
     predicts_ahead_ |= events.predicts_ahead;
-    if (events.flame_query) flame_query_ = *events.flame_query;
-    if (events.blocks_query) blocks_query_ = *events.blocks_query;
     if (events.planner_query) planner_query_ = *events.planner_query;
     if (events.frontier_query) frontier_query_ = *events.frontier_query;
     grows_frontier_ |= events.grows_frontier;
+}
+
+void Workspace::apply_to_views(const PanelEvents& events) {
+    WindowQueries& queries = views_.at(index_of(events.window)).queries;
+    if (events.ledger_query) queries.ledger = *events.ledger_query;
+    if (events.flame_query) queries.flame = *events.flame_query;
+    if (events.blocks_query) queries.blocks = *events.blocks_query;
+    if (events.inspector_query) queries.inspector = *events.inspector_query;
 }
 
 void Workspace::apply_to_documents(const PanelEvents& events) {
@@ -364,7 +378,10 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
         const bool again = selection_.category == events.category;
         selection_.category = again ? std::nullopt : events.category;
     }
-    if (events.try_recipe) try_recipe(*events.try_recipe);
+    if (events.try_recipe) {
+        trials_.want(*events.try_recipe);
+        show_wanted_recipe();
+    }
     if (events.layers) selection_.layers = *events.layers;
     if (events.range) selection_.range = *events.range;
     if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
@@ -383,85 +400,28 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     if (events.history_step != 0) step_selection(events.history_step);
 }
 
-/// The step of A with another recipe, on the chosen GPU.
-std::optional<StepToPredict> Workspace::step_with(const std::string& recipe) const {
-    if (!selection_.a || !selection_.a->step) return std::nullopt;
-    auto other = models::with_recipe(*selection_.a->step, recipe);
-    if (!other) return std::nullopt;
-    return StepToPredict{std::move(*other), plan_choice_.gpu};
-}
-
-void Workspace::try_recipe(const std::string& recipe) {
-    wanted_recipe_ = recipe;
-    show_wanted_recipe();
-}
-
-/// Shows the wanted recipe as B: an open trace of it, or a prediction. A prediction is compared
-/// with a prediction, so a measured A is predicted too.
 void Workspace::show_wanted_recipe() {
-    if (wanted_recipe_.empty()) return;
-    if (const DocumentPtr document = document_of_recipe(wanted_recipe_)) {
-        wanted_recipe_.clear();
-        selection_.chosen = true;
-        return set_b(document == selection_.a ? nullptr : document);
-    }
-    const auto step = step_with(wanted_recipe_);
-    if (!step) {
-        notify(profiler::Severity::kWarning,
-               fmt::format("{} cannot be predicted: the trace A does not say which step it ran.",
-                           std::exchange(wanted_recipe_, {})));
-        return;
-    }
-    const bool a_is_predicted = selection_.a->trace->run().source == profiler::Source::kPredicted;
-    const auto step_of_a = step_with(selection_.a->recipe);
-    const DocumentPtr b = predictions_.find(*step);
-    const DocumentPtr a =
-        a_is_predicted || !step_of_a ? selection_.a : predictions_.find(*step_of_a);
-    if (!b) predictions_.want(*step);
-    if (!a) predictions_.want(*step_of_a);
-    if (!a || !b) return;
-    wanted_recipe_.clear();
+    const auto pair = trials_.take_wanted(trial_inputs());
+    if (!pair) return notify(profiler::Severity::kWarning, pair.error().message);
+    if (!*pair) return;
+    const auto& [a, b] = **pair;
     selection_.chosen = true;
     for (const DocumentPtr& document : {a, b}) {
         const auto& open = documents();
-        if (std::find(open.begin(), open.end(), document) == open.end()) documents_.add(document);
+        const bool is_open = std::find(open.begin(), open.end(), document) != open.end();
+        if (document && !is_open) documents_.add(document);
     }
+    if (a == selection_.a) return set_b(b);
     selection_.a = a;
     selection_.b = b;
     documents_changed();
-}
-
-std::vector<StepToPredict> Workspace::steps_one_switch_away() const {
-    std::vector<StepToPredict> steps;
-    const profiler::LayerView* const view = slots_.layers.view();
-    if (!view) return steps;
-    for (const profiler::RecipeSwitchRow& row : view->switches) {
-        for (const profiler::SwitchOption& option : row.options) {
-            if (document_of_recipe(option.recipe)) continue;
-            if (auto step = step_with(option.recipe)) steps.push_back(std::move(*step));
-        }
-    }
-    return steps;
-}
-
-/// In idle time, one step after the other, so that the next switch is answered at once.
-void Workspace::predict_ahead() {
-    if (!std::exchange(predicts_ahead_, false)) return;
-    if (!ahead_) {
-        ahead_ = steps_one_switch_away();
-        std::reverse(ahead_->begin(), ahead_->end());  // taken from the end
-    }
-    while (!ahead_->empty() && predictions_.is_idle()) {
-        predictions_.want_ahead(ahead_->back());
-        ahead_->pop_back();
-    }
 }
 
 /// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:
 /// what the user waits for comes first.
 void Workspace::plan_frontier() {
     if (!std::exchange(grows_frontier_, false)) return;
-    const bool is_free = predictions_.is_idle() && slots_.planner.settled(slot_inputs()) &&
+    const bool is_free = trials_.is_idle() && slots_.planner.settled(slot_inputs()) &&
                          slots_.planned_compare.settled(slot_inputs());
     frontier_plans_.update(frontier_wish(slot_inputs()), is_free);
 }
@@ -491,8 +451,7 @@ void Workspace::apply_to_time(const PanelEvents& events) {
     time_.window = *events.time_window;
     if (!realign) return;
     time_.align(selection_);
-    forget_places(selection_);
-    history_.restart(selection_);
+    forget_all_places();
 }
 
 }  // namespace app

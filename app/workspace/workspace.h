@@ -6,10 +6,12 @@
 #include "app/workspace/file_watch.h"
 #include "app/workspace/frontier_plans.h"
 #include "app/workspace/panel_events.h"
-#include "app/workspace/predictions.h"
+#include "app/workspace/recipe_trials.h"
 #include "app/workspace/selection_history.h"
 #include "app/workspace/slots.h"
+#include "app/workspace/window_views.h"
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,6 +28,7 @@ namespace app {
 
 class Workspace {
 public:
+    Workspace() { views_.front().open = {true, true, true, true}; }
     ~Workspace() { predictor_.cancel(); }  // the slots wait for their running work
 
     // ---- the parts ------------------------------------------------------------------------
@@ -35,23 +38,22 @@ public:
     std::optional<Documents::Loading> loading() const { return documents_.loading(); }
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }
-    const LedgerQuery& ledger_query() const { return ledger_query_; }
     const PlanChoice& plan_choice() const { return plan_choice_; }
     /// All GPUs that recipes can be planned for.
     const std::vector<profiler::Gpu>& gpus() const { return predictor_.gpus(); }
     /// The comparison, with the plan once that is made; null: there is none.
-    const CompareResult* comparison() const;
+    std::shared_ptr<const CompareResult> comparison() const;
     /// The recipe that the user wants to see and that is being predicted; empty: none.
-    const std::string& wanted_recipe() const { return wanted_recipe_; }
+    const std::string& wanted_recipe() const { return trials_.wanted(); }
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     const std::string& headline() const { return headline_; }
-    const FlameQuery& flame_query() const { return flame_query_; }
-    const BlocksQuery& blocks_query() const { return blocks_query_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
+    /// Those that the windows with this number show, from 1 to kMostWindows.
+    const WindowViews& views(int number = 1) const { return views_.at(index_of(number)); }
     const CaptureSession& capture() const { return capture_; }
     /// Why a capture cannot start; empty: it can.
     std::string problem_of(const CaptureForm& form) const {
@@ -65,13 +67,16 @@ public:
     /// sweep.
     DocumentPtr document_of_column(size_t column) const;
     /// The open step that differs from A in its recipe only and has this recipe, or else null.
-    DocumentPtr document_of_recipe(const std::string& recipe) const;
+    DocumentPtr document_of_recipe(const std::string& recipe) const {
+        return app::document_of_recipe(documents(), selection_, recipe);
+    }
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
     profiler::RibbonReadout read_module(size_t trace, profiler::ModuleLevel level,
                                         size_t span) const;
-    profiler::BlockReadout read_block(size_t trace,
+    /// A block of the trace that a window with this query shows.
+    profiler::BlockReadout read_block(const BlocksQuery& query,
                                       profiler::Id<profiler::Allocation> allocation) const;
 
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
@@ -89,6 +94,10 @@ public:
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
     void step_selection(int direction);
     void fit_time() { time_.fit(); }
+    /// Which windows are open, by number. The others get no views.
+    void show_windows(const std::array<OpenPanels, kMostWindows>& open) {
+        for (size_t i = 0; i < views_.size(); ++i) views_[i].open = open[i];
+    }
     /// What is searched in A and B; slots().search holds what was found.
     void search(SearchQuery query) { search_query_ = std::move(query); }
     /// Selects a call or kernel of A or B, and moves the time axis to it.
@@ -114,12 +123,13 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
+    static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
-        const profiler::WhatIfView* const what_if = slots_.what_if.view();
-        return {documents(),     selection_,     time_,
-                ledger_query_,   plan_choice_,   flame_query_,
-                blocks_query_,   planner_query_, frontier_query_,
-                frontier_plans_, search_query_,  what_if ? what_if->layout : nullptr};
+        return {documents(),    selection_,      time_,           plan_choice_,
+                planner_query_, frontier_query_, frontier_plans_, search_query_};
+    }
+    RecipeTrials::Inputs trial_inputs() const {
+        return {documents(), selection_, plan_choice_.gpu};
     }
     void take_captured();
     void take_loaded();
@@ -127,16 +137,14 @@ private:
     void update_slots();
     void documents_changed();
     void selection_changed();
+    void forget_all_places();
     void update_looks();
     void notify_all(std::vector<Notice> notices);
     void apply_to_documents(const PanelEvents& events);
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
-    void try_recipe(const std::string& recipe);
-    std::optional<StepToPredict> step_with(const std::string& recipe) const;
+    void apply_to_views(const PanelEvents& events);
     void show_wanted_recipe();
-    std::vector<StepToPredict> steps_one_switch_away() const;
-    void predict_ahead();
     void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
@@ -149,22 +157,17 @@ private:
     Selection selection_;
     SelectionHistory history_;
     TimeAxis time_;
-    LedgerQuery ledger_query_;
     PlanChoice plan_choice_;
-    FlameQuery flame_query_;
-    BlocksQuery blocks_query_;
     PlannerQuery planner_query_;
     FrontierQuery frontier_query_;
     SearchQuery search_query_;
     Predictor predictor_;
-    Predictions predictions_{predictor_};
+    RecipeTrials trials_{predictor_};
     FrontierPlans frontier_plans_{predictor_};
     bool grows_frontier_ = false;  // the panel was drawn since the last update
-    /// Still to be predicted ahead; empty: not yet known for these views.
-    std::optional<std::vector<StepToPredict>> ahead_;
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions
-    std::string wanted_recipe_;    // to show as B once it is predicted; empty: none
     Slots slots_{predictor_};
+    std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
     Exports exports_;
     std::string headline_;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kBlocks = "//###blocks";
 
-const profiler::BlocksView& view() { return *window().workspace().slots().blocks.view(); }
-const app::BlocksQuery& query() { return window().workspace().blocks_query(); }
+const profiler::BlocksView& view() { return *window().workspace().views().blocks.view(); }
+const app::BlocksQuery& query() { return window().workspace().views().queries.blocks; }
 
 void open_blocks(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
     window().reset(c);
@@ -44,11 +44,11 @@ void choose_color(ImGuiTestContext* c, const char* item) {
 
 void shows_every_block_of_a(ImGuiTestContext* c) {
     open_blocks(c, {"original", "tempo"});
-    IM_CHECK(window().workspace().slots().blocks.view() != nullptr);
+    IM_CHECK(window().workspace().views().blocks.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().shapes.size()), 20);
     IM_CHECK_GT(static_cast<int>(view().minimap.size()), 100);
     IM_CHECK_EQ(view().bands.peaks.size(), size_t{1});
-    IM_CHECK(!window().workspace().slots().live_blocks.view()->rows.empty());
+    IM_CHECK(!window().workspace().views().live_blocks.view()->rows.empty());
     window().take_picture(c, "blocks");
 }
 
@@ -107,7 +107,7 @@ void a_difference_says_what_b_does_not_hold(ImGuiTestContext* c) {
         view().shapes.begin(), view().shapes.end(),
         [](const auto& shape) { return shape.kept == 0 || shape.kept_end_ns < shape.end_ns; });
     IM_CHECK_GT(static_cast<int>(gone), 0);
-    IM_CHECK(!window().workspace().slots().live_blocks.view()->gone_text.empty());
+    IM_CHECK(!window().workspace().views().live_blocks.view()->gone_text.empty());
     window().take_picture(c, "blocks_difference");
     c->ItemClick("//###blocks/###show_b");
     window().settle(c);
@@ -152,7 +152,7 @@ void wheels_zoom_in_time_and_in_bytes(ImGuiTestContext* c) {
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
-const profiler::WhatIfView* what_if() { return window().workspace().slots().what_if.view(); }
+const profiler::WhatIfView* what_if() { return window().workspace().views().what_if.view(); }
 
 void other_settings_are_replayed(ImGuiTestContext* c) {
     open_blocks(c, {"original", "tempo"});
@@ -168,7 +168,7 @@ void other_settings_are_replayed(ImGuiTestContext* c) {
     c->ItemClick("//###blocks/**/###try_all");
     window().settle(c);
     IM_CHECK_GT(static_cast<int>(what_if()->tried.size()), 4);
-    const profiler::SegmentMapView* map = window().workspace().slots().segments.view();
+    const profiler::SegmentMapView* map = window().workspace().views().segments.view();
     IM_CHECK(map->has_segments);
     IM_CHECK(!map->cause_text.empty());
     window().take_picture(c, "blocks_what_if");
@@ -217,7 +217,7 @@ void says_what_it_shows_without_a_trace(ImGuiTestContext* c) {
     window().reset(c);
     c->WindowFocus(kBlocks);
     window().settle(c);
-    IM_CHECK(window().workspace().slots().blocks.view() == nullptr);
+    IM_CHECK(window().workspace().views().blocks.view() == nullptr);
     window().take_picture(c, "blocks_empty");
 }
 

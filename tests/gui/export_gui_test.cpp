@@ -53,7 +53,7 @@ void copies_the_ledger(ImGuiTestContext* c) {
     IM_CHECK(csv.starts_with("tensor,scope,"));
     IM_CHECK(csv.find("size_bytes") != std::string::npos);
     const auto rows = std::count(csv.begin(), csv.end(), '\n') - 1;
-    IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().slots().ledger.view()->rows.size());
+    IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().views().ledger.view()->rows.size());
 }
 
 /// The format is the extension of the name; the buttons change it.
@@ -120,7 +120,7 @@ void every_panel_gives_its_tables(ImGuiTestContext* c) {
     size_t count = 0;
     for (const app::PanelRow& row : app::kPanels) {
         for (const app::PanelTable& table :
-             app::tables_of(row.id, window().workspace(), window().ui().panels)) {
+             app::tables_of({&row}, window().workspace(), window().ui().panels)) {
             const profiler::DataTable data = table.make();
             IM_CHECK(!data.columns.empty());
             for (const auto& cells : data.rows) IM_CHECK_EQ(cells.size(), data.columns.size());

@@ -85,8 +85,8 @@ void opens_a_snapshot(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(a->state.c_str(), "8 allocations");
     IM_CHECK_EQ(a->report->peak.allocated_bytes, int64_t{8 * 512});
     IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
-    IM_CHECK(window().workspace().slots().ledger.view() != nullptr);
-    IM_CHECK(window().workspace().slots().ledger.view()->rows.empty());
+    IM_CHECK(window().workspace().views().ledger.view() != nullptr);
+    IM_CHECK(window().workspace().views().ledger.view()->rows.empty());
 }
 
 void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kFlame = "//###flame";
 
-const profiler::FlameView& view() { return *window().workspace().slots().flame.view(); }
+const profiler::FlameView& view() { return *window().workspace().views().flame.view(); }
 const app::FlameState& state() { return window().ui().panels.flame; }
 
 void open(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
@@ -50,7 +50,7 @@ bool is_tensor(const profiler::FlameNode& node) { return node.is_tensor; }
 
 void shows_the_peak_of_a(ImGuiTestContext* c) {
     open(c, {"original", "tempo"});
-    IM_CHECK(window().workspace().slots().flame.view() != nullptr);
+    IM_CHECK(window().workspace().views().flame.view() != nullptr);
     const auto& peak = window().workspace().selection().a->report->peak;
     IM_CHECK_EQ(view().root().bytes[0], peak.allocated_bytes);
     IM_CHECK(view().moment_text.starts_with("at the peak of A"));
@@ -117,7 +117,7 @@ void shows_b_and_the_difference(ImGuiTestContext* c) {
     window().take_picture(c, "flame_difference");
     c->ItemClick("//###flame/###combine");
     window().settle(c);
-    IM_CHECK(window().workspace().flame_query().combine_layers);
+    IM_CHECK(window().workspace().views().queries.flame.combine_layers);
     move_to(c, find_box([](const auto& node) { return node.count[0] > 2 && node.is_tensor; }));
     window().take_picture(c, "flame_difference_combined", true);
 }

@@ -61,6 +61,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_keyboard_tests(engine);
     tests::register_reload_tests(engine);
     tests::register_walkthrough_tests(engine);
+    tests::register_windows_tests(engine);
     tests::register_worker_tests(engine);
     // Tests this program: a failing test must make the run fail.
     IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {

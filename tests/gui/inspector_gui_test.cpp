@@ -42,29 +42,29 @@ void lies_in_front_of_diagnostics(ImGuiTestContext* c) {
 
 void a_range_is_summed_up_and_filters_the_ledger(ImGuiTestContext* c) {
     open_two(c);
-    const size_t all = window().workspace().slots().ledger.view()->rows.size();
+    const size_t all = window().workspace().views().ledger.view()->rows.size();
     window().select_range(c);
     IM_CHECK(selection().range.has_value());
-    const profiler::RangeView* range = window().workspace().slots().range.view();
+    const profiler::RangeView* range = window().workspace().views().range.view();
     IM_CHECK(range != nullptr);
     IM_CHECK_EQ(range->figures.size(), size_t{6});
     IM_CHECK(range->has_other);
-    const profiler::LedgerView* ledger = window().workspace().slots().ledger.view();
+    const profiler::LedgerView* ledger = window().workspace().views().ledger.view();
     IM_CHECK(!ledger->span_text.empty());
     IM_CHECK_LE(ledger->rows.size(), all);
     window().take_picture(c, "inspector_range");
     c->ItemClick("//###inspector/range/###remove");
     window().settle(c);
     IM_CHECK(!selection().range.has_value());
-    IM_CHECK(window().workspace().slots().range.view() == nullptr);
-    IM_CHECK_EQ(window().workspace().slots().ledger.view()->rows.size(), all);
+    IM_CHECK(window().workspace().views().range.view() == nullptr);
+    IM_CHECK_EQ(window().workspace().views().ledger.view()->rows.size(), all);
 }
 
 void a_tensor_is_described(ImGuiTestContext* c) {
     open_two(c);
     pick_row(c, 1);
     IM_CHECK(selection().tensor.has_value());
-    const profiler::InspectorView* view = window().workspace().slots().inspector.view();
+    const profiler::InspectorView* view = window().workspace().views().inspector.view();
     IM_CHECK(view != nullptr && view->tensor.has_value());
     IM_CHECK(!view->tensor->fate_text.empty());
     IM_CHECK_GT(static_cast<int>(view->tensor->rows.size()), 4);
@@ -72,7 +72,7 @@ void a_tensor_is_described(ImGuiTestContext* c) {
     c->ItemClick("//###inspector/tensor/###remove");
     window().settle(c);
     IM_CHECK(!selection().tensor.has_value());
-    IM_CHECK(window().workspace().slots().inspector.view() == nullptr);
+    IM_CHECK(window().workspace().views().inspector.view() == nullptr);
 }
 
 void a_click_sets_the_moment(ImGuiTestContext* c) {

@@ -6,7 +6,7 @@
 namespace tests {
 namespace {
 
-const profiler::LedgerView& view() { return *window().workspace().slots().ledger.view(); }
+const profiler::LedgerView& view() { return *window().workspace().views().ledger.view(); }
 
 void open_two(ImGuiTestContext* c) {
     window().reset(c);
@@ -15,7 +15,7 @@ void open_two(ImGuiTestContext* c) {
 
 void lists_saved_tensors_largest_first(ImGuiTestContext* c) {
     open_two(c);
-    IM_CHECK(window().workspace().slots().ledger.view() != nullptr);
+    IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
     IM_CHECK(view().has_other);
     IM_CHECK(
@@ -27,13 +27,14 @@ void a_click_on_a_title_sorts(ImGuiTestContext* c) {
     open_two(c);
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
-    IM_CHECK(window().workspace().ledger_query().sort_by == profiler::LedgerColumn::kTensor);
-    const bool descending = window().workspace().ledger_query().descending;
+    IM_CHECK(window().workspace().views().queries.ledger.sort_by ==
+             profiler::LedgerColumn::kTensor);
+    const bool descending = window().workspace().views().queries.ledger.descending;
     const std::string first = view().rows.front().tensor, last = view().rows.back().tensor;
     IM_CHECK(descending ? first >= last : first <= last);
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
-    IM_CHECK(window().workspace().ledger_query().descending != descending);
+    IM_CHECK(window().workspace().views().queries.ledger.descending != descending);
 }
 
 void typing_filters(ImGuiTestContext* c) {

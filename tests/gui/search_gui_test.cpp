@@ -71,8 +71,8 @@ void a_module_filters_the_ledger(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_Enter);
     window().settle(c);
     IM_CHECK(is_in_front(c, "//###ledger"));
-    IM_CHECK(
-        window().workspace().ledger_query().filter.starts_with("encoder.layer.3.intermediate"));
+    IM_CHECK(window().workspace().views().queries.ledger.filter.starts_with(
+        "encoder.layer.3.intermediate"));
     IM_CHECK(selection().layers.has_value());
     IM_CHECK_EQ(selection().layers->first, 3);
 }

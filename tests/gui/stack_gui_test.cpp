@@ -211,7 +211,7 @@ void keys_work_in_every_part(ImGuiTestContext* c) {
 void a_range_sums_tensors_over_layers(ImGuiTestContext* c) {
     open(c, {"original", "tempo"});
     window().select_range(c);
-    const auto* range = window().workspace().slots().range.view();
+    const auto* range = window().workspace().views().range.view();
     IM_CHECK(range != nullptr);
     const bool summed = std::any_of(range->tensors.begin(), range->tensors.end(),
                                     [](const auto& row) { return row.parts.size() > 1; });

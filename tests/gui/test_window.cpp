@@ -34,6 +34,7 @@ void TestWindow::reset(ImGuiTestContext* context) {
     ui().panels.ledger = {};
     ui().panels.flame = {};
     ui().panels.blocks = {};
+    ui().further_panels = {};
     workspace().apply({.ledger_query = app::LedgerQuery{}, .blocks_query = app::BlocksQuery{}});
     ui().panels.ledger.filter.clear();
     ui().toasts = {};
@@ -91,10 +92,8 @@ double TestWindow::shown_ns() const {
 }
 
 bool TestWindow::is_open(const std::string& id) const {
-    for (const app::PanelRow& row : app::kPanels) {
-        if (row.id == id) return app::is_open(shell_.ui(), row);
-    }
-    return false;
+    const auto window = app::find_window(id);
+    return window && app::is_open(shell_.ui(), *window);
 }
 
 ImVec2 TestWindow::point_in(ImGuiTestContext* context, const char* window, float x, float y) {

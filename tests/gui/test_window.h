@@ -46,7 +46,7 @@ public:
 
     /// Length of the visible part of the time axis.
     double shown_ns() const;
-    /// Whether the panel with this id is open.
+    /// Whether the window with this id is open: "ledger", "ledger-2".
     bool is_open(const std::string& id) const;
 
     /// A point in a window, as shares of its size.
@@ -83,6 +83,7 @@ void register_search_tests(ImGuiTestEngine* engine);
 void register_keyboard_tests(ImGuiTestEngine* engine);
 void register_reload_tests(ImGuiTestEngine* engine);
 void register_walkthrough_tests(ImGuiTestEngine* engine);
+void register_windows_tests(ImGuiTestEngine* engine);
 void register_worker_tests(ImGuiTestEngine* engine);
 
 /// All bytes of a file; empty if it cannot be read.

@@ -1,10 +1,12 @@
 // Parts of the window that need no display.
+#include "app/panels/panel_windows.h"
 #include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/bars.h"
 #include "app/window/keyboard.h"
 #include "app/window/layout_history.h"
+#include "app/window/ui.h"
 #include "app/workspace/capture_session.h"
 #include "app/workspace/selection.h"
 
@@ -14,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,7 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.dark = false;
     settings.window_width = 1234;
     settings.shown_panels["health"] = false;
+    settings.further_windows["ledger-2"] = {{"filter", "probs"}};
     settings.text_scale = 1.5F;
     settings.reload_changed_files = true;
     settings.keys["Quit"] = "Ctrl+Alt+Q";
@@ -53,7 +57,8 @@ TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
     const ScratchFolder scratch;
     EXPECT_EQ(app::load_settings(scratch.path / "none.json").settings, app::Settings{});
     EXPECT_EQ(app::load_settings(scratch.path / "none.json").problem, "");
-    for (const char* damaged : {"", "{", "[1]", R"({"dark": "no", "window_width": [1]})"}) {
+    for (const char* damaged : {"", "{", "[1]", R"({"dark": "no", "window_width": [1]})",
+                                R"({"further_windows": {"ledger-2": {"filter": 5}}})"}) {
         std::ofstream(scratch.path / "window.json") << damaged;
         const app::LoadedSettings loaded = app::load_settings(scratch.path / "window.json");
         EXPECT_EQ(loaded.settings, app::Settings{}) << damaged;
@@ -136,6 +141,96 @@ TEST(Keyboard, AKeyIsTakenFromTheActionThatHasIt) {
     EXPECT_EQ(app::slot_with(actions, chord), std::nullopt);
     EXPECT_NE(app::reason_against(ImGuiKey_W), "");
     EXPECT_EQ(app::reason_against(ImGuiMod_Ctrl | ImGuiKey_W), "");
+}
+
+TEST(PanelWindows, AreFoundByTheirIds) {
+    std::set<std::string> ids;
+    for (const app::PanelWindow& window : app::all_windows()) {
+        const auto found = app::find_window(app::id_of(window));
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->panel, window.panel);
+        EXPECT_EQ(found->number, window.number);
+        EXPECT_TRUE(ids.insert(app::id_of(window)).second) << app::id_of(window);
+    }
+    for (const char* wrong : {"", "ledger-", "ledger-0", "ledger-1", "ledger-5", "ledger-999",
+                              "ledger-2 ", "traces-2", "nothing", "-2"}) {
+        EXPECT_FALSE(app::find_window(wrong)) << wrong;
+    }
+    const auto second = app::find_window("flame-2");
+    ASSERT_TRUE(second);
+    EXPECT_EQ(app::title_of(*second), "Flame graph 2");
+    EXPECT_TRUE(app::window_name(*second).ends_with(" Flame graph 2###flame-2"));
+}
+
+TEST(PanelWindows, OpenUpToFourAndTakeTheLowestFreeNumber) {
+    app::Ui ui;
+    const app::PanelWindow ledger = *app::find_window("ledger");
+    ui.workspace.apply({.ledger_query = app::LedgerQuery{.filter = "probs"}});
+    for (int i = 0; i < 5; ++i) app::open_another(ui, ledger);
+    for (int number = 1; number <= app::kMostWindows; ++number) {
+        EXPECT_TRUE(app::is_open(ui, {ledger.panel, number}));
+        EXPECT_EQ(ui.workspace.views(number).queries.ledger.filter, "probs");
+    }
+    EXPECT_FALSE(app::can_open_another(ui, *ledger.panel));
+    app::set_open(ui, {ledger.panel, 3}, false);
+    EXPECT_TRUE(app::can_open_another(ui, *ledger.panel));
+    ui.focused_panel = "ledger-2";
+    EXPECT_EQ(app::meant_window(ui, "ledger").number, 2);
+    EXPECT_EQ(app::meant_window(ui, "flame").number, 1);
+    app::open_another(ui, ledger);
+    EXPECT_EQ(ui.focus_queue.back(), "ledger-3");
+    const app::PanelWindow traces = *app::find_window("traces");
+    EXPECT_FALSE(app::can_open_another(ui, *traces.panel));
+}
+
+TEST(PanelWindows, ComeBackWithWhatTheyShow) {
+    app::Ui ui;
+    for (const char* id : {"ledger", "flame", "blocks", "inspector"}) {
+        app::open_another(ui, *app::find_window(id));
+    }
+    using Show = app::BlocksQuery::Show;
+    const auto coloring = profiler::BlockColoring::kOp;
+    ui.workspace.apply(
+        {.window = 2,
+         .ledger_query = app::LedgerQuery{.filter = "probs",
+                                          .only_differences = true,
+                                          .grouping = profiler::LedgerGrouping::kKinds},
+         .flame_query = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
+                                        .combine_layers = true,
+                                        .search = "gelu"},
+         .blocks_query = app::BlocksQuery{.show = Show::kB, .coloring = coloring}});
+    app::Settings settings = ui.settings;
+    app::remember_windows(ui, settings);
+    EXPECT_EQ(settings.further_windows.size(), 4U);
+
+    app::Ui next;
+    next.settings = settings;
+    app::restore_windows(next);
+    EXPECT_TRUE(app::is_open(next, *app::find_window("ledger-2")));
+    const app::WindowQueries& queries = next.workspace.views(2).queries;
+    EXPECT_EQ(queries.ledger, ui.workspace.views(2).queries.ledger);
+    EXPECT_EQ(queries.flame, ui.workspace.views(2).queries.flame);
+    EXPECT_EQ(queries.blocks, ui.workspace.views(2).queries.blocks);
+    EXPECT_EQ(app::states_of(next, 2).ledger.filter, "probs");
+}
+
+/// What a damaged or edited file may hold.
+TEST(PanelWindows, IgnoreSettingsThatMakeNoSense) {
+    app::Ui ui;
+    ui.settings.shown_panels = {{"ledger-999", true}, {"ledger-1", true}, {"traces-2", true}};
+    ui.settings.further_windows = {
+        {"ledger-999", {{"filter", "a"}}},
+        {"ledger", {{"filter", "a"}}},
+        {"nothing-2", {{"filter", "a"}}},
+        {"ledger-2", {{"grouping", "sideways"}, {"filter", std::string(100'000, 'a')}}},
+        {"blocks-3", {{"show", "7"}, {"coloring", ""}, {"unknown", "yes"}}}};
+    app::restore_windows(ui);
+    EXPECT_EQ(ui.workspace.views(1).queries.ledger, app::LedgerQuery{});
+    EXPECT_EQ(ui.workspace.views(2).queries.ledger, app::LedgerQuery{});
+    EXPECT_EQ(ui.workspace.views(3).queries.blocks, app::BlocksQuery{});
+    for (const app::PanelWindow& window : app::all_windows()) {
+        EXPECT_EQ(app::is_open(ui, window), window.number == 1) << app::id_of(window);
+    }
 }
 
 TEST(CommandPalette, FindsLettersInOrderAndPrefersStartsOfWords) {

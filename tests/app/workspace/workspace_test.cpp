@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -66,12 +67,12 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     ASSERT_EQ(workspace_.selection().a, original);
     ASSERT_EQ(workspace_.selection().b, tempo);
     ASSERT_EQ(workspace_.slots().timeline.view()->traces.size(), 2U);
-    const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows.back();
+    const profiler::LedgerViewRow row = workspace_.views().ledger.view()->rows.back();
 
     workspace_.set_b(nullptr);
     // The views of A and B are gone, and those of A alone are not built yet.
     EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
-    EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
+    EXPECT_EQ(workspace_.views().ledger.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
     // A click in this frame was on a row of the ledger before.
     workspace_.apply({.tensor = {{tempo, row.storage, row.allocation}}});
@@ -128,7 +129,7 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     settle();
     EXPECT_EQ(workspace_.selection().a, sweep);
     EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
-    EXPECT_EQ(workspace_.slots().ledger.view(), nullptr);
+    EXPECT_EQ(workspace_.views().ledger.view(), nullptr);
     EXPECT_EQ(workspace_.document_of_column(0), sweep);
     // A captured step takes its place, unless the user has chosen.
     const auto original = make_document("/t/original.tscope", "original");
@@ -141,7 +142,7 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     EXPECT_EQ(workspace_.selection().b, sweep);
     ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
     EXPECT_EQ(workspace_.slots().timeline.view()->traces.size(), 1U);
-    EXPECT_FALSE(workspace_.slots().ledger.view()->has_other);
+    EXPECT_FALSE(workspace_.views().ledger.view()->has_other);
 }
 
 TEST_F(WorkspaceTest, ClosesTheDocumentThatIsA) {
@@ -157,7 +158,7 @@ TEST_F(WorkspaceTest, ClosesTheDocumentThatIsA) {
 TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     settle();
-    const profiler::LedgerViewRow row = workspace_.slots().ledger.view()->rows[3];
+    const profiler::LedgerViewRow row = workspace_.views().ledger.view()->rows[3];
     const app::DocumentPtr a = workspace_.selection().a;
     workspace_.apply({.tensor = {{a, row.storage, row.allocation}}});
     app::LedgerQuery query;
@@ -201,18 +202,18 @@ TEST_F(WorkspaceTest, ASelectedRangeIsSummedUpAndFiltersTheLedger) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     settle();
     const profiler::TimeRange limits = workspace_.time().limits;
-    EXPECT_EQ(workspace_.slots().range.view(), nullptr);
+    EXPECT_EQ(workspace_.views().range.view(), nullptr);
     app::PanelEvents events;
     events.range = profiler::TimeRange{limits.start_ns, limits.start_ns + 1};
     workspace_.apply(events);
     settle();
-    ASSERT_NE(workspace_.slots().range.view(), nullptr);
-    EXPECT_FALSE(workspace_.slots().range.view()->figures.empty());
-    EXPECT_FALSE(workspace_.slots().ledger.view()->span_text.empty());
+    ASSERT_NE(workspace_.views().range.view(), nullptr);
+    EXPECT_FALSE(workspace_.views().range.view()->figures.empty());
+    EXPECT_FALSE(workspace_.views().ledger.view()->span_text.empty());
     workspace_.clear_selection();
     settle();
-    EXPECT_EQ(workspace_.slots().range.view(), nullptr);
-    EXPECT_TRUE(workspace_.slots().ledger.view()->span_text.empty());
+    EXPECT_EQ(workspace_.views().range.view(), nullptr);
+    EXPECT_TRUE(workspace_.views().ledger.view()->span_text.empty());
 }
 
 TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
@@ -260,15 +261,57 @@ TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     workspace_.add(make_document("/t/tempo.tscope", "tempo"));
     settle();
-    EXPECT_EQ(workspace_.slots().flame.view(), nullptr);
+    EXPECT_EQ(workspace_.views().flame.view(), nullptr);
     workspace_.apply({.flame_query = app::FlameQuery{.is_drawn = true}});
     settle();
-    ASSERT_NE(workspace_.slots().flame.view(), nullptr);
+    ASSERT_NE(workspace_.views().flame.view(), nullptr);
     const int64_t peak_bytes = workspace_.selection().a->report->peak.allocated_bytes;
-    EXPECT_EQ(workspace_.slots().flame.view()->root().bytes[0], peak_bytes);
+    EXPECT_EQ(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
     workspace_.apply({.moment_ns = std::optional<double>(0)});
     settle();
-    EXPECT_LT(workspace_.slots().flame.view()->root().bytes[0], peak_bytes);
+    EXPECT_LT(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
+}
+
+TEST_F(WorkspaceTest, HasViewsOfOpenWindowsOnly) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.apply({.window = 2, .ledger_query = app::LedgerQuery{.filter = "layer.1"}});
+    settle();
+    const size_t all = workspace_.views(1).ledger.view()->rows.size();
+    EXPECT_EQ(workspace_.views(2).ledger.view(), nullptr);
+    std::array<app::OpenPanels, app::kMostWindows> open;
+    open[1].ledger = true;
+    workspace_.show_windows(open);
+    settle();
+    EXPECT_EQ(workspace_.views(1).ledger.view(), nullptr);
+    ASSERT_NE(workspace_.views(2).ledger.view(), nullptr);
+    EXPECT_LT(workspace_.views(2).ledger.view()->rows.size(), all);
+    EXPECT_EQ(workspace_.views(3).ledger.view(), nullptr);
+}
+
+TEST_F(WorkspaceTest, APinnedInspectorKeepsWhatWasSelectedUntilTheTracesChange) {
+    const auto original = make_document("/t/original.tscope", "original");
+    workspace_.add(original);
+    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    settle();
+    const auto select = [&](size_t row) {
+        const profiler::LedgerViewRow& picked = workspace_.views().ledger.view()->rows[row];
+        workspace_.apply(
+            {.tensor = app::PickedTensor{original, picked.storage, picked.allocation}});
+        settle();
+        return workspace_.selection().tensor->name;
+    };
+    const std::string first = select(0);
+    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    const std::string second = select(1);
+    ASSERT_NE(first, second);
+    const auto title = [&] { return workspace_.views().inspector.view()->tensor->title; };
+    EXPECT_EQ(title(), first);
+    workspace_.apply({.inspector_query = app::InspectorQuery()});
+    settle();
+    EXPECT_EQ(title(), second);
+    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    workspace_.swap_a_and_b();
+    EXPECT_FALSE(workspace_.views().queries.inspector.pinned);
 }
 
 TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {

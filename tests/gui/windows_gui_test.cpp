@@ -1,0 +1,285 @@
+// Several windows of one panel.
+#include "tests/gui/test_window.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tests {
+namespace {
+
+app::Ui& ui() { return window().ui(); }
+const app::WindowViews& views(int number) { return window().workspace().views(number); }
+
+void open_two(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+}
+
+/// Through the menu bar.
+void open_another(ImGuiTestContext* c, const char* panel) {
+    c->SetRef("##MainMenuBar");
+    c->MenuClick((std::string("View/New ") + panel + " window").c_str());
+    c->Yield(6);
+    window().settle(c);
+}
+
+ImGuiID dock_of(ImGuiTestContext* c, const char* panel) {
+    return c->WindowInfo(panel).Window->DockId;
+}
+
+/// Drags the window beside the Memory timeline, so that the first one is in sight too.
+void show_both(ImGuiTestContext* c, const char* second) {
+    c->DockInto(second, "//###timeline");
+    c->Yield(6);
+    window().settle(c);
+}
+
+void filter_focused_ledger(ImGuiTestContext* c, const char* filter) {
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
+    c->Yield(3);
+    c->KeyCharsReplace(filter);
+    window().settle(c);
+}
+
+void two_ledgers_have_two_filters(ImGuiTestContext* c) {
+    open_two(c);
+    const size_t all = views(1).ledger.view()->rows.size();
+    open_another(c, "Ledger");
+    IM_CHECK(window().is_open("ledger-2"));
+    IM_CHECK_STR_EQ(ui().focused_panel.c_str(), "ledger-2");
+    IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock_of(c, "//###ledger"));
+    filter_focused_ledger(c, "attention");
+    IM_CHECK_EQ(views(1).ledger.view()->rows.size(), all);
+    IM_CHECK_LT(views(2).ledger.view()->rows.size(), all);
+    IM_CHECK_GT(views(2).ledger.view()->rows.size(), size_t{0});
+    show_both(c, "//###ledger-2");
+    window().take_picture(c, "windows_ledgers");
+    window().reset(c);
+}
+
+void a_new_window_shows_what_the_other_one_shows(ImGuiTestContext* c) {
+    open_two(c);
+    filter_focused_ledger(c, "attention");
+    c->ItemClick("//###ledger/Kinds");
+    c->TableClickHeader("//###ledger/##ledger", "Module");
+    window().settle(c);
+    const auto& first = views(1).queries.ledger;
+    open_another(c, "Ledger");
+    const auto& second = views(2).queries.ledger;
+    IM_CHECK_STR_EQ(second.filter.c_str(), "attention");
+    IM_CHECK(second.grouping == profiler::LedgerGrouping::kKinds);
+    IM_CHECK(second.sort_by == profiler::LedgerColumn::kModulePath);
+    IM_CHECK_EQ(second.descending, first.descending);
+    IM_CHECK_STR_EQ(app::states_of(ui(), 2).ledger.filter.c_str(), "attention");
+    IM_CHECK_EQ(views(2).ledger.view()->rows.size(), views(1).ledger.view()->rows.size());
+    c->WindowFocus("//###ledger");
+    c->TableClickHeader("//###ledger/##ledger", "Bytes");  // as other tests expect it
+    window().reset(c);
+}
+
+void a_click_in_one_selects_in_all(ImGuiTestContext* c) {
+    open_two(c);
+    open_another(c, "Ledger");
+    filter_focused_ledger(c, "attention");
+    show_both(c, "//###ledger-2");
+    c->ItemClick("//###ledger-2/**/$$1/##row");
+    c->Yield(2);
+    const auto& tensor = window().workspace().selection().tensor;
+    IM_CHECK(tensor.has_value());
+    IM_CHECK(tensor->storage == views(2).ledger.view()->rows[1].storage);
+    const auto& rows = views(1).ledger.view()->rows;
+    IM_CHECK(std::any_of(rows.begin(), rows.end(),
+                         [&](const auto& row) { return row.storage == tensor->storage; }));
+    window().take_picture(c, "windows_selection");
+    window().reset(c);
+}
+
+void a_closed_window_takes_no_memory_and_comes_back(ImGuiTestContext* c) {
+    open_two(c);
+    open_another(c, "Ledger");
+    filter_focused_ledger(c, "attention");
+    const size_t few = views(2).ledger.view()->rows.size();
+    const ImGuiID dock = dock_of(c, "//###ledger-2");
+    c->WindowClose("//###ledger-2");
+    c->Yield(8);
+    IM_CHECK(!window().is_open("ledger-2"));
+    IM_CHECK(window().is_open("ledger"));
+    IM_CHECK(views(2).ledger.view() == nullptr);
+    IM_CHECK(views(1).ledger.view() != nullptr);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
+    c->Yield(8);
+    window().settle(c);
+    IM_CHECK(window().is_open("ledger-2"));
+    IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock);
+    IM_CHECK_EQ(views(2).ledger.view()->rows.size(), few);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
+    c->Yield(8);
+    IM_CHECK(!window().is_open("ledger-2"));
+    window().reset(c);
+}
+
+void four_windows_are_the_most(ImGuiTestContext* c) {
+    open_two(c);
+    for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) {
+        open_another(c, "Ledger");
+        IM_CHECK(window().is_open(id));
+    }
+    const auto action = std::find_if(ui().actions.begin(), ui().actions.end(), [](const auto& one) {
+        return one.title == "New Ledger window";
+    });
+    IM_CHECK(!app::is_enabled(ui(), *action));
+    app::open_panel_menu(ui(), "ledger-4");
+    c->Yield(3);
+    c->MouseMove("//$FOCUSED/\xef\x81\xa7  New Ledger window");
+    IM_CHECK((c->ItemInfo("//$FOCUSED/\xef\x81\xa7  New Ledger window").ItemFlags &
+              ImGuiItemFlags_Disabled) != 0);
+    window().take_picture(c, "windows_most", true);
+    c->KeyPress(ImGuiKey_Escape);
+    c->WindowClose("//###ledger-3");
+    c->Yield(3);
+    IM_CHECK(app::is_enabled(ui(), *action));
+    open_another(c, "Ledger");
+    IM_CHECK(window().is_open("ledger-3"));  // the lowest free number
+    ui().reset_layout = true;
+    c->Yield(4);
+    IM_CHECK(window().is_open("ledger"));
+    for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) IM_CHECK(!window().is_open(id));
+    window().reset(c);
+}
+
+void the_menu_of_a_panel_opens_another_and_exports_its_rows(ImGuiTestContext* c) {
+    open_two(c);
+    app::open_panel_menu(ui(), "ledger");
+    c->Yield(3);
+    window().take_picture(c, "windows_menu", true);
+    c->ItemClick("//$FOCUSED/\xef\x81\xa7  New Ledger window");
+    c->Yield(6);
+    window().settle(c);
+    IM_CHECK(window().is_open("ledger-2"));
+    filter_focused_ledger(c, "attention");
+    app::open_panel_menu(ui(), "ledger-2");
+    c->Yield(3);
+    c->ItemClick("//$FOCUSED/\xef\x83\x85  Copy as CSV");
+    c->Yield(2);
+    const std::string csv = ImGui::GetClipboardText();
+    const auto rows = static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')) - 1;
+    IM_CHECK_EQ(rows, views(2).ledger.view()->rows.size());
+    const std::vector<app::ExportTarget> targets = app::export_targets(ui());
+    const auto has = [&](const char* title, const char* file_name) {
+        return std::any_of(targets.begin(), targets.end(), [&](const app::ExportTarget& target) {
+            return target.title == title && target.file_name == file_name;
+        });
+    };
+    IM_CHECK(has("Table: Ledger", "ledger"));
+    IM_CHECK(has("Table: Ledger 2", "ledger-2"));
+    IM_CHECK(has("Picture: Ledger 2", "ledger-2"));
+    window().reset(c);
+}
+
+void blocks_of_a_and_b_stand_side_by_side(ImGuiTestContext* c) {
+    open_two(c);
+    c->WindowFocus("//###blocks");
+    window().settle(c);
+    open_another(c, "Blocks");
+    show_both(c, "//###blocks-2");
+    c->ItemClick("//###blocks-2/B###show_b");
+    window().settle(c);
+    IM_CHECK(views(1).queries.blocks.show == app::BlocksQuery::Show::kA);
+    IM_CHECK(views(2).queries.blocks.show == app::BlocksQuery::Show::kB);
+    IM_CHECK(views(1).blocks.view() != nullptr);
+    IM_CHECK(views(2).blocks.view() != nullptr);
+    IM_CHECK(!views(2).live_blocks.view()->rows.empty());
+    IM_CHECK_STR_NE(views(1).live_blocks.view()->total_text.c_str(),
+                    views(2).live_blocks.view()->total_text.c_str());
+    window().take_picture(c, "windows_blocks");
+    window().reset(c);
+}
+
+void a_flame_graph_stands_beside_the_difference(ImGuiTestContext* c) {
+    open_two(c);
+    c->WindowFocus("//###flame");
+    window().settle(c);
+    open_another(c, "Flame graph");
+    show_both(c, "//###flame-2");
+    window().workspace().apply({.window = 2,
+                                .flame_query = app::FlameQuery{
+                                    .mode = profiler::FlameMode::kDifference, .is_drawn = true}});
+    window().settle(c);
+    IM_CHECK(views(1).flame.view()->mode == profiler::FlameMode::kA);
+    IM_CHECK(views(2).flame.view()->mode == profiler::FlameMode::kDifference);
+    window().take_picture(c, "windows_flames");
+    window().reset(c);
+}
+
+void a_pinned_inspector_stays(ImGuiTestContext* c) {
+    open_two(c);
+    c->ItemClick("//###ledger/**/$$1/##row");
+    window().settle(c);
+    const std::string first = views(1).inspector.view()->tensor->title;
+    open_another(c, "Inspector");
+    c->ItemClick("//###ledger/**/$$6/##row");
+    window().settle(c);
+    const std::string title = window().workspace().selection().tensor->name;
+    IM_CHECK_STR_NE(title.c_str(), first.c_str());
+    IM_CHECK_STR_EQ(views(1).inspector.view()->tensor->title.c_str(), title.c_str());
+    IM_CHECK_STR_EQ(views(2).inspector.view()->tensor->title.c_str(), first.c_str());
+    show_both(c, "//###inspector-2");
+    window().take_picture(c, "windows_inspectors");
+    c->ItemClick("//###inspector-2/###pin");
+    window().settle(c);
+    IM_CHECK_STR_EQ(views(2).inspector.view()->tensor->title.c_str(), title.c_str());
+    c->ItemClick("//###inspector-2/###pin");
+    window().settle(c);
+    IM_CHECK(views(2).queries.inspector.pinned.has_value());
+    window().workspace().swap_a_and_b();  // what was pinned belonged to the traces before
+    window().settle(c);
+    IM_CHECK(!views(2).queries.inspector.pinned.has_value());
+    window().reset(c);
+}
+
+void write_windows(ImGuiTestContext* c) {
+    window().open(c, {"original"});
+    open_another(c, "Ledger");
+    filter_focused_ledger(c, "attention");
+    c->ItemClick("//###ledger-2/Kinds");
+    window().settle(c);
+    show_both(c, "//###ledger-2");
+    IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock_of(c, "//###timeline"));
+}
+
+void read_windows(ImGuiTestContext* c) {
+    IM_CHECK(window().is_open("ledger-2"));
+    IM_CHECK(!window().is_open("ledger-3"));
+    IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock_of(c, "//###timeline"));
+    IM_CHECK_STR_EQ(views(2).queries.ledger.filter.c_str(), "attention");
+    IM_CHECK(views(2).queries.ledger.grouping == profiler::LedgerGrouping::kKinds);
+    window().open(c, {"original"});
+    IM_CHECK_LT(views(2).ledger.view()->rows.size(), views(1).ledger.view()->rows.size());
+}
+
+}  // namespace
+
+void register_windows_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* group, const char* name, void (*run)(ImGuiTestContext*)) {
+        IM_REGISTER_TEST(engine, group, name)->TestFunc = run;
+    };
+    add("windows", "two_ledgers_have_two_filters", two_ledgers_have_two_filters);
+    add("windows", "a_new_window_shows_what_the_other_one_shows",
+        a_new_window_shows_what_the_other_one_shows);
+    add("windows", "a_click_in_one_selects_in_all", a_click_in_one_selects_in_all);
+    add("windows", "a_closed_window_takes_no_memory_and_comes_back",
+        a_closed_window_takes_no_memory_and_comes_back);
+    add("windows", "four_windows_are_the_most", four_windows_are_the_most);
+    add("windows", "the_menu_of_a_panel_opens_another_and_exports_its_rows",
+        the_menu_of_a_panel_opens_another_and_exports_its_rows);
+    add("windows", "blocks_of_a_and_b_stand_side_by_side", blocks_of_a_and_b_stand_side_by_side);
+    add("windows", "a_flame_graph_stands_beside_the_difference",
+        a_flame_graph_stands_beside_the_difference);
+    add("windows", "a_pinned_inspector_stays", a_pinned_inspector_stays);
+    add("remember_write", "windows", write_windows);
+    add("remember_read", "windows", read_windows);
+}
+
+}  // namespace tests
