@@ -32,6 +32,11 @@ int64_t bytes_of(DType dtype) {
     return 0;
 }
 
+/// A copy does not read what it overwrites, although that is one of its arguments.
+bool is_copy(std::string_view name) {
+    return name == "aten::copy_" || name == "aten::_foreach_copy_";
+}
+
 }  // namespace
 
 CountedCalls::CountedCalls(const Trace& trace)
@@ -65,10 +70,22 @@ void CountedCalls::find_word_sizes() {
     const auto tensors = trace_.op_tensors.column<&OpTensor::tensor>();
     const auto words = trace_.op_tensors.column<&OpTensor::words>();
     const auto dtypes = trace_.tensors.column<&Tensor::dtype>();
+    const auto accesses = trace_.op_tensors.column<&OpTensor::access>();
+    const auto storages = trace_.tensors.column<&Tensor::storage>();
+    std::vector<Id<Storage>> overwritten(trace_.ops.size());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (!ops[i].valid() || !tensors[i].valid() || accesses[i] != Access::kWrite) continue;
+        if (is_copy(trace_.text(trace_.ops.get<&Op::name>(ops[i])))) {
+            overwritten[ops[i].index()] = storages[tensors[i].index()];
+        }
+    }
     for (std::size_t i = 0; i < ops.size(); ++i) {
         if (!ops[i].valid() || !tensors[i].valid()) continue;
         const int64_t size_bytes = bytes_of(dtypes[tensors[i].index()]);
         if (size_bytes == 0) continue;
+        const Id<Storage> storage = storages[tensors[i].index()];
+        const bool is_target = storage.valid() && storage == overwritten[ops[i].index()];
+        if (is_target && accesses[i] == Access::kRead) continue;
         Words& sum = words_[ops[i].index()];
         sum.bytes += static_cast<double>(words[i]) * static_cast<double>(size_bytes);
         sum.words += words[i];
@@ -114,6 +131,9 @@ MovementWork CountedCalls::work_of(Id<Op> op) const {
     work.words_read = trace_.ops.get<&Op::elements_read>(op);
     work.words_written = trace_.ops.get<&Op::elements_written>(op);
     work.time_ns = time_of(op);
+    if (is_copy(trace_.text(trace_.ops.get<&Op::name>(op)))) {
+        work.words_read = std::min(work.words_read, work.words_written);
+    }
     // Some calls name only a part of what they move: then their mean element counts.
     const Words& known = words_[op.index()];
     const double word_bytes =

@@ -54,7 +54,7 @@ private:
     const Trace& trace_;
     const bool has_device_times_;
     std::vector<Id<Op>> owners_;      // by op
-    std::vector<Words> words_;        // by op: of the tensors that it names
+    std::vector<Words> words_;        // by op: of the tensors that it reads or writes
     std::vector<int64_t> device_ns_;  // by op
 };
 

@@ -14,8 +14,8 @@
 /// "Data Movement Is All You Need" (arXiv 2007.00072).
 ///
 /// A *word* is one element, whatever its type. An op moves each element of its inputs and outputs
-/// once: that is the least that it has to move. Recomputation and passes that are not needed show up
-/// as ops of their own.
+/// once: that is the least that it has to move. Recomputation and passes that are not needed show
+/// up as ops of their own.
 namespace profiler {
 
 enum class MovementScope : uint8_t {

@@ -30,8 +30,7 @@ std::string no_peaks_sentence(const Trace& trace) {
             name.empty() ? std::string_view("the device") : name);
     }
     return "The times are those of a processor whose peaks are not known, so % of peak and MUE are "
-           "empty: predict the step for a GPU, or measure this machine (temposcope sweep "
-           "--calibrate).";
+           "empty: predict the step for a GPU, or let 'temposcope sweep' calibrate this machine.";
 }
 
 }  // namespace

@@ -163,6 +163,20 @@ TEST_F(MovementTest, BytesFollowTheTypesOfTheTensors) {
     EXPECT_DOUBLE_EQ(report.rows[0].work.bytes, 60);
 }
 
+TEST_F(MovementTest, ACopyDoesNotReadWhatItOverwrites) {
+    begin();
+    const Id<Op> op = call("aten::copy_", dense0_, {.words_read = 20, .words_written = 10});
+    const Id<Tensor> target = tensor("y", DType::kBFloat16);
+    touch(op, target, Access::kRead, 10);
+    touch(op, tensor("x", DType::kFloat32), Access::kRead, 10);
+    touch(op, target, Access::kWrite, 10);
+    const Trace trace = finish();
+    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    ASSERT_EQ(report.rows.size(), 1U);
+    EXPECT_EQ(report.rows[0].work.words_read, 10);
+    EXPECT_DOUBLE_EQ(report.rows[0].work.bytes, 60);
+}
+
 TEST_F(MovementTest, ACpuTraceTakesTheTimesOfItsCalls) {
     begin();
     call("aten::gelu", dense0_, {.flop = 8, .words_read = 8, .words_written = 8});
