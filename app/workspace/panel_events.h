@@ -52,6 +52,7 @@ struct PanelEvents {
     bool predicts_ahead = false;  // recipes that are one switch away may be asked for next
     std::optional<FlameQuery> flame_query;
     std::optional<BlocksQuery> blocks_query;
+    std::optional<MovementQuery> movement_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

@@ -56,16 +56,19 @@ struct Slots {
     Slot<profiler::FrontierRequest, profiler::RecipeFrontierView> frontier{
         "Drawing the frontier", wanted_frontier, profiler::build_recipe_frontier_view};
 
+    Slot<MovementQuestion, profiler::MovementView> movement{"Adding up the data movement",
+                                                            wanted_movement, build_movement};
+
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
                         live_blocks, what_if, segments, range, inspector, planner, frontier, ribbon,
-                        search);
+                        search, movement);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, ledger, layers, flame, blocks,
                         live_blocks, what_if, segments, range, inspector, planner, frontier, ribbon,
-                        search);
+                        search, movement);
     }
 };
 

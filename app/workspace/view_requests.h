@@ -3,6 +3,7 @@
 #include "app/prediction/predictor.h"
 #include "app/workspace/blocks_query.h"
 #include "app/workspace/frontier_query.h"
+#include "app/workspace/movement_requests.h"
 #include "app/workspace/planner_query.h"
 #include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
@@ -69,6 +70,7 @@ struct SlotInputs {
     const PlannerQuery& planner;
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
+    const MovementQuery& movement;
     const SearchQuery& search;
     /// Where the chosen allocator settings would put segments and blocks; null: not known.
     std::shared_ptr<const profiler::SegmentLayout> replayed;

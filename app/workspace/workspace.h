@@ -48,6 +48,7 @@ public:
     const FlameQuery& flame_query() const { return flame_query_; }
     const BlocksQuery& blocks_query() const { return blocks_query_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
+    const MovementQuery& movement_query() const { return movement_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
@@ -116,10 +117,19 @@ public:
 private:
     SlotInputs slot_inputs() const {
         const profiler::WhatIfView* const what_if = slots_.what_if.view();
-        return {documents(),     selection_,     time_,
-                ledger_query_,   plan_choice_,   flame_query_,
-                blocks_query_,   planner_query_, frontier_query_,
-                frontier_plans_, search_query_,  what_if ? what_if->layout : nullptr};
+        return {documents(),
+                selection_,
+                time_,
+                ledger_query_,
+                plan_choice_,
+                flame_query_,
+                blocks_query_,
+                planner_query_,
+                frontier_query_,
+                frontier_plans_,
+                movement_query_,
+                search_query_,
+                what_if ? what_if->layout : nullptr};
     }
     void take_captured();
     void take_loaded();
@@ -155,6 +165,7 @@ private:
     BlocksQuery blocks_query_;
     PlannerQuery planner_query_;
     FrontierQuery frontier_query_;
+    MovementQuery movement_query_;
     SearchQuery search_query_;
     Predictor predictor_;
     Predictions predictions_{predictor_};
