@@ -100,8 +100,8 @@ void CountedCalls::add_device_times(const Table<Launch>& launches) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
         if (!ops[i].valid()) continue;
         const Id<Op> owner = owner_of(ops[i]);
-        device_ns_[(owner.valid() ? owner : ops[i]).index()] +=
-            std::max<int64_t>(ends[i] - starts[i], 0);
+        int64_t& sum_ns = device_ns_[(owner.valid() ? owner : ops[i]).index()];
+        sum_ns = add_times(sum_ns, std::max<int64_t>(ends[i] - starts[i], 0));
     }
 }
 

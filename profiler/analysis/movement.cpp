@@ -32,7 +32,7 @@ public:
             if (calls_.is_counted(op)) {
                 add_call(op);
             } else if (!calls_.owner_of(op).valid()) {
-                other_time_ns_ += calls_.device_ns_of(op);
+                other_time_ns_ = add_times(other_time_ns_, calls_.device_ns_of(op));
             }
         }
         const std::size_t num_steps = std::max<std::size_t>(trace_.steps.size(), 1);
@@ -137,7 +137,7 @@ MovementWork& MovementWork::operator+=(const MovementWork& other) {
     words_read += other.words_read;
     words_written += other.words_written;
     bytes += other.bytes;
-    time_ns += other.time_ns;
+    time_ns = add_times(time_ns, other.time_ns);
     return *this;
 }
 

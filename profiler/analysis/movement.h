@@ -27,6 +27,12 @@ inline constexpr std::array<std::string_view, 2> kMovementScopeNames{"layers", "
 enum class MovementBy : uint8_t { kOp, kClass, kLayer };
 inline constexpr std::array<std::string_view, 3> kMovementByNames{"op", "class", "layer"};
 
+/// Times of a damaged file have no limit on their sum: theirs ends at 36 years.
+constexpr int64_t add_times(int64_t a_ns, int64_t b_ns) {
+    constexpr int64_t kMost_ns = int64_t{1} << 60;
+    return a_ns > kMost_ns - b_ns ? kMost_ns : a_ns + b_ns;
+}
+
 /// What one or more calls did in a step.
 struct MovementWork {
     int64_t num_calls = 0;

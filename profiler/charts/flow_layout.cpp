@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -110,14 +112,14 @@ private:
 
     /// Of the lines that leave a node to the same side, only the widest has room for its label.
     void thin_out_labels() {
+        std::map<std::pair<std::size_t, FlowPathKind>, std::size_t> widest;
         for (std::size_t i = 0; i < flow_.edges.size(); ++i) {
-            for (std::size_t k = 0; k < flow_.edges.size(); ++k) {
-                const bool same_place = flow_.edges[i].from == flow_.edges[k].from &&
-                                        layout_.paths[i].kind == layout_.paths[k].kind;
-                const bool is_wider = layout_.paths[k].width > layout_.paths[i].width ||
-                                      (layout_.paths[k].width == layout_.paths[i].width && k < i);
-                if (same_place && is_wider) layout_.paths[i].has_label = false;
-            }
+            FlowPath& path = layout_.paths[i];
+            const auto [best, is_first] = widest.try_emplace({flow_.edges[i].from, path.kind}, i);
+            if (is_first) continue;
+            FlowPath& other = layout_.paths[best->second];
+            if (path.width > other.width) best->second = i;
+            (path.width > other.width ? other : path).has_label = false;
         }
     }
 

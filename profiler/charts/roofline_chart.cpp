@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -17,7 +20,7 @@ constexpr double kRoofHeight = 520;
 constexpr double kRateSpace = 78;
 constexpr double kLargestRadius = 15;
 constexpr double kSmallestRadius = 3;
-constexpr std::size_t kMostRoofLabels = 16;
+constexpr std::size_t kMostRoofLabels = 40;
 
 FigureText describe(const MovementView& view, const MovementCaption& caption,
                     const ChartOptions& options) {
@@ -48,6 +51,10 @@ public:
     }
     double y(double value) const {
         return plot_.bottom() - plot_.height * share(value, view_.first_y, view_.last_y);
+    }
+    double intensity_at(double pixel) const {
+        return view_.first_x *
+               std::pow(view_.last_x / view_.first_x, (pixel - plot_.x) / plot_.width);
     }
     Point at(const MovementDot& dot) const { return {x(dot.x), y(dot.y)}; }
     const Rect& rect() const { return plot_; }
@@ -153,39 +160,81 @@ bool overlap(const Rect& a, const Rect& b) {
     return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
 }
 
-/// The largest dots, each beside itself where nothing else is.
-void draw_labels(Canvas& canvas, const Theme& theme, const MovementTrace& trace,
-                 const RoofPlot& map, const Rect& peak_label) {
-    const TextStyle style{.size = kLabelSize, .color = theme.text};
-    std::vector<Rect> taken{peak_label};
-    for (const MovementDot& dot : trace.dots) {
-        const Point at = map.at(dot);
-        const double r = radius_of(dot) * 0.7;
-        taken.push_back({at.x - r, at.y - r, 2 * r, 2 * r});
+/// Places names beside dots, neither on the roof nor on another name.
+class NamePlacer {
+public:
+    NamePlacer(const MovementView& view, const RoofPlot& map, const Rect& peak_label)
+        : view_(view), map_(map), taken_{peak_label} {
+        for (const MovementDot& dot : view.traces.front().dots) {
+            const Point at = map.at(dot);
+            const double r = radius_of(dot) * 0.7;
+            taken_.push_back({at.x - r, at.y - r, 2 * r, 2 * r});
+        }
     }
+
+    /// Where the name's baseline begins; empty: there is no room.
+    std::optional<Point> place(const MovementDot& dot, double width) {
+        const Point at = map_.at(dot);
+        const double r = radius_of(dot) + 4, near = r * 0.7, left = at.x - width;
+        const std::array<Point, 6> places{{{at.x + r, at.y + 4},
+                                           {at.x + near, at.y + r * 0.8 + 8},
+                                           {left - r, at.y + 4},
+                                           {left - near, at.y + r * 0.8 + 8},
+                                           {at.x + near, at.y - r * 0.8},
+                                           {left - near, at.y - r * 0.8}}};
+        for (const Point& one : places) {
+            const Rect box{one.x - 1, one.y - 10, width + 2, 13};
+            if (!is_free(box) || crosses_roof(box)) continue;
+            taken_.push_back(box);
+            return one;
+        }
+        return std::nullopt;
+    }
+
+private:
+    bool is_free(const Rect& box) const {
+        const Rect& plot = map_.rect();
+        const bool is_inside = box.x > plot.x && box.right() < plot.right() && box.y > plot.y &&
+                               box.bottom() < plot.bottom();
+        return is_inside && std::none_of(taken_.begin(), taken_.end(),
+                                         [&](const Rect& other) { return overlap(box, other); });
+    }
+    /// The roof rises from left to right.
+    bool crosses_roof(const Rect& box) const {
+        if (view_.peaks.bytes_per_s <= 0) return false;
+        const auto roof_y = [&](double x) {
+            return map_.y(roof_at(view_.peaks, map_.intensity_at(x)));
+        };
+        return box.y < roof_y(box.x) + 2 && box.bottom() > roof_y(box.right()) - 2;
+    }
+
+    const MovementView& view_;
+    const RoofPlot& map_;
+    std::vector<Rect> taken_;
+};
+
+/// The largest dots. Of several with one name in one place, one says it.
+void draw_labels(Canvas& canvas, const Theme& theme, const MovementView& view, const RoofPlot& map,
+                 const Rect& peak_label) {
+    constexpr double kSamePlace = 12;
+    const TextStyle style{.size = kLabelSize, .color = theme.text};
+    const MovementTrace& trace = view.traces.front();
+    NamePlacer placer(view, map, peak_label);
+    std::vector<std::pair<std::string, Point>> named;
     for (std::size_t i = 0; i < std::min(kMostRoofLabels, trace.dots.size()); ++i) {
         const std::string text = label_of(trace.rows[trace.dots[i].row].row);
         const Point at = map.at(trace.dots[i]);
-        const double width = canvas.measure(text, style), r = radius_of(trace.dots[i]) + 4;
-        const std::array<Point, 6> places{{{at.x + r, at.y + 4},
-                                           {at.x - r - width, at.y + 4},
-                                           {at.x + r * 0.7, at.y - r * 0.8},
-                                           {at.x + r * 0.7, at.y + r * 0.8 + 8},
-                                           {at.x - r * 0.7 - width, at.y - r * 0.8},
-                                           {at.x - r * 0.7 - width, at.y + r * 0.8 + 8}}};
-        for (const Point& place : places) {
-            const Rect box{place.x - 1, place.y - 10, width + 2, 13};
-            const Rect& plot = map.rect();
-            const bool is_inside = box.x > plot.x && box.right() < plot.right() && box.y > plot.y &&
-                                   box.bottom() < plot.bottom();
-            const bool is_free = std::none_of(
-                taken.begin(), taken.end(), [&](const Rect& other) { return overlap(box, other); });
-            if (!is_inside || !is_free) continue;
-            canvas.fill_rounded(box, 2, theme.plot, 0.7);
-            canvas.text(place, text, style);
-            taken.push_back(box);
-            break;
-        }
+        const bool is_named = std::any_of(named.begin(), named.end(), [&](const auto& other) {
+            return other.first == text &&
+                   std::hypot(other.second.x - at.x, other.second.y - at.y) < kSamePlace;
+        });
+        if (is_named) continue;
+        named.emplace_back(text, at);
+        const double width = canvas.measure(text, style);
+        const auto place = placer.place(trace.dots[i], width);
+        if (!place) continue;
+        canvas.fill_rounded({place->x - 1, place->y - 10, width + 2, 13}, 2, theme.plot, 0.7);
+        canvas.text(*place, text, style);
     }
 }
 
@@ -198,7 +247,7 @@ double draw_roofline(Canvas& canvas, const MovementView& view, const Theme& them
     draw_axes(canvas, theme, view, map);
     const Rect peak_label = draw_roof(canvas, theme, view, map);
     draw_dots(canvas, theme, view.traces.front(), map);
-    draw_labels(canvas, theme, view.traces.front(), map, peak_label);
+    draw_labels(canvas, theme, view, map, peak_label);
     return draw_footer(canvas, theme, text, {kMargin, map.rect().bottom() + 46, inner}) + 16;
 }
 
