@@ -33,6 +33,7 @@ void add_commands(app::CommandLine& line) {
     app::add_plan_command(line);
     app::add_info_command(line);
     app::add_compare_command(line);
+    app::add_movement_command(line);
     app::add_replay_command(line);
     app::add_export_command(line);
     app::add_view_command(line);

@@ -11,6 +11,7 @@ void add_sweep_command(CommandLine& line);
 void add_plan_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_compare_command(CommandLine& line);
+void add_movement_command(CommandLine& line);
 void add_replay_command(CommandLine& line);
 void add_export_command(CommandLine& line);
 void add_view_command(CommandLine& line);

@@ -34,6 +34,19 @@ std::vector<PanelTable> ledger_tables(const WindowViews& views, const LedgerStat
              [view, columns = state.columns] { return profiler::ledger_data(*view, columns); }}};
 }
 
+std::vector<PanelTable> movement_tables(const Workspace& workspace) {
+    const auto view = workspace.slots().movement.shared();
+    std::vector<PanelTable> tables;
+    const auto add = [&](const char* title, const char* file_name, size_t trace) {
+        if (!view || trace >= view->traces.size()) return;
+        tables.push_back({title, file_name,
+                          [view, trace] { return profiler::movement_data(view->traces[trace]); }});
+    };
+    add("Data movement of A", "movement_a", 0);
+    add("Data movement of B", "movement_b", 1);
+    return tables;
+}
+
 std::vector<PanelTable> block_tables(const WindowViews& views) {
     const auto view = views.live_blocks.shared();
     if (!view) return {};
@@ -105,6 +118,7 @@ std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& wo
                                   const WindowViews& views, const PanelStates& states) {
     if (panel_id == "compare") return compare_tables(workspace);
     if (panel_id == "ledger") return ledger_tables(views, states.ledger);
+    if (panel_id == "movement") return movement_tables(workspace);
     if (panel_id == "blocks") return block_tables(views);
     if (panel_id == "inspector") return range_tables(views);
     if (panel_id == "planner") return planner_tables(workspace);

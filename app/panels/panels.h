@@ -12,6 +12,7 @@
 #include "app/panels/layer_panel.h"
 #include "app/panels/ledger_panel.h"
 #include "app/panels/log_panel.h"
+#include "app/panels/movement_panel.h"
 #include "app/panels/planner_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
@@ -36,6 +37,7 @@ struct PanelStates {
     CaptureState capture;
     PlannerState planner;
     FrontierState frontier;
+    MovementState movement;
     LogState log;
 };
 
@@ -73,6 +75,10 @@ inline constexpr std::array kPanels{
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
              [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
              kNoScroll, kCanRepeat},
+    PanelRow{
+        "Movement", "movement", ICON_BOLT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_M,
+        [](const PanelContext& c, PanelStates& s) { return draw_movement_panel(c, s.movement); },
+        kNoScroll},
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},

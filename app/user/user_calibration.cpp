@@ -1,11 +1,11 @@
 #include "app/user/user_calibration.h"
 
+#include "profiler/planner/data/gpu_name.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -17,36 +17,6 @@ using profiler::DeviceSpeed;
 using profiler::Gpu;
 
 constexpr std::string_view kCommand = "(temposcope sweep --calibrate)";
-
-/// Lower-case words of letters and digits: "NVIDIA A100-SXM4-80GB" is nvidia, a100, sxm4, 80gb.
-std::vector<std::string> words_of(std::string_view name) {
-    std::vector<std::string> words(1);
-    for (const char c : name) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (std::isalnum(byte) != 0) {
-            words.back() += static_cast<char>(std::tolower(byte));
-        } else if (!words.back().empty()) {
-            words.emplace_back();
-        }
-    }
-    if (words.back().empty()) words.pop_back();
-    return words;
-}
-
-/// Leaves out words on which catalogue and driver disagree, and memory sizes, which are compared as
-/// numbers. "PCIe" stays: these are slower GPUs.
-std::vector<std::string> model_words(std::string_view name) {
-    std::vector<std::string> words;
-    for (std::string& word : words_of(name)) {
-        if (word == "gb" && !words.empty()) {
-            words.pop_back();  // "80 GB"
-        } else if (word != "nvidia" && word != "tesla" && !word.starts_with("sxm") &&
-                   !word.starts_with("hbm") && !word.ends_with("gb")) {
-            words.push_back(std::move(word));
-        }
-    }
-    return words;
-}
 
 /// Whether an earlier measurement added this GPU.
 bool is_measured(const Gpu& gpu) { return gpu.memory_bytes.source.ends_with(kCommand); }
@@ -62,7 +32,7 @@ const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed)
         constexpr double kSameMemory = 0.05;
         if (!gpu.compute_capability || distance(gpu) > kSameMemory) continue;
         if (models::to_text(*gpu.compute_capability) != speed.compute_capability) continue;
-        if (model_words(gpu.name) != model_words(speed.device_name)) continue;
+        if (!profiler::is_same_gpu_model(gpu.name, speed.device_name)) continue;
         if (best == nullptr || distance(gpu) < distance(*best)) best = &gpu;
     }
     return best;
@@ -71,7 +41,7 @@ const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed)
 std::string id_of(const DeviceSpeed& speed) {
     if (speed.compute_capability.empty()) return "cpu";
     std::string id;
-    for (const std::string& word : words_of(speed.device_name)) {
+    for (const std::string& word : profiler::words_of_name(speed.device_name)) {
         if (word == "nvidia") continue;
         id += (id.empty() ? "" : "-") + word;
     }
@@ -79,7 +49,7 @@ std::string id_of(const DeviceSpeed& speed) {
 }
 
 std::string_view tier_of(const DeviceSpeed& speed) {
-    const auto words = words_of(speed.device_name);
+    const auto words = profiler::words_of_name(speed.device_name);
     if (std::find(words.begin(), words.end(), "geforce") != words.end()) return "geforce";
     const bool professional = std::find(words.begin(), words.end(), "rtx") != words.end();
     return professional || speed.compute_capability.empty() ? "workstation" : "server";

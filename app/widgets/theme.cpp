@@ -196,6 +196,7 @@ ImU32 tone_color(profiler::Tone tone) {
         case profiler::Tone::kBad:
             return palette().bad;
         case profiler::Tone::kNeutral:
+        case profiler::Tone::kStrong:
             break;
     }
     return palette().text;

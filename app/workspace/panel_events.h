@@ -55,6 +55,7 @@ struct PanelEvents {
     /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
     std::optional<std::string> try_recipe;
     bool predicts_ahead = false;  // recipes that are one switch away may be asked for next
+    std::optional<MovementQuery> movement_query;
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

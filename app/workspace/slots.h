@@ -40,14 +40,17 @@ struct Slots {
     Slot<profiler::FrontierRequest, profiler::RecipeFrontierView> frontier{
         "Drawing the frontier", wanted_frontier, profiler::build_recipe_frontier_view};
 
+    Slot<MovementQuestion, profiler::MovementView> movement{"Adding up the data movement",
+                                                            wanted_movement, build_movement};
+
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, search);
+                        ribbon, movement, search);
     }
     auto all() const {
         return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, search);
+                        ribbon, movement, search);
     }
 };
 

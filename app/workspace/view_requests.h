@@ -2,6 +2,7 @@
 
 #include "app/prediction/predictor.h"
 #include "app/workspace/frontier_query.h"
+#include "app/workspace/movement_requests.h"
 #include "app/workspace/planner_query.h"
 #include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
@@ -42,6 +43,7 @@ struct SlotInputs {
     const PlannerQuery& planner;
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
+    const MovementQuery& movement;
     const SearchQuery& search;
 };
 

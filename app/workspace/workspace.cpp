@@ -339,6 +339,7 @@ void Workspace::apply(const PanelEvents& events) {
     }
     predicts_ahead_ |= events.predicts_ahead;
     if (events.planner_query) planner_query_ = *events.planner_query;
+    if (events.movement_query) movement_query_ = *events.movement_query;
     if (events.frontier_query) frontier_query_ = *events.frontier_query;
     grows_frontier_ |= events.grows_frontier;
 }
@@ -391,7 +392,8 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     // that was clicked belongs to the documents before.
     const profiler::Alignment* alignment = time_.alignment.get();
     if (events.tensor) select_tensor(*events.tensor);
-    if (events.activity && (slots_.kernels.view() || slots_.layers.view())) {
+    if (events.activity &&
+        (slots_.kernels.view() || slots_.layers.view() || slots_.movement.view())) {
         if (const DocumentPtr& document = events.activity->in_b ? selection_.b : selection_.a) {
             selection_.activity = select(*events.activity, *document, alignment);
         }

@@ -48,6 +48,7 @@ public:
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     const std::string& headline() const { return headline_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
+    const MovementQuery& movement_query() const { return movement_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
@@ -126,7 +127,7 @@ private:
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
         return {documents(),    selection_,      time_,           plan_choice_,
-                planner_query_, frontier_query_, frontier_plans_, search_query_};
+                planner_query_, frontier_query_, frontier_plans_, movement_query_, search_query_};
     }
     RecipeTrials::Inputs trial_inputs() const {
         return {documents(), selection_, plan_choice_.gpu};
@@ -160,6 +161,7 @@ private:
     PlanChoice plan_choice_;
     PlannerQuery planner_query_;
     FrontierQuery frontier_query_;
+    MovementQuery movement_query_;
     SearchQuery search_query_;
     Predictor predictor_;
     RecipeTrials trials_{predictor_};

@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/movement_view.h"
 #include "profiler/view/theme.h"
 #include "profiler/view/timeline_view.h"
 
@@ -58,6 +59,25 @@ models::Result<void> write_comparison_chart(const CompareView& view, const Theme
 models::Result<void> write_timeline_chart(const TimelineView& view, const Theme& theme,
                                           const ChartOptions& options,
                                           const std::filesystem::path& path);
+
+/// What a figure of data movement says beside its picture.
+struct MovementCaption {
+    std::string workload;  // "bert-large, 24 layers, ..., tempo"
+    std::string source;    // "predicted (NVIDIA T4)"
+};
+
+/// The roofline of trace A of the view: a dot for each op, its area by time.
+/// Errors: as above.
+models::Result<std::string> render_roofline_chart(const MovementView& view,
+                                                  const MovementCaption& caption,
+                                                  const Theme& theme, const ChartOptions& options);
+
+/// The data flow of one layer: forward down the left, backward up the right, lines as wide as the
+/// words that flow.
+/// Errors: as above.
+models::Result<std::string> render_flow_chart(const MovementFlow& flow,
+                                              const MovementCaption& caption, const Theme& theme,
+                                              const ChartOptions& options);
 
 /// The same, as the bytes of the file.
 models::Result<std::string> render_comparison_chart(const CompareView& view, const Theme& theme,

@@ -132,6 +132,7 @@ Color tone_color(const Theme& theme, Tone tone) {
         case Tone::kBad:
             return theme.bad;
         case Tone::kNeutral:
+        case Tone::kStrong:
             return theme.dim_text;
     }
     return theme.dim_text;

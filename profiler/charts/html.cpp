@@ -18,7 +18,7 @@ std::string make_style(const Theme& theme) {
         "th,td{{padding:6px 12px;border-bottom:1px solid {};text-align:left;white-space:nowrap}}\n"
         "th{{color:{};font-weight:500}}\n"
         ".right{{text-align:right}}\n"
-        ".good{{color:{}}}\n.bad{{color:{}}}\n",
+        ".good{{color:{}}}\n.bad{{color:{}}}\n.strong{{font-weight:bold}}\n",
         to_hex(theme.background), to_hex(theme.text), to_hex(theme.panel), to_hex(theme.border),
         to_hex(theme.dim_text), to_hex(theme.good), to_hex(theme.bad));
 }
@@ -31,6 +31,8 @@ std::string_view class_of(Tone tone) {
             return " good";
         case Tone::kBad:
             return " bad";
+        case Tone::kStrong:
+            return " strong";
         case Tone::kNeutral:
             return "";
     }

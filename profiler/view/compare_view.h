@@ -17,7 +17,7 @@
 namespace profiler {
 
 /// How a change reads: less memory is good, less throughput is bad.
-enum class Tone : uint8_t { kNeutral, kGood, kBad };
+enum class Tone : uint8_t { kNeutral, kGood, kBad, kStrong };
 
 /// How a value differs from that of its baseline: "-38.2 %". Empty for a baseline itself, and where
 /// one of the two values is missing.

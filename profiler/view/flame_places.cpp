@@ -1,7 +1,7 @@
 #include "profiler/view/flame_places.h"
 
 #include "profiler/analysis/block_origin.h"
-#include "profiler/view/layer_path.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "profiler/view/ledger_groups.h"
 
 #include "profiler/analysis/block_origin.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/layer_path.h"
 #include "profiler/view/no_value.h"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/event_order.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/layer_path.h"
 #include "profiler/view/no_value.h"
 
 #include <fmt/format.h>

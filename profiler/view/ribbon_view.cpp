@@ -1,7 +1,7 @@
 #include "profiler/view/ribbon_view.h"
 
+#include "profiler/analysis/layer_path.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/layer_path.h"
 #include "profiler/view/timeline_view.h"
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 #include "profiler/view/data_table.h"
 #include "profiler/view/ledger_view.h"
 #include "profiler/view/live_blocks_view.h"
+#include "profiler/view/movement_view.h"
 #include "profiler/view/planner_view.h"
 #include "profiler/view/range_view.h"
 
@@ -26,6 +27,9 @@ DataTable throughput_data(const Comparison& comparison, const CompareView& view)
 
 /// `columns`: those that are shown, in their order; empty: all.
 DataTable ledger_data(const LedgerView& view, std::span<const LedgerColumn> columns = {});
+
+/// A row for each op.
+DataTable movement_data(const MovementTrace& movement);
 
 DataTable live_blocks_data(const LiveBlocksView& view);
 

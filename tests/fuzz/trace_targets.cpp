@@ -17,6 +17,7 @@
 #include "profiler/view/compare_view.h"
 #include "profiler/view/flame_view.h"
 #include "profiler/view/ledger_groups.h"
+#include "profiler/view/movement_view.h"
 #include "profiler/view/page_view.h"
 #include "profiler/view/timeline_view.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -91,6 +92,13 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     const LedgerView rows =
         build_ledger_view({.first = {&report->ledger}, .grouping = LedgerGrouping::kLayers});
     (void)mark_rows(rows, {trace.get(), false, report->peak.op, {}});
+    const MovementSource moved{.trace = trace.get(),
+                               .workload = nullptr,
+                               .peaks = {.name = "card", .flop_per_s = 1e14, .bytes_per_s = 1e12},
+                               .peaks_fit_times = true,
+                               .notes = {}};
+    (void)build_movement_view({.sources = {moved, moved}, .scope = MovementScope::kAll});
+    (void)movement_flow(*trace);
     if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
     (void)align(*trace, *trace, TimeAlignment::kPhases);
     const auto comparison = compare({{"a.tscope", trace, report}, {"b.tscope", trace, report}});

@@ -50,6 +50,8 @@ Style style_of(Tone tone) {
             return Style::kGood;
         case Tone::kBad:
             return Style::kBad;
+        case Tone::kStrong:
+            return Style::kBold;
     }
     return Style::kPlain;
 }

@@ -1,6 +1,8 @@
 #include "app/commands/reports/chart_files.h"
 
+#include "profiler/analysis/run_text.h"
 #include "profiler/charts/charts.h"
+#include "profiler/trace/write_file.h"
 
 #include <filesystem>
 #include <memory>
@@ -12,6 +14,30 @@ using namespace profiler;
 
 constexpr int kTimelineColumns = 1200;  // one a point of the chart's default width
 
+models::Result<void> make_folder(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (!error && std::filesystem::is_directory(folder, error)) return {};
+    return models::fail("The folder {} cannot be made ({}): choose another place with --charts.",
+                        folder, error ? error.message() : "a file has that name");
+}
+
+/// Draws one chart in each format and adds the names of the files to `written`.
+template <typename Render>
+models::Result<void> write_in_formats(const std::string& stem, const MovementChartsRequest& request,
+                                      std::vector<std::string>& written, const Render& render) {
+    for (const std::string& name : request.formats) {
+        const auto format = parse_chart_format(name);
+        if (!format) return tl::unexpected(format.error());
+        const auto bytes = render(ChartOptions{.format = *format});
+        if (!bytes) return tl::unexpected(bytes.error());
+        const auto path = std::filesystem::path(request.folder) / (stem + "." + name);
+        if (auto ok = write_file(path, *bytes); !ok) return ok;
+        written.push_back(path.string());
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string label_of(const NamedTrace& named) {
@@ -22,13 +48,7 @@ std::string label_of(const NamedTrace& named) {
 models::Result<std::vector<std::string>> write_comparison_charts(
     const Comparison& comparison, const std::string& folder,
     const std::vector<std::string>& formats) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error || !std::filesystem::is_directory(folder, error)) {
-        return models::fail(
-            "The folder {} cannot be made ({}): choose another place with --charts.", folder,
-            error ? error.message() : "a file has that name");
-    }
+    if (auto ok = make_folder(folder); !ok) return tl::unexpected(ok.error());
     const CompareView view = build_compare_view(comparison);
     std::vector<std::string> written;
     for (const std::string& name : formats) {
@@ -38,6 +58,32 @@ models::Result<std::vector<std::string>> write_comparison_charts(
         const auto done = write_comparison_chart(view, light_theme(), {.format = *format}, path);
         if (!done) return tl::unexpected(done.error());
         written.push_back(path.string());
+    }
+    return written;
+}
+
+models::Result<std::vector<std::string>> write_movement_charts(
+    const MovementChartsRequest& request) {
+    if (auto ok = make_folder(request.folder); !ok) return tl::unexpected(ok.error());
+    const MovementSource& source = request.view.sources.front();
+    const MovementCaption caption{describe_run(*source.trace), describe_source(*source.trace)};
+    std::vector<std::string> written;
+    const MovementView view = build_movement_view(request.view);
+    if (!view.traces.front().dots.empty()) {
+        auto ok = write_in_formats("movement-roofline", request, written, [&](const auto& options) {
+            return render_roofline_chart(view, caption, light_theme(), options);
+        });
+        if (!ok) return tl::unexpected(ok.error());
+    }
+    const bool is_logical = request.view.ops == MovementOps::kLogical;
+    const MovementFlow flow = is_logical && source.workload != nullptr
+                                  ? logical_flow(*source.workload)
+                                  : movement_flow(*source.trace);
+    if (!flow.nodes.empty()) {
+        auto ok = write_in_formats("movement-flow", request, written, [&](const auto& options) {
+            return render_flow_chart(flow, caption, light_theme(), options);
+        });
+        if (!ok) return tl::unexpected(ok.error());
     }
     return written;
 }

@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/comparison.h"
+#include "profiler/view/movement_view.h"
 
 #include <string>
 #include <vector>
@@ -16,6 +17,16 @@ std::string label_of(const profiler::NamedTrace& named);
 models::Result<std::vector<std::string>> write_comparison_charts(
     const profiler::Comparison& comparison, const std::string& folder,
     const std::vector<std::string>& formats);
+
+struct MovementChartsRequest {
+    profiler::MovementRequest view;  // of one trace
+    std::string folder;
+    std::vector<std::string> formats;
+};
+/// Writes `movement-roofline.FORMAT` and `movement-flow.FORMAT` for each format into the folder,
+/// which is made; returns the files. What has nothing to draw is left out.
+models::Result<std::vector<std::string>> write_movement_charts(
+    const MovementChartsRequest& request);
 
 /// Memory over time of one trace, or of two above each other on aligned phases.
 models::Result<void> write_timeline(const std::vector<profiler::NamedTrace>& traces,

@@ -1,4 +1,4 @@
-#include "profiler/view/layer_path.h"
+#include "profiler/analysis/layer_path.h"
 
 #include <fmt/format.h>
 

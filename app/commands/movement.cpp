@@ -1,0 +1,180 @@
+#include "app/commands/command.h"
+#include "app/commands/console/trace_files.h"
+#include "app/commands/reports/chart_files.h"
+#include "app/commands/reports/movement_report.h"
+#include "app/user/settings.h"
+#include "models/config/names.h"
+#include "profiler/analysis/logical_ops.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/planner/plan.h"
+#include "profiler/trace/write_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+struct MovementCommandOptions {
+    std::string file;
+    std::string by = "op";
+    std::string ops = "run";
+    std::string scope = "layers";
+    std::string gpu;
+    std::string charts;  // folder
+    std::vector<std::string> formats{"svg"};
+    std::string output;
+};
+
+/// CLI11 has checked the names.
+template <typename Enum, std::size_t N>
+Enum chosen(const std::array<std::string_view, N>& names, const std::string& name) {
+    return models::find_name<Enum>(names, name).value_or(Enum{});
+}
+
+models::Result<PeaksOfTrace> find_peaks(const Trace& trace, const std::string& gpu) {
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return tl::unexpected(data.error());
+    if (gpu.empty()) return peaks_of_trace(trace, data->gpus);
+    const auto found = find_gpu(data->gpus, gpu);
+    if (!found) return tl::unexpected(found.error());
+    return peaks_of_trace(trace, data->gpus, *found);
+}
+
+models::Result<void> fill_report(MovementDocument& document) {
+    if (document.ops == MovementOps::kRun) {
+        document.report = movement_of(*document.named.trace, document.scope);
+        return {};
+    }
+    if (!document.workload) {
+        return models::fail(
+            "{} does not say which step it ran, so its logical ops are not known: name a capture "
+            "or a predicted step, or leave out --ops logical.",
+            document.named.file);
+    }
+    document.report = logical_movement(*document.workload);
+    return {};
+}
+
+models::Result<void> write_files(const MovementCommandOptions& options,
+                                 MovementDocument& document) {
+    if (!options.output.empty()) {
+        const std::string text = options.output.ends_with(".csv")
+                                     ? movement_csv(document)
+                                     : movement_json(document).dump(2) + "\n";
+        if (auto ok = write_file(options.output, text); !ok) return ok;
+    }
+    if (options.charts.empty()) return {};
+    const MovementChartsRequest request{
+        .view = {.sources = {{.trace = document.named.trace.get(),
+                              .workload = document.workload ? &*document.workload : nullptr,
+                              .peaks = document.peaks.peaks,
+                              .peaks_fit_times = document.peaks.fit_its_times,
+                              .notes = document.peaks.notes}},
+                 .ops = document.ops,
+                 .scope = document.scope},
+        .folder = options.charts,
+        .formats = options.formats};
+    auto written = write_movement_charts(request);
+    if (!written) return tl::unexpected(written.error());
+    document.charts = std::move(*written);
+    return {};
+}
+
+/// What the options say that cannot be; empty: nothing.
+std::string usage_problem(const MovementCommandOptions& options) {
+    if (options.ops == "logical" && options.scope == "all") {
+        return "--ops logical counts the layers only: leave out --scope all.";
+    }
+    if (!options.output.empty() && !options.output.ends_with(".csv") &&
+        !options.output.ends_with(".json")) {
+        return fmt::format("-o {} ends neither in .csv nor in .json: name such a file.",
+                           options.output);
+    }
+    if (!options.output.empty() && would_replace_a_trace(options.output, {options.file})) {
+        return fmt::format("-o {} would replace a trace: name another file.", options.output);
+    }
+    return {};
+}
+
+Outcome run_movement(const MovementCommandOptions& options, Output& output) {
+    if (const std::string problem = usage_problem(options); !problem.empty()) {
+        return wrong_usage(models::Error{problem});
+    }
+    auto named = open_trace(options.file);
+    if (!named) return failed(named.error());
+    MovementDocument document{.named = std::move(*named),
+                              .workload = {},
+                              .ops = chosen<MovementOps>(kMovementOpsNames, options.ops),
+                              .scope = chosen<MovementScope>(kMovementScopeNames, options.scope),
+                              .by = chosen<MovementBy>(kMovementByNames, options.by),
+                              .peaks = {},
+                              .report = {},
+                              .charts = {}};
+    document.workload = workload_of(*document.named.trace);
+    auto peaks = find_peaks(*document.named.trace, options.gpu);
+    if (!peaks) return options.gpu.empty() ? failed(peaks.error()) : wrong_usage(peaks.error());
+    document.peaks = std::move(*peaks);
+    if (auto ok = fill_report(document); !ok) return failed(ok.error());
+    if (auto ok = write_files(options, document); !ok) return failed(ok.error());
+    if (output.json()) {
+        output.document(movement_json(document));
+    } else {
+        print_movement(output, document);
+    }
+    return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_movement_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "movement",
+        "Arithmetic, data movement and limits of each op: is it memory that it waits for?");
+    auto options = std::make_shared<MovementCommandOptions>();
+    command.add({.names = "FILE", .help = "trace", .is_required = true}, &options->file);
+    command.add({.names = "--by",
+                 .help = "a row for each op, class or layer",
+                 .value_name = "GROUP",
+                 .choices = {kMovementByNames.begin(), kMovementByNames.end()}},
+                &options->by);
+    command.add({.names = "--ops",
+                 .help = "the ops that ran, or the logical ones that papers count",
+                 .value_name = "OPS",
+                 .choices = {kMovementOpsNames.begin(), kMovementOpsNames.end()}},
+                &options->ops);
+    command.add({.names = "--scope",
+                 .help = "in the layers, or all: loss, head and optimizer too",
+                 .value_name = "SCOPE",
+                 .choices = {kMovementScopeNames.begin(), kMovementScopeNames.end()}},
+                &options->scope);
+    command.add({"--gpu", "peaks of this GPU (without it: of the one that the trace names)", "ID"},
+                &options->gpu);
+    command.add({"--charts", "write the roofline and the data-flow graph into this folder", "DIR"},
+                &options->charts);
+    command.add({.names = "--format",
+                 .help = "of the charts: svg, png, pdf, html",
+                 .value_name = "LIST",
+                 .choices = {"svg", "png", "pdf", "html"}},
+                &options->formats);
+    command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options->output);
+    command.footer(
+        "A word is one element, whatever its type. An op moves each element of its inputs and\n"
+        "outputs once.\n"
+        "MUE, the memory usage efficiency, is (Q / D) (B / B^): Q the bytes that an op has to "
+        "move,\n"
+        "D those that it moved, B the bandwidth at which it did, B^ the peak. The larger of MUE "
+        "and\n"
+        "% of peak is bold: it says which limit the op is nearer to.\n\n"
+        "Examples:\n"
+        "  temposcope movement out/tempo.tscope\n"
+        "  temposcope movement out/tempo.tscope --by class\n"
+        "  temposcope movement out/original.tscope --ops logical --gpu v100-16gb\n"
+        "  temposcope movement out/tempo.tscope --charts charts --format svg,pdf\n");
+    command.on_run([options](Output& output) { return run_movement(*options, output); });
+}
+
+}  // namespace app

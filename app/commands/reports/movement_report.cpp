@@ -1,0 +1,233 @@
+#include "app/commands/reports/movement_report.h"
+
+#include "app/commands/console/csv_writer.h"
+#include "app/commands/console/json_values.h"
+#include "app/commands/console/trace_files.h"
+#include "models/config/names.h"
+#include "profiler/analysis/logical_ops.h"
+#include "profiler/analysis/run_text.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace app {
+namespace {
+
+using namespace profiler;
+
+std::optional<int64_t> known_time(const MovementWork& work) {
+    return work.time_ns > 0 ? std::optional(work.time_ns) : std::nullopt;
+}
+
+nlohmann::json work_json(const MovementWork& work) {
+    return {{"flop", work.flop},
+            {"read_words", work.words_read},
+            {"written_words", work.words_written},
+            {"flop_per_word", or_null(rates_of(work, {}).flop_per_word)},
+            {"time_ns", or_null(known_time(work))}};
+}
+
+std::optional<int64_t> rounded(const std::optional<double>& value) {
+    return value ? std::optional<int64_t>(std::llround(*value)) : std::nullopt;
+}
+
+nlohmann::json row_json(const MovementViewRow& view) {
+    const MovementRow& row = view.row;
+    nlohmann::json json = work_json(row.work);
+    json["name"] = row.name;
+    json["module"] = row.module;
+    json["class"] = row.op_class ? nlohmann::json(name_of(*row.op_class)) : nlohmann::json();
+    json["phase"] = row.phase ? nlohmann::json(name_of(*row.phase)) : nlohmann::json();
+    json["calls"] = row.work.num_calls;
+    json["bytes"] = std::llround(row.work.bytes);
+    json["flop_per_byte"] = or_null(view.rates.flop_per_byte);
+    json["flop_per_s"] = or_null(view.rates.flop_per_s);
+    json["bandwidth_bytes_per_s"] = or_null(view.rates.bytes_per_s);
+    json["peak_share"] = or_null(view.rates.peak_share);
+    json["mue"] = or_null(view.rates.mue);
+    json["compute_limit_ns"] = or_null(rounded(view.rates.compute_limit_ns));
+    json["memory_limit_ns"] = or_null(rounded(view.rates.memory_limit_ns));
+    const auto is_memory_bound = view.rates.is_memory_bound();
+    json["bound"] = is_memory_bound ? nlohmann::json(*is_memory_bound ? "memory" : "compute")
+                                    : nlohmann::json();
+    return json;
+}
+
+nlohmann::json class_json(const MovementClassRow& row) {
+    return {{"class", name_of(row.op_class)},
+            {"flop_share", row.flop_share},
+            {"time_share", or_null(row.time_share)},
+            {"ivanov_flop_share", or_null(row.ivanov_flop_share)},
+            {"ivanov_time_share", or_null(row.ivanov_time_share)}};
+}
+
+/// One layer of the logical ops.
+MovementWork layer_of(const models::Workload& workload) {
+    models::Workload one = workload;
+    one.model.num_layers = 1;
+    return total_of(logical_movement(one).rows);
+}
+
+MovementWork attention_of_layer(const models::Workload& workload) {
+    return attention_of(logical_ops(workload), workload.precision);
+}
+
+bool is_logical(const MovementDocument& document) {
+    return document.ops == MovementOps::kLogical && document.workload.has_value();
+}
+
+std::vector<MovementViewRow> rows_of(const MovementDocument& document) {
+    return movement_rows(rows_by(document.report, document.by), document.peaks.peaks,
+                         document.peaks.fit_its_times);
+}
+
+std::optional<double> bound_share(const MovementDocument& document) {
+    if (!document.peaks.fit_its_times) return std::nullopt;
+    return memory_bound_share(document.report, document.peaks.peaks);
+}
+
+const std::vector<std::string>& notes_of(const MovementDocument& document) {
+    static const std::vector<std::string> kNone;
+    return document.ops == MovementOps::kLogical ? kNone : document.peaks.notes;
+}
+
+std::string what_is_listed(const MovementDocument& document) {
+    if (document.ops == MovementOps::kLogical) {
+        return fmt::format(
+            "Logical ops of all {} layers, forward and backward: bias, dropout and residual are "
+            "passes of their own, and nothing is recomputed.",
+            document.report.num_layers);
+    }
+    const char* const times = document.report.has_device_times
+                                  ? "Times are those of kernels and copies."
+                                  : "Times are those of calls.";
+    return fmt::format("The ops that ran in one step, {}. {}",
+                       document.scope == MovementScope::kLayers
+                           ? "forward and backward in the layers"
+                           : "with loss, head and optimizer",
+                       times);
+}
+
+std::string sum_sentence(std::string_view what, const MovementWork& work) {
+    return fmt::format("{}: {:.2f} Gflop, {:.1f} Mwords, {:.1f} flop a word.", what,
+                       static_cast<double>(work.flop) / kGiga,
+                       static_cast<double>(work.words()) / 1e6,
+                       rates_of(work, {}).flop_per_word.value_or(0));
+}
+
+std::string peaks_sentence(const DevicePeaks& peaks) {
+    std::string text = peaks.name;
+    if (peaks.flop_per_s > 0) text += fmt::format(": {:.4g} Tflop/s", peaks.flop_per_s / kTera);
+    return text + fmt::format("{} {:.4g} GB/s at its peak.", peaks.flop_per_s > 0 ? " and" : ":",
+                              peaks.bytes_per_s / kGiga);
+}
+
+}  // namespace
+
+void print_movement(Output& output, const MovementDocument& document) {
+    const Trace& trace = *document.named.trace;
+    output.line(output.styled(fmt::format("Data movement: {}", document.named.file), Style::kBold));
+    output.line(describe_run(trace));
+    output.line(what_is_listed(document));
+    if (!document.peaks.peaks.name.empty()) output.line(peaks_sentence(document.peaks.peaks));
+    output.line();
+    if (document.report.rows.empty()) {
+        output.line("No op with counted arithmetic was recorded there.");
+        return;
+    }
+    output.table(movement_table(rows_of(document), document.by));
+    output.line();
+    output.line(sum_sentence("Sum", total_of(document.report.rows)));
+    if (is_logical(document)) {
+        output.line(sum_sentence("One layer", layer_of(*document.workload)));
+        output.line(sum_sentence("Its attention, forward", attention_of_layer(*document.workload)));
+    }
+    if (const auto share = bound_share(document)) {
+        output.line(fmt::format("Memory-bound ops take {} of the time.", format_percent(*share)));
+    }
+    if (document.report.other_time_ns > 0) {
+        output.line(fmt::format("Ops whose arithmetic is not counted take another {}.",
+                                format_duration(document.report.other_time_ns)));
+    }
+    output.line();
+    output.table(movement_class_table(
+        movement_classes(document.report, document.workload ? &*document.workload : nullptr)));
+    for (const std::string& note : notes_of(document)) {
+        output.line();
+        output.line(note);
+    }
+    if (document.charts.empty()) return;
+    output.line();
+    for (const std::string& chart : document.charts) output.line("wrote " + chart);
+}
+
+nlohmann::json movement_json(const MovementDocument& document) {
+    nlohmann::json json = describe_trace(document.named);
+    const DevicePeaks& peaks = document.peaks.peaks;
+    const auto positive = [](double value) {
+        return value > 0 ? nlohmann::json(value) : nlohmann::json();
+    };
+    json["ops"] = kMovementOpsNames[static_cast<std::size_t>(document.ops)];
+    json["scope"] = kMovementScopeNames[static_cast<std::size_t>(document.scope)];
+    json["by"] = kMovementByNames[static_cast<std::size_t>(document.by)];
+    json["gpu"] = peaks.name.empty() ? nlohmann::json() : nlohmann::json(peaks.name);
+    json["peak_flop_per_s"] = positive(peaks.flop_per_s);
+    json["peak_bandwidth_bytes_per_s"] = positive(peaks.bytes_per_s);
+    json["memory_bound_time_share"] = or_null(bound_share(document));
+    json["other_time_ns"] = document.report.other_time_ns;
+    json["total"] = work_json(total_of(document.report.rows));
+    json["layer"] =
+        is_logical(document) ? work_json(layer_of(*document.workload)) : nlohmann::json();
+    json["attention"] =
+        is_logical(document) ? work_json(attention_of_layer(*document.workload)) : nlohmann::json();
+    json["classes"] = nlohmann::json::array();
+    for (const MovementClassRow& row :
+         movement_classes(document.report, document.workload ? &*document.workload : nullptr)) {
+        json["classes"].push_back(class_json(row));
+    }
+    json["notes"] = notes_of(document);
+    json["charts"] = document.charts;
+    json["rows"] = nlohmann::json::array();
+    for (const MovementViewRow& row : rows_of(document)) json["rows"].push_back(row_json(row));
+    return json;
+}
+
+std::string movement_csv(const MovementDocument& document) {
+    static const std::vector<std::string> kColumns{"phase",
+                                                   "module",
+                                                   "name",
+                                                   "class",
+                                                   "calls",
+                                                   "flop",
+                                                   "read_words",
+                                                   "written_words",
+                                                   "bytes",
+                                                   "flop_per_word",
+                                                   "flop_per_byte",
+                                                   "time_ns",
+                                                   "flop_per_s",
+                                                   "peak_share",
+                                                   "bandwidth_bytes_per_s",
+                                                   "mue",
+                                                   "compute_limit_ns",
+                                                   "memory_limit_ns",
+                                                   "bound"};
+    CsvWriter csv;
+    csv.row(kColumns);
+    for (const MovementViewRow& row : rows_of(document)) {
+        const nlohmann::json json = row_json(row);
+        std::vector<std::string> cells;
+        for (const std::string& column : kColumns) {
+            const nlohmann::json& cell = json[column];
+            cells.push_back(cell.is_null()     ? ""
+                            : cell.is_string() ? cell.get<std::string>()
+                                               : cell.dump());
+        }
+        csv.row(cells);
+    }
+    return csv.take();
+}
+
+}  // namespace app

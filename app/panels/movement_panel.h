@@ -1,0 +1,21 @@
+#pragma once
+
+#include "app/panels/movement_plot.h"
+#include "app/panels/panel_context.h"
+
+#include <cstddef>
+#include <optional>
+
+namespace app {
+
+struct MovementState {
+    std::size_t table_of = 0;  // the trace in the table: 0 is A, 1 is B
+    std::optional<MovementBox> box;
+    MovementPicture picture;
+};
+
+/// Arithmetic, data movement and limits of each op: the roofline of the card, with arrows from A's
+/// ops to B's, class shares, and the table of Ivanov et al.
+PanelEvents draw_movement_panel(const PanelContext& context, MovementState& state);
+
+}  // namespace app

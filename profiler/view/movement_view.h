@@ -1,0 +1,161 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/analysis/activity.h"
+#include "profiler/analysis/movement.h"
+#include "profiler/analysis/movement_flow.h"
+#include "profiler/planner/device_peaks.h"
+#include "profiler/view/axis.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/theme.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the Movement panel, its charts and the command `movement` show: the roofline of a card with
+/// a dot for each op, and the table of Ivanov et al., "Data Movement Is All You Need".
+///
+///     flop/s │        ________ peak of the card
+///            │      /    ●  ●  products
+///            │    / ●
+///            │  / ●   ○ passes over data
+///            └──────────────── flop per byte
+///
+/// An op without arithmetic (a copy) has no place on this axis: it stands at the left edge, as far
+/// below the roof as its bandwidth is below that of the card.
+namespace profiler {
+
+enum class MovementOps : uint8_t { kRun, kLogical };
+inline constexpr std::array<std::string_view, 2> kMovementOpsNames{"run", "logical"};
+
+enum class MovementColumn : uint8_t {
+    kOp,
+    kModule,
+    kPhase,
+    kClass,
+    kCalls,
+    kGflop,
+    kRead,
+    kWritten,
+    kFlopPerWord,
+    kTime,
+    kTimeShare,
+    kPeak,
+    kBandwidth,
+    kMue,
+    kLeastTime
+};
+inline constexpr std::size_t kNumMovementColumns = 15;
+std::string_view title_of(MovementColumn column);
+std::string_view explanation_of(MovementColumn column);  // empty: the title says it
+
+/// One trace. Everything is borrowed for the call.
+struct MovementSource {
+    const Trace* trace = nullptr;
+    const models::Workload* workload = nullptr;  // null: the trace does not say
+    DevicePeaks peaks;                           // of its card; without a name: not known
+    bool peaks_fit_times = false;                // the times are those of this card
+    std::vector<std::string> notes;
+
+    friend bool operator==(const MovementSource&, const MovementSource&) = default;
+};
+
+struct MovementRequest {
+    std::vector<MovementSource> sources;  // A, or A and B
+    MovementOps ops = MovementOps::kRun;
+    MovementScope scope = MovementScope::kLayers;
+    MovementColumn sort_by = MovementColumn::kTime;
+    bool descending = true;
+
+    friend bool operator==(const MovementRequest&, const MovementRequest&) = default;
+};
+
+/// One op, class or layer, in numbers and in words. Texts without a value are "–".
+struct MovementViewRow {
+    MovementRow row;
+    MovementRates rates;
+    double time_share = 0;  // of all time, or of all least time without times
+    std::string name;       // short: "addmm"
+    std::array<std::string, kNumMovementColumns> cells;  // by MovementColumn
+    bool is_peak_larger = false;                         // of the two shares of the card's limits
+    bool is_mue_larger = false;
+};
+
+/// A dot of the roofline. `x` and `y` are where it is drawn, on logarithmic axes.
+struct MovementDot {
+    std::size_t row = 0;  // of its source's rows
+    double x = 0;         // flop per byte
+    double y = 0;         // flop/s
+    double radius = 0;    // 0 to 1; its square is the share of the longest op's time
+    bool has_arithmetic = true;
+    std::optional<std::size_t> other;  // the dot of B that this dot of A became
+};
+
+struct MovementClassRow {
+    OpClass op_class = OpClass::kOther;
+    double flop_share = 0;
+    std::optional<double> time_share;
+    std::optional<double> ivanov_flop_share;  // for a layer of BERT-large
+    std::optional<double> ivanov_time_share;
+};
+
+struct MovementTrace {
+    std::vector<MovementViewRow> rows;  // in the order of the table
+    std::vector<MovementDot> dots;      // large ones first
+    std::vector<MovementClassRow> classes;
+    std::optional<double> memory_bound_share;
+    std::string total;  // "8.06 Tflop, 29.1 Gword, 277 flop a word, 78.4 ms"
+    /// Of logical ops, one layer and its attention: "A layer: 335.69 Gflop, 276.0 flop a word. ..."
+    std::string per_layer;
+};
+
+struct MovementView {
+    std::vector<MovementTrace> traces;  // as the sources
+    DevicePeaks peaks;                  // of the roofline: of A's card
+    std::string headline;               // "Memory-bound ops take 61.3 % of the time ..."
+    std::vector<std::string> notes;
+    bool has_times = false;  // dots show times; else each stands at its limit
+    double ridge = 0;        // flop per byte where the two limits meet; 0: not known
+    double first_x = 0.01;   // ends of the axes
+    double last_x = 1000;
+    double first_y = 1e9;
+    double last_y = 1e15;
+    bool has_gutter = false;    // there are dots without arithmetic
+    double gutter_x = 0;        // where they stand
+    std::vector<Tick> x_ticks;  // decades
+    std::vector<Tick> y_ticks;
+};
+
+/// The shape of a dot, so that its colour can be its class.
+Marker marker_of(PhaseKind phase);
+/// The colour of a class.
+ActivityClass activity_class_of(OpClass op_class);
+/// "query addmm": the ends of module and op, for labels.
+std::string label_of(const MovementRow& row);
+
+MovementView build_movement_view(const MovementRequest& request);
+
+/// The row that holds a call: its own, or that of the counted call around it. Empty: none.
+std::optional<std::size_t> row_of(const MovementTrace& movement, const Trace& trace, Id<Op> call);
+
+/// Rows in words, for tables. Time shares are of all rows.
+std::vector<MovementViewRow> movement_rows(const std::vector<MovementRow>& rows,
+                                           const DevicePeaks& peaks, bool peaks_fit_times);
+
+/// Columns that have no value in any row are left out. The larger of % of peak and MUE is strong.
+TextTable movement_table(const std::vector<MovementViewRow>& rows, MovementBy by);
+
+/// The classes beside Ivanov's.
+TextTable movement_class_table(const std::vector<MovementClassRow>& classes);
+std::vector<MovementClassRow> movement_classes(const MovementReport& report,
+                                               const models::Workload* workload);
+
+/// The highest rate of flop that the roof allows at an intensity.
+double roof_at(const DevicePeaks& peaks, double flop_per_byte);
+
+}  // namespace profiler

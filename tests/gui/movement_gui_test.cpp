@@ -1,0 +1,170 @@
+// The Movement panel in the real window, with the predicted BERT-large steps that come with the
+// program.
+#include "app/user/examples.h"
+#include "tests/gui/test_window.h"
+
+#include <algorithm>
+
+namespace tests {
+namespace {
+
+using profiler::MovementOps;
+using profiler::MovementView;
+
+app::Workspace& workspace() { return window().workspace(); }
+app::MovementState& state() { return window().ui().panels.movement; }
+const MovementView* view() { return workspace().slots().movement.view(); }
+const app::MovementQuery& query() { return workspace().movement_query(); }
+
+constexpr const char* kMovement = "//###movement";
+
+void show(ImGuiTestContext* c) {
+    window().reset(c);
+    state() = {};
+    workspace().apply({.movement_query = app::MovementQuery()});
+    c->WindowFocus(kMovement);
+    c->Yield(3);
+}
+
+void show_examples(ImGuiTestContext* c) {
+    show(c);
+    const auto files = app::write_examples(window().folder() / "examples");
+    IM_CHECK_SILENT(files.has_value());
+    workspace().open(*files);
+    window().settle(c);
+    c->WindowFocus(kMovement);
+    c->Yield(3);
+    window().settle(c);
+    IM_CHECK_SILENT(view() != nullptr);
+    IM_CHECK_EQ_NO_RET(view()->traces.size(), size_t{2});
+}
+
+ImVec2 point_on(size_t trace, size_t dot) {
+    const auto& one = view()->traces[trace].dots[dot];
+    return state().picture.at(*view(), one.x, one.y);
+}
+
+void says_what_it_will_show(ImGuiTestContext* c) {
+    show(c);
+    IM_CHECK(query().is_drawn);
+    IM_CHECK(view() == nullptr);
+    window().take_picture(c, "movement_empty");
+}
+
+void draws_the_roofline(ImGuiTestContext* c) {
+    show_examples(c);
+    IM_CHECK_GT(view()->traces[0].dots.size(), size_t{40});
+    IM_CHECK(view()->headline.find("Memory-bound ops take") == 0);
+    IM_CHECK(view()->peaks.name.find("A100") != std::string::npos);
+    const auto& dots = view()->traces[0].dots;
+    IM_CHECK(std::any_of(dots.begin(), dots.end(), [](const auto& d) { return d.other; }));
+    window().take_picture(c, "movement");
+}
+
+void draws_in_the_light_theme_and_in_a_narrow_panel(ImGuiTestContext* c) {
+    show_examples(c);
+    window().ui().settings.dark = false;
+    c->Yield(2);
+    window().take_picture(c, "movement_light");
+    window().resize(c, 900, 1000);
+    window().take_picture(c, "movement_narrow");
+    window().ui().settings.dark = true;
+}
+
+void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {
+    show_examples(c);
+    const size_t dot = 0;
+    c->MouseMoveToPos(point_on(1, dot));
+    c->Yield(3);
+    window().take_picture(c, "movement_tooltip", true);
+    c->MouseClick(0);
+    c->Yield(2);
+    IM_CHECK_SILENT(workspace().selection().activity.has_value());
+    // Of dots on top of each other the smallest is meant, so the row is asked, not assumed.
+    const bool in_b = workspace().selection().activity->in_b;
+    const auto& document = in_b ? workspace().selection().b : workspace().selection().a;
+    const auto row = profiler::row_of(view()->traces[in_b ? 1 : 0], *document->trace,
+                                      workspace().selection().activity->op);
+    IM_CHECK(row.has_value());
+    window().take_picture(c, "movement_selected");
+}
+
+void a_rectangle_lists_its_ops(ImGuiTestContext* c) {
+    show_examples(c);
+    const app::MovementPicture& picture = state().picture;
+    const auto at = [&](float x, float y) {
+        return ImVec2{picture.corner.x + picture.size.x * x, picture.corner.y + picture.size.y * y};
+    };
+    c->MouseMoveToPos(at(0.62F, 0.02F));
+    c->MouseDown(0);
+    c->MouseMoveToPos(at(0.985F, 0.5F));
+    c->Yield(2);
+    c->MouseUp(0);
+    c->Yield(2);
+    IM_CHECK_SILENT(state().box.has_value());
+    const auto& dots = view()->traces[0].dots;
+    const auto inside = std::count_if(dots.begin(), dots.end(),
+                                      [](const auto& dot) { return state().box->contains(dot); });
+    IM_CHECK_GT(inside, 3);
+    IM_CHECK_LT(static_cast<size_t>(inside), dots.size());
+    window().take_picture(c, "movement_rectangle");
+    c->ItemClick("//###movement/**/###forget_box");
+    IM_CHECK(!state().box.has_value());
+}
+
+void shows_logical_ops(ImGuiTestContext* c) {
+    show_examples(c);
+    c->ItemClick("//###movement/###ops_logical");
+    window().settle(c);
+    IM_CHECK(query().ops == MovementOps::kLogical);
+    IM_CHECK(!view()->has_times);
+    IM_CHECK(view()->traces[0].per_layer.find("43.17 Gflop") != std::string::npos);
+    window().take_picture(c, "movement_logical");
+    c->ItemClick("//###movement/###ops_run");
+    window().settle(c);
+    const size_t in_layers = view()->traces[0].rows.size();
+    c->ItemClick("//###movement/Whole step");
+    window().settle(c);
+    IM_CHECK_GT(view()->traces[0].rows.size(), in_layers);
+    window().take_picture(c, "movement_whole_step");
+}
+
+void a_header_sorts_the_table(ImGuiTestContext* c) {
+    show_examples(c);
+    workspace().apply({.movement_query = app::MovementQuery{
+                           .sort_by = profiler::MovementColumn::kGflop, .is_drawn = true}});
+    window().settle(c);
+    const auto& rows = view()->traces[0].rows;
+    IM_CHECK(std::is_sorted(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+        return x.row.work.flop > y.row.work.flop;
+    }));
+}
+
+void a_trace_without_counted_ops_says_so(ImGuiTestContext* c) {
+    show(c);
+    window().open(c, {"original"});
+    c->WindowFocus(kMovement);
+    c->Yield(3);
+    window().settle(c);
+    IM_CHECK_SILENT(view() != nullptr);
+    window().take_picture(c, "movement_cpu");
+}
+
+}  // namespace
+
+void register_movement_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, ImGuiTestTestFunc* test) {
+        IM_REGISTER_TEST(engine, "movement", name)->TestFunc = test;
+    };
+    add("says_what_it_will_show", says_what_it_will_show);
+    add("draws_the_roofline", draws_the_roofline);
+    add("draws_in_the_light_theme_and_in_a_narrow_panel",
+        draws_in_the_light_theme_and_in_a_narrow_panel);
+    add("a_click_selects_the_call_everywhere", a_click_selects_the_call_everywhere);
+    add("a_rectangle_lists_its_ops", a_rectangle_lists_its_ops);
+    add("shows_logical_ops", shows_logical_ops);
+    add("a_header_sorts_the_table", a_header_sorts_the_table);
+    add("a_trace_without_counted_ops_says_so", a_trace_without_counted_ops_says_so);
+}
+
+}  // namespace tests
