@@ -119,7 +119,7 @@ struct BiasDropoutForward {
     __device__ void store_mask(int64_t i, bool keep) const {
         if (a.mask_kind == MaskKind::kByte) a.mask[i] = keep;
         if (a.mask_kind == MaskKind::kElement) {
-            reinterpret_cast<T*>(a.mask)[i] = from_compute<T>(keep ? 1 : 0);
+            reinterpret_cast<T*>(a.mask)[i] = from_compute<T>(StatOf<T>(keep));
         }
         if (a.mask_kind != MaskKind::kBit || i % 8 != 0) return;
         const Unit unit = {i, static_cast<int>(count - i < 8 ? count - i : 8)};

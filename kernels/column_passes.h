@@ -30,8 +30,8 @@
 //
 // Bytes moved per element (e = sizeof(T), m = mask): what is given is read or written once:
 // bias_dropout 2e + m, + e with a residual, + e if x + bias is kept; backward 3e + m, or 2e + m
-// without an activation; bias_heads 2e both ways; scale_shift 3e, + e with dresidual, + e with another
-// tensor.
+// without an activation; bias_heads 2e both ways; scale_shift 3e, + e with dresidual, + e with
+// another tensor.
 
 namespace kernels {
 

@@ -205,7 +205,7 @@ __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const T
         } else if (tile.holds<T>(k) && kind == MaskKind::kElement) {
             Pack<T, V> pack;
 #pragma unroll
-            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(field >> j & 1 ? 1 : 0);
+            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(StatOf<T>(field >> j & 1));
             *reinterpret_cast<Pack<T, V>*>(reinterpret_cast<T*>(mask) + i) = pack;
         } else if (tile.holds<T>(k)) {
             Pack<uint8_t, V> pack;
@@ -278,7 +278,7 @@ __device__ __forceinline__ void store_unit_as(MaskKind kind, uint8_t* mask, cons
     T* kept = reinterpret_cast<T*>(mask);
 #pragma unroll 1
     for (int j = 0; j < unit.count; ++j) {
-        kept[unit.begin + j] = from_compute<T>(bits >> j & 1 ? 1 : 0);
+        kept[unit.begin + j] = from_compute<T>(StatOf<T>(bits >> j & 1));
     }
 }
 

@@ -116,6 +116,36 @@ struct OnDevice {
         copies.out(a.bias_partials, sums);
         launch_scale_shift_backward(a, num_rows, nullptr);
     }
+
+    template <typename T>
+    static void run(ResidualLayerNormForwardArgs<T> a, int64_t num_rows) {
+        const int64_t count = num_rows * a.hidden_size;
+        Copies copies;
+        copies.in(a.x, count);
+        copies.in(a.bias, a.hidden_size);
+        copies.in(a.residual, count);
+        copies.in(a.gamma, a.hidden_size);
+        copies.in(a.beta, a.hidden_size);
+        copies.out(a.y, count);
+        copies.out(a.biased, count);
+        copies.out(a.normalized, count);
+        copies.out(a.centered, count);
+        copies.out(a.rstd, num_rows);
+        copies.out(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        launch_residual_layer_norm_forward(a, num_rows, nullptr);
+    }
+    template <typename T>
+    static void run(ResidualLayerNormBackwardArgs<T> a, int64_t num_rows) {
+        const int64_t count = num_rows * a.hidden_size;
+        Copies copies;
+        copies.in(a.dy, count);
+        copies.in(a.saved, count);
+        copies.in(a.rstd, num_rows);
+        copies.in(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        copies.out(a.dx, count);
+        copies.out(a.dresidual, count);
+        launch_residual_layer_norm_backward(a, num_rows, nullptr);
+    }
 };
 
 TYPED_TEST(CudaColumnPasses, EqualTheReferenceAtEveryAddress) {
@@ -123,6 +153,77 @@ TYPED_TEST(CudaColumnPasses, EqualTheReferenceAtEveryAddress) {
         SCOPED_TRACE(shift);
         OnDevice::shift = shift;
         test::check_all_column_passes<OnDevice, TypeParam>();
+    }
+}
+
+template <typename T>
+class CudaSubstationNorm : public test::CudaKernels<T> {};
+using NormTypes = testing::Types<float, Half, BFloat16>;
+TYPED_TEST_SUITE(CudaSubstationNorm, NormTypes);
+
+/// Bias, dropout, residual and LayerNorm with all that Substation keeps, and backward from that.
+TYPED_TEST(CudaSubstationNorm, EqualsTheCpu) {
+    using T = TypeParam;
+    OnDevice::shift = 0;
+    const int64_t num_rows = 7, size = 264, count = num_rows * size;
+    const auto x = test::normal<T>(count, 1), residual = test::normal<T>(count, 2),
+               dy = test::normal<T>(count, 3), gamma = test::normal<T>(size, 4, 1, 0.1),
+               beta = test::normal<T>(size, 5, 0, 0.3), bias = test::normal<T>(size, 6);
+    struct Kept {
+        explicit Kept(size_t n)
+            : y(n), biased(n), normalized(n), centered(n), dx(n), dresidual(n) {}
+        std::vector<T> y, biased, normalized, centered, dx, dresidual;
+        std::vector<StatOf<T>> rstd = std::vector<StatOf<T>>(7);
+        std::vector<uint8_t> mask;
+    };
+    for (const double p : {0.0, 0.3}) {
+        const auto run = [&](bool on_device) {
+            Kept kept(x.size());
+            kept.mask.resize(x.size() * sizeof(T));
+            const ResidualLayerNormForwardArgs<T> args{.x = x.data(),
+                                                       .bias = bias.data(),
+                                                       .residual = residual.data(),
+                                                       .gamma = gamma.data(),
+                                                       .beta = beta.data(),
+                                                       .y = kept.y.data(),
+                                                       .biased = kept.biased.data(),
+                                                       .normalized = kept.normalized.data(),
+                                                       .centered = kept.centered.data(),
+                                                       .rstd = kept.rstd.data(),
+                                                       .mask = kept.mask.data(),
+                                                       .mask_kind = MaskKind::kElement,
+                                                       .dropout_p = p,
+                                                       .key = test::kPassKey,
+                                                       .hidden_size = size};
+            const ResidualLayerNormBackwardArgs<T> back{.dy = dy.data(),
+                                                        .saved = kept.centered.data(),
+                                                        .rstd = kept.rstd.data(),
+                                                        .mask = kept.mask.data(),
+                                                        .dx = kept.dx.data(),
+                                                        .dresidual = kept.dresidual.data(),
+                                                        .save = LayerNormSave::kCentered,
+                                                        .mask_kind = MaskKind::kElement,
+                                                        .dropout_p = p,
+                                                        .key = test::kPassKey,
+                                                        .hidden_size = size};
+            if (on_device) {
+                OnDevice::run(args, num_rows);
+                OnDevice::run(back, num_rows);
+            } else {
+                residual_layer_norm_forward(args, 0, num_rows);
+                residual_layer_norm_backward(back, num_rows, 0, layer_norm_num_partials(num_rows));
+            }
+            return kept;
+        };
+        const Kept cpu = run(false), cuda = run(true);
+        EXPECT_EQ(cuda.mask, cpu.mask);
+        EXPECT_TRUE(test::same_bits(cuda.biased, cpu.biased));
+        const double u = test::kRoundoff<T>, c = test::kComputeRoundoff<T>;
+        test::expect_near(cuda.y, cpu.y, 0, 100 * c + u, "y");
+        test::expect_near(cuda.normalized, cpu.normalized, 0, 100 * c + u, "normalized");
+        test::expect_near(cuda.centered, cpu.centered, 0, 100 * c + u, "centered");
+        test::expect_near(cuda.dresidual, cpu.dresidual, 0, 400 * c + 8 * u, "dresidual");
+        test::expect_near(cuda.dx, cpu.dx, 0, 400 * c + 16 * u, "dx");
     }
 }
 
