@@ -171,7 +171,9 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
     using S = StatOf<T>;
     const auto size = static_cast<S>(args.hidden_size);
     constexpr int V = kPackSize<T>;
-    const S rstd = row < num_rows ? args.rstd[row] : S{0};
+    const auto load_rstd = [&] { return row < num_rows ? args.rstd[row] : S{0}; };
+    S centered_rstd = 0;  // read twice rather than held: 64 registers are few
+    if constexpr (kSave == LayerNormSave::kCentered) centered_rstd = load_rstd();
     S normalized[8];
     Pair<S> means = {0, 0};
 #pragma unroll
@@ -191,7 +193,7 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
 #pragma unroll
         for (int j = 0; j < V; ++j) {  // dy is 0 outside the row
             if constexpr (kSave == LayerNormSave::kOutput) x[j] = quotient(x[j], gamma[j]);
-            if constexpr (kSave == LayerNormSave::kCentered) x[j] *= rstd;
+            if constexpr (kSave == LayerNormSave::kCentered) x[j] *= centered_rstd;
             sums.dgamma[k * V + j] += g[j] * x[j];
             sums.dbeta[k * V + j] += g[j];
             g[j] *= gamma[j];
@@ -200,6 +202,7 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
         }
     }
     means = sum_over_row(means, shared);
+    const S rstd = load_rstd();
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
         dy[j] = rstd * (dy[j] - means.a / size - normalized[j] * (means.b / size));

@@ -194,7 +194,7 @@ template <typename Device>
 void add_column_passes(torch::Library& m) {
     m.impl("bias_dropout_forward", bias_dropout_forward<Device>);
     m.impl("bias_dropout_backward", bias_dropout_backward<Device>);
-    m.impl("column_sum", column_sum<Device>);
+    m.impl("bias_backward", column_sum<Device>);
     m.impl("bias_heads_forward", bias_heads_forward<Device>);
     m.impl("bias_heads_backward", bias_heads_backward<Device>);
     m.impl("bias_residual_norm_forward", bias_residual_norm_forward<Device>);

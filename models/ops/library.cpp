@@ -68,7 +68,7 @@ TORCH_LIBRARY(tempo, m) {
         " bool with_biased, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
     def("bias_dropout_backward(Tensor dy, Tensor? x, Tensor? bias, Tensor keep_mask,"
         " str activation, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
-    def("column_sum(Tensor x) -> Tensor");
+    def("bias_backward(Tensor dy) -> Tensor");
     def("bias_heads(Tensor x, Tensor bias, int num_heads) -> (Tensor, Tensor, Tensor)");
     def("bias_heads_forward(Tensor x, Tensor? bias, int num_heads) -> (Tensor, Tensor, Tensor)");
     def("bias_heads_backward(Tensor dquery, Tensor dkey, Tensor dvalue, int num_heads)"

@@ -269,7 +269,7 @@ private:
                        call_.inner_p, kMasks, call_.key_of(kInner));
     }
     static Tensor column_sum_of(const Tensor& x) {
-        static const auto op = tempo_op<decltype(column_sum<Cpu>)>("tempo::column_sum");
+        static const auto op = tempo_op<decltype(column_sum<Cpu>)>("tempo::bias_backward");
         return op.call(x);
     }
     /// The gradients of the projection's output and of its bias.

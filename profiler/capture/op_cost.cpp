@@ -54,7 +54,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         // Bias, GELU's or ReLU's share, dropout and residual; bias' gradient in backward.
         {"tempo::bias_dropout_forward", {kElementWise, 3}},
         {"tempo::bias_dropout_backward", {kElementWise, 3}},
-        {"tempo::column_sum", {kElementWise, 1}},
+        {"tempo::bias_backward", {kElementWise, 1}},
         {"tempo::bias_heads_forward", {kElementWise, 1}},
         {"tempo::bias_heads_backward", {kElementWise, 1}},
         {"tempo::gelu_backward", {kElementWise, 26}},  // Horner of 12 terms, sqrt, product

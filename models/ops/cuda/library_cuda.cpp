@@ -41,7 +41,7 @@ TORCH_LIBRARY_IMPL(tempo, CUDA, m) {
     m.impl("residual_layer_norm_backward", OnDevice<&residual_layer_norm_backward<Cuda>>::call);
     m.impl("bias_dropout_forward", OnDevice<&bias_dropout_forward<Cuda>>::call);
     m.impl("bias_dropout_backward", OnDevice<&bias_dropout_backward<Cuda>>::call);
-    m.impl("column_sum", OnDevice<&column_sum<Cuda>>::call);
+    m.impl("bias_backward", OnDevice<&column_sum<Cuda>>::call);
     m.impl("bias_heads_forward", OnDevice<&bias_heads_forward<Cuda>>::call);
     m.impl("bias_heads_backward", OnDevice<&bias_heads_backward<Cuda>>::call);
     m.impl("bias_residual_norm_forward", OnDevice<&bias_residual_norm_forward<Cuda>>::call);

@@ -167,7 +167,7 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
                                                          : KernelKind::kLayerNorm;
         case OpClass::kElementWise:
             if (has("bias_heads")) return KernelKind::kTransposingCopy;
-            if (op_name == "aten::sum" || op_name == "tempo::column_sum")
+            if (op_name == "aten::sum" || op_name == "tempo::bias_backward")
                 return KernelKind::kColumnReduction;
             if (has("tempo::gelu_backward")) return KernelKind::kGeluBackward;
             return op_name.ends_with("copy_") ? KernelKind::kTransposingCopy
