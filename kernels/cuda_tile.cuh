@@ -171,6 +171,11 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
         const int64_t i = tile.pack_begin<T>(k);
         if (kind == MaskKind::kBit) {
             bits |= (mask[i / 8] >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
+        } else if (kind == MaskKind::kElement) {
+            StatOf<T> kept[V];
+            load_pack(reinterpret_cast<const T*>(mask), tile, k, StatOf<T>{0}, kept);
+#pragma unroll
+            for (int j = 0; j < V; ++j) bits |= (kept[j] != 0 ? 1u : 0u) << (V * k + j);
         } else {
             const auto pack = *reinterpret_cast<const Pack<uint8_t, V>*>(mask + i);
 #pragma unroll
@@ -197,6 +202,11 @@ __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const T
             }
             if (V * tile.lane % 8 == 0 && tile.holds<T>(k))
                 mask[i / 8] = static_cast<uint8_t>(byte);
+        } else if (tile.holds<T>(k) && kind == MaskKind::kElement) {
+            Pack<T, V> pack;
+#pragma unroll
+            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(StatOf<T>(field >> j & 1));
+            *reinterpret_cast<Pack<T, V>*>(reinterpret_cast<T*>(mask) + i) = pack;
         } else if (tile.holds<T>(k)) {
             Pack<uint8_t, V> pack;
 #pragma unroll
@@ -245,6 +255,44 @@ __device__ __forceinline__ void store_unit(MaskKind kind, uint8_t* mask, const U
     }
 #pragma unroll 1
     for (int j = 0; j < unit.count; ++j) mask[unit.begin + j] = bits >> j & 1;
+}
+
+/// load_unit of a tensor of T, whose mask may be stored as T.
+template <typename T>
+__device__ __forceinline__ uint32_t load_unit_as(MaskKind kind, const uint8_t* mask,
+                                                 const Unit& unit) {
+    if (kind != MaskKind::kElement) return load_unit(kind, mask, unit);
+    const T* kept = reinterpret_cast<const T*>(mask);
+    uint32_t bits = 0;
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) {
+        bits |= (to_compute(kept[unit.begin + j]) != 0 ? 1u : 0u) << j;
+    }
+    return bits;
+}
+
+template <typename T>
+__device__ __forceinline__ void store_unit_as(MaskKind kind, uint8_t* mask, const Unit& unit,
+                                              uint32_t bits) {
+    if (kind != MaskKind::kElement) return store_unit(kind, mask, unit, bits);
+    T* kept = reinterpret_cast<T*>(mask);
+#pragma unroll 1
+    for (int j = 0; j < unit.count; ++j) {
+        kept[unit.begin + j] = from_compute<T>(StatOf<T>(bits >> j & 1));
+    }
+}
+
+// --- masks of a tensor of T, one element at a time ----------------------------------------------
+
+/// Keep bit of element i: what forward wrote, or what it drew.
+template <typename T>
+__device__ __forceinline__ bool kept_element(MaskKind kind, const uint8_t* mask,
+                                             const Drawing<StatOf<T>>& drawing, int64_t i) {
+    if (kind == MaskKind::kByte) return mask[i] != 0;
+    if (kind == MaskKind::kBit) return mask[i / 8] >> (i % 8) & 1;
+    if (kind == MaskKind::kElement) return to_compute(reinterpret_cast<const T*>(mask)[i]) != 0;
+    const PhiloxWords words = philox4x32_10(drawing.key, static_cast<uint32_t>(i / 8));
+    return keep_bits_8(words, drawing.threshold) >> (i % 8) & 1;
 }
 
 // --- host side ---------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ void dropout_forward_range(const DropoutForwardArgs<T>& args, int64_t begin, int
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
         const uint64_t bits = keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64));
-        store_mask(args.mask_kind, args.mask, i, count, bits);
+        store_mask_as<T>(args.mask_kind, args.mask, i, count, bits);
         scale_kept(args.x + i, args.y + i, count, bits, scale);
     }
 }
@@ -62,8 +62,63 @@ void dropout_backward_range(const DropoutBackwardArgs<T>& args, int64_t begin, i
         const int64_t count = std::min<int64_t>(64, end - i);
         const uint64_t bits = args.mask_kind == MaskKind::kNone
                                   ? keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64))
-                                  : load_mask(args.mask_kind, args.mask, i, count);
+                                  : load_mask_as<T>(args.mask_kind, args.mask, i, count);
         scale_kept(args.dy + i, args.dx + i, count, bits, scale);
+    }
+}
+
+/// Keep bits of the flat mask from any element on, read forwards: one word of 64 elements is held.
+template <typename T>
+class KeepBits {
+public:
+    /// `args` has mask, mask_kind, dropout_p and key; elements up to `end` exist.
+    template <class Args>
+    HWY_INLINE KeepBits(const Args& args, int64_t end)
+        : mask_(args.mask),
+          kind_(args.mask_kind),
+          keeps_all_(args.dropout_p == 0),
+          schedule_(make_philox_schedule(args.key)),
+          threshold_(keep_threshold(args.dropout_p)),
+          end_(end) {}
+
+    /// Bit j is element first + j, for j < count <= 64.
+    HWY_INLINE uint64_t at(int64_t first, int64_t count) {
+        if (keeps_all_) return ~uint64_t{0};
+        const int64_t block = first / 64;
+        const int64_t shift = first % 64;
+        const uint64_t low = word(block) >> shift;
+        if (shift + count <= 64) return low;
+        return low | word(block + 1) << (64 - shift);
+    }
+
+private:
+    HWY_INLINE uint64_t word(int64_t block) {
+        if (block == block_) return word_;
+        const int64_t count = std::min<int64_t>(64, end_ - block * 64);
+        if (count <= 0) return 0;  // past the last row
+        block_ = block;
+        word_ = kind_ == MaskKind::kNone
+                    ? keep_bits_64(schedule_, threshold_, static_cast<uint32_t>(block))
+                    : load_mask_as<T>(kind_, mask_, block * 64, count);
+        return word_;
+    }
+
+    const uint8_t* mask_;
+    MaskKind kind_;
+    bool keeps_all_;
+    PhiloxSchedule schedule_;
+    uint32_t threshold_;
+    int64_t end_;
+    int64_t block_ = -1;
+    uint64_t word_ = 0;
+};
+
+/// body(first, count, bits) for each 64 elements of a row that begins at element `offset`.
+template <typename T, class Body>
+HWY_INLINE void for_each_64(int64_t offset, int64_t size, KeepBits<T>& keep, const Body& body) {
+    for (int64_t first = 0; first < size; first += 64) {
+        const int64_t count = std::min<int64_t>(64, size - first);
+        body(first, count, keep.at(offset + first, count));
     }
 }
 

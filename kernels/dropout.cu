@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (!takes_packs(tile, aligned)) {
         const Unit unit = unit_of(tile);
         const uint32_t bits = draw_unit(drawing, unit);
-        if (kind != MaskKind::kNone) store_unit(kind, mask, unit, bits);
+        if (kind != MaskKind::kNone) store_unit_as<T>(kind, mask, unit, bits);
         return scale_kept_unit(x, y, unit, bits, drawing.scale);
     }
     StatOf<T> values[8];
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (!takes_packs(tile, aligned)) {
         const Unit unit = unit_of(tile);
         const uint32_t bits =
-            kind == MaskKind::kNone ? draw_unit(drawing, unit) : load_unit(kind, mask, unit);
+            kind == MaskKind::kNone ? draw_unit(drawing, unit) : load_unit_as<T>(kind, mask, unit);
         return scale_kept_unit(dy, dx, unit, bits, drawing.scale);
     }
     StatOf<T> values[8];

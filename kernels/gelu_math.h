@@ -74,6 +74,27 @@ KERNELS_HOST_DEVICE float gelu_value(float x) {
     }
 }
 
+/// gelu'(x) where x itself is kept.
+template <class Fit>
+KERNELS_HOST_DEVICE float gelu_derivative(float x) {
+    constexpr float kEnd = kIsErf<Fit> ? 40.0f : 9.0f;  // from there on 0 or 1, and exp overflows
+    if (x < -kEnd) return -0.0f;
+    if (x > kEnd) return 1.0f;
+    if constexpr (kIsErf<Fit>) {
+        return fmaf(x * static_cast<float>(kInvSqrtTwoPi), expf(-0.5f * x * x),
+                    0.5f * erfcf(-x * static_cast<float>(kSqrtHalf)));
+    } else {
+        const float square = x * x;
+        const float z =
+            static_cast<float>(kTanhScale) * x * fmaf(static_cast<float>(kTanhCubic), square, 1.0f);
+        const float decay = expf(-z);
+        const float sigmoid = 1.0f / (1.0f + decay);  // and 1 - sigmoid = decay sigmoid
+        const float slope =
+            static_cast<float>(kTanhScale) * fmaf(static_cast<float>(3 * kTanhCubic), square, 1.0f);
+        return sigmoid * fmaf(x * slope, decay * sigmoid, 1.0f);
+    }
+}
+
 /// gelu'(x) from o = gelu(x) and the branch, for float.
 template <class Fit>
 KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, bool right) {

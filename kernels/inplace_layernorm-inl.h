@@ -54,9 +54,11 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
         const auto mean = hn::Set(d, stats.mean);
         const auto rstd = hn::Set(d, stats.rstd);
         for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-            const auto normalized = hn::Mul(hn::Sub(access.load(d, x + j, 0), mean), rstd);
+            const auto centered = hn::Sub(access.load(d, x + j, 0), mean);
+            const auto normalized = hn::Mul(centered, rstd);
             const auto gamma = load_channel(access, d, args.gamma, j, 1);
             const auto beta = load_channel(access, d, args.beta, j, 0);
+            if (args.centered) access.store(d, centered, args.centered + row * size + j);
             access.store(d, hn::MulAdd(normalized, gamma, beta), args.y + row * size + j);
             if (args.normalized) access.store(d, normalized, args.normalized + row * size + j);
         });
@@ -64,11 +66,11 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
 }
 
 // --- backward ----------------------------------------------------------------------------------
-// With c = saved - beta (kOutput) or c = saved (kNormalized), division by gamma is needed once per
-// channel and block of rows only:
+// With c = saved - beta (kOutput), saved (kNormalized) or saved rstd (kCentered), division by gamma
+// is needed once per channel and block of rows only:
 //                    x̂            g x̂            dgamma
 //   kOutput          c / gamma    dy c           (sum dy c) / gamma
-//   kNormalized      c            dy gamma c     sum dy c
+//   others           c            dy gamma c     sum dy c
 
 inline constexpr int kRowsPerBlock =
     4;  // rows that share one read of gamma, beta and the partial sums
@@ -107,7 +109,10 @@ HWY_INLINE RowMeans<T, kRows> backward_sums(const LayerNormBackwardArgs<T>& args
         auto dbeta = rows.dgamma ? access.load(d, rows.dbeta + j, 0) : hn::Zero(d);
         for (int r = 0; r < kRows; ++r) {
             const auto dy = access.load(d, rows.dy + r * size + j, 0);
-            const auto c = hn::Sub(access.load(d, rows.saved + r * size + j, 0), beta);
+            auto c = hn::Sub(access.load(d, rows.saved + r * size + j, 0), beta);
+            if constexpr (kSave == LayerNormSave::kCentered) {
+                c = hn::Mul(c, hn::Set(d, rows.rstd[r]));
+            }
             const auto g = hn::Mul(dy, gamma);
             g_sum[r] = hn::Add(g_sum[r], g);
             gx_sum[r] = hn::MulAdd(kSave == LayerNormSave::kOutput ? dy : g, c, gx_sum[r]);
@@ -144,7 +149,10 @@ HWY_INLINE void backward_dx(const LayerNormBackwardArgs<T>& args, const Backward
         }
         for (int r = 0; r < kRows; ++r) {
             const auto dy = access.load(d, rows.dy + r * size + j, 0);
-            const auto c = hn::Sub(access.load(d, rows.saved + r * size + j, 0), beta);
+            auto c = hn::Sub(access.load(d, rows.saved + r * size + j, 0), beta);
+            if constexpr (kSave == LayerNormSave::kCentered) {
+                c = hn::Mul(c, hn::Set(d, rows.rstd[r]));
+            }
             const auto normalized = hn::Mul(c, inverse_gamma);
             const auto inner = hn::NegMulAdd(normalized, hn::Set(d, means.g_normalized[r]),
                                              hn::MulSub(dy, gamma, hn::Set(d, means.g[r])));
@@ -196,10 +204,16 @@ void layer_norm_backward_job_range(const LayerNormBackwardJob<T>& job, int64_t b
         if (dgamma) std::fill_n(dgamma, 2 * size, StatOf<T>{0});
         const int64_t first = layer_norm_partial_first_row(partial, job.num_rows);
         const int64_t last = layer_norm_partial_first_row(partial + 1, job.num_rows);
-        if (args.save == LayerNormSave::kOutput) {
-            backward_partial<LayerNormSave::kOutput>(args, first, last, dgamma, dbeta);
-        } else {
-            backward_partial<LayerNormSave::kNormalized>(args, first, last, dgamma, dbeta);
+        switch (args.save) {
+            case LayerNormSave::kOutput:
+                backward_partial<LayerNormSave::kOutput>(args, first, last, dgamma, dbeta);
+                break;
+            case LayerNormSave::kNormalized:
+                backward_partial<LayerNormSave::kNormalized>(args, first, last, dgamma, dbeta);
+                break;
+            case LayerNormSave::kCentered:
+                backward_partial<LayerNormSave::kCentered>(args, first, last, dgamma, dbeta);
+                break;
         }
     }
 }

@@ -191,10 +191,13 @@ template <typename T>
 void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
                                 CudaStream stream) {
     check_row_size(args.hidden_size);
-    if (args.save == LayerNormSave::kOutput) {
-        launch_backward<T, LayerNormSave::kOutput>(args, num_rows, stream);
-    } else {
-        launch_backward<T, LayerNormSave::kNormalized>(args, num_rows, stream);
+    switch (args.save) {
+        case LayerNormSave::kOutput:
+            return launch_backward<T, LayerNormSave::kOutput>(args, num_rows, stream);
+        case LayerNormSave::kNormalized:
+            return launch_backward<T, LayerNormSave::kNormalized>(args, num_rows, stream);
+        case LayerNormSave::kCentered:  // only residual_layer_norm keeps x - mean
+            throw std::invalid_argument("layer_norm on CUDA: it does not take x - mean");
     }
 }
 

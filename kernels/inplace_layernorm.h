@@ -28,6 +28,7 @@ namespace kernels {
 enum class LayerNormSave : uint8_t {
     kOutput,      // y: x̂ is recovered by division
     kNormalized,  // x̂ itself, if needs_normalized()
+    kCentered,    // x - mean (Substation): x̂ is its product with rstd
 };
 
 /// Smallest |gamma| to divide by. At gamma = 0, y = beta and x̂ is lost, and dgamma with it. A
@@ -49,6 +50,7 @@ struct LayerNormForwardArgs {
     const T* beta = nullptr;    // [H], or null for 0
     T* y = nullptr;             // [R, H]; y == x is allowed
     T* normalized = nullptr;    // [R, H] x̂, or null when it is not wanted
+    T* centered = nullptr;      // [R, H] x - mean, or null when it is not wanted
     StatOf<T>* mean = nullptr;  // [R], or null when it is not wanted
     StatOf<T>* rstd = nullptr;  // [R]
     int64_t hidden_size = 0;    // H
@@ -58,7 +60,7 @@ struct LayerNormForwardArgs {
 template <typename T>
 struct LayerNormBackwardArgs {
     const T* dy = nullptr;            // [R, H]
-    const T* saved = nullptr;         // [R, H] y or x̂
+    const T* saved = nullptr;         // [R, H] y, x̂ or x - mean
     const T* gamma = nullptr;         // [H], or null for 1
     const T* beta = nullptr;          // [H], or null for 0; read for kOutput only
     const StatOf<T>* rstd = nullptr;  // [R]

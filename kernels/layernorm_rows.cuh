@@ -110,11 +110,13 @@ __device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) 
     return value;
 }
 
-/// Turns x into x̂: first the mean, then the squares around it, both from registers.
+/// Turns x into x̂: first the mean, then the squares around it, both from registers. `centered`
+/// gets x - mean, unless it is null.
 template <typename T>
 __device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], const Tile& tile,
                                                          int64_t size, double eps,
-                                                         Pair<StatOf<T>>* shared) {
+                                                         Pair<StatOf<T>>* shared,
+                                                         T* centered = nullptr) {
     using S = StatOf<T>;
     S sum = 0;
 #pragma unroll
@@ -128,6 +130,7 @@ __device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], cons
     }
     const S variance = sum_over_row<S>({squares, 0}, shared).a / static_cast<S>(size);
     const S rstd = S{1} / sqrt(variance + static_cast<S>(eps));
+    if (centered) store_tile(centered, tile, x);
 #pragma unroll
     for (int j = 0; j < 8; ++j) x[j] *= rstd;
     return {mean, rstd};
@@ -168,6 +171,9 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
     using S = StatOf<T>;
     const auto size = static_cast<S>(args.hidden_size);
     constexpr int V = kPackSize<T>;
+    const auto load_rstd = [&] { return row < num_rows ? args.rstd[row] : S{0}; };
+    S centered_rstd = 0;  // read twice rather than held: 64 registers are few
+    if constexpr (kSave == LayerNormSave::kCentered) centered_rstd = load_rstd();
     S normalized[8];
     Pair<S> means = {0, 0};
 #pragma unroll
@@ -187,6 +193,7 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
 #pragma unroll
         for (int j = 0; j < V; ++j) {  // dy is 0 outside the row
             if constexpr (kSave == LayerNormSave::kOutput) x[j] = quotient(x[j], gamma[j]);
+            if constexpr (kSave == LayerNormSave::kCentered) x[j] *= centered_rstd;
             sums.dgamma[k * V + j] += g[j] * x[j];
             sums.dbeta[k * V + j] += g[j];
             g[j] *= gamma[j];
@@ -195,7 +202,7 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
         }
     }
     means = sum_over_row(means, shared);
-    const S rstd = row < num_rows ? args.rstd[row] : S{0};
+    const S rstd = load_rstd();
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
         dy[j] = rstd * (dy[j] - means.a / size - normalized[j] * (means.b / size));

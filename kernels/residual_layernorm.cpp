@@ -22,28 +22,28 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-/// to += from.
+/// to = x + bias, rounded to T.
 template <typename T>
-HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
+HWY_INLINE void add_bias(const T* x, const T* bias, int64_t size, T* to) {
     const ComputeTag<T> d;
-    for_each_vector(d, count, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        const auto total = hn::Add(access.load(d, to + j, 0), access.load(d, from + j, 0));
-        access.store(d, total, to + j);
+    for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+        access.store(d, hn::Add(access.load(d, x + j, 0), access.load(d, bias + j, 0)), to + j);
     });
 }
 
-/// to = residual + dropout(x), through a scratch block, since `to` may be x or the residual.
+/// to = residual + dropout(from), through a scratch block, since `to` may be x or the residual.
 template <typename T>
-void sum_rows(const ResidualLayerNormForwardArgs<T>& a, int64_t begin, int64_t end, T* to) {
+void sum_rows(const ResidualLayerNormForwardArgs<T>& a, const T* from, int64_t begin, int64_t end,
+              T* to) {
     const PhiloxSchedule schedule = make_philox_schedule(a.key);
     const uint32_t threshold = keep_threshold(a.dropout_p);
     const auto scale = static_cast<StatOf<T>>(keep_scale(threshold));
     for (int64_t i = begin; i < end; i += 64) {
         const int64_t count = std::min<int64_t>(64, end - i);
         const uint64_t bits = keep_bits_64(schedule, threshold, static_cast<uint32_t>(i / 64));
-        store_mask(a.mask_kind, a.mask, i, count, bits);
+        store_mask_as<T>(a.mask_kind, a.mask, i, count, bits);
         T scratch[64];
-        scale_kept(a.x + i, scratch, count, bits, scale);
+        scale_kept(from + i, scratch, count, bits, scale);
         add_to(scratch, a.residual + i, count);
         std::copy_n(scratch, count, to + i);
     }
@@ -52,12 +52,14 @@ void sum_rows(const ResidualLayerNormForwardArgs<T>& a, int64_t begin, int64_t e
 template <typename T>
 void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a, int64_t begin,
                                        int64_t end) {
-    T* sum = a.sum ? a.sum : a.y;  // LayerNorm works in place
+    T* sum = a.sum ? a.sum : a.y;           // LayerNorm works in place
+    T* biased = a.biased ? a.biased : sum;  // which must then not be the residual
     const LayerNormForwardArgs<T> norm = {.x = sum,
                                           .gamma = a.gamma,
                                           .beta = a.beta,
                                           .y = a.y,
                                           .normalized = a.normalized,
+                                          .centered = a.centered,
                                           .mean = nullptr,
                                           .rstd = a.rstd,
                                           .hidden_size = a.hidden_size,
@@ -65,7 +67,11 @@ void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a,
     const int64_t group = row_granularity(a.hidden_size);
     for (int64_t first = begin; first < end; first += group) {
         const int64_t last = std::min(end, first + group);
-        sum_rows(a, first * a.hidden_size, last * a.hidden_size, sum);
+        for (int64_t i = first * a.hidden_size; a.bias && i < last * a.hidden_size;
+             i += a.hidden_size) {
+            add_bias(a.x + i, a.bias, a.hidden_size, biased + i);
+        }
+        sum_rows(a, a.bias ? biased : a.x, first * a.hidden_size, last * a.hidden_size, sum);
         layer_norm_forward_range(norm, first, last);
     }
 }

@@ -30,6 +30,13 @@ __global__ void __launch_bounds__(kMaxRowThreads)
     S x[8], residual[8];
     load_tile(a.x, tile, S{0}, x);
     load_tile(a.residual, tile, S{0}, residual);
+    if (a.bias) {
+        S bias[8];
+        load_tile(a.bias, row_tile(0, 1, a.hidden_size), S{0}, bias);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) x[j] = rounded<T>(x[j] + bias[j]);
+        if (a.biased) store_tile(a.biased, tile, x);
+    }
     const uint32_t bits = a.dropout_p == 0 ? 0xFF : draw_bits<T>(drawing, tile);
     if (a.mask_kind != MaskKind::kNone) store_bits<T>(a.mask_kind, a.mask, tile, bits);
 #pragma unroll
@@ -38,7 +45,7 @@ __global__ void __launch_bounds__(kMaxRowThreads)
         x[j] = rounded<T>(residual[j] + dropped);
     }
     if (a.sum) store_tile(a.sum, tile, x);
-    const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared);
+    const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared, a.centered);
     if (row >= num_rows) return;
     if (threadIdx.x == 0) a.rstd[row] = stats.b;
     if (a.normalized) store_tile(a.normalized, tile, x);
@@ -83,6 +90,19 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
+template <typename T>
+auto backward_kernel(LayerNormSave save) {
+    switch (save) {
+        case LayerNormSave::kOutput:
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput>;
+        case LayerNormSave::kNormalized:
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized>;
+        case LayerNormSave::kCentered:
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kCentered>;
+    }
+    throw std::invalid_argument("residual_layer_norm on CUDA: not what LayerNorm saves");
+}
+
 template <typename T, typename... Pointers>
 void check_arguments(int64_t hidden_size, const Pointers*... pointers) {
     check_row_size(hidden_size);
@@ -101,8 +121,8 @@ static_assert(kMaxFusedHiddenSize == kMaxRegisterRow);
 template <typename T>
 void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a, int64_t num_rows,
                                         CudaStream stream) {
-    check_arguments<T>(a.hidden_size, a.x, a.residual, a.gamma, a.beta, a.y, a.sum, a.normalized,
-                       a.mask);
+    check_arguments<T>(a.hidden_size, a.x, a.bias, a.residual, a.gamma, a.beta, a.y, a.sum,
+                       a.biased, a.normalized, a.centered, a.mask);
     if (num_rows == 0) return;
     const dim3 block = block_of_rows(a.hidden_size, 128);
     launch("residual_layer_norm_forward", residual_layer_norm_forward_kernel<T>,
@@ -115,9 +135,7 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                                          int64_t num_rows, CudaStream stream) {
     check_arguments<T>(a.hidden_size, a.dy, a.dsum, a.saved, a.gamma, a.beta, a.mask, a.dx,
                        a.dresidual);
-    const auto kernel = a.save == LayerNormSave::kOutput
-                            ? residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput>
-                            : residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized>;
+    const auto kernel = backward_kernel<T>(a.save);
     launch("residual_layer_norm_backward", kernel,
            static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
            block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,

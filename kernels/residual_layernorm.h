@@ -8,7 +8,7 @@
 
 // Dropout, residual and LayerNorm in one pass, so that saving memory does not cost extra passes.
 //
-//     sum = residual + dropout(x),   y = LayerNorm(sum)
+//     sum = residual + dropout(x + bias),   y = LayerNorm(sum)
 //   backward, from y (or x̂), rstd and the dropout mask (or its key):
 //     dsum_total = dLayerNorm(dy) + dsum,   dresidual = dsum_total,   dx = dropout's gradient of
 //     dsum_total
@@ -27,14 +27,17 @@ namespace kernels {
 template <typename T>
 struct ResidualLayerNormForwardArgs {
     const T* x = nullptr;         // [R, H]
+    const T* bias = nullptr;      // [H], or null for 0
     const T* residual = nullptr;  // [R, H]
     const T* gamma = nullptr;     // [H], or null for 1
     const T* beta = nullptr;      // [H], or null for 0
     T* y = nullptr;               // [R, H]; y == x and y == residual are allowed
     T* sum = nullptr;             // [R, H], or null when not wanted; sum == residual is allowed
-    T* normalized = nullptr;      // [R, H] x̂, or null when not wanted
-    StatOf<T>* rstd = nullptr;    // [R]
-    uint8_t* mask = nullptr;      // written: mask_bytes(mask_kind, R * H)
+    T* biased = nullptr;        // [R, H] x + bias, or null when not wanted; biased == x is allowed
+    T* normalized = nullptr;    // [R, H] x̂, or null when not wanted
+    T* centered = nullptr;      // [R, H] sum - its mean, or null when not wanted
+    StatOf<T>* rstd = nullptr;  // [R]
+    uint8_t* mask = nullptr;    // written: mask_bytes(mask_kind, R * H)
     MaskKind mask_kind = MaskKind::kByte;
     double dropout_p = 0;
     DropoutKey key;
@@ -46,7 +49,7 @@ template <typename T>
 struct ResidualLayerNormBackwardArgs {
     const T* dy = nullptr;            // [R, H]
     const T* dsum = nullptr;          // [R, H] gradient of sum, or null
-    const T* saved = nullptr;         // [R, H] y or x̂
+    const T* saved = nullptr;         // [R, H] y, x̂ or sum - mean
     const T* gamma = nullptr;         // [H], or null for 1
     const T* beta = nullptr;          // [H], or null for 0; read for kOutput only
     const StatOf<T>* rstd = nullptr;  // [R]

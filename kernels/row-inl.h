@@ -69,6 +69,16 @@ HWY_INLINE void for_each_vector(D d, int64_t size, const Body& body) {
     if (j < size) body(j, PartVector{size - j});
 }
 
+/// to += from.
+template <typename T>
+HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
+    const ComputeTag<T> d;
+    for_each_vector(d, count, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+        const auto total = hn::Add(access.load(d, to + j, 0), access.load(d, from + j, 0));
+        access.store(d, total, to + j);
+    });
+}
+
 /// Four running results along a row: with a single one, each addition (or maximum) would wait for
 /// the one before.
 template <class D>

@@ -157,6 +157,37 @@ HWY_INLINE uint64_t load_mask(MaskKind kind, const uint8_t* mask, int64_t begin,
     return load_mask_bytes(bytes);
 }
 
+/// store_mask of a tensor of T, whose mask may be stored as T.
+template <typename T>
+HWY_INLINE void store_mask_as(MaskKind kind, uint8_t* mask, int64_t begin, int64_t count,
+                              uint64_t bits) {
+    if (kind != MaskKind::kElement) return store_mask(kind, mask, begin, count, bits);
+    const ComputeTag<T> d;
+    const int lanes = static_cast<int>(hn::Lanes(d));
+    T values[64];
+    for (int j = 0; j < 64; j += lanes) {
+        const auto keep = lanes_from_bits(d, bits >> j);
+        store_as(d, hn::IfThenElseZero(keep, hn::Set(d, 1)), values + j);
+    }
+    std::memcpy(reinterpret_cast<T*>(mask) + begin, values, static_cast<size_t>(count) * sizeof(T));
+}
+
+/// Reads what store_mask_as wrote; bits past `count` are 0.
+template <typename T>
+HWY_INLINE uint64_t load_mask_as(MaskKind kind, const uint8_t* mask, int64_t begin, int64_t count) {
+    if (kind != MaskKind::kElement) return load_mask(kind, mask, begin, count);
+    const ComputeTag<T> d;
+    const int lanes = static_cast<int>(hn::Lanes(d));
+    T values[64] = {};
+    std::memcpy(values, reinterpret_cast<const T*>(mask) + begin,
+                static_cast<size_t>(count) * sizeof(T));
+    uint64_t bits = 0;
+    for (int j = 0; j < 64; j += lanes) {
+        bits |= bits_from_lanes(d, hn::Ne(load_as(d, values + j), hn::Zero(d))) << j;
+    }
+    return bits;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();

@@ -162,46 +162,6 @@ void recompute_dropped_probs_range(const RecomputeDroppedArgs<T>& args, int64_t 
     dropout_backward_range(dropout, begin * args.num_keys, end * args.num_keys);
 }
 
-/// Keep bits of the flat mask from any element on, read forwards: one word of 64 elements is held.
-template <typename T>
-class KeepBits {
-public:
-    HWY_INLINE KeepBits(const SoftmaxDropoutBackwardArgs<T>& args, int64_t end)
-        : args_(args),
-          schedule_(make_philox_schedule(args.key)),
-          threshold_(keep_threshold(args.dropout_p)),
-          end_(end) {}
-
-    /// Bit j is element first + j, for j < count <= 64.
-    HWY_INLINE uint64_t at(int64_t first, int64_t count) {
-        if (args_.dropout_p == 0) return ~uint64_t{0};
-        const int64_t block = first / 64;
-        const int64_t shift = first % 64;
-        const uint64_t low = word(block) >> shift;
-        if (shift + count <= 64) return low;
-        return low | word(block + 1) << (64 - shift);
-    }
-
-private:
-    HWY_INLINE uint64_t word(int64_t block) {
-        if (block == block_) return word_;
-        const int64_t count = std::min<int64_t>(64, end_ - block * 64);
-        if (count <= 0) return 0;  // past the last row
-        block_ = block;
-        word_ = args_.mask_kind == MaskKind::kNone
-                    ? keep_bits_64(schedule_, threshold_, static_cast<uint32_t>(block))
-                    : load_mask(args_.mask_kind, args_.mask, block * 64, count);
-        return word_;
-    }
-
-    const SoftmaxDropoutBackwardArgs<T>& args_;
-    PhiloxSchedule schedule_;
-    uint32_t threshold_;
-    int64_t end_;  // elements up to here exist
-    int64_t block_ = -1;
-    uint64_t word_ = 0;
-};
-
 /// Gradient of P, for lanes of a row that begins at element `offset`: dP = dD * keep / q.
 template <typename T>
 struct DropoutGradient {
@@ -221,16 +181,6 @@ struct DropoutGradient {
     }
 };
 
-/// body(first, count, bits) for each 64 elements of the row.
-template <typename T, class Body>
-HWY_INLINE void for_each_64(const SoftmaxDropoutBackwardArgs<T>& args, int64_t offset,
-                            KeepBits<T>& keep, const Body& body) {
-    for (int64_t first = 0; first < args.num_keys; first += 64) {
-        const int64_t count = std::min<int64_t>(64, args.num_keys - first);
-        body(first, count, keep.at(offset + first, count));
-    }
-}
-
 /// dP is kept in the buffer between the two passes, or, in a long row, made twice.
 template <typename T>
 HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t row,
@@ -241,13 +191,14 @@ HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t 
     const T* probs = args.probs + offset;
     const DropoutGradient<T> gradient = {args, offset, keep_factor};
     Chains<ComputeTag<T>> sums(d, 0);
-    for_each_64(args, offset, keep, [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
-        add_row(d, count, sums, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
-            const V dp = gradient.at(first, k, bits, access);
-            if (buffer) access.store(d, dp, buffer + first + k);
-            return hn::Mul(dp, access.load(d, probs + first + k, 0));
-        });
-    });
+    for_each_64(offset, args.num_keys, keep,
+                [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
+                    add_row(d, count, sums, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
+                        const V dp = gradient.at(first, k, bits, access);
+                        if (buffer) access.store(d, dp, buffer + first + k);
+                        return hn::Mul(dp, access.load(d, probs + first + k, 0));
+                    });
+                });
     const auto row_sum = hn::Set(d, total(d, sums));
     const auto scale = hn::Set(d, static_cast<StatOf<T>>(args.scale));
     const auto finish = [&](int64_t j, auto access, V dp) KERNELS_INLINE_LAMBDA {
@@ -259,11 +210,12 @@ HWY_INLINE void backward_row(const SoftmaxDropoutBackwardArgs<T>& args, int64_t 
             finish(j, access, access.load(d, buffer + j, 0));
         });
     }
-    for_each_64(args, offset, keep, [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
-        for_each_vector(d, count, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
-            finish(first + k, access, gradient.at(first, k, bits, access));
-        });
-    });
+    for_each_64(offset, args.num_keys, keep,
+                [&](int64_t first, int64_t count, uint64_t bits) HWY_ATTR {
+                    for_each_vector(d, count, [&](int64_t k, auto access) KERNELS_INLINE_LAMBDA {
+                        finish(first + k, access, gradient.at(first, k, bits, access));
+                    });
+                });
 }
 
 template <typename T>

@@ -262,10 +262,7 @@ template <typename T>
 __device__ __forceinline__ bool kept(const SoftmaxDropoutBackwardArgs<T>& a,
                                      const Drawing<StatOf<T>>& drawing, int64_t i) {
     if (a.dropout_p == 0) return true;
-    if (a.mask_kind == MaskKind::kByte) return a.mask[i] != 0;
-    if (a.mask_kind == MaskKind::kBit) return a.mask[i / 8] >> (i % 8) & 1;
-    const PhiloxWords words = philox4x32_10(drawing.key, static_cast<uint32_t>(i / 8));
-    return keep_bits_8(words, drawing.threshold) >> (i % 8) & 1;
+    return kept_element<T>(a.mask_kind, a.mask, drawing, i);
 }
 
 template <typename T>

@@ -48,15 +48,26 @@ enum class MaskKind : uint8_t {
     kByte,  // one byte per element, 0 or 1 (torch.bool)
     kBit,   // one bit per element, element i is bit i % 8 (least significant first) of byte i / 8,
             // flat
-    kNone,  // not stored: dropout draws the same numbers again
+    kElement,  // 0 or 1 in the type of the tensor itself (Substation)
+    kNone,     // not stored: dropout draws the same numbers again
 };
 
 /// Bytes of `count` bits packed by MaskKind::kBit.
 constexpr int64_t packed_bytes(int64_t count) { return (count + 7) / 8; }
 
-/// Bytes that a mask of `count` elements takes.
-constexpr int64_t mask_bytes(MaskKind kind, int64_t count) {
-    return kind == MaskKind::kByte ? count : kind == MaskKind::kBit ? packed_bytes(count) : 0;
+/// Bytes that a mask of `count` elements takes; `element_bytes` are those of the tensor's type.
+constexpr int64_t mask_bytes(MaskKind kind, int64_t count, int64_t element_bytes = 1) {
+    switch (kind) {
+        case MaskKind::kByte:
+            return count;
+        case MaskKind::kBit:
+            return packed_bytes(count);
+        case MaskKind::kElement:
+            return count * element_bytes;
+        case MaskKind::kNone:
+            return 0;
+    }
+    return 0;
 }
 
 /// Element ranges of the CPU functions start at multiples of this many elements (and end there or

@@ -42,6 +42,10 @@ struct ModelConfig {
     double layer_norm_eps = 1e-12;
 
     int64_t head_dim() const { return hidden_size / num_heads; }
+    /// Of the dropout between the MLP's activation and its second linear layer.
+    double inner_dropout_p() const {
+        return family == Family::kSubstation ? hidden_dropout_p : 0.0;
+    }
     friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 

@@ -88,6 +88,11 @@ std::vector<RecipePreset> make_presets() {
     Recipe deepspeed_all{.gelu = Gelu::kRecompute,
                          .layer_norm = LayerNorm::kFromOutput,
                          .attention = Attention::kRecomputeDropout};
+    const Recipe best{.gelu = Gelu::kInPlace,
+                      .layer_norm = LayerNorm::kFromOutput,
+                      .attention = Attention::kFlash,
+                      .masks = Masks::kPhilox,
+                      .fusion = Fusion::kTempo};
     const Recipe flash = with(original, &Recipe::attention, Attention::kFlash);
     return {
         {"original", "stock ops with tempo::dropout: the baseline", original},
@@ -122,6 +127,15 @@ std::vector<RecipePreset> make_presets() {
          flash},
         {"flash-tempo", "flash attention with Tempo's GELU and LayerNorm",
          with(tempo, &Recipe::attention, Attention::kFlash)},
+        {"deepspeed-fused", "DeepSpeed's layer with its fused kernels and its three memory flags",
+         with(deepspeed_all, &Recipe::fusion, Fusion::kDeepSpeed)},
+        {"substation", "Substation's layer: its twelve fused kernels, all that forward writes kept",
+         with(original, &Recipe::fusion, Fusion::kSubstation)},
+        {"best",
+         "flash attention, Tempo's GELU and LayerNorm fused with their neighbours, dropout masks "
+         "drawn again: less memory and time than any of the others; on the CPU without attention "
+         "dropout",
+         best},
     };
 }
 

@@ -33,9 +33,13 @@ struct Term {
 
 enum class SavedWhen : uint8_t {
     kAlways,
-    kDropout,   // attention drops probabilities: attention_dropout_p > 0
-    kTanhGelu,  // the GELU has the tanh form (GPT-2)
-    kErfGelu    // the GELU has the erf form (BERT)
+    kDropout,        // attention drops probabilities: attention_dropout_p > 0
+    kHiddenDropout,  // hidden_dropout_p > 0
+    kInnerDropout,   // the same, in a model with dropout inside the MLP (Substation)
+    kTanhGelu,       // the GELU has the tanh form (GPT-2)
+    kErfGelu,        // the GELU has the erf form (BERT)
+    kGelu,           // the activation is a GELU
+    kRelu            // it is ReLU (Substation)
 };
 
 struct SavedTensor {
@@ -46,7 +50,8 @@ struct SavedTensor {
 
 /// Names that stand for a tensor that depends on more than one value of one switch.
 inline constexpr std::string_view kInputOfNorm = "input";  // "attention_residual", "hidden_states"
-inline constexpr std::string_view kDropoutMask = "keep_mask";   // stored as the switch `masks` says
+inline constexpr std::string_view kDropoutMask = "keep_mask";  // stored as the switch `masks` says
+inline constexpr std::string_view kElementMask = "keep_mask in e bytes";  // of any switch `masks`
 inline constexpr std::string_view kBranchMask = "branch_mask";  // of in-place GELU; the same
 
 }  // namespace models

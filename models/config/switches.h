@@ -86,8 +86,13 @@ inline constexpr Term kIntermediateTerm{Unit::kIntermediate, Scale::kElement};
 inline constexpr Term kScoresTerm{Unit::kScores, Scale::kElement};
 inline constexpr Term kStatisticTerm{Unit::kRows, Scale::kStatistic};
 
-inline constexpr std::array<SavedTensor, 2> kGeluSaves{
-    {{"gelu_input", kIntermediateTerm}, {"gelu_output", kIntermediateTerm}}};
+/// Dropout saves its mask, and the linear layer after it the dropped output.
+inline constexpr std::array<SavedTensor, 5> kGeluSaves{
+    {{"gelu_input", kIntermediateTerm, SavedWhen::kGelu},
+     {"gelu_output", kIntermediateTerm, SavedWhen::kGelu},
+     {"relu_output", kIntermediateTerm, SavedWhen::kRelu},
+     {kDropoutMask, kIntermediateTerm, SavedWhen::kInnerDropout},
+     {"dropped_relu", kIntermediateTerm, SavedWhen::kInnerDropout}}};
 inline constexpr std::array<SavedTensor, 2> kInPlaceGeluSaves{
     {{kBranchMask, kIntermediateTerm}, {"gelu_output", kIntermediateTerm}}};
 inline constexpr std::array<SavedTensor, 1> kRecomputedGeluSaves{
@@ -123,6 +128,39 @@ inline constexpr std::array<SavedTensor, 2> kBitMasks{
     {{kDropoutMask, {.scale = Scale::kBits}}, {kBranchMask, {.scale = Scale::kBits}}}};
 inline constexpr std::array<SavedTensor, 1> kPhiloxMasks{
     {{kBranchMask, {.scale = Scale::kBits}}}};  // dropout masks are drawn again
+
+/// Every tensor that Substation's forward writes; its masks have the layer's type. In 16 bits, with
+/// I = 4H and without rstd, sbh(68 + 8 a s / h).
+inline constexpr Term kRstdTerm{Unit::kRows, Scale::kBytes, 4};
+inline constexpr std::array<SavedTensor, 28> kSubstationSaves{
+    {{"hidden_states", kHiddenTerm},
+     {"projected", kHiddenTerm},  // three of them in one tensor
+     {"projected", kHiddenTerm},
+     {"projected", kHiddenTerm},
+     {"query", kHiddenTerm},
+     {"key", kHiddenTerm},
+     {"value", kHiddenTerm},
+     {"attention_scores", kScoresTerm},
+     {"attention_probs", kScoresTerm},
+     {kElementMask, kScoresTerm, SavedWhen::kDropout},
+     {"dropped_probs", kScoresTerm, SavedWhen::kDropout},
+     {"context", kHiddenTerm},
+     {"attention_dense", kHiddenTerm},
+     {"normalized", kHiddenTerm},
+     {"centered", kHiddenTerm},
+     {"rstd", kRstdTerm},
+     {kElementMask, kHiddenTerm, SavedWhen::kHiddenDropout},
+     {"attention_output", kHiddenTerm},
+     {"up", kIntermediateTerm},
+     {"activation_input", kIntermediateTerm},
+     {kElementMask, kIntermediateTerm, SavedWhen::kInnerDropout},
+     {"activation_output", kIntermediateTerm},
+     {"down", kHiddenTerm},
+     {"output_dense", kHiddenTerm},
+     {"normalized", kHiddenTerm},
+     {"centered", kHiddenTerm},
+     {"rstd", kRstdTerm},
+     {kElementMask, kHiddenTerm, SavedWhen::kHiddenDropout}}};
 
 /// A checkpointed layer saves its input and nothing else.
 inline constexpr std::array<SavedTensor, 1> kCheckpointedLayerSaves{
@@ -277,16 +315,18 @@ inline constexpr Switch<Fusion, 4> kFusionSwitch{
           .phrase = "fused GELU and LayerNorm",
           .in_search = false,
           .needs = "gelu=in_place,layer_norm=from_output,dropout=tempo,implementation=ours"}},
-        {Fusion::kSubstation,
+        {Fusion::kSubstation,  // the layer is one op, which saves all that its forward writes
          {.name = "substation",
           .phrase = "Substation's fused kernels",
-          .runs_on = RunsOn::kNowhere,
-          .in_search = false}},
-        {Fusion::kDeepSpeed,
+          .in_search = false,
+          .needs = "gelu=original,layer_norm=original,attention=eager,masks=byte,dropout=tempo,"
+                   "implementation=ours",
+          .saves = kSubstationSaves}},
+        {Fusion::kDeepSpeed,  // the fused ops save what their steps save
          {.name = "deepspeed",
           .phrase = "DeepSpeed's fused kernels",
-          .runs_on = RunsOn::kNowhere,
-          .in_search = false}},
+          .in_search = false,
+          .needs = "dropout=tempo,implementation=ours"}},
     }}};
 
 inline constexpr Switch<Dropout, 2> kDropoutSwitch{

@@ -185,22 +185,48 @@ Result<void> validate_published(const Workload& w, const Recipe& recipe) {
     return {};
 }
 
-Result<void> validate_tempo_fusion(const Workload& w, const Recipe& recipe) {
-    if (recipe.fusion != Fusion::kTempo) return {};
-    if (w.model.family == Family::kSubstation) {
+/// "choose the recipe tempo-fused": what sets all that the fused ops need.
+std::string_view preset_of(Fusion fusion) {
+    switch (fusion) {
+        case Fusion::kNone:
+            return "original";
+        case Fusion::kTempo:
+            return "tempo-fused";
+        case Fusion::kSubstation:
+            return "substation";
+        case Fusion::kDeepSpeed:
+            return "deepspeed-fused";
+    }
+    return "original";
+}
+
+Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
+    if (recipe.fusion == Fusion::kNone) return {};
+    const SwitchValue& fusion = kFusionSwitch.chosen(recipe);
+    if (recipe.fusion != Fusion::kSubstation && w.model.family == Family::kSubstation) {
         return fail_fields({"recipe"},
-                           "The recipe '{}' sets fusion=tempo, whose ops compute GELU, but {} has "
-                           "ReLU: choose fusion=none.",
-                           w.recipe_name, w.model.name);
+                           "The recipe '{}' sets fusion={}, whose ops compute GELU, but {} has "
+                           "ReLU: choose fusion=none or substation.",
+                           w.recipe_name, fusion.name, w.model.name);
+    }
+    if (recipe.fusion != Fusion::kTempo && is_decoder(w.model)) {
+        return fail_fields({"recipe"},
+                           "The recipe '{}' sets fusion={}, a layer that normalizes after its "
+                           "residuals, but {} normalizes before them: choose fusion=none or tempo.",
+                           w.recipe_name, fusion.name, w.model.name);
     }
     Recipe needed = recipe;
-    if (auto ok = apply_recipe_items(needed, kFusionSwitch.chosen(recipe).needs); !ok) return ok;
+    if (auto ok = apply_recipe_items(needed, fusion.needs); !ok) return ok;
+    if (recipe.fusion == Fusion::kDeepSpeed && recipe.gelu != Gelu::kOriginal &&
+        recipe.gelu != Gelu::kRecompute) {
+        needed.gelu = Gelu::kOriginal;
+    }
     if (recipe != needed) {
         return fail_fields({"recipe"},
-                           "The recipe '{}' sets fusion=tempo, whose ops are our in-place GELU, "
-                           "in-place LayerNorm and tempo::dropout: choose the recipe tempo-fused, "
-                           "or fusion=none.",
-                           w.recipe_name);
+                           "The recipe '{}' sets fusion={}, whose ops need {}: choose the recipe "
+                           "{}, or fusion=none.",
+                           w.recipe_name, fusion.name, differing_switches(needed, recipe),
+                           preset_of(recipe.fusion));
     }
     return {};
 }
@@ -238,7 +264,7 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
                            w.recipe_name, name_of(recipe.gelu), w.model.name);
     }
     if (auto ok = validate_published(w, recipe); !ok) return ok;
-    if (auto ok = validate_tempo_fusion(w, recipe); !ok) return ok;
+    if (auto ok = validate_fusion(w, recipe); !ok) return ok;
     return validate_stock_dropout(w, recipe);
 }
 
@@ -379,8 +405,27 @@ Result<void> validate_for_cpu(const Workload& workload) {
     return {};
 }
 
+/// On CUDA, Substation's two passes with LayerNorm hold a row in registers.
+Result<void> validate_rows(const Workload& w, const Recipe& recipe) {
+    constexpr int64_t kUnit = 8, kMaxRow = 4096;  // kernels/residual_layernorm.h
+    if (recipe.fusion != Fusion::kSubstation) return {};
+    if (w.precision == Precision::kFp64) {
+        return fail_fields({"precision", "recipe"},
+                           "fusion=substation has no fp64 kernel on CUDA: choose the precision "
+                           "fp32, or fusion=none.");
+    }
+    if (w.model.hidden_size % kUnit == 0 && w.model.hidden_size <= kMaxRow) return {};
+    return fail_fields({"hidden_size", "recipe"},
+                       "fusion=substation takes hidden sizes that are multiples of {} up to {} on "
+                       "CUDA, not {}: choose such a size, or fusion=none.",
+                       kUnit, kMaxRow, w.model.hidden_size);
+}
+
 Result<void> validate_for_prediction(const Workload& workload, ComputeCapability capability) {
     if (auto ok = validate(workload); !ok) return ok;
+    for (const Recipe& recipe : recipes_in(workload)) {
+        if (auto ok = validate_rows(workload, recipe); !ok) return ok;
+    }
     for (const Recipe& recipe : recipes_in(workload)) {
         auto ok = check_switches(recipe, [&](const auto& table, const SwitchValue& value) {
             return validate_generation({table.name, value}, capability);

@@ -20,9 +20,10 @@
 namespace models {
 
 Linear::Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
-               int64_t in_features, int64_t out_features)
+               int64_t in_features, int64_t out_features, int64_t num_parts)
     : module_path_(std::move(module_path)),
-      weight_(store.add_normal(prefix + module_path_ + ".weight", {out_features, in_features})),
+      weight_(store.add_normal(prefix + module_path_ + ".weight", {out_features, in_features},
+                               num_parts)),
       bias_(store.add_constant(prefix + module_path_ + ".bias", {out_features}, 0)) {}
 
 Tensor Linear::operator()(const Tensor& x) const {

@@ -33,8 +33,9 @@ enum class DropoutSite : uint32_t {
 
 class Linear {
 public:
+    /// `num_parts` layers of one input, side by side in one.
     Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
-           int64_t in_features, int64_t out_features);
+           int64_t in_features, int64_t out_features, int64_t num_parts = 1);
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
     /// x Wᵀ, for an op that adds the bias itself.
@@ -62,6 +63,10 @@ public:
     ops::ResidualLayerNorm of_residual(const Tensor& x, const Tensor& residual,
                                        const ops::DropoutSpec& dropout, bool with_sum) const;
 
+    const Tensor& gamma() const { return gamma_; }
+    const Tensor& beta() const { return beta_; }
+    const std::string& module_path() const { return module_path_; }
+
     /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer
     /// step: it reads the parameters.
     void refresh();
@@ -86,6 +91,7 @@ public:
     /// The mask of this site in this step, for ops that apply it themselves.
     ops::DropoutSpec spec(const ForwardContext& context) const;
     double p() const { return p_; }
+    const std::string& module_path() const { return module_path_; }
 
 private:
     std::string module_path_;

@@ -1,6 +1,7 @@
 #include "models/layers/parameters.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/normal.h>
@@ -12,12 +13,17 @@ ParameterStore::ParameterStore(int64_t seed, at::TensorOptions options, Values v
       options_(options),
       values_(values) {}
 
-at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape) {
+at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape, int64_t num_parts) {
     if (values_ == Values::kNone) return add(std::move(name), at::empty(shape, options_));
-    // Drawn in fp32, so that all precisions start from the same weights.
-    const at::Tensor drawn = at::normal(0.0, 0.02, shape, generator_, at::kFloat, at::kStrided,
-                                        at::Device(at::kCPU), false);
-    return add(std::move(name), drawn.to(options_));
+    std::vector<int64_t> sizes = shape.vec();
+    sizes[0] /= num_parts;
+    std::vector<at::Tensor> parts;
+    for (int64_t part = 0; part < num_parts; ++part) {
+        // Drawn in fp32, so that all precisions start from the same weights.
+        parts.push_back(at::normal(0.0, 0.02, sizes, generator_, at::kFloat, at::kStrided,
+                                   at::Device(at::kCPU), false));
+    }
+    return add(std::move(name), at::cat(parts).to(options_));
 }
 
 at::Tensor ParameterStore::add_constant(std::string name, at::IntArrayRef shape, double value) {

@@ -25,8 +25,9 @@ class ParameterStore {
 public:
     ParameterStore(int64_t seed, at::TensorOptions options, Values values = Values::kDrawn);
 
-    /// Normal with standard deviation 0.02, as BERT and GPT-2.
-    at::Tensor add_normal(std::string name, at::IntArrayRef shape);
+    /// Normal with standard deviation 0.02, as BERT and GPT-2. A parameter of several parts below
+    /// each other has the values that the parts would have one after another.
+    at::Tensor add_normal(std::string name, at::IntArrayRef shape, int64_t num_parts = 1);
     at::Tensor add_constant(std::string name, at::IntArrayRef shape, double value);
 
     const std::vector<Parameter>& parameters() const { return parameters_; }

@@ -50,6 +50,19 @@ std::string layer_name(const Workload& workload, int64_t index) {
     return names_of(workload.model.family).layer + std::to_string(index);
 }
 
+/// The MLP's activation, in the words of the ops.
+std::string_view activation_of(Family family) {
+    switch (family) {
+        case Family::kBert:
+            return "gelu";
+        case Family::kGpt2:
+            return "tanh_gelu";
+        case Family::kSubstation:
+            return "relu";
+    }
+    return "gelu";
+}
+
 /// [B, A, S, D] -> dense [B*A, S, D]: a copy, so that the projection's output is freed.
 Tensor dense_heads(const Tensor& heads) {
     return heads.contiguous().view({-1, heads.size(2), heads.size(3)});
@@ -72,6 +85,7 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
     : module_path_(names_of(workload.model.family).attention),
       model_(workload.model),
       variant_(workload.recipe.attention),
+      fusion_(workload.recipe.fusion),
       fp32_softmax_(is_autocast(workload.precision)),
       dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
                DropoutSite::kAttention) {
@@ -81,6 +95,10 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
         projections_.emplace_back(store, inner, "c_attn", hidden, 3 * hidden);
         return;
     }
+    if (fusion_ == Fusion::kSubstation || fusion_ == Fusion::kDeepSpeed) {
+        projections_.emplace_back(store, inner, "query_key_value", hidden, 3 * hidden, 3);
+        return;
+    }
     for (const char* name : {"query", "key", "value"}) {
         projections_.emplace_back(store, inner, name, hidden, hidden);
     }
@@ -88,11 +106,18 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
 
 Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context) const {
     const ModuleScope module_path(module_path_);
+    const bool has_core = variant_ == Attention::kEager || variant_ == Attention::kRecomputeDropout;
+    if (fusion_ == Fusion::kDeepSpeed && has_core) {
+        const Linear& projection = stacked_projection();
+        return by_core(
+            ops::bias_heads(projection.without_bias(x), projection.bias(), model_.num_heads),
+            context);
+    }
     switch (variant_) {
         case Attention::kEager:
             return eager(project(x), context);
         case Attention::kRecomputeDropout:
-            return recompute_dropout(project(x), context);
+            return by_core(dense(project(x)), context);
         case Attention::kFlash:
         case Attention::kEfficient:
         case Attention::kCudnn:
@@ -112,14 +137,16 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
     return {heads(projections_[0](x)), heads(projections_[1](x)), heads(projections_[2](x))};
 }
 
+ops::Heads SelfAttention::dense(const Heads& heads) const {
+    return {dense_heads(heads.query), dense_heads(heads.key), dense_heads(heads.value)};
+}
+
 /// The textbook form: each step writes a tensor, and autograd saves three of size [B, A, S, S].
 Tensor SelfAttention::eager(const Heads& heads, const ForwardContext& context) const {
     const int64_t batch_size = heads.query.size(0);
     const int64_t seq_len = heads.query.size(2);
     const std::vector<int64_t> by_head{batch_size, model_.num_heads, seq_len, -1};
-    const Tensor query = dense_heads(heads.query);  // [B*A, S, D]
-    const Tensor key = dense_heads(heads.key);      // [B*A, S, D]
-    const Tensor value = dense_heads(heads.value);  // [B*A, S, D]
+    const auto [query, key, value] = dense(heads);  // [B*A, S, D]
     name_tensor(query, "query");
     name_tensor(key, "key");
     name_tensor(value, "value");
@@ -152,13 +179,10 @@ Tensor SelfAttention::eager(const Heads& heads, const ForwardContext& context) c
 }
 
 /// Tempo's sub-layer dropout recomputation: saves the probabilities and the mask, not the dropped
-/// probabilities.
-Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext& context) const {
-    const int64_t batch_size = heads.query.size(0);
-    const int64_t seq_len = heads.query.size(2);
-    const Tensor query = dense_heads(heads.query);  // [B*A, S, D]
-    const Tensor key = dense_heads(heads.key);      // [B*A, S, D]
-    const Tensor value = dense_heads(heads.value);  // [B*A, S, D]
+/// probabilities. DeepSpeed's layer without its flag for it saves those too.
+Tensor SelfAttention::by_core(const ops::Heads& heads, const ForwardContext& context) const {
+    const auto& [query, key, value] = heads;  // [B*A, S, D]
+    const int64_t seq_len = query.size(1);
     name_tensor(query, "query");
     name_tensor(key, "key");
     name_tensor(value, "value");
@@ -175,8 +199,9 @@ Tensor SelfAttention::recompute_dropout(const Heads& heads, const ForwardContext
                             {.scale = 1.0 / std::sqrt(static_cast<double>(model_.head_dim())),
                              .causal = model_.family == Family::kGpt2,
                              .num_heads = model_.num_heads,
-                             .dropout = dropout_.spec(context)});  // [B*A, S, D]
-    return merge_heads(merged.view({batch_size, model_.num_heads, seq_len, -1}));
+                             .dropout = dropout_.spec(context),
+                             .recompute = variant_ != Attention::kEager});  // [B*A, S, D]
+    return merge_heads(merged.view({-1, model_.num_heads, seq_len, model_.head_dim()}));
 }
 
 Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) const {
@@ -226,6 +251,8 @@ TransformerLayer::TransformerLayer(ParameterStore& store, const Workload& worklo
 Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& context) const {
     const RootModuleScope module_path(module_path_);
     const bool is_pre_norm = workload_.model.family == Family::kGpt2;
+    if (workload_.recipe.fusion == Fusion::kSubstation) return substation(x, context);
+    if (workload_.recipe.fusion == Fusion::kDeepSpeed) return deepspeed(x, context);
     if (is_fused()) return is_pre_norm ? fused_pre_norm(x, context) : fused_post_norm(x, context);
     return is_pre_norm ? pre_norm(x, context) : post_norm(x, context);
 }
@@ -295,6 +322,73 @@ Tensor TransformerLayer::fused_pre_norm(const Tensor& x, const ForwardContext& c
     return z;
 }
 
+/// One op: its backward fuses across the boundaries of modules.
+Tensor TransformerLayer::substation(const Tensor& x, const ForwardContext& context) const {
+    name_tensor(x, "hidden_states");
+    const Linear& projection = attention_.stacked_projection();
+    const Tensor z = ops::substation_layer(x,
+                                           {.projection = projection.weight(),
+                                            .projection_bias = projection.bias(),
+                                            .attention_output = attention_output_.weight(),
+                                            .attention_output_bias = attention_output_.bias(),
+                                            .first_gamma = attention_norm_.gamma(),
+                                            .first_beta = attention_norm_.beta(),
+                                            .up = up_.weight(),
+                                            .up_bias = up_.bias(),
+                                            .down = down_.weight(),
+                                            .down_bias = down_.bias(),
+                                            .second_gamma = output_norm_.gamma(),
+                                            .second_beta = output_norm_.beta()},
+                                           context.additive_mask,
+                                           {.activation = activation_of(workload_.model.family),
+                                            .num_heads = workload_.model.num_heads,
+                                            .eps = workload_.model.layer_norm_eps,
+                                            .attention_p = attention_.dropout().p(),
+                                            .inner_p = workload_.model.inner_dropout_p(),
+                                            .hidden_p = output_dropout_.p(),
+                                            .key = attention_.dropout().spec(context).key});
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+/// Source: csrc/transformer/ds_transformer_cuda.cpp in microsoft/DeepSpeed. Its layer adds a bias,
+/// drops and adds the residual in one kernel, and normalizes in another.
+Tensor TransformerLayer::deepspeed(const Tensor& x, const ForwardContext& context) const {
+    const auto add = [&](const Linear& linear, const Tensor& branch, const Tensor& residual,
+                         const DropoutModule& dropout) {
+        const ModuleScope module_path(dropout.module_path());
+        return ops::bias_dropout_residual(branch, linear.bias(), residual, dropout.spec(context));
+    };
+    name_tensor(x, "hidden_states");
+    Tensor a = add(attention_output_, attention_output_.without_bias(attention_(x, context)), x,
+                   attention_dropout_);  // [B, S, H]
+    name_tensor(a, "attention_residual");
+    const Tensor y = attention_norm_(std::exchange(a, {}));  // [B, S, H]
+    name_tensor(y, "attention_output");
+    Tensor f = add(down_, deepspeed_mlp(y), y, output_dropout_);  // [B, S, H]
+    name_tensor(f, "output_residual");
+    const Tensor z = output_norm_(std::exchange(f, {}));  // [B, S, H]
+    name_tensor(z, "hidden_states");
+    return z;
+}
+
+/// Without the bias of the second linear layer.
+Tensor TransformerLayer::deepspeed_mlp(const Tensor& x) const {
+    const std::string_view act = activation_of(workload_.model.family);
+    Tensor f = up_.without_bias(x);  // [B, S, I]
+    name_tensor(f, "gelu_input");
+    if (workload_.recipe.gelu == Gelu::kRecompute) {
+        const ModuleScope module_path(down_.module_path());
+        return ops::bias_activation_linear(f, up_.bias(), down_.weight(), act);
+    }
+    {
+        const ModuleScope module_path(names_of(workload_.model.family).activation);
+        f = ops::bias_activation(f, up_.bias(), act);
+        name_tensor(f, "gelu_output");
+    }
+    return down_.without_bias(f);
+}
+
 Tensor TransformerLayer::mlp(const Tensor& x, const ForwardContext& context) const {
     const Family family = workload_.model.family;
     if (is_fused()) {
@@ -316,9 +410,12 @@ Tensor TransformerLayer::mlp(const Tensor& x, const ForwardContext& context) con
     {
         const ModuleScope module_path(names_of(family).activation);
         f = activation(f, workload_);
-        name_tensor(f, "gelu_output");
+        name_tensor(f, family == Family::kSubstation ? "relu_output" : "gelu_output");
     }
-    if (family == Family::kSubstation) f = inner_dropout_(f, context);
+    if (family == Family::kSubstation) {
+        f = inner_dropout_(f, context);
+        if (inner_dropout_.p() > 0) name_tensor(f, "dropped_relu");
+    }
     return down_(f);  // [B, S, H]
 }
 

@@ -15,22 +15,30 @@ public:
                   int64_t layer);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
 
+    /// Query, key and value in one, for layers that compute them so.
+    const Linear& stacked_projection() const { return projections_.front(); }
+    const DropoutModule& dropout() const { return dropout_; }
+
 private:
     struct Heads {
         Tensor query, key, value;
     };
     /// [B, A, S, D] views of the projections.
     Heads project(const Tensor& x) const;
+    /// Dense [B*A, S, D].
+    ops::Heads dense(const Heads& heads) const;
     Tensor eager(const Heads& heads, const ForwardContext& context) const;
-    Tensor recompute_dropout(const Heads& heads, const ForwardContext& context) const;
+    /// Scores, then softmax, dropout and the product with value by one op.
+    Tensor by_core(const ops::Heads& heads, const ForwardContext& context) const;
     Tensor fused(const Heads& heads, const ForwardContext& context) const;
     Tensor softmax(const Tensor& scores) const;
 
     std::string module_path_;  // "attention.self" or "attn"
     ModelConfig model_;
     Attention variant_;
+    Fusion fusion_;
     bool fp32_softmax_;                // autocast computes softmax in fp32
-    std::vector<Linear> projections_;  // query, key, value; or all three in one (GPT-2)
+    std::vector<Linear> projections_;  // query, key, value; or all three in one
     DropoutModule dropout_;
 };
 
@@ -50,6 +58,10 @@ private:
     /// The same function with dropout, residual and LayerNorm in one op.
     Tensor fused_post_norm(const Tensor& x, const ForwardContext& context) const;
     Tensor fused_pre_norm(const Tensor& x, const ForwardContext& context) const;
+    /// The post-LN layer with Substation's and with DeepSpeed's fused kernels.
+    Tensor substation(const Tensor& x, const ForwardContext& context) const;
+    Tensor deepspeed(const Tensor& x, const ForwardContext& context) const;
+    Tensor deepspeed_mlp(const Tensor& x) const;
     /// Linear, activation and linear; feed_forward adds the dropout.
     Tensor mlp(const Tensor& x, const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;

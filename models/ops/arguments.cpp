@@ -58,16 +58,19 @@ Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, con
 
 Tensor empty_mask(const Tensor& like, MaskKind kind) {
     if (kind == MaskKind::kByte) return at::empty_like(like, like.options().dtype(at::kBool));
+    if (kind == MaskKind::kElement) return at::empty_like(like);
     const c10::SymInt size = kind == MaskKind::kBit ? (like.sym_numel() + 7) / 8 : c10::SymInt(0);
     return at::empty_symint({size}, like.options().dtype(at::kByte));
 }
 
 void check_mask(const Tensor& mask, const char* argument, const Tensor& like, MaskKind kind) {
-    const bool bytes = kind == MaskKind::kByte;
-    const c10::SymInt size = bytes                    ? like.sym_numel()
+    const bool whole = kind == MaskKind::kByte || kind == MaskKind::kElement;
+    const c10::SymInt size = whole                    ? like.sym_numel()
                              : kind == MaskKind::kBit ? (like.sym_numel() + 7) / 8
                                                       : c10::SymInt(0);
-    const at::ScalarType type = bytes ? at::kBool : at::kByte;
+    const at::ScalarType type = kind == MaskKind::kByte      ? at::kBool
+                                : kind == MaskKind::kElement ? like.scalar_type()
+                                                             : at::kByte;
     TORCH_CHECK(mask.sym_numel() == size && mask.scalar_type() == type && mask.is_contiguous(),
                 "tempo: ", argument, " has ", mask.sym_numel(), " elements of ", mask.scalar_type(),
                 "; expected ", size, " contiguous ones of ", type, " for masks='", name_of(kind),
@@ -78,8 +81,9 @@ void check_mask(const Tensor& mask, const char* argument, const Tensor& like, Ma
 MaskKind parse_mask_kind(std::string_view name) {
     if (name == "byte") return MaskKind::kByte;
     if (name == "bit") return MaskKind::kBit;
+    if (name == "element") return MaskKind::kElement;
     if (name == "philox") return MaskKind::kNone;
-    TORCH_CHECK(false, "tempo: masks is '", name, "'; expected byte, bit or philox");
+    TORCH_CHECK(false, "tempo: masks is '", name, "'; expected byte, bit, element or philox");
 }
 
 std::string_view name_of(MaskKind kind) {
@@ -88,6 +92,8 @@ std::string_view name_of(MaskKind kind) {
             return "byte";
         case MaskKind::kBit:
             return "bit";
+        case MaskKind::kElement:
+            return "element";
         case MaskKind::kNone:
             return "philox";
     }

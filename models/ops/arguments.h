@@ -90,8 +90,8 @@ Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, con
 
 // ---- masks -----------------------------------------------------------------------------------
 
-/// An uninitialized mask for the elements of `like`: bool of its shape, uint8 [ceil(n/8)], or uint8
-/// [0] if nothing is stored.
+/// An uninitialized mask for the elements of `like`: bool of its shape, uint8 [ceil(n/8)], its own
+/// type and shape, or uint8 [0] if nothing is stored.
 Tensor empty_mask(const Tensor& like, kernels::MaskKind kind);
 /// Checks that `mask` is contiguous and has the shape and dtype of `empty_mask(like, kind)`.
 void check_mask(const Tensor& mask, const char* argument, const Tensor& like,
@@ -100,7 +100,7 @@ void check_mask(const Tensor& mask, const char* argument, const Tensor& like,
 /// Null if the mask is not stored.
 inline uint8_t* mask_pointer(const Tensor& mask) { return pointer_if_any<uint8_t>(mask); }
 
-/// "byte", "bit" or "philox", as in recipes.
+/// "byte", "bit" or "philox", as in recipes, or "element".
 kernels::MaskKind parse_mask_kind(std::string_view name);
 std::string_view name_of(kernels::MaskKind kind);
 

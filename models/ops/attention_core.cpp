@@ -24,6 +24,7 @@ struct AttentionCoreCall {
     bool causal = false;
     int64_t num_heads = 1;
     DropoutCall dropout;
+    bool recompute = true;
 };
 
 struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> {
@@ -38,7 +39,9 @@ struct AttentionCoreFunction : torch::autograd::Function<AttentionCoreFunction> 
                     name_of(drop.mask_kind), drop.key);
         name_tensor(probs, "attention_probs");
         name_tensor(keep_mask, "keep_mask");
-        ctx->save_for_backward({probs, keep_mask, value});
+        const bool keeps_dropped = drop.p > 0 && !call.recompute;
+        if (keeps_dropped) name_tensor(dropped, "dropped_probs");
+        ctx->save_for_backward({probs, keep_mask, value, keeps_dropped ? dropped : Tensor()});
         ctx->saved_data["scale"] = call.scale;
         keep_call(*ctx, drop);
         return at::bmm(as_type(drop.p > 0 ? dropped : probs, value.scalar_type()), value);
@@ -58,9 +61,11 @@ private:
         const Tensor& value = saved[2];
         const DropoutCall drop = kept_call(*ctx);
         const Tensor dcontext = as_type(grads[0], value.scalar_type());
-        Tensor dvalue = at::bmm(
-            as_type(dropped_probs(probs, keep_mask, drop), value.scalar_type()).transpose(1, 2),
-            dcontext);
+        Tensor dvalue =
+            at::bmm(as_type(saved[3].defined() ? saved[3] : dropped_probs(probs, keep_mask, drop),
+                            value.scalar_type())
+                        .transpose(1, 2),
+                    dcontext);
         Tensor ddropped = as_type(at::bmm(dcontext, value.transpose(1, 2)), probs.scalar_type());
         overwrite_with_dscores(ddropped, probs, keep_mask, ctx->saved_data["scale"].toDouble(),
                                drop);
@@ -85,7 +90,7 @@ private:
 Tensor attention_core_op(const Tensor& scores, const Tensor& value,
                          const MaybeTensor& additive_mask, double scale, bool causal,
                          int64_t num_heads, double p, std::string_view masks,
-                         c10::SymIntArrayRef key) {
+                         c10::SymIntArrayRef key, bool recompute) {
     check_scores(scores, "scores");
     check_floating(value, "value");
     TORCH_CHECK(value.dim() == 3 && value.sym_size(0) == scores.sym_size(0) &&
@@ -97,7 +102,8 @@ Tensor attention_core_op(const Tensor& scores, const Tensor& value,
                                         AttentionCoreCall{.scale = scale,
                                                           .causal = causal,
                                                           .num_heads = num_heads,
-                                                          .dropout = dropout_call(p, masks, key)});
+                                                          .dropout = dropout_call(p, masks, key),
+                                                          .recompute = recompute});
 }
 
 }  // namespace
@@ -106,7 +112,8 @@ Tensor attention_core(const Tensor& scores, const Tensor& value, const MaybeTens
                       const AttentionCoreSpec& spec) {
     static const auto op = tempo_op<decltype(attention_core_op)>("tempo::attention_core");
     return op.call(scores, value, additive_mask, spec.scale, spec.causal, spec.num_heads,
-                   spec.dropout.p, name_of(spec.dropout.mask_kind), key_array(spec.dropout.key));
+                   spec.dropout.p, name_of(spec.dropout.mask_kind), key_array(spec.dropout.key),
+                   spec.recompute);
 }
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {

@@ -32,8 +32,12 @@ void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const std::size_t first = stack->size() - op.schema().arguments().size();
     for (std::size_t i = first; i < stack->size(); ++i) {
         c10::IValue& value = (*stack)[i];
-        if (!value.isTensor()) continue;
-        value = at::autocast::cached_cast(type_of(i - first, device), value.toTensor(), device);
+        const at::ScalarType type = type_of(i - first, device);
+        if (value.isTensor()) {
+            value = at::autocast::cached_cast(type, value.toTensor(), device);
+        } else if (value.isTensorList()) {
+            value = at::autocast::cached_cast(type, value.toTensorVector(), device);
+        }
     }
     op.callBoxed(stack);
 }
@@ -48,6 +52,11 @@ void add_kernels(torch::Library& library) {
     library.impl("layer_norm", casting<device, in_float>());
     library.impl("residual_layer_norm", casting<device, in_float>());
     library.impl("residual_layer_norm_sum", casting<device, in_float>());
+    library.impl("bias_dropout_residual", casting<device, in_float>());
+    library.impl("bias_activation", casting<device, in_autocast_type>());
+    library.impl("bias_activation_linear", casting<device, in_autocast_type>());
+    library.impl("bias_heads", casting<device, in_autocast_type>());
+    library.impl("substation_layer", casting<device, in_autocast_type>());
     library.impl("bias_gelu", casting<device, in_autocast_type>());
     library.impl("gelu_linear", casting<device, in_autocast_type>());
     library.impl("attention_core", casting<device, of_attention_core>());

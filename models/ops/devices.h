@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/column_passes.h"
 #include "kernels/dropout.h"
 #include "kernels/inplace_gelu.h"
 #include "kernels/inplace_layernorm.h"
@@ -114,6 +115,35 @@ struct Cpu {
     static void run(const kernels::SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
         over_rows(num_rows, args.num_keys,
                   [&](int64_t b, int64_t e) { kernels::softmax_dropout_backward(args, b, e); });
+    }
+
+    template <typename T>
+    static void run(const kernels::BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
+        over_rows(num_rows, args.num_columns,
+                  [&](int64_t b, int64_t e) { kernels::bias_dropout_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
+        over_partials(num_rows, args.num_columns, [&](int64_t b, int64_t e) {
+            kernels::bias_dropout_backward(args, num_rows, b, e);
+        });
+    }
+    template <typename T>
+    static void run(const kernels::BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
+        parallel_rows(num_rows, args.shape.num_columns(), 1,
+                      [&](int64_t b, int64_t e) { kernels::bias_heads_forward(args, b, e); });
+    }
+    template <typename T>
+    static void run(const kernels::BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
+        over_partials(num_rows, args.shape.num_columns(), [&](int64_t b, int64_t e) {
+            kernels::bias_heads_backward(args, num_rows, b, e);
+        });
+    }
+    template <typename T>
+    static void run(const kernels::ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
+        over_partials(num_rows, args.num_columns, [&](int64_t b, int64_t e) {
+            kernels::scale_shift_backward(args, num_rows, b, e);
+        });
     }
 
 private:

@@ -16,6 +16,8 @@ inline kernels::GeluKind gelu_kind(bool tanh) {
 /// stored.
 inline kernels::MaskKind branch_mask_kind(std::string_view masks) {
     const kernels::MaskKind kind = parse_mask_kind(masks);
+    TORCH_CHECK(kind != kernels::MaskKind::kElement,
+                "tempo: masks is 'element'; expected byte, bit or philox for GELU's branches");
     return kind == kernels::MaskKind::kNone ? kernels::MaskKind::kBit : kind;
 }
 

@@ -4,7 +4,7 @@
 // `*_forward` and `*_backward`, which CPU, CUDA and Meta implement. The differentiable op is one
 // function for all of them (in its own file, under CompositeImplicitAutograd).
 //
-// masks  "byte", "bit" or "philox": how a mask is stored
+// masks  "byte", "bit", "element" or "philox": how a mask is stored
 // key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h); SymInt,
 //        so that torch.compile traces once for all steps, not once per step
 // save   "output" or "normalized": what LayerNorm saves; the caller decides, no op reads values
@@ -46,8 +46,10 @@ TORCH_LIBRARY(tempo, m) {
         " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save)"
         " -> (Tensor, Tensor, Tensor, Tensor)");
 
+    // recompute=False: backward reads the dropped probabilities, which forward then saves too.
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"
-        " bool causal, int num_heads, float p, str masks, SymInt[] key) -> Tensor");
+        " bool causal, int num_heads, float p, str masks, SymInt[] key, bool recompute=True)"
+        " -> Tensor");
     def("softmax_dropout_forward(Tensor scores, Tensor? additive_mask, float scale, bool causal,"
         " int num_heads, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
     def("softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks,"
@@ -55,4 +57,34 @@ TORCH_LIBRARY(tempo, m) {
     // Returns nothing: torch.compile can functionalize in-place ops of this form only.
     def("softmax_dropout_backward_(Tensor(a!) ddropped, Tensor probs, Tensor keep_mask,"
         " float scale, float p, str masks, SymInt[] key) -> ()");
+
+    // The fused passes of Substation's and DeepSpeed's layers. activation: "none", "relu", "gelu"
+    // or "tanh_gelu".
+    def("bias_activation(Tensor x, Tensor bias, str activation) -> Tensor");
+    def("bias_activation_linear(Tensor x, Tensor bias, Tensor weight, str activation) -> Tensor");
+    def("bias_dropout_residual(Tensor x, Tensor bias, Tensor residual, float p, str masks,"
+        " SymInt[] key) -> Tensor");
+    def("bias_dropout_forward(Tensor x, Tensor? bias, Tensor? residual, str activation,"
+        " bool with_biased, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
+    def("bias_dropout_backward(Tensor dy, Tensor? x, Tensor? bias, Tensor keep_mask,"
+        " str activation, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
+    def("bias_backward(Tensor dy) -> Tensor");
+    def("bias_heads(Tensor x, Tensor bias, int num_heads) -> (Tensor, Tensor, Tensor)");
+    def("bias_heads_forward(Tensor x, Tensor? bias, int num_heads) -> (Tensor, Tensor, Tensor)");
+    def("bias_heads_backward(Tensor dquery, Tensor dkey, Tensor dvalue, int num_heads)"
+        " -> (Tensor, Tensor)");
+    def("bias_residual_norm_forward(Tensor x, Tensor bias, Tensor residual, Tensor gamma,"
+        " Tensor beta, Tensor(a!) biased, float p, str masks, SymInt[] key, float eps)"
+        " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
+    def("scale_shift_backward(Tensor dy, Tensor? dresidual, Tensor normalized, Tensor gamma,"
+        " Tensor? dlinear) -> (Tensor, Tensor, Tensor, Tensor)");
+    def("residual_norm_backward(Tensor dnormalized, Tensor centered, Tensor rstd,"
+        " Tensor keep_mask, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
+
+    // One post-LN encoder layer as Substation runs it. Weights: query, key and value in one
+    // [3H, H]; attention output; MLP up and down; each with its bias. key is that of attention's
+    // dropout; the sites of the others follow it.
+    def("substation_layer(Tensor x, Tensor[] weights, Tensor[] biases, Tensor[] gammas,"
+        " Tensor[] betas, Tensor? additive_mask, str activation, int num_heads, float eps,"
+        " float attention_p, float inner_p, float hidden_p, SymInt[] key) -> Tensor");
 }

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <string_view>
 
 /// Tempo's ops as differentiable functions of torch tensors, also reachable as `torch.ops.tempo.*`.
 /// Each saves for backward exactly the tensors that its comment lists.
@@ -62,10 +63,11 @@ struct AttentionCoreSpec {
     bool causal = false;
     int64_t num_heads = 1;
     DropoutSpec dropout;
+    bool recompute = true;  // the dropped probabilities in backward, or save them
 };
 
-/// dropout(softmax(scale * scores + mask)) · value. Backward computes the dropped probabilities
-/// again. Saves the probabilities, the dropout mask and value.
+/// dropout(softmax(scale * scores + mask)) · value. Saves the probabilities, the dropout mask and
+/// value; without `recompute` the dropped probabilities too.
 /// Shapes   scores [B*A, S, S], value and result [B*A, S, D], additive_mask [B, S] or none.
 Tensor attention_core(const Tensor& scores, const Tensor& value,
                       const std::optional<Tensor>& additive_mask, const AttentionCoreSpec& spec);
@@ -73,5 +75,47 @@ Tensor attention_core(const Tensor& scores, const Tensor& value,
 /// linear(gelu(x), weight, bias) with gelu(x) computed again in backward (DeepSpeed's
 /// gelu_checkpoint). Saves x and weight.
 Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh);
+
+// ---- the fused passes of DeepSpeed's and Substation's layers (kernels/column_passes.h) ---------
+
+/// act(x + bias) in one pass; activation "relu", "gelu" or "tanh_gelu". Saves x and bias.
+Tensor bias_activation(const Tensor& x, const Tensor& bias, std::string_view activation);
+
+/// act(x + bias) Wᵀ with act computed again in backward. Saves x, bias and weight.
+Tensor bias_activation_linear(const Tensor& x, const Tensor& bias, const Tensor& weight,
+                              std::string_view activation);
+
+/// residual + dropout(x + bias) in one pass. Saves the mask.
+Tensor bias_dropout_residual(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                             const DropoutSpec& dropout);
+
+/// Query, key and value [B*A, S, D] from x [B, S, 3H] and its bias, in one pass. Saves nothing.
+struct Heads {
+    Tensor query, key, value;
+};
+Heads bias_heads(const Tensor& x, const Tensor& bias, int64_t num_heads);
+
+/// The parameters of a post-LN encoder layer.
+struct EncoderWeights {
+    Tensor projection, projection_bias;  // of query, key and value: [3H, H], [3H]
+    Tensor attention_output, attention_output_bias;
+    Tensor first_gamma, first_beta;
+    Tensor up, up_bias, down, down_bias;
+    Tensor second_gamma, second_beta;
+};
+struct EncoderSpec {
+    std::string_view activation = "relu";
+    int64_t num_heads = 1;
+    double eps = 1e-5;
+    double attention_p = 0;   // dropout of the probabilities,
+    double inner_p = 0;       // after the activation,
+    double hidden_p = 0;      // and before both residuals
+    kernels::DropoutKey key;  // of the first; the sites of attention's output, activation and
+                              // output follow
+};
+
+/// Substation's encoder layer, x [B, S, H]. Saves every tensor that forward writes.
+Tensor substation_layer(const Tensor& x, const EncoderWeights& weights,
+                        const std::optional<Tensor>& additive_mask, const EncoderSpec& spec);
 
 }  // namespace models::ops

@@ -108,6 +108,11 @@ public:
             for (const SavedTensor& saved : checkpoint) add(saved.tensor, saved.term);
             return std::move(rows_);
         }
+        const auto whole_layer = saves_of(models::kFusionSwitch);
+        if (!whole_layer.empty()) {  // one op, whose switches save nothing of their own
+            add_all(whole_layer);
+            return std::move(rows_);
+        }
         if (pre_norm_) layer_norm(names_.first_norm_input);
         add(names_.attention_input, elements(Unit::kHidden));
         for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
@@ -137,8 +142,12 @@ public:
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         autocast_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, bytes_of(2, Unit::kHidden));
-        add("gelu_input", bytes_of(2, Unit::kIntermediate));
-        add("gelu_output", bytes_of(2, Unit::kIntermediate));
+        for (const SavedTensor& saved : saves_of(models::kGeluSwitch)) {
+            if (!is_saved(saved.when)) continue;
+            const bool is_mask = saved.tensor == models::kDropoutMask;
+            if (is_mask) add_mask(saved.tensor, saved.term.unit);
+            if (!is_mask) add(saved.tensor, bytes_of(2, saved.term.unit));
+        }
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) autocast_norm(names_.second_norm_input);
         add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
@@ -159,6 +168,14 @@ private:
                 return true;
             case SavedWhen::kDropout:
                 return w_.model.attention_dropout_p > 0;
+            case SavedWhen::kHiddenDropout:
+                return w_.model.hidden_dropout_p > 0;
+            case SavedWhen::kInnerDropout:
+                return w_.model.inner_dropout_p() > 0;
+            case SavedWhen::kGelu:
+                return w_.model.family != Family::kSubstation;
+            case SavedWhen::kRelu:
+                return w_.model.family == Family::kSubstation;
             case SavedWhen::kTanhGelu:
                 return w_.model.family == Family::kGpt2;
             case SavedWhen::kErfGelu:
@@ -218,9 +235,6 @@ bool saves_as_original(models::Recipe recipe) {
 
 /// Why there is no closed form; empty if there is one.
 std::string_view missing_reason(const Workload& w) {
-    if (w.model.family == Family::kSubstation) {
-        return "no closed form of Substation's layer has been checked against a run";
-    }
     std::string_view reason;
     models::for_each_switch([&](const auto& table) {
         const models::SwitchValue& value = table.chosen(w.recipe);

@@ -38,6 +38,10 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         // LayerNorm, the dropout's multiplication and, forward, the addition of the residual.
         {"tempo::residual_layer_norm_forward", {kNormalization, 9}},
         {"tempo::residual_layer_norm_backward", {kNormalization, 16}},
+        // The same with the bias, and LayerNorm's backward in two passes.
+        {"tempo::bias_residual_norm_forward", {kNormalization, 10}},
+        {"tempo::residual_norm_backward", {kNormalization, 11}},
+        {"tempo::scale_shift_backward", {kNormalization, 6}},
         {"tempo::softmax_dropout_forward", {kNormalization, 6}},
         {"tempo::softmax_dropout_backward_", {kNormalization, 6, 1}},
         {"tempo::softmax_dropout_recompute", {kElementWise, 1}},
@@ -47,6 +51,12 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::native_dropout_backward", {kElementWise, 1}},
         {"tempo::gelu_forward", {kElementWise, 5}},
         {"tempo::bias_gelu_forward", {kElementWise, 6}},
+        // Bias, GELU's or ReLU's share, dropout and residual; bias' gradient in backward.
+        {"tempo::bias_dropout_forward", {kElementWise, 3}},
+        {"tempo::bias_dropout_backward", {kElementWise, 3}},
+        {"tempo::bias_backward", {kElementWise, 1}},
+        {"tempo::bias_heads_forward", {kElementWise, 1}},
+        {"tempo::bias_heads_backward", {kElementWise, 1}},
         {"tempo::gelu_backward", {kElementWise, 26}},  // Horner of 12 terms, sqrt, product
         {"aten::gelu", {kElementWise, 5}},
         {"aten::gelu_backward", {kElementWise, 11}},

@@ -107,10 +107,11 @@ TEST(Capture, OfAllLeavesOutWhatTheDeviceCannotRun) {
     arguments.insert(arguments.end(), {"--device", "cpu", "--steps", "1", "--json"});
     const Ran ran = run(arguments, with_worker("ok"));
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_EQ(ran.json()["rows"].size(), models::recipe_presets().size() - 3);
+    EXPECT_EQ(ran.json()["rows"].size(), models::recipe_presets().size() - 4);
     EXPECT_THAT(ran.err, HasSubstr("temposcope: flash is left out: attention=flash has no dropout "
                                    "on the CPU"));
     EXPECT_THAT(ran.err, HasSubstr("temposcope: flash-tempo is left out: "));
+    EXPECT_THAT(ran.err, HasSubstr("temposcope: best is left out: "));
     EXPECT_THAT(ran.err, HasSubstr("temposcope: tempo-published is left out: "));
     EXPECT_TRUE(std::filesystem::exists(folder / "out/tempo.tscope"));
     EXPECT_FALSE(std::filesystem::exists(folder / "out/flash.tscope"));

@@ -62,12 +62,15 @@ std::vector<Workload> as_on_the_cpu() {
             !models::runs_on_cpu(preset.recipe))
             continue;
         const std::string recipe(preset.name);
-        workloads.push_back(small_workload("bert-base", recipe, Head::kLayers));
-        workloads.push_back(small_workload("bert-base", recipe, Head::kMlm));
-        workloads.push_back(small_workload("gpt2", recipe, Head::kLm));
+        for (const auto& [model, head] :
+             {std::pair("bert-base", Head::kLayers), std::pair("bert-base", Head::kMlm),
+              std::pair("gpt2", Head::kLm), std::pair("substation-encoder", Head::kLayers)}) {
+            const Workload w = small_workload(model, recipe, head);
+            if (models::validate(w)) workloads.push_back(w);
+        }
     }
     workloads.push_back(small_workload("bert-base", "tempo", Head::kSquad));
-    workloads.push_back(small_workload("substation-encoder", "original", Head::kLayers));
+    workloads.push_back(small_workload("bert-base", "fusion=deepspeed", Head::kMlm));
     return workloads;
 }
 
@@ -282,6 +285,26 @@ TEST_F(PredictedMemory, LayerNormsStatisticsAreFp32) {
             const int64_t e = models::weight_bytes(precision);
             EXPECT_EQ(saved_bytes(w, predict(w)), s.n * (16 * e + 2) + s.t * (2 * e + 1) + 16 * s.r)
                 << model << " " << name_of(precision);
+        }
+    }
+}
+
+/// Substation's 34 n + 4 T elements and DeepSpeed's flags, in each type that the kernels take.
+TEST_F(PredictedMemory, FusedLayersKeepTheirClosedForms) {
+    const std::pair<const char*, const char*> runs[] = {
+        {"substation-encoder", "original"}, {"substation-encoder", "substation"},
+        {"bert-base", "substation"},        {"bert-base", "deepspeed-fused"},
+        {"bert-base", "fusion=deepspeed"},  {"bert-base", "fusion=deepspeed,gelu=recompute"}};
+    for (const auto& [model, recipe] : runs) {
+        for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kFp32}) {
+            SCOPED_TRACE(fmt::format("{} {} {}", model, recipe, name_of(precision)));
+            const Workload w = small_workload(model, recipe, Head::kLayers, precision);
+            const Sizes s(w);
+            const int64_t bytes = saved_bytes(w, predict(w)), e = models::weight_bytes(precision);
+            if (std::string_view(model) == "bert-base") continue;
+            EXPECT_EQ(bytes, std::string_view(recipe) == "substation"
+                                 ? e * (34 * s.n + 4 * s.t) + 8 * s.r
+                                 : s.n * (16 * e + 6) + s.t * (2 * e + 1) + 16 * s.r);
         }
     }
 }

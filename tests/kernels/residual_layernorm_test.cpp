@@ -185,6 +185,66 @@ TYPED_TEST(ResidualLayerNormOfType, ProbabilityZeroAddsXAndOneAddsNothing) {
     }
 }
 
+/// Substation's kernel: a bias comes first, and x + bias, x̂ and sum - mean are kept. Backward from
+/// the last is backward from x̂, but for the rounding of what was stored.
+TYPED_TEST(ResidualLayerNormOfType, KeepsWhatSubstationKeeps) {
+    using T = TypeParam;
+    for (const auto& [num_rows, size] : kShapes) {
+        const auto kind = MaskKind::kElement;
+        Problem<T> p(num_rows, size, MaskKind::kByte), plain(num_rows, size, MaskKind::kByte);
+        p.mask.resize(p.x.size() * sizeof(T));
+        const auto bias = test::normal<T>(size, 7);
+        std::vector<T> biased(p.x.size()), normalized(biased), centered(biased);
+        auto args = p.forward_args(kind);
+        args.bias = bias.data();
+        args.biased = biased.data();
+        args.normalized = normalized.data();
+        args.centered = centered.data();
+        residual_layer_norm_forward(args, 0, num_rows);
+        for (size_t i = 0; i < plain.x.size(); ++i) {
+            const auto total = static_cast<StatOf<T>>(to_double(plain.x[i])) +
+                               static_cast<StatOf<T>>(to_double(bias[i % bias.size()]));
+            plain.x[i] = from_double<T>(total);
+        }
+        residual_layer_norm_forward(plain.forward_args(MaskKind::kByte), 0, num_rows);
+        EXPECT_TRUE(test::same_bits(biased, plain.x));
+        EXPECT_TRUE(test::same_bits(p.y, plain.y));
+        EXPECT_TRUE(test::same_bits(p.sum, plain.sum));
+        const T* const mask = reinterpret_cast<const T*>(p.mask.data());
+        for (size_t i = 0; i < plain.mask.size(); ++i) {
+            ASSERT_EQ(to_double(mask[i]), plain.mask[i]);
+        }
+        std::vector<T> dx(p.x.size()), dresidual(dx), expected_dx(dx), expected_dresidual(dx);
+        ResidualLayerNormBackwardArgs<T> back{.dy = p.dy.data(),
+                                              .saved = centered.data(),
+                                              .rstd = p.rstd.data(),
+                                              .mask = p.mask.data(),
+                                              .dx = dx.data(),
+                                              .dresidual = dresidual.data(),
+                                              .save = LayerNormSave::kCentered,
+                                              .mask_kind = kind,
+                                              .dropout_p = 0.2,
+                                              .key = kKey,
+                                              .hidden_size = size};
+        const int64_t num_partials = layer_norm_num_partials(num_rows);
+        residual_layer_norm_backward(back, num_rows, 0, num_partials);
+        back.saved = normalized.data();
+        back.save = LayerNormSave::kNormalized;
+        back.mask = plain.mask.data();
+        back.mask_kind = MaskKind::kByte;
+        back.dx = expected_dx.data();
+        back.dresidual = expected_dresidual.data();
+        residual_layer_norm_backward(back, num_rows, 0, num_partials);
+        for (size_t i = 0; i < dx.size(); ++i) {
+            // x̂ = centered rstd, each rounded once: 2 roundings of x̂ in a product with mean(g x̂).
+            const double scale = 16 * to_double(p.rstd[i / static_cast<size_t>(size)]);
+            const double error = test::kRoundoff<T> * (scale + std::abs(to_double(dx[i])) * 2);
+            ASSERT_NEAR(to_double(dresidual[i]), to_double(expected_dresidual[i]), error);
+            ASSERT_NEAR(to_double(dx[i]), to_double(expected_dx[i]), 2 * error);
+        }
+    }
+}
+
 /// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask must equal
 /// the mask that dropout draws there.
 TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {

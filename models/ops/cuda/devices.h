@@ -73,6 +73,27 @@ struct Cuda {
         kernels::launch_softmax_dropout_backward(args, num_rows, stream());
     }
 
+    template <typename T>
+    static void run(const kernels::BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_bias_dropout_forward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_bias_dropout_backward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_bias_heads_forward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_bias_heads_backward(args, num_rows, stream());
+    }
+    template <typename T>
+    static void run(const kernels::ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
+        kernels::launch_scale_shift_backward(args, num_rows, stream());
+    }
+
 private:
     static kernels::CudaStream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 };

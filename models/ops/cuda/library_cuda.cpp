@@ -2,6 +2,7 @@
 // after libtorch_cuda, if CUDA is there. It has not run on a GPU yet.
 
 #include "models/ops/attention_core_kernels.h"
+#include "models/ops/column_pass_kernels.h"
 #include "models/ops/cuda/devices.h"
 #include "models/ops/dropout_kernels.h"
 #include "models/ops/inplace_gelu_kernels.h"
@@ -38,6 +39,14 @@ TORCH_LIBRARY_IMPL(tempo, CUDA, m) {
     m.impl("layer_norm_backward", OnDevice<&layer_norm_backward<Cuda>>::call);
     m.impl("residual_layer_norm_forward", OnDevice<&residual_layer_norm_forward<Cuda>>::call);
     m.impl("residual_layer_norm_backward", OnDevice<&residual_layer_norm_backward<Cuda>>::call);
+    m.impl("bias_dropout_forward", OnDevice<&bias_dropout_forward<Cuda>>::call);
+    m.impl("bias_dropout_backward", OnDevice<&bias_dropout_backward<Cuda>>::call);
+    m.impl("bias_backward", OnDevice<&column_sum<Cuda>>::call);
+    m.impl("bias_heads_forward", OnDevice<&bias_heads_forward<Cuda>>::call);
+    m.impl("bias_heads_backward", OnDevice<&bias_heads_backward<Cuda>>::call);
+    m.impl("bias_residual_norm_forward", OnDevice<&bias_residual_norm_forward<Cuda>>::call);
+    m.impl("scale_shift_backward", OnDevice<&scale_shift_backward<Cuda>>::call);
+    m.impl("residual_norm_backward", OnDevice<&residual_norm_backward<Cuda>>::call);
     m.impl("softmax_dropout_forward", OnDevice<&softmax_dropout_forward<Cuda>>::call);
     m.impl("softmax_dropout_recompute", OnDevice<&softmax_dropout_recompute<Cuda>>::call);
     m.impl("softmax_dropout_backward_", OnDevice<&softmax_dropout_backward_<Cuda>>::call);

@@ -163,9 +163,12 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
             return contraction_of(op_name);
         case OpClass::kNormalization:
             if (has("softmax")) return KernelKind::kSoftmax;
-            return has("residual") ? KernelKind::kFusedNorm : KernelKind::kLayerNorm;
+            return has("residual") || has("scale_shift") ? KernelKind::kFusedNorm
+                                                         : KernelKind::kLayerNorm;
         case OpClass::kElementWise:
-            if (op_name == "aten::sum") return KernelKind::kColumnReduction;
+            if (has("bias_heads")) return KernelKind::kTransposingCopy;
+            if (op_name == "aten::sum" || op_name == "tempo::bias_backward")
+                return KernelKind::kColumnReduction;
             if (has("tempo::gelu_backward")) return KernelKind::kGeluBackward;
             return op_name.ends_with("copy_") ? KernelKind::kTransposingCopy
                                               : KernelKind::kElementWise;

@@ -121,8 +121,25 @@ INSTANTIATE_TEST_SUITE_P(
             [](Workload& w) { w.recipe.checkpoint = Checkpoint::kAttentionCore; },
             "checkpoint=attention_core, which is not implemented: choose none, per_layer or sqrt",
             "recipe"},
-        BadWorkload{"FusionOfNothing", [](Workload& w) { w.recipe.fusion = Fusion::kSubstation; },
-                    "fusion=substation, which is not implemented: choose none or tempo", "recipe"},
+        BadWorkload{"FusionOfADecoder",
+                    [](Workload& w) {
+                        w.model = *find_model("gpt2");
+                        w.head = Head::kLm;
+                        w.recipe.fusion = Fusion::kSubstation;
+                    },
+                    "gpt2 normalizes before them: choose fusion=none or tempo", "recipe"},
+        BadWorkload{"SubstationWithAnotherLayerNorm",
+                    [](Workload& w) {
+                        w.recipe.fusion = Fusion::kSubstation;
+                        w.recipe.layer_norm = LayerNorm::kFromOutput;
+                    },
+                    "need layer_norm=original: choose the recipe substation", "recipe"},
+        BadWorkload{"DeepSpeedWithAnotherGelu",
+                    [](Workload& w) {
+                        w.recipe.fusion = Fusion::kDeepSpeed;
+                        w.recipe.gelu = Gelu::kInPlace;
+                    },
+                    "need gelu=original: choose the recipe deepspeed-fused", "recipe"},
         BadWorkload{"FusionWithAnotherGelu", [](Workload& w) { w.recipe.fusion = Fusion::kTempo; },
                     "choose the recipe tempo-fused", "recipe"},
         BadWorkload{"FusionOfAModelWithRelu",

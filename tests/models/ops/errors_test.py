@@ -57,6 +57,14 @@ class Errors(unittest.TestCase):
             ),
             "gamma has shape": lambda: tempo.layer_norm(x, torch.ones(15).double(), None),
             "beta has shape": lambda: tempo.layer_norm(x, None, torch.ones(16)),  # float32
+            "activation is 'swish'": lambda: tempo.bias_activation(x, x[0], "swish"),
+            "x has shape .*; expected .batch, tokens, 3": lambda: tempo.bias_heads(x, x[0], 2),
+            "residual has shape": lambda: tempo.bias_dropout_residual(
+                x, x[0], x[:2], 0.1, "bit", KEY
+            ),
+            "dkey has shape": lambda: tempo.bias_heads_backward(scores, scores[:2], scores, 2),
+            "normalized has shape": lambda: tempo.scale_shift_backward(x, None, x[:2], x[0], None),
+            "masks is 'element'": lambda: tempo.gelu(x, False, "element"),
             "save is 'input'": lambda: tempo.layer_norm(x, None, None, 1e-5, "input"),
             "x has shape": lambda: tempo.layer_norm(torch.ones(3, 0), None, None),
             "rstd has 1 elements": lambda: tempo.layer_norm_backward(

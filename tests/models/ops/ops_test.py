@@ -44,6 +44,18 @@ def norm_arguments(*shape, dtype=torch.float64):
     return randn(*shape, dtype=dtype), gamma, beta
 
 
+def substation_arguments(p=0.25, activation="relu", mask=None, dtype=torch.float64):
+    """A layer of width 8 with two heads on [2, 3, 8]; weights that require gradients."""
+    sizes = ((24, 8), (8, 8), (16, 8), (8, 16))
+    weights = [(0.3 * randn(*size, grad=False, seed=i)).to(dtype) for i, size in enumerate(sizes)]
+    biases = [(0.3 * randn(size[0], grad=False, seed=i)).to(dtype) for i, size in enumerate(sizes)]
+    gammas = [(1 + 0.1 * randn(8, grad=False, seed=i)).to(dtype) for i in range(2)]
+    betas = [(0.1 * randn(8, grad=False, seed=i + 2)).to(dtype) for i in range(2)]
+    parameters = [[t.requires_grad_() for t in group] for group in (weights, biases, gammas, betas)]
+    x = randn(2, 3, 8, dtype=dtype)
+    return (x, *parameters, mask, activation, 2, 1e-5, p, p, p, KEY)
+
+
 def cases():
     """(op, arguments) of every differentiable op, each mask kind once."""
     x, gamma, beta = norm_arguments(3, 5, 16)
@@ -96,6 +108,22 @@ def cases():
         "byte",
         KEY,
     )
+    core = (randn(4, 5, 5), randn(4, 5, 3), None, 0.5, False, 2, 0.25, "byte", KEY, False)
+    yield tempo.attention_core, core
+    for activation in ("relu", "gelu", "tanh_gelu"):
+        yield tempo.bias_activation, (randn(4, 17), randn(17, seed=1), activation)
+    yield tempo.bias_activation_linear, (
+        randn(2, 4, 17),
+        randn(17, seed=1),
+        randn(6, 17, seed=2),
+        "gelu",
+    )
+    for p, masks in ((0.25, "byte"), (0.25, "bit"), (0.25, "element"), (0.25, "philox"), (0.0, "bit")):
+        arguments = (randn(3, 5, 16), randn(16, seed=1), randn(3, 5, 16, seed=2), p, masks, KEY)
+        yield tempo.bias_dropout_residual, arguments
+    yield tempo.bias_heads, (randn(2, 5, 24), randn(24, seed=1), 2)
+    yield tempo.substation_layer, substation_arguments()
+    yield tempo.substation_layer, substation_arguments(0.0, "gelu")
 
 
 class OpsOnDevice:
@@ -151,6 +179,46 @@ class OpsOnDevice:
         torch.library.opcheck(
             tempo.softmax_dropout_backward_.default, (dropped, probs, keep, 0.5, 0.5, "bit", KEY)
         )
+
+    def test_opcheck_of_the_passes_of_fused_layers(self):
+        x = randn(4, 16, dtype=torch.float32, grad=False)
+        for masks in ("byte", "bit", "element", "philox"):
+            forward = (x, x[0], x, "relu", True, 0.5, masks, KEY)
+            torch.library.opcheck(tempo.bias_dropout_forward.default, forward)
+            _, biased, keep = tempo.bias_dropout_forward(*forward)
+            for arguments in ((x, biased, None), (x, x, x[0])):
+                torch.library.opcheck(
+                    tempo.bias_dropout_backward.default,
+                    (*arguments, keep, "relu", 0.5, masks, KEY),
+                )
+        torch.library.opcheck(tempo.bias_backward.default, (x,))
+        projected = randn(2, 5, 24, grad=False)
+        torch.library.opcheck(tempo.bias_heads_forward.default, (projected, projected[0, 0], 2))
+        heads = tempo.bias_heads_forward(projected, None, 2)
+        torch.library.opcheck(tempo.bias_heads_backward.default, (*heads, 2))
+        norm = (x, x[0], x, x[0], x[1], torch.empty_like(x), 0.5, "element", KEY, 1e-5)
+        torch.library.opcheck(tempo.bias_residual_norm_forward.default, norm)
+        _, normalized, centered, rstd, keep = tempo.bias_residual_norm_forward(*norm)
+        backward = (x, centered, rstd, keep, 0.5, "element", KEY)
+        torch.library.opcheck(tempo.residual_norm_backward.default, backward)
+        for more in (None, x):
+            arguments = (x, more, normalized, x[0], more)
+            torch.library.opcheck(tempo.scale_shift_backward.default, arguments)
+
+    def test_gradients_of_a_substation_layer_equal_numerical_ones(self):
+        mask = torch.tensor([[0.0, 0, 0], [0, 0, -1e4]], dtype=torch.float64)
+        for activation in ("relu", "gelu", "tanh_gelu"):
+            x, *groups, _, _, heads, eps, p, _, _, key = substation_arguments()
+            flat = [t for group in groups for t in group]
+
+            def run(x, *flat):
+                given = iter(flat)
+                lists = [[next(given) for _ in group] for group in groups]
+                return tempo.substation_layer(
+                    x, *lists, mask, activation, heads, eps, p, p, p, key
+                )
+
+            self.assertTrue(torch.autograd.gradcheck(run, (x, *flat)))
 
     def test_gradients_equal_numerical_ones(self):
         # A GELU from its output is worst at x* = -0.7518: 2e-9 in fp64, far below gradcheck's 1e-6.

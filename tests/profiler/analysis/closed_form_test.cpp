@@ -114,6 +114,36 @@ TEST(ClosedForm, EqualsMegatronsFormulasBesideTheStatistics) {
     EXPECT_EQ(bytes("original,checkpoint=per_layer"), 2 * n);
 }
 
+/// Ivanov et al. 2021, "Data Movement Is All You Need": 34 n + 4 T elements, from the tensors that
+/// their encoder.py allocates; sbh(68 + 8as/h) in 16 bits. rstd comes on top.
+TEST(ClosedForm, OfSubstationEqualsItsTensors) {
+    constexpr Shape shape{8, 512, 1024, 16};
+    const int64_t n = 8 * 512 * 1024, t = int64_t{8} * 16 * 512 * 512, r = 8 * 512;
+    Workload w = make_workload("substation", shape, Precision::kFp16, "substation-encoder");
+    EXPECT_EQ(form_of(w).total_bytes, 68 * n + 8 * t + 8 * r);
+    EXPECT_EQ(form_of(w).formula, "34en+4eT+8R");
+    EXPECT_NEAR(68e-6 * n + 8e-6 * t, 553.7, 0.06);  // 1.8 times as much as `original`
+    w.recipe = models::Recipe{};
+    EXPECT_EQ(form_of(w).formula, "n(16e+6)+T(2e+1)+4Rs");
+    w.model.hidden_dropout_p = w.model.attention_dropout_p = 0;
+    EXPECT_EQ(form_of(w).formula, "12en+eT+4Rs");
+    w.recipe = *models::parse_recipe("substation");
+    EXPECT_EQ(form_of(w).formula, "28en+2eT+8R");
+    EXPECT_EQ(form_of(make_workload("substation", shape, Precision::kFp16)).formula,
+              "30en+4eT+8R");  // BERT drops nothing inside its MLP
+}
+
+/// DeepSpeed's fused kernels save what its flags say (ds_transformer_cuda.cpp).
+TEST(ClosedForm, OfDeepSpeedIsThatOfItsFlags) {
+    for (const char* flags : {"original", "gelu=recompute", "attention=recompute_dropout",
+                              "layer_norm=from_output", "deepspeed-all"}) {
+        const Workload steps = make_workload(flags, kShapes[1], Precision::kBf16);
+        const Workload fused =
+            make_workload(std::string(flags) + ",fusion=deepspeed", kShapes[1], Precision::kBf16);
+        EXPECT_EQ(form_of(fused).total_bytes, form_of(steps).total_bytes) << flags;
+    }
+}
+
 TEST(ClosedForm, CountsStatisticsInFourBytesOffTheCpu) {
     const auto w = make_workload("original", kShapes[0], Precision::kBf16);
     const int64_t rows = 2 * 64;
