@@ -72,8 +72,8 @@ int main(int argc, char** argv) {
         }
     }
     for (std::size_t i = 0; i < recipes.size(); ++i) {
-        fmt::print("{:<20} {:8.2f} ms   {:.3f} times as fast as {}\n", recipes[i],
-                   median(times[i]), median(ratios[i]), recipes[0]);
+        fmt::print("{:<20} {:8.2f} ms   {:.3f} times as fast as {}\n", recipes[i], median(times[i]),
+                   median(ratios[i]), recipes[0]);
     }
     return 0;
 }
