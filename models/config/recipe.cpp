@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -121,6 +122,11 @@ std::vector<RecipePreset> make_presets() {
         {"deepspeed-all", "DeepSpeed's three memory flags", deepspeed_all},
         {"checkpoint", "activation checkpointing, one checkpoint a layer",
          with(original, &Recipe::checkpoint, Checkpoint::kPerLayer)},
+        {"checkpoint-sqrt", "one checkpoint for about as many layers as there are checkpoints",
+         with(original, &Recipe::checkpoint, Checkpoint::kSqrt)},
+        {"checkpoint-attention",
+         "selective checkpointing: scores, softmax and dropout of attention run again in backward",
+         with(original, &Recipe::checkpoint, Checkpoint::kAttentionCore)},
         {"flash",
          "attention that never stores the probabilities (SDPA flash); on the CPU without attention "
          "dropout",
@@ -190,6 +196,19 @@ std::string differing_switches(const Recipe& recipe, const Recipe& base) {
 std::string to_text(const Recipe& recipe) {
     const std::string text = differing_switches(recipe, Recipe{});
     return text.empty() ? "original" : text;
+}
+
+int64_t layers_per_checkpoint(Checkpoint checkpoint, int64_t num_layers) {
+    switch (checkpoint) {
+        case Checkpoint::kPerLayer:
+            return 1;
+        case Checkpoint::kSqrt:
+            return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(num_layers))));
+        case Checkpoint::kNone:
+        case Checkpoint::kAttentionCore:
+            return 0;
+    }
+    return 0;
 }
 
 bool runs_on_cpu(const Recipe& recipe) {

@@ -86,6 +86,10 @@ Result<void> apply_recipe_items(Recipe& recipe, std::string_view items);
 /// "gelu=in_place,masks=bit": the switches of `recipe` that differ from `base`; empty if none does.
 std::string differing_switches(const Recipe& recipe, const Recipe& base);
 
+/// Number of layers that one checkpoint runs again: 1, or ceil(sqrt(L)) as in Chen et al. 2016
+/// (arXiv 1604.06174); 0: no whole layers.
+int64_t layers_per_checkpoint(Checkpoint checkpoint, int64_t num_layers);
+
 /// False for recipes that need CUDA or are predicted only.
 bool runs_on_cpu(const Recipe& recipe);
 

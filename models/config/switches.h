@@ -290,17 +290,16 @@ inline constexpr Switch<Checkpoint, 4> kCheckpointSwitch{
         {Checkpoint::kNone, {.name = "none", .phrase = "no checkpointing"}},
         {Checkpoint::kPerLayer,
          {.name = "per_layer", .phrase = "checkpointing", .saves = kCheckpointedLayerSaves}},
-        {Checkpoint::kSqrt,
+        {Checkpoint::kSqrt,  // the first layer of each checkpoint saves its input
          {.name = "sqrt",
           .phrase = "checkpointing of several layers at once",
           .in_search = false,
-          .no_closed_form =
-              "with checkpoint=sqrt only the first layer of a segment saves tensors"}},
-        {Checkpoint::kAttentionCore,
+          .saves = kCheckpointedLayerSaves}},
+        {Checkpoint::kAttentionCore,  // what eager attention saves is saved no more
          {.name = "attention_core",
           .phrase = "checkpointing of attention",
-          .runs_on = RunsOn::kNowhere,
-          .in_search = false}},
+          .in_search = false,
+          .needs = "attention=eager,fusion=none"}},
     }}};
 
 inline constexpr Switch<Fusion, 4> kFusionSwitch{

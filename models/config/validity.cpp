@@ -231,6 +231,18 @@ Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
     return {};
 }
 
+Result<void> validate_checkpoint(const Workload& w, const Recipe& recipe) {
+    const SwitchValue& checkpoint = kCheckpointSwitch.chosen(recipe);
+    Recipe needed = recipe;
+    if (auto ok = apply_recipe_items(needed, checkpoint.needs); !ok) return ok;
+    if (recipe == needed) return {};
+    return fail_fields(
+        {"recipe"},
+        "The recipe '{}' sets checkpoint={}, which runs the steps of eager attention "
+        "again and needs {}: choose that, or checkpoint=none.",
+        w.recipe_name, checkpoint.name, differing_switches(needed, recipe));
+}
+
 /// torch's own dropout draws another mask each time it runs, and saves it as bytes.
 Result<void> validate_stock_dropout(const Workload& w, const Recipe& recipe) {
     if (recipe.dropout != Dropout::kStock) return {};
@@ -265,6 +277,7 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
     }
     if (auto ok = validate_published(w, recipe); !ok) return ok;
     if (auto ok = validate_fusion(w, recipe); !ok) return ok;
+    if (auto ok = validate_checkpoint(w, recipe); !ok) return ok;
     return validate_stock_dropout(w, recipe);
 }
 

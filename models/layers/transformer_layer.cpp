@@ -86,6 +86,7 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
       model_(workload.model),
       variant_(workload.recipe.attention),
       fusion_(workload.recipe.fusion),
+      checkpoint_(workload.recipe.checkpoint),
       fp32_softmax_(is_autocast(workload.precision)),
       dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
                DropoutSite::kAttention) {
@@ -115,7 +116,7 @@ Tensor SelfAttention::operator()(const Tensor& x, const ForwardContext& context)
     }
     switch (variant_) {
         case Attention::kEager:
-            return eager(project(x), context);
+            return eager(dense(project(x)), context);
         case Attention::kRecomputeDropout:
             return by_core(dense(project(x)), context);
         case Attention::kFlash:
@@ -141,15 +142,27 @@ ops::Heads SelfAttention::dense(const Heads& heads) const {
     return {dense_heads(heads.query), dense_heads(heads.key), dense_heads(heads.value)};
 }
 
+Tensor SelfAttention::eager(const ops::Heads& heads, const ForwardContext& context) const {
+    name_tensor(heads.query, "query");
+    name_tensor(heads.key, "key");
+    name_tensor(heads.value, "value");
+    if (checkpoint_ != Checkpoint::kAttentionCore) return eager_core(heads, context);
+    // Selective recomputation (Korthikanti et al. 2022, arXiv 2205.05198, section 5): of what
+    // attention saves, only the heads, and nothing of size [B, A, S, S].
+    const std::string path = ModuleScope::current();
+    const auto run = [this, context, path](at::TensorList inputs) {
+        const RootModuleScope module_path(path);
+        return eager_core({inputs[0], inputs[1], inputs[2]}, context);
+    };
+    return ops::checkpoint(path, run, {heads.query, heads.key, heads.value});
+}
+
 /// The textbook form: each step writes a tensor, and autograd saves three of size [B, A, S, S].
-Tensor SelfAttention::eager(const Heads& heads, const ForwardContext& context) const {
-    const int64_t batch_size = heads.query.size(0);
-    const int64_t seq_len = heads.query.size(2);
+Tensor SelfAttention::eager_core(const ops::Heads& heads, const ForwardContext& context) const {
+    const auto& [query, key, value] = heads;  // [B*A, S, D]
+    const int64_t batch_size = query.size(0) / model_.num_heads;
+    const int64_t seq_len = query.size(1);
     const std::vector<int64_t> by_head{batch_size, model_.num_heads, seq_len, -1};
-    const auto [query, key, value] = dense(heads);  // [B*A, S, D]
-    name_tensor(query, "query");
-    name_tensor(key, "key");
-    name_tensor(value, "value");
 
     Tensor scores;  // [B*A, S, S]
     {

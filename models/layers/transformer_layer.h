@@ -27,7 +27,8 @@ private:
     Heads project(const Tensor& x) const;
     /// Dense [B*A, S, D].
     ops::Heads dense(const Heads& heads) const;
-    Tensor eager(const Heads& heads, const ForwardContext& context) const;
+    Tensor eager(const ops::Heads& heads, const ForwardContext& context) const;
+    Tensor eager_core(const ops::Heads& heads, const ForwardContext& context) const;
     /// Scores, then softmax, dropout and the product with value by one op.
     Tensor by_core(const ops::Heads& heads, const ForwardContext& context) const;
     Tensor fused(const Heads& heads, const ForwardContext& context) const;
@@ -37,6 +38,7 @@ private:
     ModelConfig model_;
     Attention variant_;
     Fusion fusion_;
+    Checkpoint checkpoint_;
     bool fp32_softmax_;                // autocast computes softmax in fp32
     std::vector<Linear> projections_;  // query, key, value; or all three in one
     DropoutModule dropout_;

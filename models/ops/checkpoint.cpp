@@ -19,19 +19,19 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// State of the autograd node beside x. An IValue carries it, so it is a CustomClassHolder.
+/// State of the autograd node beside the inputs. An IValue carries it, so it is a CustomClassHolder.
 struct Rerun : torch::CustomClassHolder {
-    std::function<Tensor(const Tensor&)> run;
+    CheckpointedRun run;
     std::optional<at::ScalarType> autocast_dtype;  // in forward; backward itself runs without
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
-    static Tensor forward(AutogradContext* ctx, const Tensor& x,
+    static Tensor forward(AutogradContext* ctx, at::TensorList inputs,
                           const c10::intrusive_ptr<Rerun>& rerun) {
-        ctx->save_for_backward({x});
+        ctx->save_for_backward(inputs.vec());
         ctx->saved_data["rerun"] = c10::IValue::make_capsule(rerun);
         const at::AutoGradMode no_grad(false);
-        return rerun->run(x);
+        return rerun->run(inputs);
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -43,30 +43,37 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
                     "create_graph=True");
         const auto rerun =
             c10::static_intrusive_pointer_cast<Rerun>(ctx->saved_data["rerun"].toCapsule());
-        Tensor x = ctx->get_saved_variables()[0].detach();
-        x.set_requires_grad(true);
+        variable_list inputs;
+        for (const Tensor& saved : ctx->get_saved_variables()) {
+            inputs.push_back(saved.detach().set_requires_grad(true));
+        }
         Tensor y;
         {
             const at::AutoGradMode grad(true);
-            const AutocastScope autocast(x.device().type(), rerun->autocast_dtype);
-            y = rerun->run(x);
+            const AutocastScope autocast(inputs[0].device().type(), rerun->autocast_dtype);
+            y = rerun->run(inputs);
         }
-        // Re-entrant: parameter gradients accumulate inside; this node returns the gradient of x.
+        // Re-entrant: parameter gradients accumulate inside; this node returns those of its inputs.
         torch::autograd::backward({y}, {grads[0]});
-        return {x.grad(), Tensor()};
+        variable_list gradients;
+        for (const Tensor& input : inputs) gradients.push_back(input.grad());
+        gradients.emplace_back();  // of the rerun
+        return gradients;
     }
 };
 
 }  // namespace
 
-Tensor checkpoint(const std::string& module_path, std::function<Tensor(const Tensor&)> run,
-                  const Tensor& x) {
-    TORCH_CHECK(!at::GradMode::is_enabled() || x.requires_grad(),
-                "tempo: checkpoint needs an x that requires grad, or its parameters would silently "
-                "get none; let the embeddings train, or checkpoint from the second layer on");
+Tensor checkpoint(const std::string& module_path, CheckpointedRun run, at::TensorList inputs) {
+    for (const Tensor& input : inputs) {
+        TORCH_CHECK(!at::GradMode::is_enabled() || input.requires_grad(),
+                    "tempo: checkpoint needs inputs that require grad, or its parameters would "
+                    "silently get none; let the embeddings train, or checkpoint from the second "
+                    "layer on");
+    }
     auto rerun = c10::make_intrusive<Rerun>();
     rerun->run = std::move(run);
-    rerun->autocast_dtype = AutocastScope::current(x.device().type());
+    rerun->autocast_dtype = AutocastScope::current(inputs[0].device().type());
     // This is no dispatcher op, so it announces itself, with the sequence number that its node is
     // about to get.
     const RootModuleScope charged(module_path);
@@ -74,7 +81,7 @@ Tensor checkpoint(const std::string& module_path, std::function<Tensor(const Ten
     if (record.isActive()) {
         record.before("tempo::checkpoint", static_cast<int64_t>(at::sequence_number::peek()));
     }
-    return CheckpointFunction::apply(x, rerun);
+    return CheckpointFunction::apply(inputs, rerun);
 }
 
 }  // namespace models::ops

@@ -19,22 +19,6 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
     return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoredLabel);
 }
 
-/// Layers per checkpoint: 1, or ceil(sqrt(L)) as Chen et al. 2016; 0 for no checkpoint.
-std::size_t layers_per_checkpoint(const Workload& workload, Checkpoint checkpoint) {
-    switch (checkpoint) {
-        case Checkpoint::kNone:
-            return 0;
-        case Checkpoint::kPerLayer:
-            return 1;
-        case Checkpoint::kSqrt:
-            return static_cast<std::size_t>(
-                std::ceil(std::sqrt(static_cast<double>(workload.model.num_layers))));
-        case Checkpoint::kAttentionCore:
-            break;
-    }
-    TORCH_CHECK(false, "this checkpointing does not run whole layers again");
-}
-
 }  // namespace
 
 at::ScalarType weight_type(Precision precision) {
@@ -127,7 +111,8 @@ Tensor Model::forward(const Batch& batch, int64_t step) const {
 Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
     for (std::size_t first = 0; first < layers_.size();) {
         const Checkpoint checkpoint = layers_[first].checkpoint();
-        const std::size_t stride = layers_per_checkpoint(workload_, checkpoint);
+        const auto stride =
+            static_cast<std::size_t>(layers_per_checkpoint(checkpoint, workload_.model.num_layers));
         if (stride == 0) {
             x = layers_[first++](x, context);
             continue;
@@ -138,13 +123,14 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
             ++last;
         }
         name_tensor(x, "hidden_states");
-        x = ops::checkpoint(
-            layers_[first].module_path(),
-            [this, context, first, last](Tensor hidden) {
-                for (std::size_t i = first; i < last; ++i) hidden = layers_[i](hidden, context);
-                return hidden;
-            },
-            x);
+        x = ops::checkpoint(layers_[first].module_path(),
+                            [this, context, first, last](at::TensorList inputs) {
+                                Tensor hidden = inputs[0];
+                                for (std::size_t i = first; i < last; ++i)
+                                    hidden = layers_[i](hidden, context);
+                                return hidden;
+                            },
+                            {x});
         first = last;
     }
     return x;

@@ -116,7 +116,9 @@ public:
         if (pre_norm_) layer_norm(names_.first_norm_input);
         add(names_.attention_input, elements(Unit::kHidden));
         for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
-        add_all(saves_of(models::kAttentionSwitch));
+        if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) {
+            add_all(saves_of(models::kAttentionSwitch));
+        }
         add("context", elements(Unit::kHidden));
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         layer_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);

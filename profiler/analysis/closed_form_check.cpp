@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,15 @@ std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
     if (json[index] != json[index - 1] || json[index] != json[index + 1]) return std::nullopt;
     const auto recipe = models::parse_recipe(json[index].get_ref<const std::string&>());
     return recipe ? std::optional(*recipe) : std::nullopt;
+}
+
+/// A layer in the middle of the stack; nullopt: there is none that begins a checkpoint.
+std::optional<int64_t> middle_layer(const models::Workload& workload) {
+    const int64_t num_layers = workload.model.num_layers;
+    const int64_t stride =
+        std::max<int64_t>(models::layers_per_checkpoint(workload.recipe.checkpoint, num_layers), 1);
+    const int64_t layer = std::max(num_layers / 2 / stride * stride, stride);
+    return layer < num_layers - 1 ? std::optional(layer) : std::nullopt;
 }
 
 /// "saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
@@ -54,17 +64,18 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
             workload->model.num_layers,
             workload->model.num_layers == 1 ? "layer has" : "layers have"));
     }
-    const int64_t layer = workload->model.num_layers / 2;
-    const auto recipe = recipe_around(trace, layer, workload->recipe);
+    const auto layer = middle_layer(*workload);
+    if (!layer) return nothing("no middle layer begins a checkpoint; capture at least four layers");
+    const auto recipe = recipe_around(trace, *layer, workload->recipe);
     if (!recipe) return nothing("the middle layer's neighbours have other recipes");
     workload->recipe = *recipe;
     workload->layer_recipes.clear();
     auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
     if (!form) return tl::unexpected(form.error());
 
-    ClosedFormCheck check{.layer = layer, .form = std::move(*form)};
+    ClosedFormCheck check{.layer = *layer, .form = std::move(*form)};
     for (const LedgerRow& row : ledger.rows) {
-        if (row.layer == layer) check.ledger_bytes += row.size_bytes;
+        if (row.layer == *layer) check.ledger_bytes += row.size_bytes;
     }
     return check;
 }

@@ -127,7 +127,8 @@ std::vector<Case> all_cases() {
          {"tempo", "tempo-packed", "tempo-philox", "tempo-gelu", "tempo-layernorm", "tempo-dropout",
           "tempo-fused", "tempo-fused,masks=philox", "tempo-fused,checkpoint=per_layer",
           "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "tempo,checkpoint=sqrt",
-          "gelu=python", "tempo@0", "tempo-packed+checkpoint@1", "checkpoint@0+tempo-gelu@1"}) {
+          "checkpoint-attention", "tempo-gelu,checkpoint=attention_core", "gelu=python", "tempo@0",
+          "tempo-packed+checkpoint@1", "checkpoint@0+tempo-gelu@1"}) {
         cases.push_back({"bert-base", Head::kLayers, recipe});
         cases.push_back({"gpt2", Head::kLayers, recipe});
     }

@@ -116,11 +116,13 @@ INSTANTIATE_TEST_SUITE_P(
                     "number of positions", ""},
         BadWorkload{"FirstPositionBeyondAll",
                     [](Workload& w) { w.model.first_position = INT64_MAX; }, "first position", ""},
-        BadWorkload{
-            "CheckpointOfNothing",
-            [](Workload& w) { w.recipe.checkpoint = Checkpoint::kAttentionCore; },
-            "checkpoint=attention_core, which is not implemented: choose none, per_layer or sqrt",
-            "recipe"},
+        BadWorkload{"CheckpointOfFlashAttention",
+                    [](Workload& w) {
+                        w.recipe.checkpoint = Checkpoint::kAttentionCore;
+                        w.recipe.attention = Attention::kFlash;
+                        w.model.attention_dropout_p = 0;
+                    },
+                    "attention=eager", "recipe"},
         BadWorkload{"FusionOfADecoder",
                     [](Workload& w) {
                         w.model = *find_model("gpt2");

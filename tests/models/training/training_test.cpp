@@ -165,13 +165,24 @@ TEST(Optimizer, SgdSubtractsTheScaledGradient) {
 
 TEST(Checkpoint, RefusesAnInputThatWouldCostTheParametersTheirGradients) {
     const at::Tensor x = at::ones({2, 2});
-    EXPECT_THROW(
-        ops::checkpoint("layer", [](const at::Tensor& t) { return t * 2; }, x), c10::Error);
+    EXPECT_THROW(ops::checkpoint("layer", [](at::TensorList t) { return t[0] * 2; }, {x}),
+                 c10::Error);
+}
+
+TEST(Checkpoint, GivesEachInputItsGradient) {
+    const at::Tensor x = at::full({2}, 3.0).requires_grad_();
+    const at::Tensor y = at::full({2}, 5.0).requires_grad_();
+    const at::Tensor z =
+        ops::checkpoint("layer", [](at::TensorList t) { return t[0] * t[1] * t[1]; }, {x, y});
+    const auto gradients = torch::autograd::grad({z.sum()}, {x, y});
+    EXPECT_EQ(gradients[0][0].item<float>(), 25);
+    EXPECT_EQ(gradients[1][0].item<float>(), 30);
 }
 
 TEST(Checkpoint, HasAFirstDerivativeAndRefusesAGraphOfIt) {
     const at::Tensor x = at::full({2}, 3.0).requires_grad_();
-    const at::Tensor y = ops::checkpoint("layer", [](const at::Tensor& t) { return t * t * t; }, x);
+    const at::Tensor y =
+        ops::checkpoint("layer", [](at::TensorList t) { return t[0] * t[0] * t[0]; }, {x});
     EXPECT_THROW(torch::autograd::grad({y.sum()}, {x}, {}, true, true), c10::Error);
     EXPECT_EQ(torch::autograd::grad({y.sum()}, {x})[0][0].item<float>(), 27);
 }

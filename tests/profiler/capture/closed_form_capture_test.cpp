@@ -48,7 +48,8 @@ int64_t expected_bytes(const std::string& model, const std::string& recipe, cons
         return n * (12 * e + 2) + t * (2 * e + 1) + 4 * r * e;
     if (recipe == "deepspeed-all" || recipe == "deepspeed-fused")
         return n * (10 * e + 2) + t * (e + 1) + 8 * r;
-    if (recipe == "checkpoint") return e * n;
+    if (recipe == "checkpoint" || recipe == "checkpoint-sqrt") return e * n;
+    if (recipe == "checkpoint-attention") return n * (16 * e + 2) + 4 * r * e;
     throw std::logic_error("no closed form of " + recipe);
 }
 
@@ -108,7 +109,8 @@ std::vector<Case> all_cases() {
     for (const char* recipe :
          {"original", "tempo", "tempo-packed", "tempo-philox", "tempo-fused",
           "deepspeed-normalize-invertible", "deepspeed-attn-dropout-checkpoint",
-          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "gelu=python"}) {
+          "deepspeed-gelu-checkpoint", "deepspeed-all", "checkpoint", "checkpoint-attention",
+          "gelu=python"}) {
         cases.push_back({"bert-base", recipe});
         cases.push_back({"gpt2", recipe});
     }
