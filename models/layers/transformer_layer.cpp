@@ -3,6 +3,7 @@
 #include "models/config/switches.h"
 #include "models/layers/fused_attention.h"
 #include "models/observer/observer.h"
+#include "models/ops/checkpoint.h"
 
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_unsafe_view.h>
