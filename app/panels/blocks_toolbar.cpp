@@ -84,9 +84,10 @@ void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelE
     draw_trace_switch(selection, query);
     draw_order_switch(query);
     draw_coloring(selection, query);
-    const float buttons = em(20.2F);
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
-                         std::max(0.0F, ImGui::GetContentRegionAvail().x - buttons));
+    const float room = ImGui::GetContentRegionAvail().x;
+    const bool with_words = room >= em(20.2F);
+    const float buttons = em(with_words ? 20.2F : 12);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0F, room - buttons));
     if (toggle_button(state.is_playing ? ICON_STOP "###play" : ICON_PLAY "###play",
                       state.is_playing)) {
         state.is_playing ^= true;
@@ -94,19 +95,21 @@ void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelE
     ImGui::SetItemTooltip("Move the moment through the visible part");
     ImGui::SameLine(0, px(4));
     const bool lists = state.show_live && !query.what_if.is_open;
-    if (toggle_button(ICON_LIST " Live###list", lists)) {
+    if (toggle_button(with_words ? ICON_LIST " Live###list" : ICON_LIST "###list", lists)) {
         state.show_live = !lists;
         query.what_if.is_open = false;
     }
     ImGui::SetItemTooltip("List what lives at the moment");
     ImGui::SameLine(0, px(4));
-    if (toggle_button(ICON_SLIDERS " What if###what_if", query.what_if.is_open)) {
+    if (toggle_button(with_words ? ICON_SLIDERS " What if###what_if" : ICON_SLIDERS "###what_if",
+                      query.what_if.is_open)) {
         query.what_if.is_open ^= true;
         query.what_if.shows_map = false;
     }
     ImGui::SetItemTooltip("What other settings of the allocator would do");
     ImGui::SameLine(0, px(4));
-    if (toggle_button(ICON_MEMORY " Segments###segments", state.show_segments)) {
+    if (toggle_button(with_words ? ICON_MEMORY " Segments###segments" : ICON_MEMORY "###segments",
+                      state.show_segments)) {
         state.show_segments ^= true;
     }
     ImGui::SetItemTooltip("Show the allocator's segments at the moment");
