@@ -4,6 +4,8 @@
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 
+#include <vector>
+
 // torch.ops.tempo under autocast, with the dtypes of torch's own ops: LayerNorm and softmax in
 // float, ops of a linear layer in autocast's dtype. gelu and dropout keep the dtype of their input.
 
@@ -36,7 +38,8 @@ void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
         if (value.isTensor()) {
             value = at::autocast::cached_cast(type, value.toTensor(), device);
         } else if (value.isTensorList()) {
-            value = at::autocast::cached_cast(type, value.toTensorVector(), device);
+            const std::vector<at::Tensor> tensors = value.toTensorVector();
+            value = at::autocast::cached_cast(type, at::TensorList(tensors), device);
         }
     }
     op.callBoxed(stack);

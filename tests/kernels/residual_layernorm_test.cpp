@@ -236,7 +236,7 @@ TYPED_TEST(ResidualLayerNormOfType, KeepsWhatSubstationKeeps) {
         back.dresidual = expected_dresidual.data();
         residual_layer_norm_backward(back, num_rows, 0, num_partials);
         for (size_t i = 0; i < dx.size(); ++i) {
-            // x̂ = centered rstd, each rounded once: 2 roundings of x̂ in a product with mean(g x̂).
+            // x̂ = centered rstd, each rounded once: 2 roundings of x̂, times mean(g x̂).
             const double scale = 16 * to_double(p.rstd[i / static_cast<size_t>(size)]);
             const double error = test::kRoundoff<T> * (scale + std::abs(to_double(dx[i])) * 2);
             ASSERT_NEAR(to_double(dresidual[i]), to_double(expected_dresidual[i]), error);

@@ -118,7 +118,8 @@ def cases():
         randn(6, 17, seed=2),
         "gelu",
     )
-    for p, masks in ((0.25, "byte"), (0.25, "bit"), (0.25, "element"), (0.25, "philox"), (0.0, "bit")):
+    kinds = ("byte", "bit", "element", "philox")
+    for p, masks in (*((0.25, kind) for kind in kinds), (0.0, "bit")):
         arguments = (randn(3, 5, 16), randn(16, seed=1), randn(3, 5, 16, seed=2), p, masks, KEY)
         yield tempo.bias_dropout_residual, arguments
     yield tempo.bias_heads, (randn(2, 5, 24), randn(24, seed=1), 2)
@@ -204,6 +205,16 @@ class OpsOnDevice:
         for more in (None, x):
             arguments = (x, more, normalized, x[0], more)
             torch.library.opcheck(tempo.scale_shift_backward.default, arguments)
+
+    def test_autocast_runs_a_substation_layer_in_16_bits(self):
+        arguments = substation_arguments(dtype=torch.float32)
+        with torch.autocast(self.device, dtype=torch.bfloat16):
+            y = tempo.substation_layer(*arguments)
+        self.assertEqual(y.dtype, torch.bfloat16)
+        y.float().square().sum().backward()
+        self.assertEqual(arguments[1][0].grad.dtype, torch.float32)
+        expected = tempo.substation_layer(*arguments)
+        torch.testing.assert_close(y.float(), expected, rtol=0.05, atol=0.1)
 
     def test_gradients_of_a_substation_layer_equal_numerical_ones(self):
         mask = torch.tensor([[0.0, 0, 0], [0, 0, -1e4]], dtype=torch.float64)
