@@ -82,21 +82,21 @@ struct ColumnSetup {
     bool shown = true;
 };
 constexpr std::array<ColumnSetup, profiler::kNumMovementColumns> kMovementColumns{{
-    {MovementColumn::kOp, 0},
-    {MovementColumn::kModule, 8.2F},
-    {MovementColumn::kPhase, 4.8F, false},
-    {MovementColumn::kClass, 6, false},
-    {MovementColumn::kCalls, 3, false},
+    {MovementColumn::kOp, 8.5F},
+    {MovementColumn::kModule, 6.8F},
+    {MovementColumn::kTime, 4},
+    {MovementColumn::kTimeShare, 3.6F},
+    {MovementColumn::kPeak, 4.4F},
+    {MovementColumn::kMue, 3.6F},
+    {MovementColumn::kFlopPerWord, 4.2F},
     {MovementColumn::kGflop, 4},
     {MovementColumn::kRead, 4.6F},
     {MovementColumn::kWritten, 4.9F},
-    {MovementColumn::kFlopPerWord, 4.4F},
-    {MovementColumn::kTime, 4.2F},
-    {MovementColumn::kTimeShare, 3.7F},
-    {MovementColumn::kPeak, 4.5F},
-    {MovementColumn::kBandwidth, 3.6F, false},
-    {MovementColumn::kMue, 3.7F},
     {MovementColumn::kLeastTime, 4.6F, false},
+    {MovementColumn::kBandwidth, 3.6F, false},
+    {MovementColumn::kCalls, 3, false},
+    {MovementColumn::kPhase, 4.8F, false},
+    {MovementColumn::kClass, 6, false},
 }};
 
 bool is_text(MovementColumn column) { return column <= MovementColumn::kClass; }
@@ -182,7 +182,10 @@ void draw_op_cell(const MovementViewRow& row) {
                      row.row.phase.value_or(profiler::PhaseKind::kForward),
                      {at.x + px(5), at.y + height / 2}, px(4.2F), activity_color(of));
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + px(15));
-    text(fit_to(row.name, ImGui::GetContentRegionAvail().x));
+    // The namespace says little here; the tooltip has the whole name.
+    const size_t colon = row.name.rfind("::");
+    const std::string name = colon == std::string::npos ? row.name : row.name.substr(colon + 2);
+    text(fit_to(name, ImGui::GetContentRegionAvail().x));
 }
 
 bool draw_movement_row(const MovementView& view, const MovementSideLook& look, size_t index) {
@@ -296,10 +299,7 @@ MovementSideInput draw_movement_table(const MovementView& view, const MovementSi
                                   ImGuiTableFlags_NoSavedSettings;
     // With and without times other columns have values.
     const char* const name = view.has_times ? "##ops_that_ran" : "##logical_ops";
-    const float least_width = em(58);
-    const float width = ImGui::GetContentRegionAvail().x;
-    if (!ImGui::BeginTable(name, static_cast<int>(kMovementColumns.size()), flags, {0, 0},
-                           std::max(width, least_width))) {
+    if (!ImGui::BeginTable(name, static_cast<int>(kMovementColumns.size()), flags)) {
         return input;
     }
     set_up_movement_columns(view, trace);
