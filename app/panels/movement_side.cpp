@@ -119,7 +119,9 @@ void set_up_movement_columns(const MovementView& view, const MovementTrace& trac
         ImGuiTableColumnFlags flags = setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed
                                                          : ImGuiTableColumnFlags_WidthStretch;
         if (!is_shown(view, setup)) flags |= ImGuiTableColumnFlags_DefaultHide;
-        if (setup.column == MovementColumn::kTime) flags |= ImGuiTableColumnFlags_DefaultSort;
+        const bool is_default =
+            setup.column == (view.has_times ? MovementColumn::kTime : MovementColumn::kLeastTime);
+        if (is_default) flags |= ImGuiTableColumnFlags_DefaultSort;
         if (!is_text(setup.column)) flags |= ImGuiTableColumnFlags_PreferSortDescending;
         if (setup.column == MovementColumn::kOp) flags |= ImGuiTableColumnFlags_NoHide;
         if (!is_text(setup.column) && !has_value(trace, setup.column)) {
@@ -148,7 +150,9 @@ void draw_movement_headers() {
 
 void read_movement_order(const MovementSideLook& look, MovementSideInput& input) {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-    if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
+    if (!specs || specs->SpecsCount == 0) return;
+    // The other table has an order of its own.
+    if (!specs->SpecsDirty && !look.is_other_table) return;
     specs->SpecsDirty = false;
     MovementQuery query = look.query;
     query.sort_by = static_cast<MovementColumn>(specs->Specs[0].ColumnUserID);
@@ -265,11 +269,9 @@ void draw_class_shares(const MovementView& view, const Selection& selection) {
     const auto& classes = view.traces.front().classes;
     const auto paper =
         shares_of(classes, [](const MovementClassRow& row) { return row.ivanov_time_share; });
-    if (!paper.empty()) draw_share_bar("Time, Ivanov", paper, 1);
+    if (view.has_times && !paper.empty()) draw_share_bar("Time, Ivanov", paper, 1);
     const auto flop = [](const MovementClassRow& row) { return std::optional(row.flop_share); };
-    if (!view.has_times || paper.empty()) {
-        draw_share_bar("Flop", shares_of(classes, flop), 2);
-    }
+    if (!view.has_times) draw_share_bar("Flop", shares_of(classes, flop), 2);
     std::string line;
     for (const MovementClassRow& row : classes) {
         if (row.op_class == profiler::OpClass::kOther) continue;
