@@ -150,11 +150,14 @@ void draw_headline(const MovementView& view) {
 void draw_side(MovementFrame& frame, const MovementView& view, std::optional<size_t> selected) {
     draw_class_shares(view, frame.selection);
     ImGui::Dummy({0, px(4)});
-    const MovementSideInput input = draw_movement_table(view, {.selection = frame.selection,
-                                                               .query = frame.query,
-                                                               .table_of = frame.state.table_of,
-                                                               .box = frame.state.box,
-                                                               .selected = selected});
+    const MovementSideInput input =
+        draw_movement_table(view, {.selection = frame.selection,
+                                   .query = frame.query,
+                                   .table_of = frame.state.table_of,
+                                   .box = frame.state.box,
+                                   .selected = selected,
+                                   .is_other_table = frame.state.had_times != view.has_times});
+    frame.state.had_times = view.has_times;
     if (input.clicked) select_row(frame, view, frame.state.table_of, *input.clicked);
     if (input.table_of) frame.state.table_of = *input.table_of;
     if (input.forget_box) frame.state.box.reset();

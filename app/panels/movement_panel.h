@@ -12,6 +12,7 @@ struct MovementState {
     std::size_t table_of = 0;  // the trace in the table: 0 is A, 1 is B
     std::optional<MovementBox> box;
     MovementPicture picture;
+    bool had_times = true;  // in the last frame
 };
 
 /// Arithmetic, data movement and limits of each op: the roofline of the card, with arrows from A's

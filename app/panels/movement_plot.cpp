@@ -70,7 +70,9 @@ void set_up_roof_axes(const MovementView& view) {
         }
         ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
     };
-    ticks(ImAxis_X1, view.x_ticks);
+    std::vector<profiler::Tick> x_ticks = view.x_ticks;
+    if (view.has_gutter) x_ticks.push_back({view.gutter_x, "no flop"});
+    ticks(ImAxis_X1, x_ticks);
     ticks(ImAxis_Y1, view.y_ticks);
     ImPlot::SetupFinish();
 }
@@ -80,12 +82,6 @@ void draw_gutter(const RoofPlot& plot) {
     const float edge =
         std::round(ImPlot::PlotToPixels(plot.view.gutter_x * kGutterEdge, plot.view.first_y).x);
     plot.draw->AddRectFilled(plot.corner, {edge, plot.bottom()}, with_alpha(palette().text, 0.04F));
-    const ScopedFont small(fonts().text, kSmallSize);
-    const float height = ImGui::GetTextLineHeight();
-    plot.draw->AddText({plot.corner.x + px(5), plot.bottom() - 2 * height - px(4)}, palette().dim,
-                       "no");
-    plot.draw->AddText({plot.corner.x + px(5), plot.bottom() - height - px(4)}, palette().dim,
-                       "flop");
 }
 
 /// Where memory is the limit lies under the slope, where arithmetic is under the flat part.
@@ -104,7 +100,7 @@ void draw_roof(const RoofPlot& plot) {
         plot.draw->AddLine(high, {plot.right(), high.y}, color, px(2));
         plot.draw->AddLine(high, {high.x, plot.bottom()}, with_alpha(palette().text, 0.16F), px(1));
         const std::string label = fmt::format("{:.4g} Tflop/s", peaks.flop_per_s / 1e12);
-        plot.draw->AddText({plot.right() - text_width(label) - px(6), high.y - height - px(3)},
+        plot.draw->AddText({plot.right() - text_width(label) - px(6), plot.corner.y + px(4)},
                            palette().dim, label.c_str());
     }
     const std::string label = fmt::format("{:.4g} GB/s", peaks.bytes_per_s / 1e9);
@@ -180,9 +176,17 @@ void draw_names(const RoofPlot& plot) {
         const MovementDot& dot = plot.view.traces[t].dots[i];
         dots.push_back(plot.at(dot));
         if (labels.size() >= kMostLabels || is_pale(plot, dot)) continue;
+        const std::string name = profiler::label_of(plot.row({t, i}));
+        const ImVec2 at = plot.at(dot);
+        // Of several with one name in one place, one says it.
+        const bool is_named = std::any_of(labels.begin(), labels.end(), [&](const DotLabel& other) {
+            return other.text == name && std::abs(other.dot.x - at.x) < px(kMoved) &&
+                   std::abs(other.dot.y - at.y) < px(kMoved);
+        });
+        if (is_named) continue;
         labels.push_back({.dot = plot.at(dot),
                           .radius = radius_of(dot),
-                          .text = profiler::label_of(plot.row({t, i})),
+                          .text = name,
                           .color = palette().text,
                           .is_bold = false,
                           .badge = {},

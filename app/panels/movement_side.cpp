@@ -82,21 +82,21 @@ struct ColumnSetup {
     bool shown = true;
 };
 constexpr std::array<ColumnSetup, profiler::kNumMovementColumns> kMovementColumns{{
-    {MovementColumn::kOp, 0},
-    {MovementColumn::kModule, 8.2F},
-    {MovementColumn::kPhase, 4.8F, false},
-    {MovementColumn::kClass, 6, false},
-    {MovementColumn::kCalls, 3, false},
+    {MovementColumn::kOp, 8.5F},
+    {MovementColumn::kModule, 6.8F},
+    {MovementColumn::kTime, 4},
+    {MovementColumn::kTimeShare, 3.6F},
+    {MovementColumn::kPeak, 4.4F},
+    {MovementColumn::kMue, 3.6F},
+    {MovementColumn::kFlopPerWord, 4.2F},
     {MovementColumn::kGflop, 4},
     {MovementColumn::kRead, 4.6F},
     {MovementColumn::kWritten, 4.9F},
-    {MovementColumn::kFlopPerWord, 4.4F},
-    {MovementColumn::kTime, 4.2F},
-    {MovementColumn::kTimeShare, 3.7F},
-    {MovementColumn::kPeak, 4.5F},
-    {MovementColumn::kBandwidth, 3.6F, false},
-    {MovementColumn::kMue, 3.7F},
     {MovementColumn::kLeastTime, 4.6F, false},
+    {MovementColumn::kBandwidth, 3.6F, false},
+    {MovementColumn::kCalls, 3, false},
+    {MovementColumn::kPhase, 4.8F, false},
+    {MovementColumn::kClass, 6, false},
 }};
 
 bool is_text(MovementColumn column) { return column <= MovementColumn::kClass; }
@@ -119,7 +119,9 @@ void set_up_movement_columns(const MovementView& view, const MovementTrace& trac
         ImGuiTableColumnFlags flags = setup.width_em > 0 ? ImGuiTableColumnFlags_WidthFixed
                                                          : ImGuiTableColumnFlags_WidthStretch;
         if (!is_shown(view, setup)) flags |= ImGuiTableColumnFlags_DefaultHide;
-        if (setup.column == MovementColumn::kTime) flags |= ImGuiTableColumnFlags_DefaultSort;
+        const bool is_default =
+            setup.column == (view.has_times ? MovementColumn::kTime : MovementColumn::kLeastTime);
+        if (is_default) flags |= ImGuiTableColumnFlags_DefaultSort;
         if (!is_text(setup.column)) flags |= ImGuiTableColumnFlags_PreferSortDescending;
         if (setup.column == MovementColumn::kOp) flags |= ImGuiTableColumnFlags_NoHide;
         if (!is_text(setup.column) && !has_value(trace, setup.column)) {
@@ -148,7 +150,9 @@ void draw_movement_headers() {
 
 void read_movement_order(const MovementSideLook& look, MovementSideInput& input) {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-    if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
+    if (!specs || specs->SpecsCount == 0) return;
+    // The other table has an order of its own.
+    if (!specs->SpecsDirty && !look.is_other_table) return;
     specs->SpecsDirty = false;
     MovementQuery query = look.query;
     query.sort_by = static_cast<MovementColumn>(specs->Specs[0].ColumnUserID);
@@ -182,7 +186,10 @@ void draw_op_cell(const MovementViewRow& row) {
                      row.row.phase.value_or(profiler::PhaseKind::kForward),
                      {at.x + px(5), at.y + height / 2}, px(4.2F), activity_color(of));
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + px(15));
-    text(fit_to(row.name, ImGui::GetContentRegionAvail().x));
+    // The namespace says little here; the tooltip has the whole name.
+    const size_t colon = row.name.rfind("::");
+    const std::string name = colon == std::string::npos ? row.name : row.name.substr(colon + 2);
+    text(fit_to(name, ImGui::GetContentRegionAvail().x));
 }
 
 bool draw_movement_row(const MovementView& view, const MovementSideLook& look, size_t index) {
@@ -262,11 +269,9 @@ void draw_class_shares(const MovementView& view, const Selection& selection) {
     const auto& classes = view.traces.front().classes;
     const auto paper =
         shares_of(classes, [](const MovementClassRow& row) { return row.ivanov_time_share; });
-    if (!paper.empty()) draw_share_bar("Time, Ivanov", paper, 1);
+    if (view.has_times && !paper.empty()) draw_share_bar("Time, Ivanov", paper, 1);
     const auto flop = [](const MovementClassRow& row) { return std::optional(row.flop_share); };
-    if (!view.has_times || paper.empty()) {
-        draw_share_bar("Flop", shares_of(classes, flop), 2);
-    }
+    if (!view.has_times) draw_share_bar("Flop", shares_of(classes, flop), 2);
     std::string line;
     for (const MovementClassRow& row : classes) {
         if (row.op_class == profiler::OpClass::kOther) continue;
@@ -296,10 +301,7 @@ MovementSideInput draw_movement_table(const MovementView& view, const MovementSi
                                   ImGuiTableFlags_NoSavedSettings;
     // With and without times other columns have values.
     const char* const name = view.has_times ? "##ops_that_ran" : "##logical_ops";
-    const float least_width = em(58);
-    const float width = ImGui::GetContentRegionAvail().x;
-    if (!ImGui::BeginTable(name, static_cast<int>(kMovementColumns.size()), flags, {0, 0},
-                           std::max(width, least_width))) {
+    if (!ImGui::BeginTable(name, static_cast<int>(kMovementColumns.size()), flags)) {
         return input;
     }
     set_up_movement_columns(view, trace);

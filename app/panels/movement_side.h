@@ -24,6 +24,7 @@ struct MovementSideLook {
     std::size_t table_of = 0;        // the trace in the table
     std::optional<MovementBox> box;  // the table lists the ops in it
     std::optional<std::size_t> selected;
+    bool is_other_table = false;  // the last frame drew that of ops with times, or without
 };
 
 /// Bars of class shares, beside those of the paper where it has the same layer.

@@ -17,8 +17,8 @@
 namespace profiler {
 namespace {
 
-constexpr double kGutterStep = 0.3;    // from the least intensity to the dots without arithmetic
-constexpr double kRoofHeadroom = 2.5;  // above the roof
+constexpr double kGutterStep = 0.3;  // from the least intensity to the dots without arithmetic
+constexpr double kRoofHeadroom = 6;  // above the roof
 
 MovementReport report_of(const MovementSource& source, const MovementRequest& request) {
     if (request.ops == MovementOps::kRun) return movement_of(*source.trace, request.scope);
@@ -135,7 +135,8 @@ void join(MovementTrace& a, const MovementTrace& b) {
     match([](const MovementViewRow& r) { return Key{r.row.phase, r.row.module, r.row.name}; });
     match([](const MovementViewRow& r) {
         const int op_class = r.row.op_class ? static_cast<int>(*r.row.op_class) : -1;
-        return Key{r.row.phase, r.row.module, std::to_string(op_class)};
+        // A copy does not become a pass with arithmetic.
+        return Key{r.row.phase, r.row.module, fmt::format("{} {}", op_class, r.row.work.flop > 0)};
     });
 }
 

@@ -69,6 +69,7 @@ void draws_in_the_light_theme_and_in_a_narrow_panel(ImGuiTestContext* c) {
     window().resize(c, 900, 1000);
     window().take_picture(c, "movement_narrow");
     window().ui().settings.dark = true;
+    window().resize(c, 1600, 1000);
 }
 
 void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {

@@ -31,7 +31,8 @@ Trace trace_with(const std::vector<CallOfOp>& calls) {
         const auto module = b.module_path("encoder.layer.0." + call.module, 0);
         const Id<Op> op = b.op(call.name, module);
         b.trace().ops.set<&Op::flop>(op, call.flop);
-        b.trace().ops.set<&Op::elements_read>(op, call.words);
+        b.trace().ops.set<&Op::elements_read>(op, call.words / 2);
+        b.trace().ops.set<&Op::elements_written>(op, call.words / 2);
         b.trace().ops.set<&Op::op_class>(op, call.op_class);
         b.trace().kernels.append(
             {.name = b.text("kernel"), .op = op, .start_ns = 0, .end_ns = call.time_ns});
