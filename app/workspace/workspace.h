@@ -126,8 +126,8 @@ public:
 private:
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
-        return {documents(),    selection_,      time_,           plan_choice_,
-                planner_query_, frontier_query_, frontier_plans_, movement_query_, search_query_};
+        return {documents(),     selection_,      time_,           plan_choice_, planner_query_,
+                frontier_query_, frontier_plans_, movement_query_, search_query_};
     }
     RecipeTrials::Inputs trial_inputs() const {
         return {documents(), selection_, plan_choice_.gpu};

@@ -19,7 +19,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// State of the autograd node beside the inputs. An IValue carries it, so it is a CustomClassHolder.
+/// State of the autograd node beside its inputs. An IValue carries it as a CustomClassHolder.
 struct Rerun : torch::CustomClassHolder {
     CheckpointedRun run;
     std::optional<at::ScalarType> autocast_dtype;  // in forward; backward itself runs without

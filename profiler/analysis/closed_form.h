@@ -40,7 +40,8 @@ struct ClosedFormCheck {
 };
 
 /// Compares the ledger of a middle layer (neither first nor last) with the closed form. Where a
-/// checkpoint holds several layers, that is the first layer of one. `ledger` is build_ledger(trace). Errors: the reason why there is nothing to compare, for example a stack
+/// checkpoint holds several layers, that is the first layer of one. `ledger` is
+/// build_ledger(trace). Errors: the reason why there is nothing to compare, for example a stack
 /// without a middle layer.
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace, const Ledger& ledger);
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace);
