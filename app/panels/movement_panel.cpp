@@ -139,7 +139,6 @@ void draw_headline(const MovementView& view) {
         text(view.traces.front().per_layer);
         ImGui::PopTextWrapPos();
     }
-    if (!view.headline.empty()) return;
     for (const std::string& note : view.notes) {
         colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
         ImGui::SameLine(0, px(6));

@@ -114,7 +114,7 @@ void show_tensor(Ui& ui, const DocumentPtr& document, int32_t row) {
     const auto allocation = document->trace->storages.get<&profiler::Storage::allocation>(storage);
     ui.workspace.apply({.tensor = PickedTensor{document, storage, allocation}});
     const PanelWindow window = meant_window(ui, panel_of_tensor(ui, *document, storage));
-    states_of(ui, window.number).ledger.scroll_to_tensor = true;
+    states_of(ui, meant_window(ui, "ledger").number).ledger.scroll_to_tensor = true;
     show_panel(ui, id_of(window));
 }
 

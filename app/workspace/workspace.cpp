@@ -173,7 +173,9 @@ void Workspace::forget_all_places() {
 /// A or B is another document. Range, tensor and activity belonged to the documents before. The
 /// slots are updated at once, so that no panel draws the old views with the new selection.
 void Workspace::selection_changed() {
-    forget_all_places();
+    std::array pair{selection_.a, selection_.b};
+    if (pair != shown_pair_) forget_all_places();
+    shown_pair_ = std::move(pair);
     changed_ = true;
     trials_.forget_ahead();
     update_looks();

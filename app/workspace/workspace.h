@@ -156,6 +156,7 @@ private:
     bool reloads_at_once_ = false;
     std::vector<DocumentLook> looks_;
     Selection selection_;
+    std::array<DocumentPtr, 2> shown_pair_;  // A and B when selection_changed was last called
     SelectionHistory history_;
     TimeAxis time_;
     PlanChoice plan_choice_;

@@ -122,11 +122,6 @@ std::vector<RecipePreset> make_presets() {
         {"deepspeed-all", "DeepSpeed's three memory flags", deepspeed_all},
         {"checkpoint", "activation checkpointing, one checkpoint a layer",
          with(original, &Recipe::checkpoint, Checkpoint::kPerLayer)},
-        {"checkpoint-sqrt", "one checkpoint for about as many layers as there are checkpoints",
-         with(original, &Recipe::checkpoint, Checkpoint::kSqrt)},
-        {"checkpoint-attention",
-         "selective checkpointing: scores, softmax and dropout of attention run again in backward",
-         with(original, &Recipe::checkpoint, Checkpoint::kAttentionCore)},
         {"flash",
          "attention that never stores the probabilities (SDPA flash); on the CPU without attention "
          "dropout",
@@ -139,9 +134,13 @@ std::vector<RecipePreset> make_presets() {
          with(original, &Recipe::fusion, Fusion::kSubstation)},
         {"best",
          "flash attention, Tempo's GELU and LayerNorm fused with their neighbours, dropout masks "
-         "drawn again: less memory and time than any of the others; on the CPU without attention "
-         "dropout",
+         "drawn again; on the CPU without attention dropout",
          best},
+        {"checkpoint-sqrt", "one checkpoint for about as many layers as there are checkpoints",
+         with(original, &Recipe::checkpoint, Checkpoint::kSqrt)},
+        {"checkpoint-attention",
+         "selective checkpointing: scores, softmax and dropout of attention run again in backward",
+         with(original, &Recipe::checkpoint, Checkpoint::kAttentionCore)},
     };
 }
 

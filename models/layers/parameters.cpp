@@ -23,7 +23,7 @@ at::Tensor ParameterStore::add_normal(std::string name, at::IntArrayRef shape, i
         parts.push_back(at::normal(0.0, 0.02, sizes, generator_, at::kFloat, at::kStrided,
                                    at::Device(at::kCPU), false));
     }
-    return add(std::move(name), at::cat(parts).to(options_));
+    return add(std::move(name), (num_parts == 1 ? parts[0] : at::cat(parts)).to(options_));
 }
 
 at::Tensor ParameterStore::add_constant(std::string name, at::IntArrayRef shape, double value) {

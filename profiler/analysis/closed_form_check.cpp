@@ -68,6 +68,10 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     if (!layer) return nothing("no middle layer begins a checkpoint; capture at least four layers");
     const auto recipe = recipe_around(trace, *layer, workload->recipe);
     if (!recipe) return nothing("the middle layer's neighbours have other recipes");
+    const bool differs_by_layer = !trace.text(trace.run().recipe_per_layer).empty();
+    if (recipe->checkpoint == models::Checkpoint::kSqrt && differs_by_layer) {
+        return nothing("where recipes differ by layer, checkpoints begin at other layers");
+    }
     workload->recipe = *recipe;
     workload->layer_recipes.clear();
     auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);

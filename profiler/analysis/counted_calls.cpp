@@ -3,6 +3,8 @@
 #include "profiler/analysis/block_origin.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -72,11 +74,12 @@ void CountedCalls::find_word_sizes() {
     const auto dtypes = trace_.tensors.column<&Tensor::dtype>();
     const auto accesses = trace_.op_tensors.column<&OpTensor::access>();
     const auto storages = trace_.tensors.column<&Tensor::storage>();
-    std::vector<Id<Storage>> overwritten(trace_.ops.size());
+    std::set<std::pair<std::size_t, std::size_t>> overwritten;  // op and storage, of copies
     for (std::size_t i = 0; i < ops.size(); ++i) {
         if (!ops[i].valid() || !tensors[i].valid() || accesses[i] != Access::kWrite) continue;
         if (is_copy(trace_.text(trace_.ops.get<&Op::name>(ops[i])))) {
-            overwritten[ops[i].index()] = storages[tensors[i].index()];
+            const Id<Storage> storage = storages[tensors[i].index()];
+            if (storage.valid()) overwritten.emplace(ops[i].index(), storage.index());
         }
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -84,7 +87,8 @@ void CountedCalls::find_word_sizes() {
         const int64_t size_bytes = bytes_of(dtypes[tensors[i].index()]);
         if (size_bytes == 0) continue;
         const Id<Storage> storage = storages[tensors[i].index()];
-        const bool is_target = storage.valid() && storage == overwritten[ops[i].index()];
+        const bool is_target =
+            storage.valid() && overwritten.contains({ops[i].index(), storage.index()});
         if (is_target && accesses[i] == Access::kRead) continue;
         Words& sum = words_[ops[i].index()];
         sum.bytes += static_cast<double>(words[i]) * static_cast<double>(size_bytes);

@@ -119,7 +119,8 @@ std::vector<MovementRow> by_class(const MovementReport& report) {
         for (const MovementRow& row : report.rows) {
             if (row.op_class == sum.op_class) sum.work += row.work;
         }
-        if (sum.work.num_calls > 0) rows.push_back(std::move(sum));
+        // One call in three steps is no call on average.
+        if (sum.work.num_calls > 0 || sum.work.words() > 0) rows.push_back(std::move(sum));
     }
     return rows;
 }
@@ -172,6 +173,8 @@ MovementRates rates_of(const MovementWork& work, const DevicePeaks& peaks, bool 
         .compute_limit_ns = ratio(flop * kOneSecond_ns, peaks.flop_per_s),
         .memory_limit_ns = ratio(work.bytes * kOneSecond_ns, peaks.bytes_per_s),
     };
+    // Without a peak of its arithmetic nobody knows which limit an op is nearer to.
+    if (flop > 0 && peaks.flop_per_s <= 0) rates.memory_limit_ns.reset();
     if (with_times && rates.flop_per_s) {
         rates.peak_share = ratio(*rates.flop_per_s, peaks.flop_per_s);
     }
@@ -180,7 +183,8 @@ MovementRates rates_of(const MovementWork& work, const DevicePeaks& peaks, bool 
 }
 
 std::optional<double> memory_bound_share(const MovementReport& report, const DevicePeaks& peaks) {
-    double bound_ns = 0, all_ns = static_cast<double>(report.other_time_ns);
+    if (peaks.flop_per_s <= 0) return std::nullopt;
+    double bound_ns = 0, all_ns = 0;
     bool is_known = false;
     for (const MovementRow& row : report.rows) {
         const auto is_bound = rates_of(row.work, peaks).is_memory_bound();

@@ -113,7 +113,7 @@ double draw_flow_legend(Canvas& canvas, const Theme& theme, const MovementFlow& 
     x += 10;
     canvas.line({x, place.y + 8.5}, {x + 26, place.y + 8.5},
                 {.color = colors.saved, .width = 6, .alpha = 0.42});
-    canvas.text({x + 33, place.y + 12.5}, "kept for backward", style);
+    canvas.text({x + 33, place.y + 12.5}, "saved for backward", style);
     return place.y + 18;
 }
 

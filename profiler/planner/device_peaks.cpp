@@ -63,7 +63,7 @@ PeaksOfTrace peaks_of_trace(const Trace& trace, const std::vector<Gpu>& gpus, co
                                            precision ? precision_name : "an unknown precision"));
     }
     const bool is_same_kind = ran_on_gpu(trace) == card->compute_capability.has_value();
-    result.fit_its_times = card == own || is_same_kind;
+    result.fit_its_times = card == own || (own == nullptr && is_same_kind);
     const std::string_view device = device_name_of(trace);
     if (!result.fit_its_times) {
         result.notes.push_back(fmt::format(

@@ -15,7 +15,7 @@ const Gpu* gpu_of_trace(const Trace& trace, const std::vector<Gpu>& gpus);
 
 struct PeaksOfTrace {
     DevicePeaks peaks;               // without a name: no card is known
-    bool fit_its_times = false;      // times of the trace are those of this card
+    bool fit_its_times = false;      // it ran on this card, as far as that is known
     std::vector<std::string> notes;  // why figures are missing, or what they mix
 };
 

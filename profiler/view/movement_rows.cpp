@@ -45,6 +45,7 @@ constexpr std::array<ColumnText, kNumMovementColumns> kColumnTexts{{
 }};
 
 std::string separated(double value, int decimals) {
+    if (!(std::abs(value) < 1e15)) return fmt::format("{:.3g}", value);  // of a damaged file
     const std::string text = fmt::format("{:.{}f}", value, decimals);
     const std::size_t point = std::min(text.find('.'), text.size());
     if (point <= 3) return text;
@@ -143,7 +144,7 @@ std::vector<MovementViewRow> movement_rows(const std::vector<MovementRow>& rows,
         view.rates = rates_of(row.work, peaks, peaks_fit_times);
         if (all_ns > 0) view.time_share = static_cast<double>(row.work.time_ns) / all_ns;
         view.name = short_name(row.name);
-        if (view.rates.mue) {
+        if (view.rates.mue && (view.rates.peak_share || row.work.flop == 0)) {
             view.is_mue_larger = *view.rates.mue >= view.rates.peak_share.value_or(0);
             view.is_peak_larger = !view.is_mue_larger;
         }

@@ -77,13 +77,16 @@ void sort_rows(std::vector<MovementViewRow>& rows, MovementColumn by, bool desce
 /// Time, or without times the least time.
 double weight_of(const MovementViewRow& row) { return number_in(row, MovementColumn::kTime); }
 
-/// Where a row stands. Without times it stands at its limit.
-MovementDot dot_of(const MovementViewRow& row, const DevicePeaks& peaks, double gutter_x) {
+/// Where a row stands. In a view without times it stands at its limit; beside rows with times, a
+/// row without one stands nowhere.
+MovementDot dot_of(const MovementViewRow& row, const DevicePeaks& peaks, double gutter_x,
+                   bool has_times) {
     MovementDot dot;
     const MovementRates& rates = row.rates;
     dot.has_arithmetic = rates.flop_per_byte.has_value();
     dot.x = rates.flop_per_byte.value_or(gutter_x);
     const bool is_timed = row.row.work.time_ns > 0;
+    if (has_times && !is_timed) return dot;
     if (dot.has_arithmetic) {
         dot.y = is_timed ? rates.flop_per_s.value_or(0) : roof_at(peaks, dot.x);
     } else {
@@ -94,10 +97,10 @@ MovementDot dot_of(const MovementViewRow& row, const DevicePeaks& peaks, double 
 }
 
 std::vector<MovementDot> dots_of(const std::vector<MovementViewRow>& rows, const DevicePeaks& peaks,
-                                 double gutter_x, double most_weight) {
+                                 double gutter_x, double most_weight, bool has_times) {
     std::vector<MovementDot> dots;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        MovementDot dot = dot_of(rows[i], peaks, gutter_x);
+        MovementDot dot = dot_of(rows[i], peaks, gutter_x, has_times);
         dot.row = i;
         if (!(dot.y > 0) || !std::isfinite(dot.y) || !std::isfinite(dot.x)) continue;
         if (most_weight > 0) dot.radius = std::sqrt(weight_of(rows[i]) / most_weight);
@@ -223,7 +226,7 @@ std::string headline_of(const MovementView& view, const MovementRequest& request
     const auto& first = view.traces.front().memory_bound_share;
     if (!first) return {};
     std::string text = fmt::format(
-        "Memory-bound ops take {} of the time{} on {}", format_percent(*first),
+        "Memory-bound ops take {} of the time{}, by the limits of {}", format_percent(*first),
         request.scope == MovementScope::kLayers ? " in the layers" : "", view.peaks.name);
     if (view.traces.size() > 1 && view.traces[1].memory_bound_share) {
         text += fmt::format("; in B {}", format_percent(*view.traces[1].memory_bound_share));
@@ -335,10 +338,14 @@ MovementView build_movement_view(const MovementRequest& request) {
             }
         }
     }
+    if (request.sources.size() > 1 && !(request.sources[1].peaks == view.peaks)) {
+        view.notes.push_back(fmt::format("The roof is that of {}; the peaks of B are those of {}.",
+                                         view.peaks.name, request.sources[1].peaks.name));
+    }
     set_x_axis(view);
     for (std::size_t i = 0; i < view.traces.size(); ++i) {
-        view.traces[i].dots =
-            dots_of(view.traces[i].rows, request.sources[i].peaks, view.gutter_x, most_weight);
+        view.traces[i].dots = dots_of(view.traces[i].rows, request.sources[i].peaks, view.gutter_x,
+                                      most_weight, view.has_times);
     }
     if (view.traces.size() > 1) join(view.traces[0], view.traces[1]);
     set_y_axis(view);

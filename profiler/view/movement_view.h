@@ -59,7 +59,7 @@ struct MovementSource {
     const Trace* trace = nullptr;
     const models::Workload* workload = nullptr;  // null: the trace does not say
     DevicePeaks peaks;                           // of its card; without a name: not known
-    bool peaks_fit_times = false;                // the times are those of this card
+    bool peaks_fit_times = false;                // it ran on this card, as far as that is known
     std::vector<std::string> notes;
 
     friend bool operator==(const MovementSource&, const MovementSource&) = default;

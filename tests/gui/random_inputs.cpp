@@ -60,7 +60,7 @@ public:
         draw();
     }
 
-    /// Lets go of all keys and closes popups, as a user who starts anew.
+    /// Closes popups and documents, as a user who starts anew.
     void come_to_rest() {
         for (int i = 0; i < 8; ++i) tap(ImGuiKey_Escape);
         while (!shell_.ui().workspace.documents().empty()) {

@@ -244,6 +244,11 @@ TEST(MovementRates, WithoutPeaksOrTimesColumnsAreEmpty) {
     const DevicePeaks peaks{.name = "card", .flop_per_s = 1e9, .bytes_per_s = 1e9};
     EXPECT_TRUE(rates_of(work, peaks).mue.has_value());
     EXPECT_FALSE(rates_of(work, peaks, false).mue.has_value());
+    // A card without a peak for the precision: its products may wait for either.
+    const DevicePeaks no_compute{.name = "card", .bytes_per_s = 1e9};
+    EXPECT_FALSE(rates_of(work, no_compute).is_memory_bound().has_value());
+    work.flop = 0;
+    EXPECT_TRUE(rates_of(work, no_compute).is_memory_bound().value_or(false));
 }
 
 TEST_F(MovementTest, MemoryBoundOpsTakeAShareOfTheTime) {
@@ -254,7 +259,7 @@ TEST_F(MovementTest, MemoryBoundOpsTakeAShareOfTheTime) {
     const Trace trace = finish();
     const MovementReport report = movement_of(trace, MovementScope::kLayers);
     const DevicePeaks peaks{.name = "card", .flop_per_s = 10e9, .bytes_per_s = 1e9};
-    EXPECT_DOUBLE_EQ(*memory_bound_share(report, peaks), 0.6);
+    EXPECT_DOUBLE_EQ(*memory_bound_share(report, peaks), 60.0 / 90);
     EXPECT_FALSE(memory_bound_share(report, {}).has_value());
 }
 

@@ -130,7 +130,8 @@ TEST(MovementView, TheLargerOfTheTwoLimitsIsStrong) {
 TEST(MovementView, TheHeadlineSaysWhatMemoryBoundOpsTake) {
     const Trace trace = trace_with(two_ops());
     const MovementView view = build_movement_view(request_of(trace));
-    EXPECT_EQ(view.headline, "Memory-bound ops take 89.5 % of the time in the layers on card.");
+    EXPECT_EQ(view.headline,
+              "Memory-bound ops take 89.5 % of the time in the layers, by the limits of card.");
 }
 
 TEST(MovementView, WithoutPeaksOfItsDeviceThereIsNoHeadline) {
