@@ -2,11 +2,14 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/command_line.h"
 #include "app/commands/window.h"
+#include "profiler/protocol/messages.h"
 #include "profiler/protocol/standard_streams.h"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -29,11 +32,14 @@ constexpr const char* kExamples =
 
 void add_commands(app::CommandLine& line) {
     app::add_capture_command(line);
+    app::add_run_command(line);
     app::add_sweep_command(line);
     app::add_plan_command(line);
     app::add_info_command(line);
     app::add_compare_command(line);
     app::add_movement_command(line);
+    app::add_layouts_command(line);
+    app::add_bench_command(line);
     app::add_replay_command(line);
     app::add_export_command(line);
     app::add_view_command(line);
@@ -46,6 +52,27 @@ int status_of(app::ExitCode code) { return static_cast<int>(code); }
 int report_failure(const std::string& sentence, app::ExitCode code) {
     app::print_error(sentence);
     return status_of(code);
+}
+
+constexpr const char* kNoMemory =
+    "This program ran out of memory: close other programs, or raise the limit on memory "
+    "(ulimit -v).";
+
+/// A destructor that needs memory and gets none ends here; those of the JSON library do. The
+/// sentence needs memory too: the second attempt does without.
+[[noreturn]] void end_after_exception() {
+    static std::atomic_flag is_ending;
+    if (is_ending.test_and_set()) std::_Exit(status_of(app::ExitCode::kOutOfMemory));
+    try {
+        if (std::current_exception()) std::rethrow_exception(std::current_exception());
+    } catch (const std::bad_alloc&) {
+        report_failure(kNoMemory, app::ExitCode::kOutOfMemory);
+        std::_Exit(status_of(app::ExitCode::kOutOfMemory));
+    } catch (const std::exception& error) {
+        report_failure(fmt::format("an internal error: {}; please report it.", error.what()),
+                       app::ExitCode::kFailed);
+    }
+    std::abort();
 }
 
 int finish(const app::Outcome& outcome, app::Output& output) {
@@ -78,14 +105,16 @@ int main(int argc, char** argv) {
     profiler::open_missing_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // a write to a closed pipe shall fail, not end the program
     std::signal(SIGXFSZ, SIG_IGN);  // the same for a write over the size limit (ulimit -f)
+    std::set_terminate(end_after_exception);
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
-        return report_failure(
-            "This program ran out of memory: close other programs, or raise the limit on memory "
-            "(ulimit -v).",
-            app::ExitCode::kOutOfMemory);
+        return report_failure(kNoMemory, app::ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
+        if (profiler::lacks_threads(error)) {
+            return report_failure(std::string(profiler::kNoMoreThreads),
+                                  app::ExitCode::kOutOfMemory);
+        }
         return report_failure(fmt::format("an internal error: {}; please report it.", error.what()),
                               app::ExitCode::kFailed);
     }

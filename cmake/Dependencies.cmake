@@ -13,6 +13,8 @@
 # tl::expected            >= 1.0         Debian libexpected-dev         g++ 12 has no std::expected
 # nlohmann-json           >= 3.11        Debian nlohmann-json3-dev      requests, recipes and small data files
 # CLI11                   >= 2.1         Debian libcli11-dev            the command line
+# simdjson                >= 3.0         Debian libsimdjson-dev         traces of the PyTorch profiler: hundreds of MB of JSON
+# zlib                    >= 1.2         Debian zlib1g-dev              gzip files of other tools
 # Cairo                   >= 1.16        Debian libcairo2-dev           SVG, PDF and PNG from one drawing function
 # FreeType                >= 2.12        Debian libfreetype-dev         hinted text in the window and in charts
 # Highway                 >= 1.0         Debian libhwy-dev              CPU kernels for the vector width of the machine

@@ -87,7 +87,7 @@ HWY_INLINE hn::Vec<D> through_activation(D d, hn::Vec<D> g, hn::Vec<D> x) {
     if constexpr (kActivation == Activation::kNone) {
         return g;
     } else if constexpr (kActivation == Activation::kRelu) {
-        return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), g);
+        return hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), g);  // NaN lets g through, as in torch
     } else if constexpr (sizeof(hn::TFromD<D>) == 8) {
         return hn::Mul(g, by_lanes(d, x, [](double v) { return gelu_derivative<Fit>(v); }));
     } else if constexpr (kActivation == Activation::kGelu) {

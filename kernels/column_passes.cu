@@ -36,7 +36,7 @@ __device__ __forceinline__ S through_activation(S g, S x) {
     if constexpr (kActivation == Activation::kNone) {
         return g;
     } else if constexpr (kActivation == Activation::kRelu) {
-        return x > S{0} ? g : S{0};
+        return x <= S{0} ? S{0} : g;  // NaN lets g through, as in torch
     } else {
         return g * gelu_derivative<FitOf<kActivation>>(x);
     }
@@ -216,12 +216,9 @@ struct BiasHeadsForward {
         for (int k = 0; k < kPacks<T>; ++k) {
             if (!columns.holds<T>(k)) continue;
             const HeadPlace to = place_in_heads(a.shape, row, columns.pack_begin<T>(k));
-            Pack<T, V> pack;
 #pragma unroll
-            for (int j = 0; j < V; ++j) {
-                pack.v[j] = from_compute<T>(v[k * V + j] + bias[k * V + j]);
-            }
-            *reinterpret_cast<Pack<T, V>*>(part_of(a.heads, to.part) + to.element) = pack;
+            for (int j = 0; j < V; ++j) v[k * V + j] += bias[k * V + j];
+            store_words(part_of(a.heads, to.part) + to.element, pack_of<T>(v + k * V));
         }
     }
 

@@ -44,7 +44,7 @@ struct BiasDropoutForwardArgs {
     const T* residual = nullptr;  // [R, C], or null for 0
     T* biased = nullptr;          // [R, C] x + bias, or null when not wanted
     T* y = nullptr;               // [R, C], not the residual
-    uint8_t* mask = nullptr;      // written if dropout_p > 0: mask_bytes(mask_kind, R * C)
+    uint8_t* mask = nullptr;      // written if dropout_p > 0: mask_bytes<T>(mask_kind, R * C)
     MaskKind mask_kind = MaskKind::kByte;
     double dropout_p = 0;
     DropoutKey key;

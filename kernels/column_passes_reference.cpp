@@ -17,7 +17,7 @@ double activated(Activation activation, double x) {
         case Activation::kNone:
             return x;
         case Activation::kRelu:
-            return x > 0 ? x : 0;
+            return x < 0 ? 0 : x;  // NaN stays
         case Activation::kGelu:
             return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
         case Activation::kTanhGelu:
@@ -31,7 +31,7 @@ double activation_derivative(Activation activation, double x) {
         case Activation::kNone:
             return 1;
         case Activation::kRelu:
-            return x > 0 ? 1 : 0;
+            return x <= 0 ? 0 : 1;  // 1 at NaN, as in torch
         case Activation::kGelu:
             return 0.5 * std::erfc(-x * std::sqrt(0.5)) +
                    x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::acos(-1.0));

@@ -1,10 +1,9 @@
 #pragma once
 
+#include "kernels/cuda_pack.cuh"
 #include "kernels/philox.h"
 #include "kernels/types.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdexcept>
 #include <string>
@@ -30,38 +29,6 @@ namespace kernels::cuda {
 inline constexpr int kTile = 256;
 inline constexpr int kBlockThreads = 256;
 inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
-
-template <typename T>
-inline constexpr int kPackSize = 16 / static_cast<int>(sizeof(T));
-template <typename T>
-inline constexpr int kPacks = 8 / kPackSize<T>;
-
-// --- T in memory, StatOf<T> in registers ---------------------------------------------------------
-
-__device__ __forceinline__ float to_compute(float v) { return v; }
-__device__ __forceinline__ double to_compute(double v) { return v; }
-__device__ __forceinline__ float to_compute(Half v) {
-    return __half2float(__ushort_as_half(v.bits));
-}
-__device__ __forceinline__ float to_compute(BFloat16 v) {
-    return __bfloat162float(__ushort_as_bfloat16(v.bits));
-}
-
-template <typename T>
-__device__ __forceinline__ T from_compute(StatOf<T> v) {
-    if constexpr (sizeof(T) != 2) {
-        return v;
-    } else if constexpr (std::is_same_v<T, Half>) {
-        return Half{__half_as_ushort(__float2half_rn(v))};
-    } else {
-        return BFloat16{__bfloat16_as_ushort(__float2bfloat16_rn(v))};
-    }
-}
-
-template <typename T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-    T v[kCount];
-};
 
 // --- tiles -------------------------------------------------------------------------------------
 
@@ -93,9 +60,7 @@ __device__ __forceinline__ void load_pack(const T* from, const Tile& tile, int k
                                           StatOf<T>* out) {
     constexpr int V = kPackSize<T>;
     if (tile.holds<T>(k)) {
-        const auto pack = *reinterpret_cast<const Pack<T, V>*>(from + tile.pack_begin<T>(k));
-#pragma unroll
-        for (int j = 0; j < V; ++j) out[j] = to_compute(pack.v[j]);
+        unpack<T>(load_words(from + tile.pack_begin<T>(k)), out);
     } else {
 #pragma unroll
         for (int j = 0; j < V; ++j) out[j] = fill;
@@ -116,10 +81,7 @@ __device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf
 #pragma unroll
     for (int k = 0; k < kPacks<T>; ++k) {
         if (!tile.holds<T>(k)) continue;
-        Pack<T, V> pack;
-#pragma unroll
-        for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(values[k * V + j]);
-        *reinterpret_cast<Pack<T, V>*>(to + tile.pack_begin<T>(k)) = pack;
+        store_words(to + tile.pack_begin<T>(k), pack_of<T>(values + k * V));
     }
 }
 
@@ -177,9 +139,7 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
 #pragma unroll
             for (int j = 0; j < V; ++j) bits |= (kept[j] != 0 ? 1u : 0u) << (V * k + j);
         } else {
-            const auto pack = *reinterpret_cast<const Pack<uint8_t, V>*>(mask + i);
-#pragma unroll
-            for (int j = 0; j < V; ++j) bits |= (pack.v[j] != 0 ? 1u : 0u) << (V * k + j);
+            bits |= load_mask_bytes<V>(mask + i) << (V * k);
         }
     }
     return bits;
@@ -203,15 +163,12 @@ __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const T
             if (V * tile.lane % 8 == 0 && tile.holds<T>(k))
                 mask[i / 8] = static_cast<uint8_t>(byte);
         } else if (tile.holds<T>(k) && kind == MaskKind::kElement) {
-            Pack<T, V> pack;
+            StatOf<T> kept[V];
 #pragma unroll
-            for (int j = 0; j < V; ++j) pack.v[j] = from_compute<T>(StatOf<T>(field >> j & 1));
-            *reinterpret_cast<Pack<T, V>*>(reinterpret_cast<T*>(mask) + i) = pack;
+            for (int j = 0; j < V; ++j) kept[j] = StatOf<T>(field >> j & 1);
+            store_words(reinterpret_cast<T*>(mask) + i, pack_of<T>(kept));
         } else if (tile.holds<T>(k)) {
-            Pack<uint8_t, V> pack;
-#pragma unroll
-            for (int j = 0; j < V; ++j) pack.v[j] = field >> j & 1;
-            *reinterpret_cast<Pack<uint8_t, V>*>(mask + i) = pack;
+            store_mask_bytes<V>(mask + i, field);
         }
     }
 }

@@ -46,7 +46,7 @@ template <typename T>
 struct DropoutForwardArgs {
     const T* x = nullptr;     // [n]
     T* y = nullptr;           // [n]; y == x is allowed
-    uint8_t* mask = nullptr;  // written: mask_bytes(mask_kind, n); unused for kNone
+    uint8_t* mask = nullptr;  // written: mask_bytes<T>(mask_kind, n); unused for kNone
     MaskKind mask_kind = MaskKind::kByte;
     double dropout_p = 0;
     DropoutKey key;

@@ -32,9 +32,9 @@ enum class GeluKind : uint8_t {
 
 template <typename T>
 struct InplaceGeluForwardArgs {
-    const T* x = nullptr;                 // [n]
-    T* y = nullptr;                       // [n]; y == x is allowed
-    uint8_t* mask = nullptr;              // written: branch bit x >= x*, mask_bytes(mask_kind, n)
+    const T* x = nullptr;     // [n]
+    T* y = nullptr;           // [n]; y == x is allowed
+    uint8_t* mask = nullptr;  // written: branch bit x >= x*, mask_bytes<T>(mask_kind, n)
     MaskKind mask_kind = MaskKind::kBit;  // kByte or kBit
     GeluKind kind = GeluKind::kErf;
     const T* bias =

@@ -37,6 +37,8 @@ struct ErfFit {
     static constexpr float kXMinLow = 1.21144495e-08f;
     static constexpr float kOMinHigh = -0.169971213f;
     static constexpr float kOMinLow = 5.26480917e-09f;
+    // log |o_min|
+    static constexpr float kLogOMin = -1.77212622f;
     // Smallest float >= x*: the branch is right from here on.
     static constexpr float kBranch = -0.751791477f;
     // -gelu(-a) in a - centre, lane int(2 a), a < 4: error 2.8e-9
@@ -121,18 +123,18 @@ struct ErfFit {
     static constexpr Poly<11> kRightFar = {2.0f, {1.00093293f, -0.0131700849f, 0.081315726f,
         -0.278589487f, 0.522800446f, -0.229771063f, -1.32931828f, 2.56898522f, 0.669873059f,
         -4.96172333f, 0.619214237f, 3.7328198f}};
-    // gelu' in s, right of x*, s < 2.5, for 16-bit types: error 6.1e-5
-    static constexpr Poly<16> kRightHalf = {1.25f, {1.12771249f, -0.0675773844f, -0.882441163f,
-        0.851947725f, 1.1846689f, -0.33716318f, -2.02176809f, -0.863675117f, 2.39497137f,
-        1.67132103f, -1.80779445f, -1.34530735f, 0.846625566f, 0.530977607f, -0.224413589f,
-        -0.0837945417f, 0.0257573277f}};
     // gelu' / o in v, left of x* (error times o): error 1.2e-7
     static constexpr Poly<9> kLeft = {2.29999995f, {3.45058346f, 1.36603248f, 0.00136761169f,
         -0.00565267121f, -0.00278230198f, 0.015310484f, 0.0194199104f, 0.012470684f, 0.00382758747f,
         0.000526128744f}};
-    // gelu' / o in v, left of x*, for 16-bit types: error 8.0e-6
-    static constexpr Poly<6> kLeftHalf = {2.29999995f, {3.45144272f, 1.32871389f, -0.171559274f,
-        -0.300418228f, -0.250890702f, -0.100264311f, -0.0173970517f}};
+    static constexpr float kHalfEnd = 2.12988281f;
+    // gelu' in t = s, right of x*, 16-bit: error 6.8e-5
+    static constexpr Poly<12> kRightHalf = {1.06494141f, {1.10605133f, 0.316400081f, -1.12543571f,
+        0.0727085099f, 0.863924801f, 0.614749312f, -0.175402567f, -1.03051913f, -0.476256788f,
+        0.650368631f, 0.477248371f, -0.156021476f, -0.1374681f}};
+    // gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o): error 0.00011
+    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.31674719f, 1.75028837f, -3.63831663f,
+        -4.70515299f, -2.33900094f}};
     // (gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2): error 1.1e-10
     static constexpr Poly<6> kNearMinimum = {0.0f, {0.215746999f, 0.129428312f, -0.00455011101f,
         -0.0228000954f, -0.00245708902f, 0.00273988745f, 0.000524582167f}};
@@ -149,6 +151,10 @@ struct ErfFit {
     // -gelu(-a) exp(a^2/2) in 1/a^2, a >= 4: error 1.6e-8
     static constexpr Poly<5> kTail = {0.0334722213f, {0.386746168f, -0.334314644f, 0.785110056f,
         -2.81514025f, 13.7126207f, -78.4354248f}};
+    static constexpr float kMillsSlope = 0.300000012f;
+    // Phi(-a) exp(a^2/2) in 1 / (1 + kMillsSlope a), a < 14 (relative error): error 1.9e-6
+    static constexpr Poly<6> kMills = {0.0f, {-8.32185906e-05f, 0.12132033f, 0.106467143f,
+        0.165384725f, -0.0495069586f, 0.241181433f, -0.0847644359f}};
 };
 
 struct TanhFit {
@@ -161,6 +167,8 @@ struct TanhFit {
     static constexpr float kXMinLow = 1.13396283e-08f;
     static constexpr float kOMinHigh = -0.170040756f;
     static constexpr float kOMinLow = 5.89275047e-09f;
+    // log |o_min|
+    static constexpr float kLogOMin = -1.77171716f;
     // Smallest float >= x*: the branch is right from here on.
     static constexpr float kBranch = -0.752461374f;
     // -gelu(-a) in a - centre, lane int(2 a), a < 4: error 1.0e-9
@@ -245,18 +253,18 @@ struct TanhFit {
     static constexpr Poly<11> kRightFar = {2.0f, {1.00068963f, -0.0112691848f, 0.079520762f,
         -0.3048563f, 0.607998073f, -0.187459439f, -1.84128201f, 2.87515974f, 1.96324706f,
         -6.29122543f, -0.662519813f, 5.33291578f}};
-    // gelu' in s, right of x*, s < 2.5, for 16-bit types: error 5.5e-5
-    static constexpr Poly<16> kRightHalf = {1.25f, {1.12794209f, -0.063326329f, -0.879118204f,
-        0.815339208f, 1.12534368f, -0.224969029f, -1.76820111f, -1.03047347f, 1.88127947f,
-        1.80166948f, -1.23441112f, -1.39613557f, 0.484061778f, 0.538168192f, -0.102432117f,
-        -0.0834809616f, 0.00876711775f}};
     // gelu' / o in v, left of x* (error times o): error 1.1e-7
     static constexpr Poly<9> kLeft = {2.29999995f, {3.79768753f, 1.87851346f, 0.208130792f,
         -0.0115866624f, -0.005030951f, 0.0201037973f, 0.0112275984f, 0.00509991869f, 0.00175403245f,
         0.000324020919f}};
-    // gelu' / o in v, left of x*, for 16-bit types: error 9.6e-6
-    static constexpr Poly<6> kLeftHalf = {2.29999995f, {3.79955387f, 1.83625901f, -0.00405642251f,
-        -0.386709273f, -0.323784292f, -0.117744148f, -0.0187612027f}};
+    static constexpr float kHalfEnd = 2.12988281f;
+    // gelu' in t = s, right of x*, 16-bit: error 4.5e-5
+    static constexpr Poly<12> kRightHalf = {1.06494141f, {1.10574079f, 0.317709416f, -1.11534858f,
+        0.0783294067f, 0.81505388f, 0.56098938f, -0.0866301358f, -0.916057765f, -0.55059588f,
+        0.553740501f, 0.505357563f, -0.127060115f, -0.141015783f}};
+    // gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o): error 9.9e-5
+    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.6822567f, 3.06894422f, -1.91590452f,
+        -3.74568105f, -2.14919043f}};
     // (gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2): error 3.7e-10
     static constexpr Poly<6> kNearMinimum = {0.0f, {0.215200052f, 0.129172787f, -0.00394576229f,
         -0.0227870997f, -0.00276834052f, 0.00277319644f, 0.000637484482f}};

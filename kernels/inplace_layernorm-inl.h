@@ -25,14 +25,15 @@ struct RowStatistics {
 };
 
 /// Two passes, the second from cache: the sum of squares minus the squared mean would cancel if
-/// |mean| is large.
+/// |mean| is large. Without `subtract_mean` the mean counts as 0.
 template <typename T>
-HWY_INLINE RowStatistics<T> row_statistics(const T* x, int64_t size, double eps) {
+HWY_INLINE RowStatistics<T> row_statistics(const T* x, int64_t size, double eps,
+                                           bool subtract_mean = true) {
     const ComputeTag<T> d;
     using S = StatOf<T>;
     const auto value = [&](int64_t j, auto access)
                            KERNELS_INLINE_LAMBDA { return access.load(d, x + j, S{0}); };
-    const S mean = sum_row(d, size, value) / static_cast<S>(size);
+    const S mean = subtract_mean ? sum_row(d, size, value) / static_cast<S>(size) : S{0};
     const auto centre = hn::Set(d, mean);
     const S squares = sum_row(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
         const auto difference = hn::Sub(access.load(d, x + j, mean), centre);
@@ -48,7 +49,7 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
     const int64_t size = args.hidden_size;
     for (int64_t row = begin; row < end; ++row) {
         const T* x = args.x + row * size;
-        const RowStatistics<T> stats = row_statistics(x, size, args.eps);
+        const RowStatistics<T> stats = row_statistics(x, size, args.eps, args.subtract_mean);
         if (args.mean) args.mean[row] = stats.mean;
         args.rstd[row] = stats.rstd;
         const auto mean = hn::Set(d, stats.mean);
@@ -128,6 +129,7 @@ HWY_INLINE RowMeans<T, kRows> backward_sums(const LayerNormBackwardArgs<T>& args
     for (int r = 0; r < kRows; ++r) {
         const auto inverse = 1 / static_cast<StatOf<T>>(size);
         means.g[r] = hn::GetLane(hn::SumOfLanes(d, g_sum[r])) * inverse;
+        if (!args.subtract_mean) means.g[r] = 0;
         means.g_normalized[r] = hn::GetLane(hn::SumOfLanes(d, gx_sum[r])) * inverse;
     }
     return means;

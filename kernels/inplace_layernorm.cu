@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(kMaxRowThreads)
     const Tile tile = row_tile(row, num_rows, a.hidden_size);
     S x[8];
     load_tile(a.x, tile, S{0}, x);
-    const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared);
+    const Pair<S> stats =
+        normalize_row<T>(x, tile, a.hidden_size, a.eps, shared, nullptr, a.subtract_mean);
     if (row >= num_rows) return;
     if (threadIdx.x == 0) {
         if (a.mean) a.mean[row] = stats.a;
@@ -48,7 +49,8 @@ __global__ void __launch_bounds__(kMaxRowThreads)
     const T* x = a.x + row * size;
     S sum = 0;
     for (int64_t h = threadIdx.x; h < size; h += blockDim.x) sum += to_compute(x[h]);
-    const S mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    const S row_mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    const S mean = a.subtract_mean ? row_mean : S{0};
     S squares = 0;
     for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
         const S difference = to_compute(x[h]) - mean;
@@ -84,7 +86,8 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
         const int row = first + static_cast<int>(threadIdx.y);
         const Tile tile = row_tile(row, num_rows, a.hidden_size);
         S gradient[8];
-        backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
+        backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared,
+                               a.subtract_mean);
         if (a.dx) store_tile(a.dx, tile, gradient);
     }
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
@@ -119,6 +122,7 @@ __global__ void __launch_bounds__(kMaxRowThreads)
             }
         }
         sums = sum_over_row(sums, shared);
+        if (!a.subtract_mean) sums.a = 0;
         for (int64_t h = threadIdx.x; a.dx && h < size; h += blockDim.x) {
             const S g = to_compute(a.dy[row * size + h]) * gamma_at(h);
             const S inner = g - (sums.a + normalized_at(row, h) * sums.b) / static_cast<S>(size);

@@ -12,6 +12,9 @@
 //     g = dy gamma,   dx = rstd (g - mean_H(g) - x̂ mean_H(g x̂))
 //     dgamma = sum_rows dy x̂,   dbeta = sum_rows dy
 //
+// RMSNorm (Zhang and Sennrich, 2019, arXiv 1910.07467) is the same with subtract_mean = false: mean
+// and mean_H(g) are 0 in all of this, and beta is null.
+//
 // Backward recovers x̂ = (y - beta) / gamma. Storing y in T costs x̂ an error of about
 // eps_T (|x̂| + |beta / gamma|). If some |gamma| is small, the caller therefore saves x̂ instead
 // (LayerNormSave::kNormalized): no division, but e more bytes per element if the next layer saves
@@ -55,6 +58,7 @@ struct LayerNormForwardArgs {
     StatOf<T>* rstd = nullptr;  // [R]
     int64_t hidden_size = 0;    // H
     double eps = 1e-12;
+    bool subtract_mean = true;  // false: RMSNorm
 };
 
 template <typename T>
@@ -67,7 +71,8 @@ struct LayerNormBackwardArgs {
     T* dx = nullptr;                  // [R, H]; dx == dy is allowed; null when it is not wanted
     StatOf<T>* partials = nullptr;    // [num_partials, 2, H], dgamma then dbeta; null: not wanted
     LayerNormSave save = LayerNormSave::kOutput;
-    int64_t hidden_size = 0;  // H
+    int64_t hidden_size = 0;    // H
+    bool subtract_mean = true;  // false: RMSNorm
 };
 
 /// LayerNorm of rows [row_begin, row_end). Any row may start a range.

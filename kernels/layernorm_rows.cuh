@@ -110,18 +110,22 @@ __device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) 
     return value;
 }
 
-/// Turns x into x̂: first the mean, then the squares around it, both from registers. `centered`
-/// gets x - mean, unless it is null.
+/// Turns x into x̂: first the mean (0 without `subtract_mean`), then the squares around it, both
+/// from registers. `centered` gets x - mean, unless it is null.
 template <typename T>
 __device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], const Tile& tile,
                                                          int64_t size, double eps,
                                                          Pair<StatOf<T>>* shared,
-                                                         T* centered = nullptr) {
+                                                         T* centered = nullptr,
+                                                         bool subtract_mean = true) {
     using S = StatOf<T>;
-    S sum = 0;
+    S mean = 0;
+    if (subtract_mean) {  // the same for all threads of the block
+        S sum = 0;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) sum += x[j];
-    const S mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+        for (int j = 0; j < 8; ++j) sum += x[j];
+        mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    }
     S squares = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -162,12 +166,12 @@ struct ChannelSums {
     S dbeta[8] = {};
 };
 
-/// Turns dy into dx. `args` has dy, saved, gamma, beta and rstd.
+/// Turns dy into dx. `args` has dy, saved, gamma, beta and rstd. Without `subtract_mean`: RMSNorm.
 template <LayerNormSave kSave, typename T, class Args>
 __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int64_t num_rows,
                                              const Tile& tile, const Tile& channels,
                                              StatOf<T> (&dy)[8], ChannelSums<StatOf<T>>& sums,
-                                             Pair<StatOf<T>>* shared) {
+                                             Pair<StatOf<T>>* shared, bool subtract_mean = true) {
     using S = StatOf<T>;
     const auto size = static_cast<S>(args.hidden_size);
     constexpr int V = kPackSize<T>;
@@ -202,6 +206,7 @@ __device__ __forceinline__ void backward_row(const Args& args, int64_t row, int6
         }
     }
     means = sum_over_row(means, shared);
+    if (!subtract_mean) means.a = 0;
     const S rstd = load_rstd();
 #pragma unroll
     for (int j = 0; j < 8; ++j) {

@@ -37,7 +37,7 @@ struct ResidualLayerNormForwardArgs {
     T* normalized = nullptr;    // [R, H] x̂, or null when not wanted
     T* centered = nullptr;      // [R, H] sum - its mean, or null when not wanted
     StatOf<T>* rstd = nullptr;  // [R]
-    uint8_t* mask = nullptr;    // written: mask_bytes(mask_kind, R * H)
+    uint8_t* mask = nullptr;    // written: mask_bytes<T>(mask_kind, R * H)
     MaskKind mask_kind = MaskKind::kByte;
     double dropout_p = 0;
     DropoutKey key;

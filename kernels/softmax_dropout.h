@@ -27,7 +27,7 @@ struct SoftmaxDropoutForwardArgs {
     const T* additive_mask = nullptr;  // [R / rows_per_mask, S] added to scale * scores, or null
     T* probs = nullptr;                // [R, S]; probs == scores is allowed
     T* dropped = nullptr;     // [R, S] D, or null when dropout_p is 0 (or eval: then D is P)
-    uint8_t* mask = nullptr;  // written: mask_bytes(mask_kind, R * S); unused when dropped is null
+    uint8_t* mask = nullptr;  // written: mask_bytes<T>(mask_kind, R * S); unused if no dropped
     MaskKind mask_kind = MaskKind::kByte;
     double dropout_p = 0;
     DropoutKey key;

@@ -55,15 +55,16 @@ enum class MaskKind : uint8_t {
 /// Bytes of `count` bits packed by MaskKind::kBit.
 constexpr int64_t packed_bytes(int64_t count) { return (count + 7) / 8; }
 
-/// Bytes that a mask of `count` elements takes; `element_bytes` are those of the tensor's type.
-constexpr int64_t mask_bytes(MaskKind kind, int64_t count, int64_t element_bytes = 1) {
+/// Bytes that the mask of a tensor of `count` elements of type T takes.
+template <typename T>
+constexpr int64_t mask_bytes(MaskKind kind, int64_t count) {
     switch (kind) {
         case MaskKind::kByte:
             return count;
         case MaskKind::kBit:
             return packed_bytes(count);
         case MaskKind::kElement:
-            return count * element_bytes;
+            return count * int64_t{sizeof(T)};
         case MaskKind::kNone:
             return 0;
     }

@@ -7,11 +7,14 @@
 namespace app {
 
 void add_capture_command(CommandLine& line);
+void add_run_command(CommandLine& line);
 void add_sweep_command(CommandLine& line);
 void add_plan_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_compare_command(CommandLine& line);
 void add_movement_command(CommandLine& line);
+void add_layouts_command(CommandLine& line);
+void add_bench_command(CommandLine& line);
 void add_replay_command(CommandLine& line);
 void add_export_command(CommandLine& line);
 void add_view_command(CommandLine& line);

@@ -21,10 +21,10 @@ using namespace profiler;
 struct CompareOptions {
     std::vector<std::string> files;
     std::string by;
-    std::string baseline;  // recipe; empty: `original`, or else the first
-    std::string charts;    // folder
-    std::vector<std::string> formats{"svg"};
-    std::string fail_if_peak_grows;  // "2%"
+    std::string baseline;              // recipe; empty: `original`, or else the first
+    std::string charts;                // folder
+    std::vector<std::string> formats;  // of the chart; empty: svg
+    std::string fail_if_peak_grows;    // "2%"
 };
 
 /// Whether there is a peak to compare: of a captured step, or of an imported trace without steps.
@@ -103,6 +103,9 @@ models::Result<std::vector<std::string>> grown_peaks(const Comparison& compariso
 }
 
 Outcome run_compare(const CompareOptions& options, Output& output) {
+    if (!options.formats.empty() && options.charts.empty()) {
+        return wrong_usage(models::Error{std::string(kFormatWithoutCharts)});
+    }
     double allowed_ratio = -1;
     if (!options.fail_if_peak_grows.empty()) {
         const auto ratio = parse_percentage(options.fail_if_peak_grows, "--fail-if-peak-grows");
@@ -116,7 +119,8 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
 
     std::vector<std::string> charts;
     if (!options.charts.empty()) {
-        auto written = write_comparison_charts(*comparison, options.charts, options.formats);
+        auto written =
+            write_comparison_charts(*comparison, options.charts, formats_or_svg(options.formats));
         if (!written) return failed(written.error());
         charts = std::move(*written);
     }
@@ -157,7 +161,7 @@ void add_compare_command(CommandLine& line) {
     command.add({"--charts", "write the comparison chart into this folder", "DIR"},
                 &options->charts);
     command.add({.names = "--format",
-                 .help = "of the charts: svg, png, pdf, html",
+                 .help = "of the charts: svg (the default), png, pdf, html",
                  .value_name = "LIST",
                  .choices = {"svg", "png", "pdf", "html"}},
                 &options->formats);

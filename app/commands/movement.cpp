@@ -24,8 +24,8 @@ struct MovementCommandOptions {
     std::string ops = "run";
     std::string scope = "layers";
     std::string gpu;
-    std::string charts;  // folder
-    std::vector<std::string> formats{"svg"};
+    std::string charts;                // folder
+    std::vector<std::string> formats;  // of the charts; empty: svg
     std::string output;
 };
 
@@ -44,16 +44,38 @@ models::Result<PeaksOfTrace> find_peaks(const Trace& trace, const std::string& g
     return peaks_of_trace(trace, data->gpus, *found);
 }
 
+std::string why_empty(const MovementDocument& document) {
+    const std::string& file = document.named.file;
+    if (document.named.trace->ops.empty()) {
+        return fmt::format(
+            "{} records no ops, so nothing is known of what they move: name a capture or a "
+            "predicted step.",
+            file);
+    }
+    if (document.scope == MovementScope::kAll) {
+        return fmt::format("{} has no op whose arithmetic or data is counted: name another step.",
+                           file);
+    }
+    return fmt::format(
+        "{} has no op in its layers whose arithmetic or data is counted: choose --scope all.",
+        file);
+}
+
 models::Result<void> fill_report(MovementDocument& document) {
     if (document.ops == MovementOps::kRun) {
         document.report = movement_of(*document.named.trace, document.scope);
-        return {};
+        return document.report.rows.empty() ? models::fail("{}", why_empty(document))
+                                            : models::Result<void>();
     }
     if (!document.workload) {
         return models::fail(
             "{} does not say which step it ran, so its logical ops are not known: name a capture "
             "or a predicted step, or leave out --ops logical.",
             document.named.file);
+    }
+    if (document.workload->model.is_t5()) {
+        return models::fail("The logical ops of {} are not known: leave out --ops logical.",
+                            document.workload->model.name);
     }
     document.report = logical_movement(*document.workload);
     return {};
@@ -66,6 +88,7 @@ models::Result<void> write_files(const MovementCommandOptions& options,
                                      ? movement_csv(document)
                                      : movement_json(document).dump(2) + "\n";
         if (auto ok = write_file(options.output, text); !ok) return ok;
+        document.files.push_back(options.output);
     }
     if (options.charts.empty()) return {};
     const MovementChartsRequest request{
@@ -77,10 +100,11 @@ models::Result<void> write_files(const MovementCommandOptions& options,
                  .ops = document.ops,
                  .scope = document.scope},
         .folder = options.charts,
-        .formats = options.formats};
+        .formats = formats_or_svg(options.formats)};
     auto written = write_movement_charts(request);
     if (!written) return tl::unexpected(written.error());
     document.charts = std::move(*written);
+    document.files.insert(document.files.end(), document.charts.begin(), document.charts.end());
     return {};
 }
 
@@ -89,6 +113,8 @@ std::string usage_problem(const MovementCommandOptions& options) {
     if (options.ops == "logical" && options.scope == "all") {
         return "--ops logical counts the layers only: leave out --scope all.";
     }
+    if (!options.formats.empty() && options.charts.empty())
+        return std::string(kFormatWithoutCharts);
     if (!options.output.empty() && !options.output.ends_with(".csv") &&
         !options.output.ends_with(".json")) {
         return fmt::format("-o {} ends neither in .csv nor in .json: name such a file.",
@@ -113,7 +139,8 @@ Outcome run_movement(const MovementCommandOptions& options, Output& output) {
                               .by = chosen<MovementBy>(kMovementByNames, options.by),
                               .peaks = {},
                               .report = {},
-                              .charts = {}};
+                              .charts = {},
+                              .files = {}};
     document.workload = workload_of(*document.named.trace);
     auto peaks = find_peaks(*document.named.trace, options.gpu);
     if (!peaks) return options.gpu.empty() ? failed(peaks.error()) : wrong_usage(peaks.error());
@@ -156,7 +183,7 @@ void add_movement_command(CommandLine& line) {
     command.add({"--charts", "write the roofline and the data-flow graph into this folder", "DIR"},
                 &options->charts);
     command.add({.names = "--format",
-                 .help = "of the charts: svg, png, pdf, html",
+                 .help = "of the charts: svg (the default), png, pdf, html",
                  .value_name = "LIST",
                  .choices = {"svg", "png", "pdf", "html"}},
                 &options->formats);

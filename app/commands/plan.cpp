@@ -35,7 +35,7 @@ std::vector<const Gpu*> traced_gpus(const PlanRequest& request) {
 /// no other head.
 std::string about_layers_only(const models::Workload& workload) {
     if (workload.head != models::Head::kLayers) return {};
-    if (workload.model.family == models::Family::kSubstation) return {};
+    if (workload.model.family == models::Family::kSubstation || workload.model.is_t5()) return {};
     const bool is_decoder = workload.model.family == models::Family::kGpt2;
     return fmt::format("no embeddings and no head: --head {} adds them",
                        name_of(is_decoder ? models::Head::kLm : models::Head::kMlm));
@@ -143,6 +143,7 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
         options.names_recipes ? planned_recipes(options).front() : WorkloadOptions().recipes;
     const auto plan_request = make_plan_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
+    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
     TraceWorkers workers(traced_gpus(*plan_request), TraceDetail::kForPlan);
     AutoPlan plan = [&] {
@@ -173,6 +174,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
+    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
     StepSource source = workers.source();
     if (!options.traces.empty()) {

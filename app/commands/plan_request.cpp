@@ -155,8 +155,10 @@ void add_limit_options(Command& command, PlanOptions& options) {
                  "search for the fastest recipe that fits, layer by layer, among the recipes of "
                  "--recipe if it is given"},
                 &options.is_auto);
-    command.add({"--batch", "sequences per step on each GPU; default: the largest that fits", "N"},
-                &options.batch_size);
+    command.add(
+        {"--batch", "sequences per micro-batch on each GPU; default: the largest that fits", "N"},
+        &options.batch_size);
+    add_accumulation_option(command, options.workload);
     command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget);
     command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus);
     command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage);

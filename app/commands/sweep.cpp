@@ -1,8 +1,13 @@
 #include "app/commands/command.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
+#include "app/commands/reports/auto_search_report.h"
+#include "app/commands/worker/auto_search.h"
 #include "app/commands/worker/calibrate.h"
 #include "app/commands/worker/job_report.h"
+#include "profiler/trace/write_file.h"
+
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <string>
@@ -19,14 +24,53 @@ models::Result<void> check_calibrate_options(const Command& command) {
     return {};
 }
 
-Outcome run_sweep(const WorkloadOptions& options, Output& output) {
+Outcome run_sweep(const Command& command, const WorkloadOptions& options, Output& output) {
     if (options.model.empty()) {
         return fail_with(ExitCode::kUsage, "A sweep trains a model: say which with --model.");
     }
     if (options.output.empty()) {
         return fail_with(ExitCode::kUsage, "A sweep writes traces: name a file or folder with -o.");
     }
+    if (!options.device.starts_with("predict:")) {  // that is refused later
+        const auto ok = check_prediction_options(command, options);
+        if (!ok) return wrong_usage(ok.error());
+    }
     return run_and_report(options, MeasureKind::kSweep, output);
+}
+
+models::Result<void> check_auto_options(const Command& command, const WorkloadOptions& options) {
+    for (const char* name : {"--batch", "--overwrite", "--calibrate"}) {
+        if (!command.is_given(name)) continue;
+        return models::fail("--auto finds the batch itself and writes no traces: leave {} out.",
+                            name);
+    }
+    if (options.model.empty()) {
+        return models::fail("A search trains a model: say which with --model.");
+    }
+    const std::string& file = options.output;
+    if (!file.empty() && !file.ends_with(".csv") && !file.ends_with(".json")) {
+        return models::fail("With --auto, -o names a file that ends in .csv or .json, not {}.",
+                            file);
+    }
+    return check_prediction_options(command, options);
+}
+
+Outcome run_auto(const WorkloadOptions& options, const std::string& list, Output& output) {
+    const auto modes = search_modes(list);
+    if (!modes) return wrong_usage(modes.error());
+    if (const auto ok = profiler::check_can_write(options.output); !ok) return failed(ok.error());
+    const auto report = search_recipes(options, *modes);
+    if (!report) return tl::unexpected(report.error());
+    const nlohmann::json document = auto_search_json(*report);
+    if (!options.output.empty()) {
+        const bool is_csv = options.output.ends_with(".csv");
+        const auto written = profiler::write_file(
+            options.output, is_csv ? auto_search_csv(*report) : document.dump(2) + "\n");
+        if (!written) return failed(written.error());
+    }
+    output.document(document);
+    print_auto_search(output, *report);
+    return ExitCode::kOk;
 }
 
 }  // namespace
@@ -40,6 +84,12 @@ void add_sweep_command(CommandLine& line) {
     command.add({"--calibrate",
                  "measure the device itself (--device), in about a minute, for better plans"},
                 calibrate.get());
+    auto modes = std::make_shared<std::string>();
+    command.add({"--auto",
+                 "search, layer by layer, for the fastest recipe between the two of --recipe "
+                 "(original,tempo): fast, smart or predicted, with commas between, or all",
+                 "LIST"},
+                modes.get());
     command.footer(
         list_recipes() +
         "\n"
@@ -50,13 +100,24 @@ void add_sweep_command(CommandLine& line) {
         "--calibrate trains nothing. It measures how fast the device runs GEMMs, a simple\n"
         "elementwise kernel, softmax, LayerNorm and kernel launches. temposcope plan then uses\n"
         "these rates for this GPU (a processor is --gpu cpu there).\n\n"
+        "--auto writes no traces. It runs AutoTempo's two searches over real steps, and the\n"
+        "search of temposcope plan --auto, and compares what they choose. -o then names a file\n"
+        "that ends in .csv or .json, and --device may be predict:GPU.\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"
         "      --memory-limit 1GiB -o sweep\n"
         "  temposcope compare out/ sweep/\n"
+        "  temposcope sweep --auto all --model bert-base --layers 4 --seq 128 \\\n"
+        "      --memory-limit 1GiB\n"
         "  temposcope sweep --calibrate --device cuda\n");
-    command.on_run([options, calibrate, &command](Output& output) -> Outcome {
-        if (!*calibrate) return run_sweep(*options, output);
+    command.on_run([options, calibrate, modes, &command](Output& output) -> Outcome {
+        if (!modes->empty()) {
+            const auto ok = check_auto_options(command, *options);
+            if (!ok) return wrong_usage(ok.error());
+            if (!command.is_given("--recipe")) options->recipes = "original,tempo";
+            return run_auto(*options, *modes, output);
+        }
+        if (!*calibrate) return run_sweep(command, *options, output);
         if (auto ok = check_calibrate_options(command); !ok) return wrong_usage(ok.error());
         return run_calibration(options->device, output);
     });

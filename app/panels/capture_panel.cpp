@@ -1,6 +1,7 @@
 #include "app/panels/capture_panel.h"
 
 #include "app/panels/form_rows.h"
+#include "app/panels/gpu_list.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace app {
 namespace {
@@ -54,11 +56,8 @@ void device(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     if (!ImGui::BeginCombo("##device", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
     if (ImGui::Selectable(kHere.c_str(), !form.predicts())) form.device = CaptureForm().device;
     ImGui::SeparatorText("Predicted, without the GPU");
-    for (const profiler::Gpu& gpu : gpus) {
-        const std::string id = id_of(gpu);
-        const ScopedId row(id.c_str());
-        if (ImGui::Selectable(gpu.name.c_str(), id == form.device)) form.device = id;
-    }
+    const std::string_view chosen = known != gpus.end() ? std::string_view(known->id) : "";
+    if (const auto* gpu = gpu_rows(gpus, chosen)) form.device = id_of(*gpu);
     ImGui::EndCombo();
 }
 
@@ -89,14 +88,36 @@ std::vector<std::string> model_names() {
     return names;
 }
 
+/// The sizes that the step from the Planner has instead of the model's, and a button to drop them.
+void sizes(ModelSizes& sizes) {
+    const std::array<std::pair<const char*, int64_t>, 4> named{{{"hidden", sizes.hidden_size},
+                                                                {"heads", sizes.num_heads},
+                                                                {"MLP", sizes.intermediate_size},
+                                                                {"vocabulary", sizes.vocab_size}}};
+    std::vector<std::string> texts;
+    for (const auto& [name, size] : named) {
+        if (size != 0) texts.push_back(fmt::format("{} {}", name, size));
+    }
+    if (texts.empty()) return;
+    form_row("Sizes");
+    ImGui::AlignTextToFramePadding();
+    if (ImGui::Button(ICON_ROTATE_LEFT "###own_sizes")) sizes = {};
+    ImGui::SetItemTooltip("Take the model's own sizes");
+    ImGui::SameLine(0, px(6));
+    text(fmt::format("{}", fmt::join(texts, ", ")));
+}
+
 void draw_form(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     if (!ImGui::BeginTable("##form", 2, ImGuiTableFlags_SizingFixedFit)) return;
     ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, em(6));
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
     device(form, gpus);
+    const std::string model = form.model;
     choice("Model", "##model", form.model, model_names());
+    if (form.model != model) form.sizes = {};  // they were those of another model
     number("Layers", "##layers", form.num_layers, 0);
     ImGui::SetItemTooltip("0 means all layers of the model");
+    sizes(form.sizes);
     choice("Head", "##head", form.head, models::kHeadNames);
     recipes(form);
     number("Batch", "##batch", form.batch_size, 1);
@@ -106,6 +127,10 @@ void draw_form(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     ImGui::Checkbox("of attention", &form.attention_dropout);
     ImGui::SetItemTooltip(
         "Flash attention on the processor of this computer needs it off; on a GPU it does not.");
+    ImGui::SameLine(0, px(12));
+    ImGui::Checkbox("elsewhere", &form.hidden_dropout);
+    form_row("Padding");
+    ImGui::Checkbox("sequences of random lengths", &form.random_lengths);
     measurement(form);
     form_row("Folder");
     ImGui::InputText("##folder", &form.folder);

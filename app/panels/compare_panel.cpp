@@ -1,6 +1,7 @@
 #include "app/panels/compare_panel.h"
 
 #include "app/panels/compare_charts.h"
+#include "app/panels/gpu_list.h"
 #include "app/panels/loading.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -24,16 +25,10 @@ using profiler::TextTable;
 
 /// The GPU for which the recipes are planned.
 void draw_gpu_choice(const Workspace& workspace, PanelEvents& events) {
-    const PlanChoice& choice = workspace.plan_choice();
-    ImGui::SetNextItemWidth(em(9));
-    if (!ImGui::BeginCombo("##gpu", choice.gpu.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    for (const profiler::Gpu& gpu : workspace.gpus()) {
-        if (ImGui::Selectable(gpu.id.c_str(), gpu.id == choice.gpu)) {
-            events.plan_choice = PlanChoice{.gpu = gpu.id};
-        }
-        ImGui::SetItemTooltip("%s", gpu.name.c_str());
+    ImGui::SetNextItemWidth(em(13));
+    if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
+        events.plan_choice = PlanChoice{.gpu = gpu->id};
     }
-    ImGui::EndCombo();
 }
 
 /// What B saves and costs against A. Without such a pair: what the best recipe does.

@@ -2,6 +2,7 @@
 
 #include "app/panels/frontier_plot.h"
 #include "app/panels/frontier_side.h"
+#include "app/panels/gpu_list.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -52,19 +53,12 @@ void draw_axis(Frame& frame) {
 }
 
 void draw_gpu(Frame& frame) {
-    const auto& gpus = frame.workspace().gpus();
-    const std::string& chosen = frame.workspace().plan_choice().gpu;
-    const auto known = std::find_if(gpus.begin(), gpus.end(),
-                                    [&](const profiler::Gpu& gpu) { return gpu.id == chosen; });
+    const Workspace& workspace = frame.workspace();
     ImGui::SetNextItemWidth(em(13));
-    const std::string shown = known != gpus.end() ? known->name : chosen;
-    if (!ImGui::BeginCombo("##gpu", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    for (const profiler::Gpu& gpu : gpus) {
-        if (!ImGui::Selectable(gpu.name.c_str(), gpu.id == chosen)) continue;
-        frame.events.plan_choice = PlanChoice{gpu.id};
+    if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
+        frame.events.plan_choice = PlanChoice{gpu->id};
         frame.state.limit_bytes.reset();
     }
-    ImGui::EndCombo();
 }
 
 /// This slider sets the batch of the Planner's step, which both panels show.

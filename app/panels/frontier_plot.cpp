@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace app {
 namespace {
@@ -51,15 +52,45 @@ float radius_of(const RecipeDot& dot) {
     return px(dot.is_on_frontier ? kFrontierRadius : kDotRadius);
 }
 
-void set_up_axes(const RecipeFrontierView& view, ImVec2 size) {
+/// What stands at the top of the plot: the title of y, and two rows of names of GPUs.
+float height_of_names(const RecipeFrontierView& view) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const float rows = view.ceilings.empty() ? 1.0F : 3.0F;
+    return rows * (ImGui::GetTextLineHeight() + px(1)) + px(8);
+}
+
+/// What stands at the bottom: the tag of the limit and the title of x.
+float height_of_tags() {
+    const ScopedFont small(fonts().text, kSmallSize);
+    return 2 * ImGui::GetTextLineHeight() + px(10);
+}
+
+/// The view's range of y, wider where dots would lie behind the texts at the top and the bottom of
+/// a plot of this height.
+std::pair<double, double> y_clear_of_texts(const RecipeFrontierView& view, float height) {
+    if (view.dots.empty()) return {view.first_y, view.last_y};
+    const auto [low, high] =
+        std::minmax_element(view.dots.begin(), view.dots.end(),
+                            [](const RecipeDot& a, const RecipeDot& b) { return a.y < b.y; });
+    const double above = static_cast<double>(height_of_names(view) / height);
+    const double below = static_cast<double>(height_of_tags() / height);
+    const double range = (high->y - low->y) / std::max(0.3, 1 - above - below);
+    return {std::clamp(low->y - below * range, 0.0, view.first_y),
+            std::max(view.last_y, high->y + above * range)};
+}
+
+void set_up_axes(const RecipeFrontierView& view, ImVec2 size, FrontierPicture& picture) {
     using profiler::AxisUnit;
     const bool by_memory = view.axis == FrontierAxis::kPeakMemory;
+    const auto [first_y, last_y] = y_clear_of_texts(view, size.y);
+    picture.first_y = first_y;
+    picture.last_y = last_y;
     ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
     setup_ticks(ImAxis_X1, by_memory ? AxisUnit::kBytes : AxisUnit::kCount, view.first_x,
                 view.last_x, size.x);
-    setup_ticks(ImAxis_Y1, AxisUnit::kRate, view.first_y, view.last_y, size.y);
+    setup_ticks(ImAxis_Y1, AxisUnit::kRate, first_y, last_y, size.y);
     ImPlot::SetupAxisLimits(ImAxis_X1, view.first_x, view.last_x, ImPlotCond_Always);
-    ImPlot::SetupAxisLimits(ImAxis_Y1, view.first_y, view.last_y, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, first_y, last_y, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }
 
@@ -212,9 +243,8 @@ void draw_labels(const Plot& plot) {
     std::vector<ImVec2> dots;
     for (const RecipeDot& dot : plot.view.dots) dots.push_back(plot.at(dot));
     const ScopedFont small(fonts().text, kSmallSize);
-    const float line = ImGui::GetTextLineHeight();
-    const float top = line * (plot.view.ceilings.empty() ? 1.0F : 2.0F) + px(8);
-    const float below = 2 * line + px(10);  // the tag of the limit, the title of x
+    const float top = height_of_names(plot.view);
+    const float below = height_of_tags();
     draw_dot_labels(plot.draw, make_labels(plot), dots, {plot.corner.x, plot.corner.y + top},
                     {plot.size.x, plot.size.y - top - below});
 }
@@ -290,7 +320,7 @@ FrontierInput read_mouse(const Plot& plot, bool& is_dragging) {
 
 ImVec2 FrontierPicture::at(const RecipeFrontierView& view, size_t dot) const {
     const double x = (view.dots[dot].x - view.first_x) / (view.last_x - view.first_x);
-    const double y = (view.dots[dot].y - view.first_y) / (view.last_y - view.first_y);
+    const double y = (view.dots[dot].y - first_y) / (last_y - first_y);
     return {corner.x + size.x * static_cast<float>(x),
             corner.y + size.y * static_cast<float>(1 - y)};
 }
@@ -299,7 +329,7 @@ FrontierInput draw_frontier_plot(const RecipeFrontierView& view, const FrontierL
                                  ImVec2 size, FrontierPicture& picture) {
     FrontierInput input;
     if (!ImPlot::BeginPlot("##frontier", size, kPlainPlot)) return input;
-    set_up_axes(view, size);
+    set_up_axes(view, size, picture);
     const Plot plot{view, look, ImPlot::GetPlotDrawList(), ImPlot::GetPlotPos(),
                     ImPlot::GetPlotSize()};
     picture.corner = plot.corner;

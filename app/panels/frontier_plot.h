@@ -25,6 +25,8 @@ struct FrontierLook {
 struct FrontierPicture {
     ImVec2 corner;
     ImVec2 size;
+    double first_y = 0;  // of the axis: the view's, or beyond where texts need the room
+    double last_y = 0;
     float limit_x = 0;         // of the line that is dragged
     bool is_dragging = false;  // that line
 

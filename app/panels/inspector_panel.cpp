@@ -170,6 +170,21 @@ void draw_rows(const profiler::InspectorRows& rows) {
     ImGui::EndTable();
 }
 
+void draw_category(const Selection& selection, const std::vector<profiler::CategoryCard>& cards) {
+    const ScopedId id("category");
+    for (size_t source = 0; source < cards.size(); ++source) {
+        const ScopedId source_id(static_cast<int>(source));
+        draw_title(selection, source == 1, profiler::label_of(*selection.category));
+        draw_rows(cards[source].rows);
+        if (cards[source].largest.empty()) continue;
+        {
+            const ScopedFont small(fonts().text, kSmallSize);
+            dim_text("The largest at the peak");
+        }
+        draw_rows(cards[source].largest);
+    }
+}
+
 void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
     const ScopedId id("tensor");
     draw_title(selection, selection.tensor->in_b, card.title);
@@ -210,11 +225,12 @@ void draw_moment_card(const Workspace& workspace, const Selection& selection) {
 void draw_cards(const PanelContext& context, const Selection& selection, PanelEvents& events) {
     const Workspace& workspace = context.workspace;
     const profiler::InspectorView* view = context.views.inspector.view();
-    const bool has_cards = selection.tensor || selection.activity;
+    const bool has_cards = selection.category || selection.tensor || selection.activity;
     if (has_cards && !view) {
         const std::string& error = context.views.inspector.error();
         error.empty() ? working_line("Describing the selection ...") : note_text(error);
     }
+    if (view && selection.category) draw_category(selection, view->category);
     if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
     if (view && view->call && selection.activity) draw_call(selection, *view->call);
     if (selection.range) {

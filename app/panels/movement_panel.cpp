@@ -1,5 +1,6 @@
 #include "app/panels/movement_panel.h"
 
+#include "app/panels/gpu_list.h"
 #include "app/panels/movement_side.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
@@ -68,11 +69,7 @@ void draw_card_choice(MovementFrame& frame, const MovementView* view) {
     if (!ImGui::BeginCombo("##card", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
     if (ImGui::Selectable("The card of the trace", frame.query.gpu.empty())) frame.query.gpu = "";
     ImGui::Separator();
-    for (const profiler::Gpu& gpu : gpus) {
-        if (ImGui::Selectable(gpu.name.c_str(), gpu.id == frame.query.gpu)) {
-            frame.query.gpu = gpu.id;
-        }
-    }
+    if (const auto* gpu = gpu_rows(gpus, frame.query.gpu)) frame.query.gpu = gpu->id;
     ImGui::EndCombo();
 }
 
@@ -202,11 +199,12 @@ PanelEvents draw_movement_panel(const PanelContext& context, MovementState& stat
         draw_help(*view);
         draw_headline(*view);
         if (view->traces.front().rows.empty()) {
-            empty_state(ICON_BOLT, "No op is counted here",
-                        frame.query.ops == MovementOps::kRun
-                            ? "The trace holds no ops with arithmetic in its layers. Try the whole "
-                              "step."
-                            : "The trace does not say which step it ran.");
+            empty_state(
+                ICON_BOLT, "No op is counted here",
+                frame.query.ops == MovementOps::kRun
+                    ? "No op in the layers of the trace has counted arithmetic or data. Try "
+                      "the whole step."
+                    : "The trace does not say which step it ran.");
         } else {
             draw_filled(frame, *view);
         }

@@ -6,6 +6,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
@@ -71,7 +72,7 @@ void set_up_roof_axes(const MovementView& view) {
         ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
     };
     std::vector<profiler::Tick> x_ticks = view.x_ticks;
-    if (view.has_gutter) x_ticks.push_back({view.gutter_x, "no flop"});
+    if (view.has_gutter) x_ticks.push_back({view.gutter_x, "no arithmetic"});
     ticks(ImAxis_X1, x_ticks);
     ticks(ImAxis_Y1, view.y_ticks);
     ImPlot::SetupFinish();
@@ -99,11 +100,11 @@ void draw_roof(const RoofPlot& plot) {
     if (knee < last && peaks.flop_per_s > 0) {
         plot.draw->AddLine(high, {plot.right(), high.y}, color, px(2));
         plot.draw->AddLine(high, {high.x, plot.bottom()}, with_alpha(palette().text, 0.16F), px(1));
-        const std::string label = fmt::format("{:.4g} Tflop/s", peaks.flop_per_s / 1e12);
+        const std::string label = profiler::format_amount(peaks.flop_per_s, "flop/s");
         plot.draw->AddText({plot.right() - text_width(label) - px(6), plot.corner.y + px(4)},
                            palette().dim, label.c_str());
     }
-    const std::string label = fmt::format("{:.4g} GB/s", peaks.bytes_per_s / 1e9);
+    const std::string label = profiler::format_amount(peaks.bytes_per_s, "B/s");
     const ImVec2 middle =
         at(std::sqrt(std::max(first, plot.view.first_y / peaks.bytes_per_s) * knee));
     plot.draw->AddText({middle.x - text_width(label) - px(12), middle.y - height}, palette().dim,
@@ -176,7 +177,7 @@ void draw_names(const RoofPlot& plot) {
         const MovementDot& dot = plot.view.traces[t].dots[i];
         dots.push_back(plot.at(dot));
         if (labels.size() >= kMostLabels || is_pale(plot, dot)) continue;
-        const std::string name = profiler::label_of(plot.row({t, i}));
+        const std::string& name = plot.view.traces[t].rows[dot.row].label;
         const ImVec2 at = plot.at(dot);
         // Of several with one name in one place, one says it.
         const bool is_named = std::any_of(labels.begin(), labels.end(), [&](const DotLabel& other) {

@@ -89,7 +89,7 @@ constexpr std::array<ColumnSetup, profiler::kNumMovementColumns> kMovementColumn
     {MovementColumn::kPeak, 4.4F},
     {MovementColumn::kMue, 3.6F},
     {MovementColumn::kFlopPerWord, 4.2F},
-    {MovementColumn::kGflop, 4},
+    {MovementColumn::kFlop, 4},
     {MovementColumn::kRead, 4.6F},
     {MovementColumn::kWritten, 4.9F},
     {MovementColumn::kLeastTime, 4.6F, false},

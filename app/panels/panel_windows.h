@@ -7,20 +7,20 @@
 #include <string_view>
 #include <vector>
 
-/// The windows of panels. A panel has one; of some the user may open further ones.
+/// The windows of panels. A panel has one window; of some panels the user may open more.
 namespace app {
 
 struct PanelWindow {
     const PanelRow* panel = nullptr;
-    int number = 1;  // of the window that the panel always had; further ones have 2 to kMostWindows
+    int number = 1;  // the panel's own window is 1; the user opens 2 to kMostWindows
 };
 
 /// Every window that may be open, in the order of the table of panels.
 std::vector<PanelWindow> all_windows();
 
-/// "ledger", "ledger-2": stable like the id of a panel, and fit for the name of a file.
+/// "ledger", "ledger-2": as stable as the id of a panel, and usable as the name of a file.
 std::string id_of(const PanelWindow& window);
-/// The opposite; nullopt if there can be no such window.
+/// The window with this id; nullopt if there can be none.
 std::optional<PanelWindow> find_window(std::string_view id);
 
 /// "Ledger", "Ledger 2".

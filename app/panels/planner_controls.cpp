@@ -1,6 +1,7 @@
 #include "app/panels/planner_controls.h"
 
 #include "app/panels/form_rows.h"
+#include "app/panels/gpu_list.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -116,13 +117,8 @@ void draw_recipes(std::vector<std::string>& chosen) {
 }
 
 void draw_gpu(const Workspace& workspace, PanelEvents& events) {
-    const auto& gpus = workspace.gpus();
-    const auto known = std::find_if(gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) {
-        return gpu.id == workspace.plan_choice().gpu;
-    });
-    const std::string shown = known != gpus.end() ? known->name : workspace.plan_choice().gpu;
-    if (const auto* gpu =
-            pick("GPU", "##gpu", shown, gpus, [](const auto& one) { return one.name; })) {
+    form_row("GPU");
+    if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
         events.plan_choice = PlanChoice{gpu->id};
     }
 }

@@ -19,7 +19,7 @@ using profiler::PlannerPin;
 void draw_figure(const std::string& value) {
     ImGui::TableNextColumn();
     const ScopedFont mono(fonts().mono, kSmallSize);
-    value.empty() ? dim_text("â") : right_text(value);
+    value.empty() ? dim_text("–") : right_text(value);
 }
 
 /// Returns true when it is to be removed.

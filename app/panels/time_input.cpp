@@ -31,9 +31,10 @@ void move_with_keys(const TimeAxis& time, std::optional<double> center_ns, Panel
     if (ImGui::IsKeyPressed(ImGuiKey_A)) move(-kMove);
     if (ImGui::IsKeyPressed(ImGuiKey_D)) move(kMove);
     if (start_ns == time.window.start_ns && end_ns == time.window.end_ns) return;
-    const double length =
-        std::clamp(end_ns - start_ns, kMinWindowNs, time.limits.end_ns - time.limits.start_ns);
-    start_ns = std::clamp(start_ns, time.limits.start_ns, time.limits.end_ns - length);
+    const double most_ns = std::max(time.limits.end_ns - time.limits.start_ns, kMinWindowNs);
+    const double length = std::clamp(end_ns - start_ns, kMinWindowNs, most_ns);
+    const double last_ns = std::max(time.limits.start_ns, time.limits.end_ns - length);
+    start_ns = std::clamp(start_ns, time.limits.start_ns, last_ns);
     set_range(start_ns, start_ns + length, time.window, events);
 }
 

@@ -27,6 +27,12 @@ std::vector<VirtualCard> cards_of(const std::vector<const Gpu*>& gpus) {
     return cards;
 }
 
+/// Whether the worker ended without an answer. What it refuses names a field; memory that ran out
+/// is an answer too.
+bool is_of_a_dead_worker(const models::Error& error) {
+    return error.fields.empty() && !error.out_of_memory;
+}
+
 }  // namespace
 
 models::Result<WorkerClient> WorkerStarter::start() {
@@ -112,12 +118,23 @@ std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
 }
 
 models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
-    if (cancelled_) return models::fail("The plan was cancelled.");
-    const auto worker = borrow();
-    if (!worker) return tl::unexpected(worker.error());
+    for (;;) {
+        if (cancelled_) return models::fail("The plan was cancelled.");
+        const auto worker = borrow();
+        if (!worker) return tl::unexpected(worker.error());
+        const bool was_idle = (*worker)->client.has_begun();
+        auto trace = trace_with(**worker, step);
+        if (trace) return trace;
+        // A worker that lay idle may have been killed since. One that is new says what is wrong.
+        if (was_idle && is_of_a_dead_worker(trace.error())) continue;
+        return tl::unexpected(std::move(trace.error()));
+    }
+}
+
+models::Result<TracePointer> TraceWorkers::trace_with(Worker& worker, const StepToTrace& step) {
     const std::size_t index = index_of(step.gpu);
     const bool is_capture = detail_ == TraceDetail::kForCapture;
-    auto trace = request_predicted_step((*worker)->client,
+    auto trace = request_predicted_step(worker.client,
                                         {.workload = step.workload,
                                          .gpu_index = static_cast<int64_t>(index),
                                          .capability = virtual_card(*gpus_[index]).capability,
@@ -125,10 +142,10 @@ models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
                                          .records_kernels = is_capture},
                                         {.timeout = kTimeout});
     if (trace) {
-        give_back(**worker);
+        give_back(worker);
         return std::make_shared<const Trace>(std::move(*trace));
     }
-    (*worker)->client.end();  // most errors are of workers that cannot be used again
+    worker.client.end();  // most errors are of workers that cannot be used again
     if (trace.error().cancelled) cancelled_ = true;
     models::Error error{.message = trace.error().message,
                         .out_of_memory = trace.error().out_of_memory()};

@@ -76,6 +76,8 @@ private:
     /// Throws std::invalid_argument for a GPU that the workers do not have.
     std::size_t index_of(const profiler::Gpu* gpu) const;
     models::Result<std::shared_ptr<const profiler::Trace>> trace(const profiler::StepToTrace& step);
+    models::Result<std::shared_ptr<const profiler::Trace>> trace_with(
+        Worker& worker, const profiler::StepToTrace& step);
 
     const std::vector<const profiler::Gpu*> gpus_;
     const TraceDetail detail_;

@@ -27,6 +27,17 @@ profiler::VirtualCard virtual_card(const profiler::Gpu& gpu) {
             .l2_bytes = static_cast<int64_t>(gpu.l2_bytes.value)};
 }
 
+models::Result<profiler::VirtualCard> real_size_card(const PredictionTarget& target) {
+    const profiler::Gpu& gpu = *target.gpu;
+    if (!gpu.compute_capability) {
+        return models::fail("{} does not run CUDA: choose a GPU of NVIDIA.", gpu.name);
+    }
+    profiler::VirtualCard card = virtual_card(gpu);
+    card.total_bytes = static_cast<int64_t>(gpu.usable_memory_bytes.value);
+    card.context_bytes = static_cast<int64_t>(target.environment->context_bytes(gpu.id).value);
+    return card;
+}
+
 models::Result<profiler::WorkerClient> start_worker_on(
     const std::vector<profiler::VirtualCard>& cards) {
     if (cards.empty()) return profiler::WorkerClient::start();

@@ -190,6 +190,7 @@ Result<Workload> make_workload(const WorkloadOptions& options) {
     workload.padding = *padding;
     workload.batch_size = options.batch_size;
     workload.seq_len = options.seq_len;
+    workload.gradient_accumulation_steps = options.gradient_accumulation_steps;
     workload.seed = options.seed;
     return workload;
 }

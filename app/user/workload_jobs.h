@@ -20,6 +20,7 @@ struct WorkloadOptions {
     std::string recipes = "original";  // a list, or "all"
     int64_t batch_size = 8;
     int64_t seq_len = 512;
+    int64_t gradient_accumulation_steps = 1;
     std::optional<double> dropout_p, attention_dropout_p;
     std::string padding = "none";
     std::string precision = "fp32";

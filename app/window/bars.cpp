@@ -70,7 +70,8 @@ ChangeLine change_line(const char* label, int64_t from_bytes, int64_t to_bytes) 
 std::vector<ChangeLine> changes(const Selection& selection) {
     if (!selection.a || !selection.b || !selection.b->has_step) return {};
     const Document &a = *selection.a, &b = *selection.b;
-    if (a.workload != b.workload) return {};  // the steps differ, so a change means nothing
+    if (a.workload != b.workload) return {};      // the steps differ, so a change means nothing
+    if (a.is_cut_off || b.is_cut_off) return {};  // nobody knows what it would have needed
     std::vector<ChangeLine> lines{
         change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes),
         change_line("Saved for backward", a.report->ledger.total_bytes,
@@ -88,9 +89,9 @@ void command_tooltip(const Ui& ui, const char* title) {
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
-    return document && document->has_step
-               ? profiler::format_bytes(document->report->peak.allocated_bytes)
-               : std::string();
+    if (!document || !document->has_step) return {};
+    return (document->is_cut_off ? "≥ " : "") +
+           profiler::format_bytes(document->report->peak.allocated_bytes);
 }
 
 /// What fits into the tool bar. If there is too little room, figures are left out first, and then

@@ -22,7 +22,7 @@ namespace {
 
 // Input is followed by a few frames, so that hovering, popups and layout settle. News from a
 // background thread is followed by one frame, or by two if a view was replaced.
-constexpr int kFramesAfterInput = 3;
+constexpr int kFramesAfterInput = 5;
 constexpr int kFramesAfterChange = 2;
 constexpr double kLongestSleep_s = 1.0;
 constexpr double kTooltipSleep_s = 0.1;

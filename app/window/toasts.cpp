@@ -19,8 +19,9 @@ struct Look {
     ImU32 color;
 };
 
-Look look_of(profiler::Severity severity) {
-    switch (severity) {
+Look look_of(const Notice& notice) {
+    if (!notice.reload.empty()) return {ICON_ROTATE, palette().accent};  // nothing is done yet
+    switch (notice.severity) {
         case profiler::Severity::kError:
             return {ICON_TRIANGLE_EXCLAMATION, palette().bad};
         case profiler::Severity::kWarning:
@@ -46,7 +47,7 @@ bool draw_toast(ToastState::Toast& toast, float& bottom,
                 std::vector<std::filesystem::path>& reload) {
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
     const float width = 26 * ImGui::GetFontSize();
-    const Look look = look_of(toast.notice.severity);
+    const Look look = look_of(toast.notice);
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - em(0.8F), bottom}, 0,
                             {1, 1});
     ImGui::SetNextWindowSize({width, 0});
@@ -96,9 +97,15 @@ void add_toast(ToastState& state, Notice notice) {
                            : notice.severity == profiler::Severity::kInfo ? 5
                                                                           : 12;
     const double until_s = ImGui::GetTime() + seconds;
-    std::erase_if(state.toasts, [&](const auto& t) { return t.notice.text == notice.text; });
+    std::erase_if(state.toasts, [&](const auto& t) {
+        return t.notice.text == notice.text && t.notice.reload == notice.reload;
+    });
     state.toasts.push_back({state.next_id++, std::move(notice), until_s});
-    if (state.toasts.size() > kMaxToasts) state.toasts.erase(state.toasts.begin());
+    if (state.toasts.size() <= kMaxToasts) return;
+    // An offer to read a file again is not made twice, so it stays the longest.
+    const auto least = std::find_if(state.toasts.begin(), state.toasts.end(),
+                                    [](const auto& t) { return t.notice.reload.empty(); });
+    state.toasts.erase(least != state.toasts.end() ? least : state.toasts.begin());
 }
 
 std::vector<std::filesystem::path> draw_toasts(ToastState& state) {

@@ -1,11 +1,14 @@
 #include "app/worker/answer_request.h"
 
 #include "app/worker/answers.h"
+#include "app/worker/benchmark.h"
 #include "app/worker/calibrate.h"
 #include "app/worker/doctor.h"
 #include "app/worker/live_sampler.h"
+#include "app/worker/measure_layouts.h"
 #include "app/worker/predict_step.h"
 #include "app/worker/training_device.h"
+#include "app/worker/try_batches.h"
 #include "models/config/workload.h"
 #include "profiler/capture/available_memory.h"
 #include "profiler/capture/out_of_memory.h"
@@ -222,6 +225,13 @@ WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
             return run_predict_step(request, server);
         case profiler::RequestKind::kCalibrate:
             return run_calibrate(request, server);
+        case profiler::RequestKind::kTryBatches:
+            return run_try_batches(request, server);
+        case profiler::RequestKind::kMeasureLayouts:
+        case profiler::RequestKind::kTimeLayoutRuns:
+            return run_measure_layouts(request, server);
+        case profiler::RequestKind::kBenchmark:
+            return run_benchmark(request, server);
     }
     return failure("This worker does not know that request.");
 }

@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/processor_share.h"
 #include "profiler/protocol/exit_code.h"
 #include "profiler/protocol/worker_server.h"
 
@@ -44,6 +45,12 @@ inline profiler::CaptureCallbacks callbacks_to(profiler::WorkerServer& server) {
             .phase_begun = {},
             .step_done = {},
             .cancelled = [&server] { return server.cancelled(); }};
+}
+
+/// The note of a measurement on a processor; a GPU's times do not depend on the host's threads.
+inline std::string busy_note(const profiler::Request& request,
+                             const profiler::ProcessorShare& processor) {
+    return request.device == "cpu" ? profiler::busy_machine_note(processor.share()) : "";
 }
 
 /// The first line of an error, without its full stop. Those of torch have a backtrace below it.

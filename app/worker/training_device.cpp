@@ -3,6 +3,7 @@
 #include "models/config/validity.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/measure_device.h"
+#include "profiler/capture/measure_layouts.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/tracking_allocator.h"
 
@@ -39,6 +40,10 @@ public:
                const CaptureCallbacks& callbacks, Trace& trace) override {
         profiler::sweep_on_cpu(workload, options, sweep, callbacks, trace);
     }
+    models::BenchmarkTime time_benchmark(const models::Benchmark& benchmark, double seconds,
+                                         const CaptureCallbacks& callbacks) override {
+        return profiler::benchmark_on_cpu(benchmark, seconds, callbacks);
+    }
     LiveMemory live_memory() const override {
         const TrackingAllocator& allocator = TrackingAllocator::instance();
         return {allocator.allocated_bytes(), allocator.peak_bytes()};
@@ -55,6 +60,18 @@ public:
         speed.sm_count = at::get_num_threads();
         return speed;
     }
+    profiler::LayoutGraph measure_layouts(const profiler::LayoutMeasurement& measurement,
+                                          const CaptureCallbacks& callbacks) override {
+        auto graph = profiler::measure_layouts(at::Device(at::kCPU), measurement, callbacks);
+        graph.device_name = profiler::processor_name();
+        return graph;
+    }
+    std::vector<double> time_layout_runs(const profiler::LayoutMeasurement& measurement,
+                                         const std::vector<profiler::LayoutRun>& runs,
+                                         const CaptureCallbacks& callbacks) override {
+        return profiler::time_layout_runs(at::Device(at::kCPU), measurement, runs, callbacks);
+    }
+    std::string name() override { return profiler::processor_name(); }
     std::string memory_name() const override { return "the memory of this machine"; }
     bool can_take_turns() const override { return true; }
 };

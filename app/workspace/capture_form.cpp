@@ -10,22 +10,42 @@
 
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 namespace app {
 namespace {
 
+std::optional<int64_t> size_or_preset(int64_t size) {
+    return size == 0 ? std::nullopt : std::optional(size);
+}
+
 WorkloadOptions options_of(const CaptureForm& form, const std::filesystem::path& folder) {
     WorkloadOptions options;
     options.device = form.device;
     options.model = form.model;
     if (form.num_layers != 0) options.layers = form.num_layers;
+    options.hidden = size_or_preset(form.sizes.hidden_size);
+    options.heads = size_or_preset(form.sizes.num_heads);
+    options.intermediate = size_or_preset(form.sizes.intermediate_size);
+    options.vocab = size_or_preset(form.sizes.vocab_size);
     options.head = form.head;
     options.batch_size = form.batch_size;
     options.seq_len = form.seq_len;
     options.precision = form.precision;
     if (!form.attention_dropout) options.attention_dropout_p = 0;
+    if (!form.hidden_dropout) {
+        // The option sets both, unless the other one is given.
+        const auto preset = models::find_model(form.model);
+        if (form.attention_dropout && preset) {
+            options.attention_dropout_p = preset->attention_dropout_p;
+        }
+        options.dropout_p = 0;
+    }
+    if (form.random_lengths) {
+        options.padding = models::kPaddingNames[static_cast<size_t>(models::Padding::kRandom)];
+    }
     options.warmup_steps = form.warmup_steps;
     options.steps = form.steps;
     if (!form.predicts()) options.memory_limit = form.memory_limit;  // a GPU has its own memory
@@ -57,12 +77,18 @@ std::map<std::string, std::string> to_fields(const CaptureForm& form) {
             {"sweep", form.sweeps ? "on" : "off"},
             {"model", form.model},
             {"layers", std::to_string(form.num_layers)},
+            {"hidden", std::to_string(form.sizes.hidden_size)},
+            {"heads", std::to_string(form.sizes.num_heads)},
+            {"intermediate", std::to_string(form.sizes.intermediate_size)},
+            {"vocab", std::to_string(form.sizes.vocab_size)},
             {"head", form.head},
             {"recipes", fmt::format("{}", fmt::join(form.recipes, " "))},
             {"batch", std::to_string(form.batch_size)},
             {"seq", std::to_string(form.seq_len)},
             {"precision", form.precision},
             {"attention_dropout", form.attention_dropout ? "on" : "off"},
+            {"hidden_dropout", form.hidden_dropout ? "on" : "off"},
+            {"random_lengths", form.random_lengths ? "on" : "off"},
             {"steps", std::to_string(form.steps)},
             {"warmup", std::to_string(form.warmup_steps)},
             {"memory_limit", form.memory_limit},
@@ -75,11 +101,17 @@ CaptureForm form_from_fields(const std::map<std::string, std::string>& fields) {
     read_switch(fields, "sweep", form.sweeps);
     read_text(fields, "model", form.model);
     read_number(fields, "layers", form.num_layers);
+    read_number(fields, "hidden", form.sizes.hidden_size);
+    read_number(fields, "heads", form.sizes.num_heads);
+    read_number(fields, "intermediate", form.sizes.intermediate_size);
+    read_number(fields, "vocab", form.sizes.vocab_size);
     read_text(fields, "head", form.head);
     read_number(fields, "batch", form.batch_size);
     read_number(fields, "seq", form.seq_len);
     read_text(fields, "precision", form.precision);
     read_switch(fields, "attention_dropout", form.attention_dropout);
+    read_switch(fields, "hidden_dropout", form.hidden_dropout);
+    read_switch(fields, "random_lengths", form.random_lengths);
     read_number(fields, "steps", form.steps);
     read_number(fields, "warmup", form.warmup_steps);
     read_text(fields, "memory_limit", form.memory_limit);

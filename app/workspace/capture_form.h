@@ -19,6 +19,16 @@ namespace app {
 class Predictor;
 struct JobList;
 
+/// Sizes that replace those of the model's preset; 0: the preset's own.
+struct ModelSizes {
+    int64_t hidden_size = 0;
+    int64_t num_heads = 0;
+    int64_t intermediate_size = 0;
+    int64_t vocab_size = 0;
+
+    friend bool operator==(const ModelSizes&, const ModelSizes&) = default;
+};
+
 /// What the user filled in to start a capture; the fields match the options of `temposcope
 /// capture`.
 struct CaptureForm {
@@ -26,12 +36,15 @@ struct CaptureForm {
     bool sweeps = false;          // also finds the largest batch that trains
     std::string model = "bert-base";
     int64_t num_layers = 3;  // 0: as many as the model has
+    ModelSizes sizes;        // of a step that came from the Planner
     std::string head = "layers";
     std::vector<std::string> recipes{"original", "tempo"};
     int64_t batch_size = 8;
     int64_t seq_len = 128;
     std::string precision = "fp32";
     bool attention_dropout = true;  // as the model has it; else none
+    bool hidden_dropout = true;     // likewise
+    bool random_lengths = false;    // of the sequences: Padding::kRandom
     int64_t steps = 2;
     int64_t warmup_steps = 1;
     std::string memory_limit;  // "16GiB"; empty: no limit

@@ -10,6 +10,7 @@
 #include "profiler/protocol/turn_taking.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/trace_file.h"
+#include "profiler/trace/write_file.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -66,10 +67,13 @@ models::Result<void> CaptureSession::start(const CaptureForm& form) {
     if (running())
         return models::fail(
             "A capture is running; wait for it or cancel it before you start another one.");
-    folder_ = fs::absolute(new_capture_folder(form, std::time(nullptr)));
-    auto list = make_jobs(form, folder_, predictor_);
+    std::error_code error;
+    const fs::path folder = fs::absolute(new_capture_folder(form, std::time(nullptr)), error);
+    if (error) return profiler::cannot_write(form.folder, error.value());
+    auto list = make_jobs(form, folder, predictor_);
     if (!list) return tl::unexpected(list.error());
-    if (const auto made = make_folder(folder_); !made) return made;
+    if (const auto made = make_folder(folder); !made) return made;
+    folder_ = folder;
     if (thread_.joinable()) thread_.join();
     status_ = {.running = true,
                .recipe_count = list->jobs.size(),
@@ -174,7 +178,10 @@ void CaptureSession::predict(const JobList& list) {
         on_started(i, list.jobs[i].workload.recipe_name);
         on_progress(i, {.stage = "predicting the step"});
         const auto outcome = predict_job(i, list);
-        if (!outcome) return end(profiler::Severity::kError, outcome.error().message);
+        if (!outcome) {
+            return end(is_cancelled() ? profiler::Severity::kWarning : profiler::Severity::kError,
+                       outcome.error().message);
+        }
         on_ended(i, *outcome);
     }
     end_with_results(list.jobs.size() == 1 ? std::string("Predicted one trace.")
@@ -186,6 +193,7 @@ models::Result<profiler::WorkerOutcome> CaptureSession::predict_job(size_t index
     const Job& job = list.jobs[index];
     const auto trace = predictor_.predict(job.workload, list.gpu, PlanQuestion().setup);
     if (!trace) return tl::unexpected(trace.error());
+    if (is_cancelled()) return models::fail("The capture was cancelled.");
     if (const auto written = profiler::write_trace(*trace, job.path); !written) {
         return tl::unexpected(written.error());
     }
@@ -309,6 +317,8 @@ void CaptureSession::end_with_results(std::string text) {
 }
 
 void CaptureSession::end(profiler::Severity severity, std::string text) {
+    std::error_code keeps_traces;
+    fs::remove(folder_, keeps_traces);  // only if nothing was written into it
     {
         std::scoped_lock lock(mutex_);
         status_.running = status_.cancelling = false;

@@ -107,7 +107,7 @@ private:
     void update_share();
 
     Predictor& predictor_;
-    std::filesystem::path folder_;  // only the frame thread uses it
+    std::filesystem::path folder_;  // changes only while no capture runs
     mutable std::mutex mutex_;
     CaptureStatus status_;  // without the log of workers_
     mutable std::shared_ptr<const CaptureStatus>

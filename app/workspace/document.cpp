@@ -39,7 +39,8 @@ std::string describe_state(const Trace& trace) {
 
 }  // namespace
 
-DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace) {
+DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace,
+                          std::optional<FileStamp> stamp) {
     // The parts depend on the trace alone. For a million ops each takes a tenth of a second.
     auto modules =
         std::async(std::launch::async, [&trace] { return profiler::ModuleSpans(*trace); });
@@ -48,6 +49,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
     auto diagnostics = profiler::report_diagnostics(*trace, *report);
     auto document = std::make_shared<Document>(Document{
         .file = std::move(file),
+        .stamp = stamp,
         .trace = trace,
         .curve = profiler::MemoryCurve(*trace),
         .activity = activity.get(),
@@ -63,6 +65,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),
         .has_step = profiler::has_recorded_step(*trace),
+        .is_cut_off = profiler::has_note(*trace, profiler::kRanOutOfMemory),
         .diagnostics = std::move(diagnostics),
     });
     document->block_details = std::make_shared<const profiler::BlockDetails>(
@@ -73,9 +76,10 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
 
 models::Result<DocumentPtr> load_document(const std::filesystem::path& file,
                                           const profiler::ReadOptions& options) {
+    const auto stamp = stamp_of(file);  // before reading: a change from now on is noticed
     auto trace = profiler::open_trace(file, options);
     if (!trace) return tl::unexpected(trace.error());
-    return make_document(file, std::make_shared<const Trace>(std::move(*trace)));
+    return make_document(file, std::make_shared<const Trace>(std::move(*trace)), stamp);
 }
 
 }  // namespace app

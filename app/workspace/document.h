@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workspace/file_watch.h"
 #include "models/config/result.h"
 #include "models/config/workload.h"
 #include "profiler/analysis/activity.h"
@@ -24,6 +25,7 @@ namespace app {
 
 struct Document {
     std::filesystem::path file;
+    std::optional<FileStamp> stamp;  // of the version that was read; empty: made in memory
     std::shared_ptr<const profiler::Trace> trace;
     profiler::MemoryCurve curve;
     profiler::Activity activity;
@@ -43,6 +45,7 @@ struct Document {
     /// Whether there is memory over time to show. A file with only a sweep has none, nor has a
     /// capture that ended before its first step.
     bool has_step = false;
+    bool is_cut_off = false;  // memory ran out in the step: its peak would be higher
     std::vector<profiler::DiagnosticItem> diagnostics;  // errors first
 };
 
@@ -53,7 +56,8 @@ using DocumentPtr = std::shared_ptr<const Document>;
 models::Result<DocumentPtr> load_document(const std::filesystem::path& file,
                                           const profiler::ReadOptions& options = {});
 
-/// Makes a document of a trace in memory.
-DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const profiler::Trace> trace);
+/// Makes a document of a trace in memory, or of one that was read from that version of the file.
+DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const profiler::Trace> trace,
+                          std::optional<FileStamp> stamp = std::nullopt);
 
 }  // namespace app

@@ -10,21 +10,19 @@ namespace app {
 
 namespace fs = std::filesystem;
 
-std::optional<FileWatch::Stamp> FileWatch::stamp_of(const fs::path& file) {
+std::optional<FileStamp> stamp_of(const fs::path& file) {
     std::error_code error;
-    Stamp stamp{fs::last_write_time(file, error), 0};
+    FileStamp stamp{fs::last_write_time(file, error), 0};
     if (error) return std::nullopt;
     stamp.size_bytes = fs::file_size(file, error);
     if (error) return std::nullopt;
     return stamp;
 }
 
-void FileWatch::watch(const fs::path& file) {
+void FileWatch::watch(const fs::path& file, const FileStamp& known) {
     forget(file);
-    const auto stamp = stamp_of(file);
-    if (!stamp) return;
     const std::scoped_lock lock(mutex_);
-    files_.push_back({file, *stamp, std::nullopt});
+    files_.push_back({file, known, std::nullopt});
     if (!thread_.joinable()) {
         thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     }

@@ -12,6 +12,16 @@
 /// Notices that files were replaced or rewritten on disk.
 namespace app {
 
+/// What tells two versions of a file apart without reading it.
+struct FileStamp {
+    std::filesystem::file_time_type time;
+    std::uintmax_t size_bytes = 0;
+
+    friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+/// Empty: there is no such file.
+std::optional<FileStamp> stamp_of(const std::filesystem::path& file);
+
 /// Looks at the files from time to time on a thread of its own, which sleeps in between and wakes
 /// the window only if a file has changed. It polls, because inotify does not see what another
 /// machine writes to a shared folder.
@@ -20,8 +30,8 @@ public:
     explicit FileWatch(std::chrono::milliseconds period = std::chrono::seconds(1))
         : period_(period) {}
 
-    /// Watches a file from its present state on. A path without a file is not watched.
-    void watch(const std::filesystem::path& file);
+    /// Reports versions of the file other than `known`, the one that was read.
+    void watch(const std::filesystem::path& file, const FileStamp& known);
     void forget(const std::filesystem::path& file);
 
     /// The files that changed since the last call. A file counts as changed when it has been the
@@ -30,20 +40,12 @@ public:
     std::vector<std::filesystem::path> take_changed();
 
 private:
-    /// What tells two versions of a file apart without reading it.
-    struct Stamp {
-        std::filesystem::file_time_type time;
-        std::uintmax_t size_bytes = 0;
-
-        friend bool operator==(const Stamp&, const Stamp&) = default;
-    };
     struct Watched {
         std::filesystem::path file;
-        Stamp known;                // of the version that was read or reported
-        std::optional<Stamp> seen;  // a newer version, until it has been the same for a period
-        bool has_changed = false;   // not yet taken
+        FileStamp known;                // of the version that was read or reported
+        std::optional<FileStamp> seen;  // a newer version, until it has been the same for a period
+        bool has_changed = false;       // not yet taken
     };
-    static std::optional<Stamp> stamp_of(const std::filesystem::path& file);
 
     void run(const std::stop_token& stop);
     /// Looks at all files. True if one has changed.

@@ -24,8 +24,8 @@ struct PanelEvents {
     // selection; a null document means "none"
     std::optional<DocumentPtr> set_a;
     std::optional<DocumentPtr> set_b;
-    std::optional<size_t> column;  // of the comparison: its trace becomes B, unless it is A
-    std::optional<profiler::Category> category;  // selects it, or clears it if it is selected
+    std::optional<size_t> column;  // of the comparison: its trace becomes B, unless it is A already
+    std::optional<profiler::Category> category;  // select it, or no category if it is selected
     std::optional<std::optional<profiler::TimeRange>> range;
     std::optional<std::optional<double>> moment_ns;  // on the shared time axis
     std::optional<profiler::LayerRange> layers;
@@ -33,16 +33,15 @@ struct PanelEvents {
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
     bool clear_activity = false;
-    int history_step = 0;  // -1: back to the selection before; 1: forward again
+    int history_step = 0;  // -1: the selection before; 1: the one after, if the user went back
     // views
     std::optional<TimeWindow> time_window;
     std::optional<double> cursor_ns;  // the time under the mouse
     bool fit_time = false;
     std::optional<int> kernels_width_px;  // width of the plot in the Kernels panel
-    std::optional<int> lane_width_px;     // of the lane of kernels in the Memory timeline
-    std::optional<PlotInsets> insets;     // of the Memory timeline
-    /// The number of the window that these four queries are of.
-    int window = 1;
+    std::optional<int> lane_width_px;     // width of the lane of kernels in the Memory timeline
+    std::optional<PlotInsets> insets;     // of the plot in the Memory timeline
+    int window = 1;                       // number of the window to which the next four belong
     std::optional<LedgerQuery> ledger_query;
     std::optional<FlameQuery> flame_query;
     std::optional<BlocksQuery> blocks_query;
@@ -51,11 +50,10 @@ struct PanelEvents {
     std::optional<PlannerQuery> planner_query;
     std::optional<FrontierQuery> frontier_query;
     bool grows_frontier = false;  // the panel is in sight: plan more of its recipes
-    // recipes
-    /// The user wants to see this recipe as B: canonical text, as models::to_text writes it.
-    std::optional<std::string> try_recipe;
-    bool predicts_ahead = false;  // recipes that are one switch away may be asked for next
     std::optional<MovementQuery> movement_query;
+    // recipes
+    std::optional<std::string> try_recipe;  // to see as B; text of models::to_text
+    bool predicts_ahead = false;            // predict the recipes that are one switch away
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

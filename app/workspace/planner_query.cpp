@@ -14,7 +14,9 @@ using models::Head;
 using models::ModelConfig;
 
 Head head_for(Family family, Head head) {
-    if (head == Head::kLayers || family == Family::kSubstation) return Head::kLayers;
+    const bool has_layers_only = family == Family::kSubstation || family == Family::kT5Encoder ||
+                                 family == Family::kT5Decoder;
+    if (head == Head::kLayers || has_layers_only) return Head::kLayers;
     if (family == Family::kGpt2) return Head::kLm;
     return head == Head::kLm ? Head::kMlm : head;
 }
@@ -57,6 +59,7 @@ PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection) 
     if (!workload) return query;
     PlannerQuery shown = query;
     shown.workload = *workload;
+    shown.workload.gradient_accumulation_steps = 1;  // the panels speak of one batch
     shown.optimizer = workload->recipe.optimizer;
     return shown;
 }
@@ -104,10 +107,21 @@ PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu)
 
 CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
     const models::Workload& workload = query.workload;
-    const ModelConfig& preset = preset_of(workload.model);
+    const ModelConfig& model = workload.model;
+    const ModelConfig& preset = preset_of(model);
+    const auto other_than = [](int64_t preset_size, int64_t size) {
+        return size == preset_size ? 0 : size;
+    };
     form.model = preset.name;
-    form.num_layers =
-        workload.model.num_layers == preset.num_layers ? 0 : workload.model.num_layers;
+    form.num_layers = other_than(preset.num_layers, model.num_layers);
+    form.sizes = {
+        .hidden_size = other_than(preset.hidden_size, model.hidden_size),
+        .num_heads = other_than(preset.num_heads, model.num_heads),
+        .intermediate_size = other_than(preset.intermediate_size, model.intermediate_size),
+        .vocab_size = other_than(preset.vocab_size, model.vocab_size)};
+    form.attention_dropout = model.attention_dropout_p > 0;
+    form.hidden_dropout = model.hidden_dropout_p > 0;
+    form.random_lengths = workload.padding == models::Padding::kRandom;
     form.head = models::name_of(workload.head);
     form.precision = models::name_of(workload.precision);
     form.batch_size = workload.batch_size;

@@ -1,5 +1,7 @@
 #include "app/workspace/predictions.h"
 
+#include "profiler/analysis/run_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +12,11 @@ namespace {
 /// A predicted step of a large model takes some megabytes.
 constexpr std::size_t kMostKnown = 48;
 
-/// A name that no file has, to tell documents apart.
-std::filesystem::path name_of(const StepToPredict& step) {
-    return fmt::format("predicted on {}: {}", step.gpu, step.workload.recipe_name);
+/// A name that no file has, to tell documents apart: two predictions of one recipe may differ in
+/// all else of the step.
+std::filesystem::path name_of(const StepToPredict& step, const profiler::Trace& trace) {
+    return fmt::format("predicted on {}: {} ({})", step.gpu, step.workload.recipe_name,
+                       profiler::describe_workload(trace));
 }
 
 bool contains(const std::vector<StepToPredict>& steps, const StepToPredict& step) {
@@ -47,8 +51,9 @@ void Predictions::start(const StepToPredict& step) {
         if (!trace) {
             return models::Result<Predicted>(Predicted{step, tl::unexpected(trace.error())});
         }
+        auto name = name_of(step, *trace);
         DocumentPtr document = make_document(
-            name_of(step), std::make_shared<const profiler::Trace>(std::move(*trace)));
+            std::move(name), std::make_shared<const profiler::Trace>(std::move(*trace)));
         return models::Result<Predicted>(Predicted{step, std::move(document)});
     });
 }

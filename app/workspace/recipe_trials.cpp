@@ -8,7 +8,7 @@ namespace {
 
 using Inputs = RecipeTrials::Inputs;
 
-/// The step of A with another recipe, on the chosen GPU.
+/// The step of A with another recipe, on the GPU of the trial.
 std::optional<StepToPredict> step_with(const Inputs& inputs, const std::string& recipe) {
     const DocumentPtr& a = inputs.selection.a;
     if (!a || !a->step) return std::nullopt;
@@ -29,16 +29,26 @@ std::vector<StepToPredict> steps_one_switch_away(const Inputs& inputs,
     return steps;
 }
 
+/// Whether both were measured on one device, or predicted for one GPU: only then do they compare.
+bool ran_alike(const Document& a, const Document& b) {
+    const profiler::Trace &one = *a.trace, &other = *b.trace;
+    return one.run().source == other.run().source &&
+           one.text(one.run().device_name) == other.text(other.run().device_name);
+}
+
 }  // namespace
 
 DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
                                const Selection& selection, const std::string& recipe) {
     if (!selection.a || !selection.a->step) return nullptr;
-    for (const DocumentPtr& document : documents) {
-        if (!document->has_step || document->canonical_recipe != recipe) continue;
-        if (models::comparable(*selection.a->step, *document->step)) return document;
-    }
-    return nullptr;
+    const auto shows_it = [&](const DocumentPtr& document) {
+        return document->has_step && document->canonical_recipe == recipe &&
+               models::comparable(*selection.a->step, *document->step) &&
+               ran_alike(*selection.a, *document);
+    };
+    if (shows_it(selection.a)) return selection.a;  // of several equal ones
+    const auto found = std::find_if(documents.begin(), documents.end(), shows_it);
+    return found != documents.end() ? *found : nullptr;
 }
 
 std::vector<std::string> RecipeTrials::update() {

@@ -10,18 +10,19 @@
 
 namespace app {
 
-/// The open step that differs from A in its recipe only and has this recipe, or else null.
+/// The open step that is A's with this recipe, from A's device: measured as A is, or predicted for
+/// the same GPU. Null: none is open.
 DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
                                const Selection& selection, const std::string& recipe);
 
-/// The step of A with other recipes: one that the user wants to see as B, and those that may be
-/// wanted next.
+/// Gets the step of A with another recipe: the one that the user wants to see as B, and, ahead of
+/// time, those that the user may want next.
 class RecipeTrials {
 public:
     struct Inputs {
         const std::vector<DocumentPtr>& documents;
         const Selection& selection;
-        const std::string& gpu;  // its id
+        const std::string& gpu;  // its id; of a predicted A its own
     };
     /// What to show as A and B.
     struct Pair {
@@ -37,15 +38,17 @@ public:
 
     /// Takes finished predictions. The sentences say what could not be predicted.
     std::vector<std::string> update();
-    /// The pair that shows the wanted recipe, once: an open trace of it, or a prediction. A
-    /// prediction is compared with a prediction, so a measured A is predicted too. nullopt: none is
-    /// wanted, or it is being predicted. Errors: A does not say which step it ran.
+    /// The pair that shows the wanted recipe. B is an open trace or else a prediction; beside a
+    /// prediction A is predicted too, so that both are. Each wanted recipe is returned once.
+    /// nullopt: none is wanted, or it is still being predicted. Errors: A does not say which step
+    /// it ran.
     models::Result<std::optional<Pair>> take_wanted(const Inputs& inputs);
 
-    /// In idle time, one step after the other, so that the next switch is answered at once. `view`
-    /// lists the switches; null: not yet.
+    /// Predicts in idle time, one step after the other, the recipes that are one switch away: the
+    /// next switch is then answered at once. `view` lists the switches; null: they are not known
+    /// yet.
     void predict_ahead(const Inputs& inputs, const profiler::LayerView* view);
-    /// What is one switch away has changed.
+    /// Call it when other recipes are one switch away.
     void forget_ahead() { ahead_.reset(); }
 
     /// A step that the user waits for is being predicted.
@@ -56,7 +59,7 @@ public:
 private:
     Predictions predictions_;
     std::string wanted_;
-    /// Still to be predicted ahead; empty: not yet known for these views.
+    /// What is still to be predicted ahead; empty: it is not known yet.
     std::optional<std::vector<StepToPredict>> ahead_;
 };
 

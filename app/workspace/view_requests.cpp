@@ -47,14 +47,13 @@ profiler::InspectorSource inspector_source(const Document& document) {
              &document.storage_names},
             &document.report->ledger,
             closed_form ? &*closed_form : nullptr,
-            &document.activity};
+            &document.activity,
+            &document.report->peak};
 }
 
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
 
-}  // namespace
-
-models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
+models::Result<CompareResult> compare_documents(const CompareRequest& documents) {
     std::vector<profiler::NamedTrace> traces;
     for (const DocumentPtr& d : documents) {
         traces.push_back({d->file.string(), d->trace, d->report});
@@ -64,8 +63,6 @@ models::Result<CompareResult> build_comparison(const CompareRequest& documents) 
     profiler::CompareView view = profiler::build_compare_view(*comparison);
     return CompareResult{std::move(*comparison), std::move(view)};
 }
-
-namespace {
 
 /// The recipes of the first step, with that step's workload. Empty: no document has one.
 std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
@@ -93,9 +90,17 @@ std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
 
 }  // namespace
 
+models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
+    auto result = compare_documents(documents);
+    if (result && plan_question(documents, result->comparison, /*gpu=*/{})) {
+        result->view.no_plan_text = "Planning ...";
+    }
+    return result;
+}
+
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
                                                        const PlannedCompareRequest& request) {
-    auto result = build_comparison(request.documents);
+    auto result = compare_documents(request.documents);
     if (!result) return result;
     const auto question = plan_question(request.documents, result->comparison, request.choice.gpu);
     if (!question) return result;
@@ -241,8 +246,9 @@ std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& i
 std::optional<Wanted<profiler::InspectorRequest>> wanted_inspector(const WindowInputs& inputs) {
     const Selection& selection = inspected(inputs.queries.inspector, inputs.selection);
     if (!inputs.open.inspector || !selection.a) return std::nullopt;
-    if (!selection.tensor && !selection.activity) return std::nullopt;
+    if (!selection.category && !selection.tensor && !selection.activity) return std::nullopt;
     profiler::InspectorRequest request;
+    request.category = selection.category;
     request.sources.push_back(inspector_source(*selection.a));
     if (selection.b) request.sources.push_back(inspector_source(*selection.b));
     if (const auto& tensor = selection.tensor) {

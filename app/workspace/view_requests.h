@@ -70,6 +70,7 @@ struct CompareResult {
     profiler::Comparison comparison;
     profiler::CompareView view;
 };
+/// Without a plan. Where one can be made, the view says that it is being made.
 models::Result<CompareResult> build_comparison(const CompareRequest& documents);
 
 /// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would

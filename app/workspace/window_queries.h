@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-/// What the user asks of the panels that may have several windows: one query for each window.
+/// What the user asks to see in panels that may have several windows. Each window has its query.
 namespace app {
 
 /// What the ledger shows and in which order.
@@ -36,12 +36,12 @@ struct FlameQuery {
 
 /// What the Inspector describes.
 struct InspectorQuery {
-    /// As it was when the user pinned it; empty: what is selected now. It holds until A, B or the
-    /// alignment of their times changes.
+    /// The selection when the user pinned it; empty: what is selected now. A pin ends when A, B or
+    /// the alignment of their times changes.
     std::optional<Selection> pinned;
 };
 
-/// The queries of the windows with one number.
+/// The queries of the windows that have the same number: "Ledger 2", "Flame graph 2", ...
 struct WindowQueries {
     LedgerQuery ledger;
     FlameQuery flame;
@@ -49,13 +49,13 @@ struct WindowQueries {
     InspectorQuery inspector;
 };
 
-/// What of a query is worth keeping, as text by the name of the field.
+/// The fields of a query that are saved with the window: name and text.
 using QueryFields = std::map<std::string, std::string>;
 QueryFields to_fields(const LedgerQuery& query);
 QueryFields to_fields(const FlameQuery& query);
 QueryFields to_fields(const BlocksQuery& query);
 
-/// The opposite. A field that is missing or cannot be read keeps its value.
+/// Reads saved fields. A field that is missing or cannot be read keeps its value.
 void read_fields(const QueryFields& fields, LedgerQuery& query);
 void read_fields(const QueryFields& fields, FlameQuery& query);
 void read_fields(const QueryFields& fields, BlocksQuery& query);

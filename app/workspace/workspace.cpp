@@ -265,7 +265,7 @@ void Workspace::take_loaded() {
         if (folder != examples_folder()) {
             opened_.push_back(folder == capture_.folder() ? folder : document->file);
         }
-        watch_.watch(document->file);
+        if (document->stamp) watch_.watch(document->file, *document->stamp);
         add(std::move(document));
     }
 }
@@ -329,79 +329,12 @@ void Workspace::update() {
     }
 }
 
-void Workspace::apply(const PanelEvents& events) {
-    apply_to_documents(events);
-    apply_to_captures(events);
-    apply_to_selection(events);
-    apply_to_time(events);
-    apply_to_views(events);
-    if (events.plan_choice) {
-        plan_choice_ = *events.plan_choice;
-        trials_.forget_ahead();
-    }
-    predicts_ahead_ |= events.predicts_ahead;
-    if (events.planner_query) planner_query_ = *events.planner_query;
-    if (events.movement_query) movement_query_ = *events.movement_query;
-    if (events.frontier_query) frontier_query_ = *events.frontier_query;
-    grows_frontier_ |= events.grows_frontier;
-}
-
-void Workspace::apply_to_views(const PanelEvents& events) {
-    WindowQueries& queries = views_.at(index_of(events.window)).queries;
-    if (events.ledger_query) queries.ledger = *events.ledger_query;
-    if (events.flame_query) queries.flame = *events.flame_query;
-    if (events.blocks_query) queries.blocks = *events.blocks_query;
-    if (events.inspector_query) queries.inspector = *events.inspector_query;
-}
-
-void Workspace::apply_to_documents(const PanelEvents& events) {
-    if (events.cancel_loading) documents_.cancel_loading();
-    if (!events.open.empty()) open(events.open);
-    if (events.close) close(events.close);
-}
-
-void Workspace::apply_to_captures(const PanelEvents& events) {
-    if (events.open_examples) open_examples();
-    if (events.cancel_capture) capture_.cancel();
-    if (!events.start_capture) return;
-    if (const auto started = capture_.start(*events.start_capture); !started) {
-        notify(profiler::Severity::kError, started.error().message);
-    }
-}
-
-void Workspace::apply_to_selection(const PanelEvents& events) {
-    if (events.set_a || events.set_b || events.column) selection_.chosen = true;
-    if (events.set_a) set_a(*events.set_a);
-    if (events.set_b) set_b(*events.set_b);
-    if (events.column) {
-        const DocumentPtr document = document_of_column(*events.column);
-        if (document && document != selection_.a) set_b(document);
-    }
-    if (events.category) {
-        const bool again = selection_.category == events.category;
-        selection_.category = again ? std::nullopt : events.category;
-    }
-    if (events.try_recipe) {
-        trials_.want(*events.try_recipe);
-        show_wanted_recipe();
-    }
-    if (events.layers) selection_.layers = *events.layers;
-    if (events.range) selection_.range = *events.range;
-    if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
-    if (events.clear_tensor) selection_.tensor.reset();
-    if (events.clear_activity) selection_.activity.reset();
-    // An earlier event may have changed A or B. Then the views are gone, and the row or the call
-    // that was clicked belongs to the documents before.
-    const profiler::Alignment* alignment = time_.alignment.get();
-    if (events.tensor) select_tensor(*events.tensor);
-    if (events.activity &&
-        (slots_.kernels.view() || slots_.layers.view() || slots_.movement.view())) {
-        if (const DocumentPtr& document = events.activity->in_b ? selection_.b : selection_.a) {
-            selection_.activity = select(*events.activity, *document, alignment);
-        }
-    }
-    history_.observe(selection_);
-    if (events.history_step != 0) step_selection(events.history_step);
+/// Beside a prediction B is predicted for the same GPU, whatever Compare plans for by now.
+RecipeTrials::Inputs Workspace::trial_inputs() const {
+    const DocumentPtr& a = selection_.a;
+    const bool a_is_predicted = a && a->trace->run().source == profiler::Source::kPredicted;
+    const profiler::Gpu* own = a_is_predicted ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    return {documents(), selection_, own != nullptr ? own->id : plan_choice_.gpu};
 }
 
 void Workspace::show_wanted_recipe() {
@@ -428,34 +361,6 @@ void Workspace::plan_frontier() {
     const bool is_free = trials_.is_idle() && slots_.planner.settled(slot_inputs()) &&
                          slots_.planned_compare.settled(slot_inputs());
     frontier_plans_.update(frontier_wish(slot_inputs()), is_free);
-}
-
-void Workspace::select_tensor(const PickedTensor& picked) {
-    const bool in_b = picked.document && picked.document == selection_.b;
-    if (!picked.document || (!in_b && picked.document != selection_.a)) return;
-    selection_.tensor = select(picked, in_b, time_.alignment.get());
-    time_.reveal(*selection_.tensor);
-}
-
-void Workspace::find_activity(const PickedActivity& picked) {
-    const DocumentPtr& document = picked.in_b ? selection_.b : selection_.a;
-    if (!document) return;
-    selection_.activity = select(picked, *document, time_.alignment.get());
-    time_.reveal(selection_.activity->range);
-    history_.observe(selection_);
-}
-
-void Workspace::apply_to_time(const PanelEvents& events) {
-    if (events.kernels_width_px) time_.kernels_width_px = *events.kernels_width_px;
-    if (events.lane_width_px) time_.lane_width_px = *events.lane_width_px;
-    if (events.insets) time_.insets = *events.insets;
-    if (events.fit_time) return time_.fit();
-    if (!events.time_window) return;
-    const bool realign = events.time_window->alignment != time_.window.alignment;
-    time_.window = *events.time_window;
-    if (!realign) return;
-    time_.align(selection_);
-    forget_all_places();
 }
 
 }  // namespace app

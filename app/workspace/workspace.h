@@ -129,9 +129,7 @@ private:
         return {documents(),     selection_,      time_,           plan_choice_, planner_query_,
                 frontier_query_, frontier_plans_, movement_query_, search_query_};
     }
-    RecipeTrials::Inputs trial_inputs() const {
-        return {documents(), selection_, plan_choice_.gpu};
-    }
+    RecipeTrials::Inputs trial_inputs() const;
     void take_captured();
     void take_loaded();
     void take_changed_files();

@@ -15,6 +15,8 @@ temposcope_find_debian(nlohmann_json 3.11 nlohmann-json3-dev)
 temposcope_find_debian(CLI11 2.1 libcli11-dev)
 temposcope_find_debian(Freetype 2.12 libfreetype-dev)
 temposcope_find_debian(hwy 1.0 libhwy-dev)
+temposcope_find_debian(simdjson 3.0 libsimdjson-dev)
+temposcope_find_debian(ZLIB 1.2 zlib1g-dev)
 # The whole static library: its malloc then serves the program and every library that the program loads.
 find_library(TEMPOSCOPE_JEMALLOC libjemalloc_pic.a)
 temposcope_require(TEMPOSCOPE_JEMALLOC "jemalloc 5 was not found; run scripts/setup, or: apt-get install libjemalloc-dev")

@@ -26,6 +26,8 @@ mp.mp.dps = 30
 # s from where gelu' is 1: o = 6.07, where it differs from 1 by less than 3e-8.
 BACKWARD_END = mp.mpf("2.4990234375")
 LEFT_DEGREE = 5
+# The same for 16-bit types: from o = 4.37 on, gelu' differs from 1 by less than 1.3e-4.
+HALF_END = mp.mpf("2.1298828125")
 
 
 class Erf:
@@ -155,9 +157,9 @@ def declare(kind, name, value):
     return textwrap.fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8) + "\n"
 
 
-def emit_poly(gelu, name, what, function, a, b, degree, weight=None, centre=None):
+def emit_poly(gelu, name, what, function, a, b, degree, weight=None, centre=None, rounds=6):
     centre = to_float((a + b) / 2) if centre is None else centre
-    c, error = fit(function, a, b, degree, centre, weight)
+    c, error = fit(function, a, b, degree, centre, weight, rounds)
     value = braces([number(centre), braces(number(v) for v in c)])
     return report(gelu, name, what, error) + declare("Poly<%d>" % degree, name, value)
 
@@ -249,12 +251,22 @@ def wide_pieces(gelu):
     what = "gelu' in s, right of x*"
     text = emit_poly(gelu, "kRightNear", what + ", s < 1.5", right, zero, split, 11)
     text += emit_poly(gelu, "kRightFar", what + ", 1.5 <= s < 2.5", right, split, end, 11)
-    what_half = what + ", s < 2.5, for 16-bit types"
-    text += emit_poly(gelu, "kRightHalf", what_half, right, zero, end, 16)
     what = "gelu' / o in v, left of x*"
     text += emit_poly(gelu, "kLeft", what + " (error times o)", left, zero, tail, 9, size)
-    text += emit_poly(gelu, "kLeftHalf", what + ", for 16-bit types", left, zero, tail, 6, size)
-    return text
+    return text + pieces_16bit(gelu, right, left, size, tail)
+
+
+def pieces_16bit(gelu, right, left, size, tail):
+    """Both branches in one variable t on [0, HALF_END], where it is held, so that one polynomial
+    serves a warp: a lane selects only its coefficients. Where t is held on the right, the result is
+    1 within a third of fp16's half ulp, so a product with it rounds as the product with 1."""
+    what = "gelu' in t = s, right of x*, 16-bit"
+    text = declare("float", "kHalfEnd", number(HALF_END))
+    text += emit_poly(gelu, "kRightHalf", what, right, mp.mpf(0), HALF_END, 12, rounds=14)
+    stretch = tail / HALF_END
+    what = "gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o)"
+    return text + emit_poly(gelu, "kLeftHalf", what, lambda t: left(t * stretch), mp.mpf(0),
+                            HALF_END, 4, lambda t: size(t * stretch))
 
 
 def emit_double(gelu, name, what, function, limit, degree):
@@ -302,6 +314,21 @@ def erf_tail():
     return emit_poly(Erf(), "kTail", what, ratio, mp.mpf(1) / 225, mp.mpf(1) / 16, 5)
 
 
+def mills_16bit():
+    """Phi(-a) exp(a^2/2) in t = 1 / (1 + 0.3 a): smooth for all a >= 0, and small errors of it are
+    small relative to Phi(-a) too."""
+    slope = to_float(mp.mpf("0.3"))
+
+    def ratio(t):
+        a = (1 / t - 1) / slope
+        return mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2)
+
+    what = "Phi(-a) exp(a^2/2) in 1 / (1 + kMillsSlope a), a < 14 (relative error)"
+    return declare("float", "kMillsSlope", number(slope)) + emit_poly(
+        Erf(), "kMills", what, ratio, 1 / (1 + 14 * slope), mp.mpf(1), 6, lambda t: 1 / ratio(t),
+        mp.mpf(0))
+
+
 def emit_kind(gelu):
     gelu.x_min = mp.findroot(gelu.df, mp.mpf("-0.752"))
     gelu.o_min = gelu.f(gelu.x_min)
@@ -317,12 +344,14 @@ def emit_kind(gelu):
     text += declare("float", "kXMinLow", number(gelu.x_min - x_hi))
     text += declare("float", "kOMinHigh", number(o_hi))
     text += declare("float", "kOMinLow", number(gelu.o_min - o_hi))
+    text += "    // log |o_min|\n"
+    text += declare("float", "kLogOMin", number(mp.log(-gelu.o_min)))
     text += "    // Smallest float >= x*: the branch is right from here on.\n"
     text += declare("float", "kBranch", number(float_at_least(gelu.x_min)))
     text += forward_lanes(gelu) + backward_lanes(gelu) + left_binades(gelu) + wide_pieces(gelu)
     text += forward_near_minimum(gelu) + near_minimum_double(gelu)
     if gelu.name == "Erf":
-        text += erf_tail()
+        text += erf_tail() + mills_16bit()
     return text + "};\n"
 
 

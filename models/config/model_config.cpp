@@ -50,18 +50,37 @@ ModelConfig substation_encoder() {
     return config;
 }
 
+/// One stack of T5: 64 features a head, as in t5-base and t5-large.
+ModelConfig t5(std::string name, Family family, int64_t hidden_size, int64_t num_layers) {
+    return {.name = std::move(name),
+            .family = family,
+            .hidden_size = hidden_size,
+            .num_layers = num_layers,
+            .num_heads = hidden_size / 64,
+            .intermediate_size = 4 * hidden_size,
+            .vocab_size = 32128,
+            .max_position_embeddings = 512,
+            .type_vocab_size = 0,
+            .layer_norm_eps = 1e-6};
+}
+
 }  // namespace
 
 const std::vector<ModelConfig>& model_presets() {
-    static const std::vector<ModelConfig> presets{bert("bert-base", 768, 12),
-                                                  bert("bert-large", 1024, 24),
-                                                  roberta("roberta-base", 768, 12),
-                                                  roberta("roberta-large", 1024, 24),
-                                                  gpt2("gpt2", 768, 12),
-                                                  gpt2("gpt2-medium", 1024, 24),
-                                                  gpt2("gpt2-large", 1280, 36),
-                                                  gpt2("gpt2-xl", 1600, 48),
-                                                  substation_encoder()};
+    static const std::vector<ModelConfig> presets{
+        bert("bert-base", 768, 12),
+        bert("bert-large", 1024, 24),
+        roberta("roberta-base", 768, 12),
+        roberta("roberta-large", 1024, 24),
+        gpt2("gpt2", 768, 12),
+        gpt2("gpt2-medium", 1024, 24),
+        gpt2("gpt2-large", 1280, 36),
+        gpt2("gpt2-xl", 1600, 48),
+        substation_encoder(),
+        t5("t5-base-encoder", Family::kT5Encoder, 768, 12),
+        t5("t5-base-decoder", Family::kT5Decoder, 768, 12),
+        t5("t5-large-encoder", Family::kT5Encoder, 1024, 24),
+        t5("t5-large-decoder", Family::kT5Decoder, 1024, 24)};
     return presets;
 }
 

@@ -12,11 +12,14 @@
 namespace models {
 
 enum class Family : uint8_t {
-    kBert,       // post-LN encoder, erf GELU; RoBERTa too
-    kGpt2,       // pre-LN decoder, causal, tanh GELU
-    kSubstation  // Substation's encoder layer: ReLU, dropout inside the FFN, no mask
+    kBert,        // post-LN encoder, erf GELU; RoBERTa too
+    kGpt2,        // pre-LN decoder, causal, tanh GELU
+    kSubstation,  // Substation's encoder layer: ReLU, dropout inside the FFN, no mask
+    kT5Encoder,   // pre-RMSNorm, no biases, relative position bias, ReLU with dropout after it
+    kT5Decoder    // the same, causal, with attention to an encoder's output
 };
-inline constexpr std::array<std::string_view, 3> kFamilyNames{"bert", "gpt2", "substation"};
+inline constexpr std::array<std::string_view, 5> kFamilyNames{"bert", "gpt2", "substation",
+                                                              "t5_encoder", "t5_decoder"};
 
 enum class Head : uint8_t {
     kLayers,  // only the layer stack: input a leaf [B, S, H], loss = sum(output * fixed random)
@@ -41,15 +44,17 @@ struct ModelConfig {
     double attention_dropout_p = 0.1;
     double layer_norm_eps = 1e-12;
 
+    bool is_t5() const { return family == Family::kT5Encoder || family == Family::kT5Decoder; }
     int64_t head_dim() const { return hidden_size / num_heads; }
     /// Of the dropout between the MLP's activation and its second linear layer.
     double inner_dropout_p() const {
-        return family == Family::kSubstation ? hidden_dropout_p : 0.0;
+        return family == Family::kSubstation || is_t5() ? hidden_dropout_p : 0.0;
     }
     friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-/// BERT and RoBERTa base/large, GPT-2 small/medium/large/xl, substation-encoder.
+/// BERT and RoBERTa base/large, GPT-2 small/medium/large/xl, substation-encoder, the encoders and
+/// decoders of T5 base/large.
 const std::vector<ModelConfig>& model_presets();
 /// Errors: an unknown name; the message lists the nearest names.
 Result<ModelConfig> find_model(std::string_view name);

@@ -78,4 +78,16 @@ std::vector<std::string_view> nearest_names(std::string_view word,
     return nearest;
 }
 
+std::optional<std::string_view> misspelled_name(std::string_view word,
+                                                const std::vector<std::string_view>& names) {
+    const std::string lower = lower_case(word);
+    std::vector<Candidate> candidates;
+    for (const std::string_view name : names) candidates.push_back(compare(lower, name));
+    const auto nearest = std::min_element(
+        candidates.begin(), candidates.end(),
+        [](const Candidate& a, const Candidate& b) { return a.distance < b.distance; });
+    if (nearest == candidates.end() || nearest->distance * 2 > word.size()) return std::nullopt;
+    return nearest->name;
+}
+
 }  // namespace models

@@ -38,6 +38,15 @@ enum class Fusion : uint8_t {
     kSubstation,
     kDeepSpeed
 };
+/// Which of the projections to query, key and value are one product (GEMM): Ivanov et al. call it
+/// algebraic fusion (arXiv 2007.00072).
+enum class Qkv : uint8_t {
+    kModel,     // as the model has it: BERT three products; GPT-2 and stacked layers one
+    kSeparate,  // three products
+    kQueryKey,  // query and key in one product, value in another
+    kKeyValue,  // query in one product, key and value in another
+    kFused      // one product
+};
 enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
 enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
 /// Who implements Tempo's techniques.
@@ -53,6 +62,7 @@ struct Recipe {
     Masks masks = Masks::kByte;
     Checkpoint checkpoint = Checkpoint::kNone;
     Fusion fusion = Fusion::kNone;
+    Qkv qkv = Qkv::kModel;
     Dropout dropout = Dropout::kTempo;
     Optimizer optimizer = Optimizer::kAdamW;
     Implementation implementation = Implementation::kOurs;

@@ -28,7 +28,8 @@ enum class Scale : uint8_t {
 struct Term {
     Unit unit = Unit::kHidden;
     Scale scale = Scale::kElement;
-    int64_t bytes = 1;  // for kBytes
+    int64_t bytes = 1;   // for kBytes
+    int64_t in_one = 1;  // for kElement: how often the tensor holds the unit
 };
 
 enum class SavedWhen : uint8_t {

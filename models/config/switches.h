@@ -132,11 +132,9 @@ inline constexpr std::array<SavedTensor, 1> kPhiloxMasks{
 /// Every tensor that Substation's forward writes; its masks have the layer's type. In 16 bits, with
 /// I = 4H and without rstd, sbh(68 + 8 a s / h).
 inline constexpr Term kRstdTerm{Unit::kRows, Scale::kBytes, 4};
-inline constexpr std::array<SavedTensor, 28> kSubstationSaves{
+inline constexpr std::array<SavedTensor, 26> kSubstationSaves{
     {{"hidden_states", kHiddenTerm},
-     {"projected", kHiddenTerm},  // three of them in one tensor
-     {"projected", kHiddenTerm},
-     {"projected", kHiddenTerm},
+     {"projected", {.unit = Unit::kHidden, .in_one = 3}},  // query, key and value
      {"query", kHiddenTerm},
      {"key", kHiddenTerm},
      {"value", kHiddenTerm},
@@ -319,13 +317,37 @@ inline constexpr Switch<Fusion, 4> kFusionSwitch{
           .phrase = "Substation's fused kernels",
           .in_search = false,
           .needs = "gelu=original,layer_norm=original,attention=eager,masks=byte,dropout=tempo,"
-                   "implementation=ours",
+                   "implementation=ours,qkv=model",
           .saves = kSubstationSaves}},
         {Fusion::kDeepSpeed,  // the fused ops save what their steps save
          {.name = "deepspeed",
           .phrase = "DeepSpeed's fused kernels",
           .in_search = false,
-          .needs = "dropout=tempo,implementation=ours"}},
+          .needs = "dropout=tempo,implementation=ours,qkv=model"}},
+    }}};
+
+/// None changes what a layer saves: the projections save their input once, and attention saves
+/// query, key and value, in one storage or in three.
+inline constexpr Switch<Qkv, 5> kQkvSwitch{
+    .name = "qkv",
+    .former_name = {},
+    .member = &Recipe::qkv,
+    .is_for_step = false,
+    .rows = {{
+        {Qkv::kModel,
+         {.name = "model",
+          .phrase = "query, key and value as the model has them",
+          .in_search = false}},
+        {Qkv::kSeparate,
+         {.name = "separate",
+          .phrase = "query, key and value in three products",
+          .in_search = false}},
+        {Qkv::kQueryKey,
+         {.name = "qk", .phrase = "query and key in one product", .in_search = false}},
+        {Qkv::kKeyValue,
+         {.name = "kv", .phrase = "key and value in one product", .in_search = false}},
+        {Qkv::kFused,
+         {.name = "fused", .phrase = "query, key and value in one product", .in_search = false}},
     }}};
 
 inline constexpr Switch<Dropout, 2> kDropoutSwitch{
@@ -369,7 +391,7 @@ inline constexpr Switch<Implementation, 2> kImplementationSwitch{
 /// In the order of canonical text.
 inline constexpr auto kSwitches =
     std::tie(kGeluSwitch, kLayerNormSwitch, kAttentionSwitch, kMasksSwitch, kCheckpointSwitch,
-             kFusionSwitch, kDropoutSwitch, kOptimizerSwitch, kImplementationSwitch);
+             kFusionSwitch, kQkvSwitch, kDropoutSwitch, kOptimizerSwitch, kImplementationSwitch);
 
 /// Calls `visit(table)` for each switch.
 template <typename Visit>

@@ -39,6 +39,11 @@ Result<void> validate_sizes(const Workload& w) {
             return fail_fields({field}, "The {} is {}: it must be at most 2^31.", words, value);
         }
     }
+    if (w.gradient_accumulation_steps < 1 || w.gradient_accumulation_steps > kMaxMicroBatches) {
+        return fail_fields({"gradient_accumulation_steps"},
+                           "The number of micro-batches is {}: it must be from 1 to {}.",
+                           w.gradient_accumulation_steps, kMaxMicroBatches);
+    }
     if (m.num_layers > kMaxLayers) {
         return fail_fields({"num_layers"}, "The number of layers is {}: it must be at most {}.",
                            m.num_layers, kMaxLayers);
@@ -112,6 +117,12 @@ Result<void> validate_options(const Workload& w) {
     if ((is_decoder(m) && encoder_head) || (!is_decoder(m) && decoder_head)) {
         return fail_fields({"head"}, "{} has no head '{}': choose {}.", m.name, name_of(w.head),
                            is_decoder(m) ? "layers or lm" : "layers, mlm or squad");
+    }
+    if (m.is_t5() && (w.head != Head::kLayers || w.padding != Padding::kNone)) {
+        return fail_fields({"head", "padding"},
+                           "{} is a stack of layers without embeddings and padding: choose the "
+                           "head 'layers' and no padding.",
+                           m.name);
     }
     if (m.family == Family::kSubstation && w.head != Head::kLayers) {
         return fail_fields(
@@ -232,6 +243,13 @@ Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
 }
 
 Result<void> validate_checkpoint(const Workload& w, const Recipe& recipe) {
+    if (!w.input_requires_grad && layers_per_checkpoint(recipe.checkpoint, 1) > 0) {
+        return fail_fields({"recipe"},
+                           "The recipe '{}' checkpoints layers, but a benchmark of one layer has "
+                           "nothing before it that backward could start from: choose another "
+                           "recipe, or time the whole model.",
+                           w.recipe_name);
+    }
     const SwitchValue& checkpoint = kCheckpointSwitch.chosen(recipe);
     if (checkpoint.needs.empty()) return {};
     Recipe needed = recipe;
@@ -271,6 +289,20 @@ Result<void> validate_stock_dropout(const Workload& w, const Recipe& recipe) {
 
 Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
     if (auto ok = validate_is_implemented(w, recipe); !ok) return ok;
+    if (w.model.is_t5()) {
+        Recipe usual = recipe;
+        usual.masks = {};
+        usual.dropout = {};
+        usual.optimizer = Recipe{}.optimizer;
+        if (usual != Recipe{}) {
+            return fail_fields(
+                {"recipe"},
+                "The recipe '{}' changes ops that {} does not have (GELU, LayerNorm, "
+                "scaled attention): choose original with masks, dropout or an "
+                "optimizer.",
+                w.recipe_name, w.model.name);
+        }
+    }
     if (recipe.gelu != Gelu::kOriginal && w.model.family == Family::kSubstation) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original.",

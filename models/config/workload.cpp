@@ -78,6 +78,8 @@ nlohmann::json to_json(const Workload& w) {
             {"precision", name_of(w.precision)},
             {"batch_size", w.batch_size},
             {"seq_len", w.seq_len},
+            {"gradient_accumulation_steps", w.gradient_accumulation_steps},
+            {"input_requires_grad", w.input_requires_grad},
             {"padding", kPaddingNames[static_cast<std::size_t>(w.padding)]},
             {"seed", w.seed},
             {"learning_rate", w.learning_rate}};
@@ -96,7 +98,13 @@ Result<Workload> workload_from_json(const nlohmann::json& json) {
         w.precision = enum_from_json<Precision>(json, "precision", kPrecisionNames);
         w.batch_size = integer_from_json(json, "batch_size");
         w.seq_len = integer_from_json(json, "seq_len");
+        if (json.contains("gradient_accumulation_steps")) {  // not in files of older versions
+            w.gradient_accumulation_steps = integer_from_json(json, "gradient_accumulation_steps");
+        }
         w.padding = enum_from_json<Padding>(json, "padding", kPaddingNames);
+        if (json.contains("input_requires_grad")) {  // likewise
+            json.at("input_requires_grad").get_to(w.input_requires_grad);
+        }
         w.seed = integer_from_json(json, "seed");
         json.at("learning_rate").get_to(w.learning_rate);
         return w;
@@ -125,6 +133,10 @@ Workload with_recipe(Workload workload, LayerRecipes layer_recipes) {
 
 LayerRecipes layer_recipes_of(const Workload& workload) {
     return {workload.recipe, workload.layer_recipes};
+}
+
+int64_t sequences_per_step(const Workload& workload) {
+    return workload.batch_size * workload.gradient_accumulation_steps;
 }
 
 Workload workload_of_layer(const Workload& workload, int64_t layer) {

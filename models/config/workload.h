@@ -23,6 +23,9 @@ enum class Padding : uint8_t {
 };
 inline constexpr std::array<std::string_view, 2> kPaddingNames{"none", "random"};
 
+/// Of a step. So many take hours to trace.
+inline constexpr int64_t kMaxMicroBatches = 10'000;
+
 struct Workload {
     ModelConfig model;
     Head head = Head::kLayers;
@@ -30,9 +33,13 @@ struct Workload {
     Recipe recipe;                           // outside the layers, and in most layers
     std::vector<RecipeRange> layer_recipes;  // in the other layers; canonical, as in LayerRecipes
     Precision precision = Precision::kFp32;
-    int64_t batch_size = 8;  // B
+    int64_t batch_size = 8;  // B, of a micro-batch
     int64_t seq_len = 512;   // S
+    /// Micro-batches of a step: each runs forward and backward, and their gradients add up before
+    /// the parameters are updated.
+    int64_t gradient_accumulation_steps = 1;
     Padding padding = Padding::kNone;
+    bool input_requires_grad = true;  // of Head::kLayers; false in benchmarks of a layer
     int64_t seed = 0;
     double learning_rate = 1e-4;
 
@@ -48,6 +55,8 @@ Result<Workload> with_recipe(Workload workload, std::string_view recipe);
 Workload with_recipe(Workload workload, LayerRecipes layer_recipes);  // named by canonical text
 
 LayerRecipes layer_recipes_of(const Workload& workload);
+/// Sequences that one step trains: B in each micro-batch.
+int64_t sequences_per_step(const Workload& workload);
 /// The same step with this layer's recipe in all layers.
 Workload workload_of_layer(const Workload& workload, int64_t layer);
 /// The recipe outside the layers first, then those of the layers, each once.

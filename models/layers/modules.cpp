@@ -20,14 +20,16 @@
 namespace models {
 
 Linear::Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
-               int64_t in_features, int64_t out_features, int64_t num_parts)
+               int64_t in_features, int64_t out_features, const Form& form)
     : module_path_(std::move(module_path)),
       weight_(store.add_normal(prefix + module_path_ + ".weight", {out_features, in_features},
-                               num_parts)),
-      bias_(store.add_constant(prefix + module_path_ + ".bias", {out_features}, 0)) {}
+                               form.num_parts)),
+      bias_(form.has_bias ? store.add_constant(prefix + module_path_ + ".bias", {out_features}, 0)
+                          : Tensor()) {}
 
 Tensor Linear::operator()(const Tensor& x) const {
     const ModuleScope module_path(module_path_);
+    if (!bias_.defined()) return at::linear(x, weight_);
     return at::linear(x, weight_, bias_);
 }
 
@@ -116,6 +118,7 @@ ops::DropoutSpec DropoutModule::spec(const ForwardContext& context) const {
 ///   gelu_python  0.5 x (1 + erf(x / √2))                        BERT, before torch had one
 Tensor python_gelu(const Tensor& x, bool tanh) {
     const Tensor half = at::mul(x, 0.5);
+    name_tensor(half, "gelu_half");
     Tensor factor;
     if (tanh) {
         factor = at::pow(x, 3.0);
@@ -123,17 +126,20 @@ Tensor python_gelu(const Tensor& x, bool tanh) {
         factor = at::add(x, factor);
         factor = at::mul(factor, M_SQRT2 * M_2_SQRTPI / 2);
         factor = at::tanh(factor);
+        name_tensor(factor, "tanh");
     } else {
         factor = at::div(x, M_SQRT2);
+        name_tensor(factor, "erf_input");
         factor = at::erf(factor);
     }
     factor = at::add(factor, 1.0);
+    name_tensor(factor, "gelu_factor");
     return at::mul(half, factor);
 }
 
 Tensor activation(const Tensor& x, const Workload& workload) {
     const Family family = workload.model.family;
-    if (family == Family::kSubstation) return at::relu(x);
+    if (family == Family::kSubstation || workload.model.is_t5()) return at::relu(x);
     const bool tanh = family == Family::kGpt2;
     if (workload.recipe.gelu == Gelu::kInPlace) {
         return ops::inplace_gelu(x, tanh, mask_kind(workload.recipe.masks));
@@ -142,7 +148,9 @@ Tensor activation(const Tensor& x, const Workload& workload) {
     return at::gelu(x, tanh ? "tanh" : "none");
 }
 
-Tensor add_residual(Tensor branch, const Tensor& x) {
+Tensor add_residual(Tensor branch, const Tensor& x, const std::string& module_path) {
+    std::optional<ModuleScope> scope;
+    if (!module_path.empty()) scope.emplace(module_path);
     if (branch.scalar_type() == x.scalar_type()) return branch.add_(x);
     return at::add(branch, x);
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 /// The small modules that layers consist of. Each enters the module path of its Hugging Face name.
 namespace models {
@@ -17,25 +18,26 @@ using at::Tensor;
 
 /// The inputs of one forward pass beside its tensors.
 struct ForwardContext {
-    int64_t step = 0;                     // training iteration; each has other dropout masks
-    std::optional<Tensor> additive_mask;  // [B, S]: 0 for a token, else the lowest number
-    std::optional<Tensor> causal_mask;    // [S, S]: 0 up to the diagonal, -inf above it
+    int64_t step = 0;                           // training iteration; each has other dropout masks
+    std::optional<Tensor> additive_mask;        // [B, S]: 0 for a token, else the lowest number
+    std::optional<Tensor> causal_mask;          // [S, S]: 0 up to the diagonal, -inf above it
+    std::optional<Tensor> position_bias = {};   // [A, S, S], of T5
+    std::optional<Tensor> encoder_states = {};  // [B, S, H], of T5's decoder
 };
 
-/// The places in a layer that draw a dropout mask.
-enum class DropoutSite : uint32_t {
-    kAttention,
-    kAttentionOutput,
-    kFeedForward,
-    kOutput,
-    kEmbeddings
-};
+using ops::DropoutSite;
 
 class Linear {
 public:
-    /// `num_parts` layers of one input, side by side in one.
+    struct Form {
+        int64_t num_parts = 1;  // so many layers of one input, side by side in one
+        bool has_bias = true;
+    };
     Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
-           int64_t in_features, int64_t out_features, int64_t num_parts = 1);
+           int64_t in_features, int64_t out_features, const Form& form);
+    Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
+           int64_t in_features, int64_t out_features)
+        : Linear(store, prefix, std::move(module_path), in_features, out_features, Form()) {}
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
     /// x Wᵀ, for an op that adds the bias itself.
@@ -48,7 +50,7 @@ public:
 private:
     std::string module_path_;
     Tensor weight_;  // [out, in]
-    Tensor bias_;    // [out]
+    Tensor bias_;    // [out]; undefined without a bias
 };
 
 /// LayerNorm in the variant of the recipe.
@@ -106,8 +108,9 @@ private:
 /// GELU (erf for BERT, tanh for GPT-2) or ReLU, in the variant of the recipe.
 Tensor activation(const Tensor& x, const Workload& workload);
 
-/// branch + x, in place on `branch` unless autocast made their types differ.
-Tensor add_residual(Tensor branch, const Tensor& x);
+/// branch + x, in place on `branch` unless autocast made their types differ. `module_path`: the
+/// module that adds them; empty: the one that runs.
+Tensor add_residual(Tensor branch, const Tensor& x, const std::string& module_path);
 
 kernels::MaskKind mask_kind(Masks masks);
 

@@ -10,6 +10,7 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/split.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -21,6 +22,7 @@ struct Names {
     std::string layer;  // prefix of the layer's index
     std::string attention, attention_output, attention_dropout, attention_norm;
     std::string up, activation, down, output_dropout, output_norm;
+    std::string attention_sum, output_sum;  // what adds a residual; empty: the layer itself
 };
 
 const Names& names_of(Family family) {
@@ -33,7 +35,9 @@ const Names& names_of(Family family) {
                             .activation = "intermediate.intermediate_act_fn",
                             .down = "output.dense",
                             .output_dropout = "output.dropout",
-                            .output_norm = "output.LayerNorm"};
+                            .output_norm = "output.LayerNorm",
+                            .attention_sum = "attention.output",
+                            .output_sum = "output"};
     static const Names gpt2{.layer = "h.",
                             .attention = "attn",
                             .attention_output = "attn.c_proj",
@@ -43,7 +47,9 @@ const Names& names_of(Family family) {
                             .activation = "mlp.act",
                             .down = "mlp.c_proj",
                             .output_dropout = "mlp.dropout",
-                            .output_norm = "ln_2"};
+                            .output_norm = "ln_2",
+                            .attention_sum = {},
+                            .output_sum = {}};
     return family == Family::kGpt2 ? gpt2 : bert;
 }
 
@@ -59,9 +65,37 @@ std::string_view activation_of(Family family) {
         case Family::kGpt2:
             return "tanh_gelu";
         case Family::kSubstation:
+        case Family::kT5Encoder:
+        case Family::kT5Decoder:
             return "relu";
     }
     return "gelu";
+}
+
+/// Query, key and value in groups: the projections of a group are one product.
+std::vector<std::vector<std::string>> projection_groups(Qkv qkv) {
+    switch (qkv) {
+        case Qkv::kModel:
+        case Qkv::kSeparate:
+            break;
+        case Qkv::kQueryKey:
+            return {{"query", "key"}, {"value"}};
+        case Qkv::kKeyValue:
+            return {{"query"}, {"key", "value"}};
+        case Qkv::kFused:
+            return {{"query", "key", "value"}};
+    }
+    return {{"query"}, {"key"}, {"value"}};
+}
+
+/// What the recipe's choice is in this model.
+Qkv qkv_of(const Workload& workload) {
+    const Recipe& recipe = workload.recipe;
+    if (recipe.qkv != Qkv::kModel) return recipe.qkv;
+    const bool is_stacked = workload.model.family == Family::kGpt2 ||
+                            recipe.fusion == Fusion::kSubstation ||
+                            recipe.fusion == Fusion::kDeepSpeed;
+    return is_stacked ? Qkv::kFused : Qkv::kSeparate;
 }
 
 /// [B, A, S, D] -> dense [B*A, S, D]: a copy, so that the projection's output is freed.
@@ -93,16 +127,12 @@ SelfAttention::SelfAttention(ParameterStore& store, const std::string& prefix,
                DropoutSite::kAttention) {
     const int64_t hidden = model_.hidden_size;
     const std::string inner = prefix + module_path_ + ".";
-    if (model_.family == Family::kGpt2) {
-        projections_.emplace_back(store, inner, "c_attn", hidden, 3 * hidden);
-        return;
-    }
-    if (fusion_ == Fusion::kSubstation || fusion_ == Fusion::kDeepSpeed) {
-        projections_.emplace_back(store, inner, "query_key_value", hidden, 3 * hidden, 3);
-        return;
-    }
-    for (const char* name : {"query", "key", "value"}) {
-        projections_.emplace_back(store, inner, name, hidden, hidden);
+    for (const std::vector<std::string>& group : projection_groups(qkv_of(workload))) {
+        const auto num_parts = static_cast<int64_t>(group.size());
+        const bool is_c_attn = model_.family == Family::kGpt2 && num_parts == 3;
+        const std::string name = is_c_attn ? "c_attn" : fmt::format("{}", fmt::join(group, "_"));
+        projections_.emplace_back(store, inner, name, hidden, num_parts * hidden,
+                                  Linear::Form{.num_parts = num_parts});
     }
 }
 
@@ -132,11 +162,18 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
     const auto heads = [&](const Tensor& t) {  // [B, S, H] -> [B, A, S, D]
         return t.view({t.size(0), t.size(1), model_.num_heads, model_.head_dim()}).transpose(1, 2);
     };
-    if (projections_.size() == 1) {
-        const auto parts = at::split(projections_[0](x), model_.hidden_size, -1);
-        return {heads(parts[0]), heads(parts[1]), heads(parts[2])};
+    std::vector<Tensor> parts;  // query, key, value, each [B, S, H]
+    for (const Linear& projection : projections_) {
+        const Tensor projected = projection(x);
+        if (projected.size(-1) == model_.hidden_size) {
+            parts.push_back(projected);
+            continue;
+        }
+        for (Tensor& part : at::split(projected, model_.hidden_size, -1)) {
+            parts.push_back(std::move(part));
+        }
     }
-    return {heads(projections_[0](x)), heads(projections_[1](x)), heads(projections_[2](x))};
+    return {heads(parts[0]), heads(parts[1]), heads(parts[2])};
 }
 
 ops::Heads SelfAttention::dense(const Heads& heads) const {
@@ -280,11 +317,13 @@ void TransformerLayer::refresh() {
 Tensor TransformerLayer::post_norm(const Tensor& x, const ForwardContext& context) const {
     name_tensor(x, "hidden_states");
     Tensor a = attention_output_(attention_(x, context));  // [B, S, H]
-    a = add_residual(attention_dropout_(a, context), x);   // [B, S, H]
+    a = add_residual(attention_dropout_(a, context), x,
+                     names_of(workload_.model.family).attention_sum);  // [B, S, H]
     name_tensor(a, "attention_residual");
     const Tensor y = attention_norm_(std::exchange(a, {}));  // [B, S, H]
     name_tensor(y, "attention_output");
-    Tensor f = add_residual(feed_forward(y, context), y);  // [B, S, H]
+    Tensor f = add_residual(feed_forward(y, context), y,
+                            names_of(workload_.model.family).output_sum);  // [B, S, H]
     name_tensor(f, "output_residual");
     const Tensor z = output_norm_(std::exchange(f, {}));  // [B, S, H]
     name_tensor(z, "hidden_states");
@@ -297,11 +336,13 @@ Tensor TransformerLayer::pre_norm(const Tensor& x, const ForwardContext& context
     Tensor normed = attention_norm_(x);  // [B, S, H]
     name_tensor(normed, "ln_1_output");
     const Tensor a = attention_output_(attention_(std::exchange(normed, {}), context));
-    const Tensor y = add_residual(attention_dropout_(a, context), x);  // [B, S, H]
+    const Tensor y = add_residual(attention_dropout_(a, context), x,
+                                  names_of(workload_.model.family).attention_sum);  // [B, S, H]
     name_tensor(y, "attention_residual");
     normed = output_norm_(y);  // [B, S, H]
     name_tensor(normed, "ln_2_output");
-    const Tensor z = add_residual(feed_forward(std::exchange(normed, {}), context), y);
+    const Tensor z = add_residual(feed_forward(std::exchange(normed, {}), context), y,
+                                  names_of(workload_.model.family).output_sum);
     name_tensor(z, "hidden_states");
     return z;
 }
@@ -331,7 +372,8 @@ Tensor TransformerLayer::fused_pre_norm(const Tensor& x, const ForwardContext& c
                                  x, attention_dropout_.spec(context), /*with_sum=*/true);
     name_tensor(y, "attention_residual");
     name_tensor(second, "ln_2_output");
-    const Tensor z = add_residual(feed_forward(std::exchange(second, {}), context), y);
+    const Tensor z = add_residual(feed_forward(std::exchange(second, {}), context), y,
+                                  names_of(workload_.model.family).output_sum);
     name_tensor(z, "hidden_states");
     return z;
 }

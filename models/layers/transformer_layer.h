@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/layers/modules.h"
+#include "models/layers/layer.h"
 
 #include <array>
 #include <string>
@@ -40,19 +40,19 @@ private:
     Fusion fusion_;
     Checkpoint checkpoint_;
     bool fp32_softmax_;                // autocast computes softmax in fp32
-    std::vector<Linear> projections_;  // query, key, value; or all three in one
+    std::vector<Linear> projections_;  // to query, key and value; several may be one product
     DropoutModule dropout_;
 };
 
 /// One encoder layer (BERT: normalization after the residual) or decoder block (GPT-2: before it).
 /// `workload.recipe` is the layer's own.
-class TransformerLayer {
+class TransformerLayer final : public Layer {
 public:
     TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
-    Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
-    void refresh();
-    const std::string& module_path() const { return module_path_; }
-    Checkpoint checkpoint() const { return workload_.recipe.checkpoint; }
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
+    void refresh() override;
+    const std::string& module_path() const override { return module_path_; }
+    Checkpoint checkpoint() const override { return workload_.recipe.checkpoint; }
 
 private:
     Tensor post_norm(const Tensor& x, const ForwardContext& context) const;

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-// torch.ops.tempo under autocast, with the dtypes of torch's own ops: LayerNorm and softmax in
-// float, ops of a linear layer in autocast's dtype. gelu and dropout keep the dtype of their input.
+// torch.ops.tempo under autocast, with the dtypes of torch's own ops: norms and softmax in float,
+// ops of a linear layer in autocast's dtype. gelu and dropout keep the dtype of their input.
 
 namespace models::ops {
 namespace {
@@ -53,6 +53,7 @@ torch::CppFunction casting() {
 template <c10::DeviceType device>
 void add_kernels(torch::Library& library) {
     library.impl("layer_norm", casting<device, in_float>());
+    library.impl("rms_norm", casting<device, in_float>());
     library.impl("residual_layer_norm", casting<device, in_float>());
     library.impl("residual_layer_norm_sum", casting<device, in_float>());
     library.impl("bias_dropout_residual", casting<device, in_float>());

@@ -6,7 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-/// LayerNorm whose backward needs the output (or x̂) and rstd, on tensors, without autograd.
+/// LayerNorm and RMSNorm whose backward needs the output (or x̂) and rstd, on tensors, without
+/// autograd.
 namespace models::ops {
 
 inline kernels::LayerNormSave parse_save(std::string_view save) {
@@ -59,10 +60,10 @@ void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor&
     }
 }
 
-/// y, x̂ (empty unless backward needs it) and rstd [rows].
+/// LayerNorm; without `subtract_mean` RMSNorm.
 template <typename Device>
-ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
-                                double eps, std::string_view save) {
+ThreeTensors norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
+                          double eps, std::string_view save, bool subtract_mean) {
     check_rows(x, "x");
     const Tensor scale = checked_parameter(gamma, "gamma", x);
     const Tensor shift = checked_parameter(beta, "beta", x);
@@ -81,18 +82,18 @@ ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const
                                                  .normalized = pointer_if_any<T>(normalized),
                                                  .rstd = pointer<kernels::StatOf<T>>(rstd),
                                                  .hidden_size = source.size(-1),
-                                                 .eps = eps},
+                                                 .eps = eps,
+                                                 .subtract_mean = subtract_mean},
                 rstd.numel());
         });
     }
     return {y, normalized, rstd};
 }
 
-/// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
 template <typename Device>
-ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
-                                 const MaybeTensor& beta, const Tensor& rstd,
-                                 std::string_view save) {
+ThreeTensors norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
+                           const MaybeTensor& beta, const Tensor& rstd, std::string_view save,
+                           bool subtract_mean) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");
     const Tensor scale = checked_parameter(gamma, "gamma", saved);
@@ -109,9 +110,41 @@ ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const Ma
                                                  .gamma = pointer_or_null<T>(scale),
                                                  .beta = pointer_or_null<T>(shift),
                                                  .dx = pointer<T>(dx),
-                                                 .save = parse_save(save)};
+                                                 .save = parse_save(save),
+                                                 .subtract_mean = subtract_mean};
     });
     return {dx, dgamma, dbeta};
+}
+
+/// y, x̂ (empty unless backward needs it) and rstd [rows].
+template <typename Device>
+ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
+                                double eps, std::string_view save) {
+    return norm_forward<Device>(x, gamma, beta, eps, save, true);
+}
+
+/// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
+template <typename Device>
+ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
+                                 const MaybeTensor& beta, const Tensor& rstd,
+                                 std::string_view save) {
+    return norm_backward<Device>(dy, saved, gamma, beta, rstd, save, true);
+}
+
+/// As layer_norm_forward, without mean and beta.
+template <typename Device>
+ThreeTensors rms_norm_forward(const Tensor& x, const MaybeTensor& gamma, double eps,
+                              std::string_view save) {
+    return norm_forward<Device>(x, gamma, std::nullopt, eps, save, false);
+}
+
+/// dx, and dgamma (empty [0] without gamma).
+template <typename Device>
+TwoTensors rms_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
+                             const Tensor& rstd, std::string_view save) {
+    auto [dx, dgamma, dbeta] =
+        norm_backward<Device>(dy, saved, gamma, std::nullopt, rstd, save, false);
+    return {dx, dgamma};
 }
 
 }  // namespace models::ops

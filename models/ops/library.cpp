@@ -34,6 +34,12 @@ TORCH_LIBRARY(tempo, m) {
     def("layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
         " str save) -> (Tensor, Tensor, Tensor)");
 
+    def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\") -> Tensor");
+    def("rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save)"
+        " -> (Tensor, Tensor, Tensor)");
+    def("rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save)"
+        " -> (Tensor, Tensor)");
+
     // layer_norm(residual + dropout(x)); `_sum` also returns residual + dropout(x).
     def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
         " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> Tensor");

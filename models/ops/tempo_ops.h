@@ -26,6 +26,17 @@ struct DropoutSpec {
     kernels::DropoutKey key;
 };
 
+/// The places in a model that draw a dropout mask: `site` of their keys.
+enum class DropoutSite : uint32_t {
+    kAttention,
+    kAttentionOutput,
+    kFeedForward,
+    kOutput,
+    kEmbeddings,
+    kCrossAttention,
+    kCrossAttentionOutput
+};
+
 /// x * keep / q. Saves the mask: n bytes, ceil(n/8) bytes, or nothing.
 Tensor dropout(const Tensor& x, const DropoutSpec& spec);
 
@@ -110,8 +121,7 @@ struct EncoderSpec {
     double attention_p = 0;   // dropout of the probabilities,
     double inner_p = 0;       // after the activation,
     double hidden_p = 0;      // and before both residuals
-    kernels::DropoutKey key;  // of the first; the sites of attention's output, activation and
-                              // output follow
+    kernels::DropoutKey key;  // of DropoutSite::kAttention; those of the other sites follow from it
 };
 
 /// Substation's encoder layer, x [B, S, H]. Saves every tensor that forward writes.

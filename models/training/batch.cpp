@@ -74,6 +74,7 @@ at::Tensor next_token_labels(const Workload& w, const at::Tensor& input_ids) {
 std::vector<std::pair<std::string, at::Tensor>> Batch::named() const {
     std::vector<std::pair<std::string, at::Tensor>> result;
     const std::pair<const char*, at::Tensor> members[] = {{"input", input},
+                                                          {"encoder_states", encoder_states},
                                                           {"loss_weight", loss_weight},
                                                           {"input_ids", input_ids},
                                                           {"token_type_ids", token_type_ids},
@@ -102,7 +103,11 @@ Batch make_batch(const Workload& w, at::Device device, Values values) {
     if (w.head == Head::kLayers) {
         const std::vector<int64_t> shape{w.batch_size, w.seq_len, w.model.hidden_size};
         const auto draw = [&] { return at::randn(shape, generator, at::kFloat); };
-        batch.input = place(shape, type, draw).set_requires_grad(true);
+        batch.input = place(shape, type, draw).set_requires_grad(w.input_requires_grad);
+        if (w.model.family == Family::kT5Decoder) {
+            batch.encoder_states =
+                place(shape, type, draw).set_requires_grad(w.input_requires_grad);
+        }
         batch.loss_weight = place(shape, type, draw);
     } else {
         at::Tensor ids;
@@ -130,7 +135,8 @@ Batch make_batch(const Workload& w, at::Device device, Values values) {
         batch.additive_mask =
             place(by_token, type, [&] { return random_padding(w, generator, type); });
     }
-    if (w.model.family == Family::kGpt2 && has_textbook_attention(w)) {
+    const bool is_causal = w.model.family == Family::kGpt2 || w.model.family == Family::kT5Decoder;
+    if (is_causal && has_textbook_attention(w)) {
         const at::ScalarType scores = is_autocast(w.precision) ? autocast_type(w.precision) : type;
         batch.causal_mask =
             place({w.seq_len, w.seq_len}, scores, [&] { return triangular_mask(w, scores); });

@@ -17,6 +17,7 @@ inline constexpr int64_t kIgnoredLabel = -100;  // of a position where nothing i
 /// undefined.
 struct Batch {
     at::Tensor input;           // [B, S, H] for Head::kLayers: a leaf that requires grad
+    at::Tensor encoder_states;  // [B, S, H] for a decoder that attends to an encoder: likewise
     at::Tensor loss_weight;     // [B, S, H] for Head::kLayers: loss = sum(output * loss_weight)
     at::Tensor input_ids;       // [B, S] int64
     at::Tensor token_type_ids;  // [B, S] int64

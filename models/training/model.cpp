@@ -1,5 +1,6 @@
 #include "models/training/model.h"
 
+#include "models/layers/transformer_layer.h"
 #include "models/observer/observer.h"
 #include "models/ops/checkpoint.h"
 
@@ -86,8 +87,15 @@ Model::Model(const Workload& workload, at::Device device, Values values)
              at::TensorOptions().device(device).dtype(weight_type(workload.precision)), values) {
     const ModelConfig& m = workload.model;
     if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
-    for (int64_t i = 0; i < m.num_layers; ++i)
-        layers_.emplace_back(store_, workload_of_layer(workload, i), i);
+    if (m.is_t5()) position_bias_.emplace(store_, workload);
+    for (int64_t i = 0; i < m.num_layers; ++i) {
+        const Workload of_layer = workload_of_layer(workload, i);
+        if (m.is_t5()) {
+            layers_.push_back(std::make_unique<T5Layer>(store_, of_layer, i));
+        } else {
+            layers_.push_back(std::make_unique<TransformerLayer>(store_, of_layer, i));
+        }
+    }
     if (workload.head == Head::kLm) final_norm_.emplace(store_, "", "ln_f", workload);
     if (workload.head == Head::kMlm) {
         transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size,
@@ -103,6 +111,13 @@ Tensor Model::forward(const Batch& batch, int64_t step) const {
         .step = step, .additive_mask = std::nullopt, .causal_mask = std::nullopt};
     if (batch.additive_mask.defined()) context.additive_mask = batch.additive_mask;
     if (batch.causal_mask.defined()) context.causal_mask = batch.causal_mask;
+    if (batch.encoder_states.defined()) context.encoder_states = batch.encoder_states;
+    if (position_bias_) {
+        context.position_bias = (*position_bias_)(workload_.seq_len);
+        if (context.causal_mask) {
+            context.position_bias = at::add(*context.position_bias, *context.causal_mask);
+        }
+    }
     Tensor x = embeddings_ ? (*embeddings_)(batch, context) : batch.input;
     x = run_layers(std::move(x), context);
     return final_norm_ ? (*final_norm_)(x) : x;
@@ -110,24 +125,24 @@ Tensor Model::forward(const Batch& batch, int64_t step) const {
 
 Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
     for (std::size_t first = 0; first < layers_.size();) {
-        const Checkpoint checkpoint = layers_[first].checkpoint();
+        const Checkpoint checkpoint = layers_[first]->checkpoint();
         const auto stride =
             static_cast<std::size_t>(layers_per_checkpoint(checkpoint, workload_.model.num_layers));
         if (stride == 0) {
-            x = layers_[first++](x, context);
+            x = (*layers_[first++])(x, context);
             continue;
         }
         std::size_t last = first + 1;
         while (last < layers_.size() && last < first + stride &&
-               layers_[last].checkpoint() == checkpoint) {
+               layers_[last]->checkpoint() == checkpoint) {
             ++last;
         }
         name_tensor(x, "hidden_states");
-        x = ops::checkpoint(layers_[first].module_path(),
+        x = ops::checkpoint(layers_[first]->module_path(),
                             [this, context, first, last](at::TensorList inputs) {
                                 Tensor hidden = inputs[0];
                                 for (std::size_t i = first; i < last; ++i)
-                                    hidden = layers_[i](hidden, context);
+                                    hidden = (*layers_[i])(hidden, context);
                                 return hidden;
                             },
                             {x});
@@ -185,7 +200,7 @@ Tensor Model::output_of(const Tensor& logits) const {
 
 void Model::refresh() {
     if (embeddings_) embeddings_->refresh();
-    for (TransformerLayer& layer : layers_) layer.refresh();
+    for (const auto& layer : layers_) layer->refresh();
     if (final_norm_) final_norm_->refresh();
     if (transform_norm_) transform_norm_->refresh();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "models/layers/transformer_layer.h"
+#include "models/layers/layer.h"
+#include "models/layers/t5_layer.h"
 #include "models/training/batch.h"
 
 #include <memory>
@@ -53,7 +54,8 @@ private:
     Workload workload_;
     ParameterStore store_;
     std::optional<Embeddings> embeddings_;
-    std::vector<TransformerLayer> layers_;
+    std::optional<RelativePositionBias> position_bias_;  // T5's
+    std::vector<std::unique_ptr<Layer>> layers_;
     std::optional<LayerNormModule> final_norm_;  // GPT-2's ln_f
     std::optional<Linear> transform_;            // BERT's prediction head
     std::optional<LayerNormModule> transform_norm_;

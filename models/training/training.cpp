@@ -5,6 +5,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
 
 #include <mutex>
@@ -79,27 +81,41 @@ double Training::step(StepListener* listener) {
 }
 
 double Training::run_step(StepListener* listener) {
-    Tensor loss;
-    {
-        const AutocastScope autocast(device_.type(), autocast_dtype(workload_.precision));
-        Tensor hidden;
-        {
-            const PhaseScope phase(listener, TrainingPhase::kForward);
-            hidden = model_.forward(batch_, num_steps_);
-        }
-        const PhaseScope phase(listener, TrainingPhase::kLoss);
-        loss = model_.loss(hidden, batch_);
+    Tensor loss = run_micro_batch(0, listener);
+    for (int64_t i = 1; i < workload_.gradient_accumulation_steps; ++i) {
+        loss = loss.detach();  // and free its graph
+        loss = at::add(loss, run_micro_batch(i, listener).detach());
     }
-    {
-        const PhaseScope phase(listener, TrainingPhase::kBackward);
-        (scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())).backward();
-    }
-    if (listener) listener->on_gradients();
     {
         const PhaseScope phase(listener, TrainingPhase::kOptimizer);
         update_parameters();
     }
     return loss.item<double>();
+}
+
+Tensor Training::run_micro_batch(int64_t number, StepListener* listener) {
+    Tensor loss = loss_of_micro_batch(number, listener);
+    {
+        const PhaseScope phase(listener, TrainingPhase::kBackward);
+        (scaler_.scale() == 1 ? loss : at::mul(loss, scaler_.scale())).backward();
+    }
+    if (listener) listener->on_gradients();
+    return loss;
+}
+
+/// Its share of the step's loss: divided by the number of micro-batches, so that the gradients add
+/// up to those of one batch of all their sequences.
+Tensor Training::loss_of_micro_batch(int64_t number, StepListener* listener) {
+    const int64_t count = workload_.gradient_accumulation_steps;
+    const AutocastScope autocast(device_.type(), autocast_dtype(workload_.precision));
+    Tensor hidden;
+    {
+        const PhaseScope phase(listener, TrainingPhase::kForward);
+        hidden = model_.forward(batch_, num_steps_ * count + number);
+    }
+    const PhaseScope phase(listener, TrainingPhase::kLoss);
+    Tensor loss = model_.loss(hidden, batch_);
+    return count == 1 ? loss : at::div(loss, count);
 }
 
 void Training::update_parameters() {
@@ -119,7 +135,9 @@ void Training::update_parameters() {
 
 void Training::release_gradients() {
     for (const Parameter& parameter : model_.parameters()) parameter.value.mutable_grad().reset();
-    if (batch_.input.defined()) batch_.input.mutable_grad().reset();
+    for (const Tensor& input : {batch_.input, batch_.encoder_states}) {
+        if (input.defined()) input.mutable_grad().reset();
+    }
 }
 
 }  // namespace models

@@ -18,7 +18,7 @@ public:
     virtual ~StepListener() = default;
     virtual void on_phase_begin(TrainingPhase phase) = 0;
     virtual void on_phase_end(TrainingPhase phase) noexcept = 0;
-    /// Between backward and the optimizer: the parameters have gradients.
+    /// At the end of each backward: the parameters have gradients, and so may the input.
     virtual void on_gradients() {}
 };
 
@@ -28,7 +28,9 @@ public:
     explicit Training(const Workload& workload, at::Device device = at::kCPU,
                       Values values = Values::kDrawn);
 
-    /// Runs forward, loss, backward and optimizer, and sets gradients to none. Returns the loss.
+    /// Runs forward, loss and backward of each micro-batch, then the optimizer, and sets gradients
+    /// to none. The first micro-batch makes the gradients, the others add to them. All train on the
+    /// same data, with dropout masks of their own. Returns the mean of their losses.
     /// Throws c10::OutOfMemoryError if an allocation fails; the gradients are then released and
     /// another step may follow.
     double step(StepListener* listener = nullptr);
@@ -47,6 +49,8 @@ public:
 
 private:
     double run_step(StepListener* listener);
+    Tensor run_micro_batch(int64_t number, StepListener* listener);
+    Tensor loss_of_micro_batch(int64_t number, StepListener* listener);
     void update_parameters();
     void release_gradients();
 

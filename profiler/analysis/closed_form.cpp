@@ -3,6 +3,7 @@
 #include "models/config/switches.h"
 #include "profiler/analysis/closed_form_text.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -49,7 +50,7 @@ struct LayerSizes {
         const int64_t elements = count(term.unit);
         switch (term.scale) {
             case Scale::kElement:
-                return elements * element_bytes;
+                return elements * term.in_one * element_bytes;
             case Scale::kBytes:
                 return elements * term.bytes;
             case Scale::kStatistic:
@@ -129,6 +130,25 @@ public:
         return std::move(rows_);
     }
 
+    /// A block of T5. RMSNorm saves its input, in fp32 too where that is 16-bit, and the normalized
+    /// value; softmax runs in fp32. The encoder's output is an input of the stack.
+    std::vector<NamedTerm> t5() {
+        const bool is_decoder = w_.model.family == Family::kT5Decoder;
+        rms_norm("hidden_states");
+        add("attention_input", elements(Unit::kHidden));
+        t5_attention();
+        if (is_decoder) {
+            rms_norm("attention_residual");
+            add("cross_attention_input", elements(Unit::kHidden));
+            t5_attention();
+        }
+        rms_norm(is_decoder ? "cross_attention_residual" : "attention_residual");
+        add("mlp_input", elements(Unit::kHidden));
+        add_all(saves_of(models::kGeluSwitch));
+        add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
+        return std::move(rows_);
+    }
+
     /// Under autocast, a linear layer saves 16-bit copies of its input and its weight; softmax and
     /// LayerNorm save fp32. Each of BERT's three projections makes its own copy of the input.
     std::vector<NamedTerm> autocast() {
@@ -164,6 +184,7 @@ private:
         return table.chosen(w_.recipe).saves;
     }
 
+    bool has_relu() const { return w_.model.family == Family::kSubstation || w_.model.is_t5(); }
     bool is_saved(SavedWhen when) const {
         switch (when) {
             case SavedWhen::kAlways:
@@ -175,9 +196,9 @@ private:
             case SavedWhen::kInnerDropout:
                 return w_.model.inner_dropout_p() > 0;
             case SavedWhen::kGelu:
-                return w_.model.family != Family::kSubstation;
+                return !has_relu();
             case SavedWhen::kRelu:
-                return w_.model.family == Family::kSubstation;
+                return has_relu();
             case SavedWhen::kTanhGelu:
                 return w_.model.family == Family::kGpt2;
             case SavedWhen::kErfGelu:
@@ -194,7 +215,8 @@ private:
             if (is_mask) {
                 add_mask(saved.tensor, saved.term.unit);
             } else {
-                add(saved.tensor, saved.term);
+                const bool is_element_mask = saved.tensor == models::kElementMask;
+                add(is_element_mask ? models::kDropoutMask : saved.tensor, saved.term);
             }
         }
     }
@@ -207,6 +229,26 @@ private:
     }
     void add_dropout_mask(Unit unit, double p) {
         if (p > 0) add_mask(models::kDropoutMask, unit);
+    }
+
+    int64_t wide_bytes() const { return std::max<int64_t>(4, models::weight_bytes(w_.precision)); }
+    bool is_16_bit() const { return models::weight_bytes(w_.precision) == 2; }
+
+    void rms_norm(std::string_view input) {
+        if (is_16_bit()) add("norm_input", bytes_of(4, Unit::kHidden));
+        add(input, elements(Unit::kHidden));
+        add("rstd", bytes_of(wide_bytes(), Unit::kRows));
+        add("normalized", elements(Unit::kHidden));
+    }
+    void t5_attention() {
+        const double p = w_.model.attention_dropout_p;
+        for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
+        add("attention_probs", bytes_of(wide_bytes(), Unit::kScores));
+        add_dropout_mask(Unit::kScores, p);
+        if (p > 0) add("dropped_probs", elements(Unit::kScores));
+        if (p == 0 && is_16_bit()) add("attention_probs cast", elements(Unit::kScores));
+        add("context", elements(Unit::kHidden));
+        add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
     }
 
     void layer_norm(std::string_view input) {
@@ -246,6 +288,9 @@ std::string_view missing_reason(const Workload& w) {
         }
     });
     if (!reason.empty()) return reason;
+    if (models::is_autocast(w.precision) && w.model.is_t5()) {
+        return "none is known for T5 under autocast";
+    }
     if (models::is_autocast(w.precision) && !saves_as_original(w.recipe)) {
         return "under autocast a closed form is known for the original recipe only";
     }
@@ -261,7 +306,9 @@ models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool o
     const LayerSizes sizes(workload, on_cpu);
     LayerRows layer(workload);
     const bool autocast = models::is_autocast(workload.precision);
-    const std::vector<NamedTerm> rows = autocast ? layer.autocast() : layer.uniform();
+    const std::vector<NamedTerm> rows = autocast                 ? layer.autocast()
+                                        : workload.model.is_t5() ? layer.t5()
+                                                                 : layer.uniform();
 
     ClosedForm form;
     std::vector<Term> terms;

@@ -27,6 +27,15 @@ std::optional<models::Recipe> recipe_around(const Trace& trace, int64_t layer,
     return recipe ? std::optional(*recipe) : std::nullopt;
 }
 
+bool differs_by_layer(const Trace& trace) {
+    const std::string_view text = trace.text(trace.run().recipe_per_layer);
+    if (text.empty()) return false;
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_array()) return true;
+    return std::any_of(json.begin(), json.end(),
+                       [&](const nlohmann::json& recipe) { return recipe != json.front(); });
+}
+
 /// A layer in the middle of the stack; nullopt: there is none that begins a checkpoint.
 std::optional<int64_t> middle_layer(const models::Workload& workload) {
     const int64_t num_layers = workload.model.num_layers;
@@ -68,8 +77,7 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     if (!layer) return nothing("no middle layer begins a checkpoint; capture at least four layers");
     const auto recipe = recipe_around(trace, *layer, workload->recipe);
     if (!recipe) return nothing("the middle layer's neighbours have other recipes");
-    const bool differs_by_layer = !trace.text(trace.run().recipe_per_layer).empty();
-    if (recipe->checkpoint == models::Checkpoint::kSqrt && differs_by_layer) {
+    if (recipe->checkpoint == models::Checkpoint::kSqrt && differs_by_layer(trace)) {
         return nothing("where recipes differ by layer, checkpoints begin at other layers");
     }
     workload->recipe = *recipe;

@@ -60,7 +60,7 @@ std::string sum_to_text(const std::vector<Term>& terms, int64_t intermediate_per
         Coefficients& c = by_unit[static_cast<std::size_t>(unit)];
         switch (term.scale) {
             case Scale::kElement:
-                c.elements += factor;
+                c.elements += factor * term.in_one;
                 break;
             case Scale::kBytes:
                 c.bytes += factor * term.bytes;

@@ -45,7 +45,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
-        if (trace.run().source != Source::kPredicted) column.loss = step.loss;
+        const bool has_loss = trace.run().source != Source::kPredicted && !std::isnan(step.loss);
+        if (has_loss) column.loss = step.loss;
     }
     if (!times_ns.empty()) {
         const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());
@@ -56,7 +57,9 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
     column.turns_run = turns_run_of(trace);
     column.step_time_ns = median(times_ns);
-    column.sequences_per_s = sequences_per_s(column.batch_size, column.step_time_ns);
+    column.micro_batches = micro_batches_of(trace);
+    column.sequences_per_s =
+        sequences_per_s(column.batch_size * column.micro_batches, column.step_time_ns);
 }
 
 void take_sweep(ComparisonColumn& column, const Trace& trace) {
@@ -214,7 +217,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
         }
-        if (!at_same_batch(draft.column, baseline.column)) {
+        const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
+        if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
             notes.push_back(fmt::format(
                 "The step of {} was recorded at a batch of {}, that of {} at {}: their memory and "
                 "step times are not compared.",

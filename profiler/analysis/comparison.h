@@ -20,9 +20,10 @@ struct ComparisonColumn {
     std::string recipe;           // "tempo"; of columns with one recipe "tempo (before)"
     std::string recipe_of_trace;  // "tempo" in any case
     Source source = Source::kMeasuredCpu;
-    std::string device;        // "cpu"
-    std::size_t baseline = 0;  // the column of the same step with which this one is compared
-    int64_t batch_size = 0;    // of the captured step
+    std::string device;         // "cpu"
+    std::size_t baseline = 0;   // the column of the same step with which this one is compared
+    int64_t batch_size = 0;     // of the captured step
+    int64_t micro_batches = 1;  // likewise
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::string out_of_memory;  // why the captured step did not fit; empty: it did

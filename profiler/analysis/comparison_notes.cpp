@@ -177,6 +177,8 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
     add("sequence length", a.seq_len, b.seq_len);
     add("padding", models::kPaddingNames[static_cast<std::size_t>(a.padding)],
         models::kPaddingNames[static_cast<std::size_t>(b.padding)]);
+    add("micro-batches", a.gradient_accumulation_steps, b.gradient_accumulation_steps);
+    add("gradient of the input", a.input_requires_grad, b.input_requires_grad);
     add("seed", a.seed, b.seed);
     add("learning rate", a.learning_rate, b.learning_rate);
     return texts;

@@ -1,6 +1,7 @@
 #include "profiler/analysis/counted_calls.h"
 
 #include "profiler/analysis/block_origin.h"
+#include "profiler/trace/element_bytes.h"
 
 #include <algorithm>
 #include <set>
@@ -10,29 +11,6 @@ namespace profiler {
 namespace {
 
 constexpr double kUsualWord_bytes = 4;  // of calls that name no tensors
-
-/// Bytes of an element; 0: not known.
-int64_t bytes_of(DType dtype) {
-    switch (dtype) {
-        case DType::kFloat64:
-        case DType::kInt64:
-            return 8;
-        case DType::kFloat32:
-        case DType::kInt32:
-            return 4;
-        case DType::kFloat16:
-        case DType::kBFloat16:
-        case DType::kInt16:
-            return 2;
-        case DType::kBool:
-        case DType::kUInt8:
-        case DType::kInt8:
-            return 1;
-        case DType::kOther:
-            return 0;
-    }
-    return 0;
-}
 
 /// A copy does not read what it overwrites, although that is one of its arguments.
 bool is_copy(std::string_view name) {
@@ -84,7 +62,7 @@ void CountedCalls::find_word_sizes() {
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
         if (!ops[i].valid() || !tensors[i].valid()) continue;
-        const int64_t size_bytes = bytes_of(dtypes[tensors[i].index()]);
+        const int64_t size_bytes = element_bytes(dtypes[tensors[i].index()]);
         if (size_bytes == 0) continue;
         const Id<Storage> storage = storages[tensors[i].index()];
         const bool is_target =

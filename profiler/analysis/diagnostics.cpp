@@ -111,7 +111,7 @@ std::string_view why_out_of_memory(const Trace& trace) {
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
         const std::string_view code = trace.text(note.code);
-        if (code == kRanOutOfMemory || code == kDoesNotFit) return trace.text(note.explanation);
+        if (code == kRanOutOfMemory || code == kStepDoesNotFit) return trace.text(note.explanation);
     }
     return {};
 }

@@ -31,7 +31,7 @@ struct DiagnosticItem {
 /// "1,204 times", "13,631,488 B", "2 steps"; empty when the count is 0.
 std::string count_text(const DiagnosticItem& item);
 
-/// Why the step did not fit into memory (kRanOutOfMemory, kDoesNotFit); empty: it did.
+/// Why the step did not fit into memory (kRanOutOfMemory, kStepDoesNotFit); empty: it did.
 std::string_view why_out_of_memory(const Trace& trace);
 
 /// Whether the trace itself holds a diagnostic of this code.

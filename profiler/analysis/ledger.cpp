@@ -7,28 +7,37 @@
 namespace profiler {
 namespace {
 
-/// When the ledger is taken: at the end of the last forward and of the loss after it, where
-/// backward begins. In a trace without phases: at the peak.
+/// When the ledger is taken: where the last backward begins, after the forward and the loss before
+/// it. A program may have several of each before one backward. In a trace without phases: at the
+/// peak.
 struct Moment {
     int64_t event = -1;  // changes before this number have happened
-    Id<Phase> forward;
-    Id<Phase> loss;  // none where the loss is part of the forward
+    Id<Step> step;
+    std::vector<Id<Phase>> phases;  // forward and loss, since the backward before
+
+    bool has(Id<Phase> phase) const {
+        return std::find(phases.begin(), phases.end(), phase) != phases.end();
+    }
 };
 
 Moment begin_of_last_backward(const Trace& trace, const PeakReport& peak) {
     Moment moment;
+    bool is_open = false;  // no other phase came since the last one of moment.phases
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
+        const bool is_forward = phase.kind == PhaseKind::kForward;
+        const bool is_loss = phase.kind == PhaseKind::kLoss;
+        const bool goes_on = is_open && phase.step == moment.step;
+        is_open = is_open && (is_forward || is_loss);
         if (phase.last_event < moment.event) continue;
-        if (phase.kind == PhaseKind::kForward) {
-            moment = {phase.last_event, Id<Phase>(i), {}};
-        } else if (phase.kind == PhaseKind::kLoss && moment.forward.valid() &&
-                   phase.step == trace.phases.get<&Phase::step>(moment.forward)) {
-            moment.event = phase.last_event;
-            moment.loss = Id<Phase>(i);
-        }
+        if (!is_forward && !(is_loss && goes_on)) continue;
+        if (!goes_on) moment.phases.clear();
+        moment.phases.push_back(Id<Phase>(i));
+        moment.step = phase.step;
+        moment.event = phase.last_event;
+        is_open = true;
     }
-    if (!moment.forward.valid()) moment.event = peak.event + 1;
+    if (moment.phases.empty()) moment.event = peak.event + 1;
     return moment;
 }
 
@@ -37,9 +46,9 @@ Moment begin_of_last_backward(const Trace& trace, const PeakReport& peak) {
 bool is_saved(const Trace& trace, const Save& save, const Moment& moment) {
     if (save.saved_event > moment.event) return false;
     if (save.released_event >= 0 && save.released_event < moment.event) return false;
-    if (!moment.forward.valid() || !save.op.valid()) return true;
+    if (moment.phases.empty() || !save.op.valid()) return true;
     const Id<Phase> phase = trace.ops.get<&Op::phase>(save.op);
-    return !phase.valid() || phase == moment.forward || phase == moment.loss;
+    return !phase.valid() || moment.has(phase);
 }
 
 bool is_step_data(Category category) {

@@ -1,5 +1,7 @@
 #include "profiler/analysis/logical_ops.h"
 
+#include "profiler/trace/flop_counts.h"
+
 #include <fmt/format.h>
 
 #include <numeric>
@@ -43,7 +45,6 @@ private:
     }
     bool has_dropout() const { return model_.hidden_dropout_p > 0; }
     bool drops_probs() const { return model_.attention_dropout_p > 0; }
-    /// ReLU compares only; the others as op_cost.cpp counts them.
     bool is_relu() const { return model_.family == models::Family::kSubstation; }
 
     void add(std::string name, OpClass op_class, int64_t flop, Tensors reads, Tensors writes) {
@@ -70,7 +71,7 @@ private:
 
     void layer_norm(const char* module, const char* input, const char* output) {
         module_ = module;
-        reduction("LayerNorm", 7 * n_, {{input, n_}}, {{output, n_}});
+        reduction("LayerNorm", flop::kLayerNorm * n_, {{input, n_}}, {{output, n_}});
     }
 
     /// Dropout and the addition of the residual; `prefix` names the tensors.
@@ -101,15 +102,15 @@ private:
         in_attention_ = false;
     }
 
-    /// Scale 1, softmax 4, mask 1 if there is one, dropout 1.
     void softmax() {
         Tensors writes{{"probs", t_}};
         if (drops_probs()) {
             writes.push_back({"probs_mask", t_});
             writes.push_back({"probs_dropped", t_});
         }
-        const int64_t flop = 5 + (has_mask_ ? 1 : 0) + (drops_probs() ? 1 : 0);
-        reduction(drops_probs() ? "scale, softmax, dropout" : "scale, softmax", flop * t_,
+        const int64_t per_score = flop::kScale + flop::kSoftmax + (has_mask_ ? flop::kBias : 0) +
+                                  (drops_probs() ? flop::kDropout : 0);
+        reduction(drops_probs() ? "scale, softmax, dropout" : "scale, softmax", per_score * t_,
                   {{"scores", t_}}, std::move(writes));
     }
 
@@ -118,7 +119,8 @@ private:
         product("FF1 product", 2 * n_ * model_.intermediate_size, {{input, n_}, {"w_ff1", hi_}},
                 {{"ff1_product", i_}});
         map("FF1 bias", i_, {{"ff1_product", i_}}, {{"ff1", i_}});
-        map(is_relu() ? "ReLU" : "GELU", is_relu() ? 0 : 5 * i_, {{"ff1", i_}}, {{"act", i_}});
+        map(is_relu() ? "ReLU" : "GELU", (is_relu() ? flop::kRelu : flop::kGelu) * i_,
+            {{"ff1", i_}}, {{"act", i_}});
         if (has_mlp_dropout()) {
             map("FF1 dropout", i_, {{"act", i_}}, {{"act_dropped", i_}, {"act_mask", i_}});
         }
@@ -151,8 +153,10 @@ private:
     void layer_norm_backward(const char* module, const char* input, const char* d_output,
                              const char* d_input) {
         module_ = module;
-        reduction("LayerNorm dW", 4 * n_, {{d_output, n_}, {input, n_}}, {});
-        reduction("LayerNorm dX", 9 * n_, {{d_output, n_}, {input, n_}}, {{d_input, n_}});
+        reduction("LayerNorm dW", flop::kLayerNormParameters * n_, {{d_output, n_}, {input, n_}},
+                  {});
+        reduction("LayerNorm dX", flop::kLayerNormInput * n_, {{d_output, n_}, {input, n_}},
+                  {{d_input, n_}});
     }
 
     /// Of the dropout before a residual; returns the gradient before it.
@@ -166,19 +170,20 @@ private:
 
     void mlp_backward(const char* input, const char* d_output) {
         module_ = "mlp";
-        const int64_t flop = 2 * n_ * model_.intermediate_size;
+        const int64_t product_flop = 2 * n_ * model_.intermediate_size;
         const std::string d = dropout_backward("mlp", d_output);
         reduction("FF2 bias dW", n_, {{d, n_}}, {});
-        product("FF2 product dX", flop, {{d, n_}, {"w_ff2", hi_}}, {{"d_ff2", i_}});
-        product("FF2 product dW", flop, {{act(), i_}, {d, n_}}, {{"d_w_ff2", hi_}});
+        product("FF2 product dX", product_flop, {{d, n_}, {"w_ff2", hi_}}, {{"d_ff2", i_}});
+        product("FF2 product dW", product_flop, {{act(), i_}, {d, n_}}, {{"d_w_ff2", hi_}});
         if (has_mlp_dropout()) {
             map("FF1 dropout dX", i_, {{"d_ff2", i_}, {"act_mask", i_}}, {{"d_act", i_}});
         }
-        map(is_relu() ? "ReLU dX" : "GELU dX", is_relu() ? 0 : 11 * i_,
+        map(is_relu() ? "ReLU dX" : "GELU dX", (is_relu() ? flop::kRelu : flop::kGeluBackward) * i_,
             {{has_mlp_dropout() ? "d_act" : "d_ff2", i_}, {"ff1", i_}}, {{"d_ff1", i_}});
         reduction("FF1 bias dW", i_, {{"d_ff1", i_}}, {});
-        product("FF1 product dX", flop, {{"d_ff1", i_}, {"w_ff1", hi_}}, {{"d_mlp_input", n_}});
-        product("FF1 product dW", flop, {{input, n_}, {"d_ff1", i_}}, {{"d_w_ff1", hi_}});
+        product("FF1 product dX", product_flop, {{"d_ff1", i_}, {"w_ff1", hi_}},
+                {{"d_mlp_input", n_}});
+        product("FF1 product dW", product_flop, {{input, n_}, {"d_ff1", i_}}, {{"d_w_ff1", hi_}});
     }
 
     void attention_backward(const char* input, const char* d_output) {
@@ -212,8 +217,9 @@ private:
     void softmax_backward() {
         Tensors reads{{"d_probs", t_}, {"probs", t_}};
         if (drops_probs()) reads.push_back({"probs_mask", t_});
-        reduction(drops_probs() ? "scale, softmax, dropout dX" : "scale, softmax dX",
-                  (drops_probs() ? 5 : 4) * t_, std::move(reads), {{"d_scores", t_}});
+        reduction(drops_probs() ? "softmax, dropout dX" : "softmax dX",
+                  (flop::kSoftmaxBackward + (drops_probs() ? flop::kDropout : 0)) * t_,
+                  std::move(reads), {{"d_scores", t_}});
     }
 
     void residual_backward(const char* inner, const char* around, const char* output) {
@@ -248,12 +254,12 @@ private:
     std::vector<LogicalOp> ops_;
 };
 
-MovementWork work_of(const LogicalOp& op, int64_t num_layers, models::Precision precision) {
+MovementWork work_of(const LogicalOp& op, int64_t num_calls, models::Precision precision) {
     MovementWork work;
-    work.num_calls = num_layers;
-    work.flop = num_layers * op.flop;
-    work.words_read = num_layers * op.words_read();
-    work.words_written = num_layers * op.words_written();
+    work.num_calls = num_calls;
+    work.flop = num_calls * op.flop;
+    work.words_read = num_calls * op.words_read();
+    work.words_written = num_calls * op.words_written();
     work.bytes =
         static_cast<double>(work.words()) * static_cast<double>(activation_bytes(precision));
     return work;
@@ -265,21 +271,25 @@ int64_t LogicalOp::words_read() const { return words_of(reads); }
 int64_t LogicalOp::words_written() const { return words_of(writes); }
 
 std::vector<LogicalOp> logical_ops(const models::Workload& workload) {
+    if (workload.model.is_t5()) return {};  // no table of them was published
     return LayerWriter(workload).write();
 }
 
 MovementReport logical_movement(const models::Workload& workload) {
     MovementReport report;
     report.num_layers = workload.model.num_layers;
+    const int64_t calls_of_layer = workload.gradient_accumulation_steps;
     MovementRow layer;
     for (const LogicalOp& op : logical_ops(workload)) {
-        report.rows.push_back({.name = op.name,
-                               .module = op.module,
-                               .phase = op.phase,
-                               .op_class = op.op_class,
-                               .work = work_of(op, report.num_layers, workload.precision),
-                               .call = {}});
-        layer.work += work_of(op, 1, workload.precision);
+        report.rows.push_back(
+            {.name = op.name,
+             .module = op.module,
+             .is_in_layer = true,
+             .phase = op.phase,
+             .op_class = op.op_class,
+             .work = work_of(op, calls_of_layer * report.num_layers, workload.precision),
+             .call = {}});
+        layer.work += work_of(op, calls_of_layer, workload.precision);
     }
     for (int64_t i = 0; i < report.num_layers; ++i) {
         layer.name = fmt::format("layer {}", i);

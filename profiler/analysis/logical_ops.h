@@ -35,10 +35,10 @@ struct LogicalOp {
 
 /// Forward, then backward, of one layer.
 ///
-/// Source: Ivanov et al., arXiv 2007.00072, with the counts of Substation: a product is 2 M N K; of
-/// each element LayerNorm takes 7 operations forward, 4 and 9 backward; softmax with scale and
-/// dropout 6 and 5; bias, dropout and residual 1; ReLU 0. Gradients of biases are reductions, which
-/// the paper counts as normalizations: only so its 99.80 / 0.17 / 0.03 % by class come out.
+/// Source: Ivanov et al., arXiv 2007.00072, with the counts of Substation: a product is 2 M N K,
+/// the rest is in profiler/trace/flop_counts.h. The scale of backward is part of a product.
+/// Gradients of biases are reductions, which the paper counts as normalizations: only so its 99.80
+/// / 0.17 / 0.03 % by class come out.
 std::vector<LogicalOp> logical_ops(const models::Workload& workload);
 
 /// The same as rows for all layers of the workload.

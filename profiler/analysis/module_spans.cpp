@@ -108,11 +108,32 @@ bool is_own_span(const Trace& trace, Id<Phase> phase) {
     return kind == PhaseKind::kOptimizer || kind == PhaseKind::kLoss;
 }
 
-ModuleSpan* span_at(ModuleTrack& track, int64_t time_ns) {
-    const std::size_t i = track.first_ending_after(time_ns);
-    if (i == track.spans.size() || track.spans[i].start_ns > time_ns) return nullptr;
-    return &track.spans[i];
-}
+/// Finds the spans of many times. Allocations follow each other in time, so most times lie in the
+/// span of the one before or in the next.
+class SpanFinder {
+public:
+    explicit SpanFinder(ModuleTrack& track) : track_(track) {}
+
+    /// Null between spans.
+    ModuleSpan* at(int64_t time_ns) {
+        std::vector<ModuleSpan>& spans = track_.spans;
+        if (!is_first_ending_after(time_ns) && !(++last_, is_first_ending_after(time_ns))) {
+            last_ = track_.first_ending_after(time_ns);
+        }
+        const bool inside = last_ < spans.size() && spans[last_].start_ns <= time_ns;
+        return inside ? &spans[last_] : nullptr;
+    }
+
+private:
+    bool is_first_ending_after(int64_t time_ns) const {
+        const std::vector<ModuleSpan>& spans = track_.spans;
+        return last_ < spans.size() && spans[last_].end_ns > time_ns &&
+               (last_ == 0 || spans[last_ - 1].end_ns <= time_ns);
+    }
+
+    ModuleTrack& track_;
+    std::size_t last_ = 0;
+};
 
 void add_bytes(const Trace& trace, ModuleTrack& track) {
     const Id<Device> profiled = profiled_device(trace);
@@ -121,10 +142,11 @@ void add_bytes(const Trace& trace, ModuleTrack& track) {
     const auto free_ns = trace.allocations.column<&Allocation::free_requested_ns>();
     const auto free_events = trace.allocations.column<&Allocation::free_requested_event>();
     const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
+    SpanFinder makers(track), enders(track);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         if (!is_on(profiled, devices[i])) continue;
-        ModuleSpan* const made = span_at(track, alloc_ns[i]);
-        ModuleSpan* const freed = free_events[i] >= 0 ? span_at(track, free_ns[i]) : nullptr;
+        ModuleSpan* const made = makers.at(alloc_ns[i]);
+        ModuleSpan* const freed = free_events[i] >= 0 ? enders.at(free_ns[i]) : nullptr;
         if (made) made->allocated_bytes += bytes[i];
         if (freed) freed->freed_bytes += bytes[i];
         if (made && made != freed) made->kept_bytes += bytes[i];

@@ -68,6 +68,7 @@ private:
                  {name, in_layer ? split.inside : place.path, phase, op_class, in_layer});
         row.op_class = op_class;
         row.phase = phase;
+        row.is_in_layer = in_layer;
         if (!row.call.valid() || work.time_ns > calls_.time_of(row.call)) row.call = op;
         row.work += work;
 
@@ -212,9 +213,11 @@ std::vector<ClassShare> class_shares(const MovementReport& report) {
     return shares;
 }
 
-bool is_bert_large_layer(const models::ModelConfig& model) {
-    return model.family != models::Family::kGpt2 && model.hidden_size == 1024 &&
-           model.num_heads == 16 && model.intermediate_size == 4096;
+bool is_workload_of_ivanov(const models::Workload& workload) {
+    const models::ModelConfig& model = workload.model;
+    return model.family != models::Family::kGpt2 && !model.is_t5() && model.hidden_size == 1024 &&
+           model.num_heads == 16 && model.intermediate_size == 4096 && workload.batch_size == 8 &&
+           workload.seq_len == 512 && activation_bytes(workload.precision) == 2;
 }
 
 int64_t activation_bytes(models::Precision precision) {

@@ -1,8 +1,10 @@
 #include "profiler/analysis/movement_flow.h"
 
+#include "profiler/analysis/checkpoint_calls.h"
 #include "profiler/analysis/counted_calls.h"
 #include "profiler/analysis/layer_path.h"
 #include "profiler/analysis/logical_ops.h"
+#include "profiler/analysis/recorded_step.h"
 
 #include <algorithm>
 #include <map>
@@ -34,7 +36,8 @@ private:
 /// Finds what the calls of one layer exchange.
 class FlowBuilder {
 public:
-    explicit FlowBuilder(const Trace& trace) : trace_(trace), calls_(trace) {}
+    explicit FlowBuilder(const Trace& trace)
+        : trace_(trace), calls_(trace), last_forward_(last_forward_of(trace)) {}
 
     MovementFlow build() {
         flow_.layer = middle_layer();
@@ -46,10 +49,14 @@ public:
     }
 
 private:
-    bool is_in_last_step(Id<Op> op) const {
-        const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
-        return phase.valid() && !trace_.steps.empty() &&
-               trace_.phases.get<&Phase::step>(phase) == Id<Step>(trace_.steps.size() - 1);
+    /// The last forward of the last step, and what follows it in the step.
+    bool is_in_last_micro_batch(Id<Op> op) const {
+        const Id<Phase> id = trace_.ops.get<&Op::phase>(op);
+        if (!id.valid() || trace_.steps.empty()) return false;
+        const Phase phase = trace_.phases[id];
+        if (phase.step != Id<Step>(trace_.steps.size() - 1)) return false;
+        return !last_forward_.valid() ||
+               phase.last_event >= trace_.phases.get<&Phase::last_event>(last_forward_);
     }
 
     int64_t middle_layer() const {
@@ -64,7 +71,7 @@ private:
     void add_nodes() {
         for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
             const Id<Op> op(i);
-            if (!calls_.is_counted(op) || !is_in_last_step(op)) continue;
+            if (!calls_.is_counted(op) || !is_in_last_micro_batch(op)) continue;
             const CallPlace place = calls_.place_of(op);
             if (place.layer != flow_.layer) continue;
             node_of_op_[op.value] = flow_.nodes.size();
@@ -74,7 +81,8 @@ private:
                  .phase = calls_.phase_of(op).value_or(PhaseKind::kForward),
                  .op_class = trace_.ops.get<&Op::op_class>(op),
                  .work = calls_.work_of(op),
-                 .call = op});
+                 .call = op,
+                 .runs_again = runs_again(trace_, op)});
         }
     }
 
@@ -114,6 +122,7 @@ private:
 
     const Trace& trace_;
     const CountedCalls calls_;
+    const Id<Phase> last_forward_;
     MovementFlow flow_;
     EdgeList edges_;
     std::unordered_map<int32_t, NodeIndex> node_of_op_;

@@ -15,8 +15,9 @@ struct MovementNode {
     std::string module;  // inside the layer
     PhaseKind phase = PhaseKind::kForward;
     OpClass op_class = OpClass::kOther;
-    MovementWork work;  // of this call
-    Id<Op> call;        // invalid for a logical op
+    MovementWork work;        // of this call
+    Id<Op> call;              // invalid for a logical op
+    bool runs_again = false;  // a checkpoint runs its forward a second time, in backward
 };
 
 struct MovementEdge {

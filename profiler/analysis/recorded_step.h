@@ -13,4 +13,17 @@ inline bool has_recorded_step(const Trace& trace) {
            trace.run().source == Source::kImported;
 }
 
+/// The last forward: a step has one for each micro-batch. None in a trace without phases.
+inline Id<Phase> last_forward_of(const Trace& trace) {
+    Id<Phase> last;
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (phase.kind != PhaseKind::kForward) continue;
+        if (!last.valid() || phase.last_event >= trace.phases.get<&Phase::last_event>(last)) {
+            last = Id<Phase>(i);
+        }
+    }
+    return last;
+}
+
 }  // namespace profiler

@@ -16,13 +16,29 @@ struct WorkloadWords {
     std::string_view head;
     int64_t batch_size = 0;
     int64_t seq_len = 0;
+    int64_t micro_batches = 1;
     std::string_view precision;
 };
 
 std::string describe(const WorkloadWords& w) {
-    return fmt::format("{}, {} {}, {} head, B={} S={}, {}", w.model, w.num_layers,
-                       w.num_layers == 1 ? "layer" : "layers", w.head, w.batch_size, w.seq_len,
-                       w.precision);
+    const std::string micro_batches =
+        w.micro_batches == 1 ? "" : fmt::format("{} micro-batches of ", w.micro_batches);
+    return fmt::format("{}, {} {}, {} head, {}B={} S={}, {}", w.model, w.num_layers,
+                       w.num_layers == 1 ? "layer" : "layers", w.head, micro_batches, w.batch_size,
+                       w.seq_len, w.precision);
+}
+
+/// "train.py: BertForMaskedLM, B=4 S=128, fp32", as far as it is known.
+std::string describe_program(const Trace& trace, const Run& run) {
+    std::string text(trace.text(run.model));
+    const auto json = nlohmann::json::parse(trace.text(run.workload), nullptr, false);
+    if (json.is_object() && json.contains("program") && json["program"].is_string()) {
+        text = fmt::format("{}: {}", json["program"].get<std::string>(), text);
+    }
+    if (run.batch_size > 0) text += fmt::format(", B={}", run.batch_size);
+    if (run.seq_len > 0) text += fmt::format(" S={}", run.seq_len);
+    const std::string_view precision = trace.text(run.precision);
+    return precision.empty() ? text : fmt::format("{}, {}", text, precision);
 }
 
 }  // namespace
@@ -36,12 +52,18 @@ std::optional<models::Workload> workload_of(const Trace& trace) {
     return *workload;
 }
 
+int64_t micro_batches_of(const Trace& trace) {
+    const auto workload = workload_of(trace);
+    return workload ? workload->gradient_accumulation_steps : 1;
+}
+
 std::string describe(const models::Workload& w) {
     return describe(WorkloadWords{.model = w.model.name,
                                   .num_layers = w.model.num_layers,
                                   .head = models::name_of(w.head),
                                   .batch_size = w.batch_size,
                                   .seq_len = w.seq_len,
+                                  .micro_batches = w.gradient_accumulation_steps,
                                   .precision = models::name_of(w.precision)});
 }
 
@@ -52,7 +74,7 @@ std::string describe_workload(const Trace& trace) {
     if (model.empty()) {
         return "unknown workload";
     }
-    if (run.num_layers < 1 || trace.text(run.head).empty()) return std::string(model);
+    if (run.num_layers < 1 || trace.text(run.head).empty()) return describe_program(trace, run);
     return describe(WorkloadWords{.model = model,
                                   .num_layers = run.num_layers,
                                   .head = trace.text(run.head),

@@ -14,7 +14,10 @@ namespace profiler {
 /// (imported files) or says something impossible (damaged files).
 std::optional<models::Workload> workload_of(const Trace& trace);
 
-/// "bert-large, 3 layers, layers head, B=8 S=512, fp32".
+/// Micro-batches of a step; 1 if the trace does not say.
+int64_t micro_batches_of(const Trace& trace);
+
+/// "bert-large, 3 layers, layers head, 4 micro-batches of B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
 /// The same for a trace. A trace without a workload is described by its other columns.
 std::string describe_workload(const Trace& trace);

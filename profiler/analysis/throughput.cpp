@@ -1,5 +1,6 @@
 #include "profiler/analysis/throughput.h"
 
+#include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 namespace profiler {
 namespace {
 
-ThroughputPoint make_point(const SweepPoint& point, std::vector<int64_t> times_ns) {
+ThroughputPoint make_point(const SweepPoint& point, int64_t micro_batches,
+                           std::vector<int64_t> times_ns) {
     ThroughputPoint result;
     result.batch_size = point.batch_size;
     result.out_of_memory = point.outcome == SweepOutcome::kOutOfMemory;
@@ -18,7 +20,7 @@ ThroughputPoint make_point(const SweepPoint& point, std::vector<int64_t> times_n
     result.step_time_min_ns = *least;
     result.step_time_max_ns = *most;
     result.step_time_ns = median(std::move(times_ns));
-    result.sequences_per_s = sequences_per_s(point.batch_size, result.step_time_ns);
+    result.sequences_per_s = sequences_per_s(point.batch_size * micro_batches, result.step_time_ns);
     return result;
 }
 
@@ -71,9 +73,9 @@ std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                        .pairs = static_cast<int64_t>(count)};
 }
 
-double sequences_per_s(int64_t batch_size, int64_t step_time_ns) {
+double sequences_per_s(int64_t sequences, int64_t step_time_ns) {
     return step_time_ns > 0
-               ? static_cast<double>(batch_size) * kNsPerS / static_cast<double>(step_time_ns)
+               ? static_cast<double>(sequences) * kNsPerS / static_cast<double>(step_time_ns)
                : 0.0;
 }
 
@@ -84,9 +86,11 @@ std::vector<ThroughputPoint> sweep_curve(const Trace& trace) {
     for (std::size_t i = 0; i < owner.size(); ++i) {
         if (owner[i].valid()) times_ns[owner[i].index()].push_back(time_ns[i]);
     }
+    const int64_t micro_batches = micro_batches_of(trace);
     std::vector<ThroughputPoint> curve;
     for (std::size_t i = 0; i < times_ns.size(); ++i) {
-        curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], std::move(times_ns[i])));
+        curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], micro_batches,
+                                   std::move(times_ns[i])));
     }
     std::stable_sort(curve.begin(), curve.end(),
                      [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });

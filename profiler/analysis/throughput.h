@@ -40,7 +40,7 @@ std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                                         const std::vector<int64_t>& baseline_times_ns);
 
 /// 0 if the step took no time.
-double sequences_per_s(int64_t batch_size, int64_t step_time_ns);
+double sequences_per_s(int64_t sequences, int64_t step_time_ns);
 
 struct ThroughputPoint {
     int64_t batch_size = 0;

@@ -8,6 +8,7 @@
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/time_benchmark.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
@@ -110,6 +111,12 @@ void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& option
     smallest.batch_size = 1;
     models::Training training(smallest);
     note_busy_machine(trace, sweep_batches(sweep, swept_device(training), callbacks, trace));
+}
+
+models::BenchmarkTime benchmark_on_cpu(const models::Benchmark& benchmark, double seconds,
+                                       const CaptureCallbacks& callbacks) {
+    const MemoryLimit limit(effective_limit({}));
+    return time_benchmark(at::kCPU, benchmark, seconds, callbacks);
 }
 
 }  // namespace profiler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/benchmark.h"
 #include "models/config/workload.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
@@ -17,5 +18,9 @@ void capture_on_cpu(const models::Workload& workload, const CaptureOptions& opti
 /// that does not fit is a result, not an error.
 void sweep_on_cpu(const models::Workload& workload, const CaptureOptions& options,
                   const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace);
+
+/// TrainingDevice::time_benchmark within the memory of this machine.
+models::BenchmarkTime benchmark_on_cpu(const models::Benchmark& benchmark, double seconds,
+                                       const CaptureCallbacks& callbacks);
 
 }  // namespace profiler

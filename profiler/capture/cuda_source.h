@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 /// All code that needs libtorch_cuda is in that module (profiler/capture/cuda), so that a machine
 /// without a GPU loads none of it. docs/cuda_capture.md says how it records.
 namespace profiler {
+
+class ProgramDevice;
 
 /// How to go on without CUDA: the end of a remedy.
 inline constexpr std::string_view kOnTheCpu = "measure on the CPU, or predict the step for a GPU";
@@ -51,6 +54,10 @@ public:
     /// GPU, Cancelled, c10::Error.
     virtual void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                               const CaptureCallbacks& callbacks, Trace& trace) = 0;
+    /// The device for the recording of a program that is not ours, whose rows go into `trace`. The
+    /// program may have used CUDA before. Throws c10::Error with one sentence if it cannot be
+    /// recorded.
+    virtual std::unique_ptr<ProgramDevice> record_program(Trace& trace) = 0;
     /// Driver, device and CUPTI.
     virtual std::vector<CudaCheck> checks() = 0;
 };

@@ -1,9 +1,10 @@
 #include "profiler/capture/measure_device.h"
 
+#include "profiler/capture/call_timer.h"
+#include "profiler/capture/median.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/trace/units.h"
 
-#include <ATen/Context.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/empty_like.h>
@@ -19,36 +20,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
+#include <utility>
 
 namespace profiler {
 namespace {
 
-using Call = std::function<void()>;
-using Clock = std::chrono::steady_clock;
-
 constexpr int64_t kRowElements = 512;  // of softmax and LayerNorm
-
-/// Lets cuBLAS use tf32 for fp32 GEMMs while it lives.
-class ScopedTf32 {
-public:
-    explicit ScopedTf32(bool allowed) : before_(at::globalContext().allowTF32CuBLAS()) {
-        at::globalContext().setAllowTF32CuBLAS(allowed);
-    }
-    ~ScopedTf32() { at::globalContext().setAllowTF32CuBLAS(before_); }
-    ScopedTf32(const ScopedTf32&) = delete;
-    ScopedTf32& operator=(const ScopedTf32&) = delete;
-
-private:
-    bool before_;
-};
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 class Measurement {
 public:
@@ -72,36 +49,8 @@ public:
 private:
     void stage(std::string_view name) { report(callbacks_, name, done_++, total_); }
 
-    void wait_for_device() const {
-        if (device_.is_cpu()) return;
-        c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
-    }
-
-    double seconds_of(const Call& call) const {
-        const auto start = Clock::now();
-        call();
-        wait_for_device();
-        return std::chrono::duration<double>(Clock::now() - start).count();
-    }
-
-    /// Median time of as many calls as fit into the time; each sample is long enough for the clock.
     double median_seconds(const Call& call) const {
-        call();  // the first call also allocates memory and loads kernels
-        wait_for_device();
-        constexpr double kLongEnoughS = 2e-3;
-        const auto repeats =
-            static_cast<int64_t>(std::max(1.0, kLongEnoughS / std::max(seconds_of(call), 1e-6)));
-        const Call repeated = [&] {
-            for (int64_t i = 0; i < repeats; ++i) call();
-        };
-        std::vector<double> seconds;
-        const auto start = Clock::now();
-        const std::chrono::duration<double> room(sizes_.seconds_per_figure);
-        while (seconds.empty() || Clock::now() - start < room) {
-            if (callbacks_.cancelled && callbacks_.cancelled()) throw Cancelled();
-            seconds.push_back(seconds_of(repeated) / static_cast<double>(repeats));
-        }
-        return median(std::move(seconds));
+        return time_calls(device_, sizes_.seconds_per_figure, callbacks_, call).median_s;
     }
 
     /// Sizes rise until one GEMM would take longer than a figure may: a processor without 16-bit
@@ -193,7 +142,7 @@ private:
             begin.record(stream);
             launches();
             end.record(stream);
-            wait_for_device();
+            wait_for(device_);
             times_ns.push_back(begin.elapsedTime(end) * 1e6 / kLaunches);
         }
         return median(std::move(times_ns));

@@ -1,10 +1,16 @@
 #include "profiler/capture/op_cost.h"
 
+#include "profiler/capture/tensor_text.h"
+#include "profiler/trace/flop_counts.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 namespace profiler {
 namespace {
+
+constexpr std::string_view kBiasDropoutForward = "tempo::bias_dropout_forward";
+constexpr std::string_view kBiasDropoutBackward = "tempo::bias_dropout_backward";
 
 /// Operations per element of the call's largest tensor. 0 for contractions, which are counted by
 /// their shapes.
@@ -15,11 +21,11 @@ struct OpKind {
                           // this many times, and its operations are per element of it
 };
 
-// Element-wise and normalization counts: the forward of LayerNorm is 7 n (mean 1, variance 3,
-// normalize 1, affine 2), of softmax 4 n (maximum 0, subtract 1, exp 1, sum 1, divide 1); their
-// backward passes are 13 n and 4 n. Dropout is one multiplication per element.
+/// profiler/trace/flop_counts.h has the counts. The two ops of `bias_dropout` do what their
+/// arguments say: flop_of_bias_dropout.
 const std::unordered_map<std::string_view, OpKind>& op_kinds() {
     using enum OpClass;
+    using namespace flop;
     static const std::unordered_map<std::string_view, OpKind> kinds{
         {"aten::addmm", {kContraction, 0}},
         {"aten::mm", {kContraction, 0}},
@@ -27,41 +33,46 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::baddbmm", {kContraction, 0}},
         {"aten::_scaled_dot_product_flash_attention_for_cpu", {kContraction, 0}},
         {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", {kContraction, 0}},
-        {"aten::native_layer_norm", {kNormalization, 7}},
-        {"aten::native_layer_norm_backward", {kNormalization, 13}},
-        {"aten::_softmax", {kNormalization, 4}},
-        {"aten::_softmax_backward_data", {kNormalization, 4}},
-        {"aten::_log_softmax", {kNormalization, 5}},
-        {"aten::_log_softmax_backward_data", {kNormalization, 4}},
-        {"tempo::layer_norm_forward", {kNormalization, 7}},
-        {"tempo::layer_norm_backward", {kNormalization, 15}},
-        // LayerNorm, the dropout's multiplication and, forward, the addition of the residual.
-        {"tempo::residual_layer_norm_forward", {kNormalization, 9}},
-        {"tempo::residual_layer_norm_backward", {kNormalization, 16}},
-        // The same with the bias, and LayerNorm's backward in two passes.
-        {"tempo::bias_residual_norm_forward", {kNormalization, 10}},
-        {"tempo::residual_norm_backward", {kNormalization, 11}},
-        {"tempo::scale_shift_backward", {kNormalization, 6}},
-        {"tempo::softmax_dropout_forward", {kNormalization, 6}},
-        {"tempo::softmax_dropout_backward_", {kNormalization, 6, 1}},
-        {"tempo::softmax_dropout_recompute", {kElementWise, 1}},
-        {"tempo::dropout_forward", {kElementWise, 1}},
-        {"tempo::dropout_backward", {kElementWise, 1}},
-        {"aten::native_dropout", {kElementWise, 1}},
-        {"aten::native_dropout_backward", {kElementWise, 1}},
-        {"tempo::gelu_forward", {kElementWise, 5}},
-        {"tempo::bias_gelu_forward", {kElementWise, 6}},
-        // Bias, GELU's or ReLU's share, dropout and residual; bias' gradient in backward.
-        {"tempo::bias_dropout_forward", {kElementWise, 3}},
-        {"tempo::bias_dropout_backward", {kElementWise, 3}},
-        {"tempo::bias_backward", {kElementWise, 1}},
-        {"tempo::bias_heads_forward", {kElementWise, 1}},
-        {"tempo::bias_heads_backward", {kElementWise, 1}},
-        {"tempo::gelu_backward", {kElementWise, 26}},  // Horner of 12 terms, sqrt, product
-        {"aten::gelu", {kElementWise, 5}},
-        {"aten::gelu_backward", {kElementWise, 11}},
-        {"aten::relu", {kElementWise, 0}},
-        {"aten::threshold_backward", {kElementWise, 0}},
+        {"aten::native_layer_norm", {kNormalization, kLayerNorm}},
+        {"aten::native_layer_norm_backward", {kNormalization, kLayerNormBackward}},
+        {"aten::_softmax", {kNormalization, kSoftmax}},
+        {"aten::_softmax_backward_data", {kNormalization, kSoftmaxBackward}},
+        {"aten::_log_softmax", {kNormalization, kLogSoftmax}},
+        {"aten::_log_softmax_backward_data", {kNormalization, kSoftmaxBackward}},
+        {"tempo::layer_norm_forward", {kNormalization, kLayerNorm}},
+        {"tempo::layer_norm_backward", {kNormalization, kNormalizedOfOutput + kLayerNormBackward}},
+        {"aten::_fused_rms_norm", {kNormalization, kRmsNorm}},
+        {"aten::_fused_rms_norm_backward", {kNormalization, kRmsNormBackward}},
+        {"tempo::rms_norm_forward", {kNormalization, kRmsNorm}},
+        {"tempo::rms_norm_backward", {kNormalization, kNormalizedOfRmsOutput + kRmsNormBackward}},
+        {"tempo::residual_layer_norm_forward", {kNormalization, kDropout + kResidual + kLayerNorm}},
+        {"tempo::residual_layer_norm_backward",
+         {kNormalization, kNormalizedOfOutput + kLayerNormBackward + kDropout}},
+        {"tempo::bias_residual_norm_forward",
+         {kNormalization, kBias + kDropout + kResidual + kLayerNorm}},
+        {"tempo::residual_norm_backward",
+         {kNormalization, kNormalizedOfCentered + kLayerNormInput + kDropout}},
+        {"tempo::scale_shift_backward", {kNormalization, kResidual + kLayerNormParameters + kBias}},
+        {"tempo::softmax_dropout_forward", {kNormalization, kScale + kSoftmax + kDropout}},
+        {"tempo::softmax_dropout_backward_",
+         {kNormalization, kDropout + kSoftmaxBackward + kScale, 1}},
+        {"tempo::softmax_dropout_recompute", {kElementWise, kDropout}},
+        {"tempo::dropout_forward", {kElementWise, kDropout}},
+        {"tempo::dropout_backward", {kElementWise, kDropout}},
+        {"aten::native_dropout", {kElementWise, kDropout}},
+        {"aten::native_dropout_backward", {kElementWise, kDropout}},
+        {"tempo::gelu_forward", {kElementWise, kGelu}},
+        {"tempo::gelu_backward", {kElementWise, kGeluBackward}},
+        {"tempo::bias_gelu_forward", {kElementWise, kBias + kGelu}},
+        {"aten::gelu", {kElementWise, kGelu}},
+        {"aten::gelu_backward", {kElementWise, kGeluBackward}},
+        {"aten::relu", {kElementWise, kRelu}},
+        {"aten::threshold_backward", {kElementWise, kRelu}},
+        {kBiasDropoutForward, {kElementWise, 0}},
+        {kBiasDropoutBackward, {kElementWise, 0}},
+        {"tempo::bias_backward", {kElementWise, kBias}},
+        {"tempo::bias_heads_forward", {kElementWise, kBias}},
+        {"tempo::bias_heads_backward", {kElementWise, kBias}},
         {"aten::add", {kElementWise, 1}},
         {"aten::add_", {kElementWise, 1}},
         {"aten::mul", {kElementWise, 1}},
@@ -74,6 +85,8 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::tanh", {kElementWise, 1}},
         {"aten::tanh_backward", {kElementWise, 3}},
         {"aten::sum", {kElementWise, 1}},
+        {"aten::mean", {kElementWise, 1}},
+        {"aten::rsqrt", {kElementWise, 1}},
         {"aten::copy_", {kElementWise, 0}},
         {"aten::embedding", {kOther, 0}},
         {"aten::embedding_dense_backward", {kOther, 1}},
@@ -135,6 +148,28 @@ int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t 
     return (name.ends_with("_backward") ? 5 : 2) * inputs.attention_flop;
 }
 
+int64_t flop_of_activation(const c10::IValue& name, int64_t of_gelu) {
+    return name.isString() && name.toStringRef().find("gelu") != std::string::npos ? of_gelu
+                                                                                   : flop::kRelu;
+}
+bool is_given(const c10::IValue& tensor) {
+    return tensor.isTensor() && tensor.toTensor().defined();
+}
+
+/// Operations per element: (x, bias?, residual?, activation, with_biased, p, ...) forward and
+/// (dy, x?, bias?, keep_mask, activation, p, ...) backward.
+int64_t flop_of_bias_dropout(std::string_view name, std::span<const c10::IValue> arguments) {
+    using namespace flop;
+    if (arguments.size() < 6 || !arguments[5].isDouble()) return 0;
+    const int64_t dropout = arguments[5].toDouble() > 0 ? kDropout : 0;
+    if (name == kBiasDropoutForward) {
+        return (is_given(arguments[1]) ? kBias : 0) + flop_of_activation(arguments[3], kGelu) +
+               dropout + (is_given(arguments[2]) ? kResidual : 0);
+    }
+    const int64_t sum_of_inputs = is_given(arguments[2]) ? kBias : 0;
+    return sum_of_inputs + dropout + flop_of_activation(arguments[4], kGeluBackward) + kBias;
+}
+
 }  // namespace
 
 std::optional<OpClass> op_class_of(std::string_view name, OpSet ops) {
@@ -144,18 +179,24 @@ std::optional<OpClass> op_class_of(std::string_view name, OpSet ops) {
 }
 
 OpInputs summarize_inputs(std::string_view name, OpClass op_class,
-                          std::span<const at::Tensor> inputs, std::size_t num_first) {
-    OpInputs result{.words = words_of(inputs),
-                    .largest_words = largest(inputs),
-                    .first_words = words_of(inputs.first(num_first))};
+                          std::span<const c10::IValue> arguments,
+                          std::span<const at::Tensor> tensors) {
+    const std::size_t num_first = arguments.empty() ? 0 : tensors_of(arguments.first(1)).size();
+    OpInputs result{.words = words_of(tensors),
+                    .largest_words = largest(tensors),
+                    .first_words = words_of(tensors.first(num_first)),
+                    .flop_per_element = find_kind(name, OpSet::kCuda)->flop_per_element};
+    if (name == kBiasDropoutForward || name == kBiasDropoutBackward) {
+        result.flop_per_element = flop_of_bias_dropout(name, arguments);
+    }
     if (op_class != OpClass::kContraction) return result;
     // In addmm(bias, x, w) and baddbmm(bias, a, b) the first factor is the second argument.
     const std::size_t factor = name == "aten::addmm" || name == "aten::baddbmm" ? 1 : 0;
     if (is_attention(name)) {
         // query [B, A, S, D]; in backward the gradient of the output, with the same shape.
-        result.attention_flop = 2 * inputs[0].numel() * inputs[0].size(2);
-    } else if (factor < inputs.size()) {
-        result.contracted_length = inputs[factor].size(-1);
+        result.attention_flop = 2 * tensors[0].numel() * tensors[0].size(2);
+    } else if (factor < tensors.size()) {
+        result.contracted_length = tensors[factor].size(-1);
     }
     return result;
 }
@@ -174,7 +215,7 @@ OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
             cost.elements_written = kind.updates * inputs.first_words;
         const bool over_list = cuda_op_kinds().contains(name);
         cost.flop =
-            kind.flop_per_element *
+            inputs.flop_per_element *
             (over_list ? inputs.first_words : std::max(inputs.largest_words, largest(outputs)));
     }
     return cost;

@@ -3,6 +3,7 @@
 #include "profiler/trace/trace.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <optional>
 #include <span>
@@ -11,8 +12,8 @@
 namespace profiler {
 
 /// Arithmetic and data movement of one op, counted as in Ivanov et al., "Data Movement Is All You
-/// Need": a GEMM is 2 M N K; exp, tanh and sqrt are one operation each; movement is the elements of
-/// all inputs and outputs, each counted once.
+/// Need": a GEMM is 2 M N K, other ops count as profiler/trace/flop_counts.h says; movement is the
+/// elements of all inputs and outputs, each counted once.
 struct OpCost {
     OpClass op_class = OpClass::kOther;
     int64_t flop = 0;
@@ -32,14 +33,16 @@ struct OpInputs {
     int64_t words = 0;
     int64_t largest_words = 0;
     int64_t first_words = 0;        // of the first argument: a tensor, or a list of them
+    int64_t flop_per_element = 0;   // of an op that is no contraction
     int64_t contracted_length = 0;  // K of a GEMM
     int64_t attention_flop = 0;     // of one of the two GEMMs of an attention op
 };
 
-/// `inputs` are the tensors of the call in schema order. The first `num_first` belong to the first
-/// argument.
+/// `arguments` are those of the call in schema order, `tensors` the tensors in them. Requires an op
+/// that has a class.
 OpInputs summarize_inputs(std::string_view name, OpClass op_class,
-                          std::span<const at::Tensor> inputs, std::size_t num_first);
+                          std::span<const c10::IValue> arguments,
+                          std::span<const at::Tensor> tensors);
 
 OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs);

@@ -28,6 +28,12 @@ void ProcessorShare::end() {
     processor_s_ += read_processor_s() - start_processor_s_;
 }
 
+std::string busy_machine_note(double share) {
+    if (share >= kLeastShare) return {};
+    return "Something else used the processor during the measurement, so its times are too long: "
+           "measure again when the machine is idle.";
+}
+
 void note_busy_machine(Trace& trace, double share) {
     if (share >= kLeastShare) return;
     const StringId code = trace.strings.intern(kMachineBusy);

@@ -3,6 +3,7 @@
 #include "profiler/trace/trace.h"
 
 #include <chrono>
+#include <string>
 
 namespace profiler {
 
@@ -24,6 +25,9 @@ private:
     std::chrono::duration<double> wall_{0};
     double processor_s_ = 0;
 };
+
+/// The sentence for a measurement while something else used the processors; empty if nothing did.
+std::string busy_machine_note(double share);
 
 /// Adds a kMachineBusy note, once, if the share is so small that step times do not mean much.
 void note_busy_machine(Trace& trace, double share);

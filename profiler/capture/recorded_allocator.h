@@ -45,6 +45,11 @@ public:
         const std::lock_guard lock(mutex_);
         listener_ = listener;
     }
+    /// For a process that was forked while another thread may have held the lock (`hold`).
+    void drop_listener() { listener_ = nullptr; }
+
+    /// Holds all threads that allocate or free, for a fork.
+    std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
 
     /// Calls `visit(BlockHeader&)` for every live block in the order of allocation, under the lock.
     template <typename Visit>

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace profiler {
 
@@ -97,8 +98,11 @@ void StepWatch::on_gradients() {
     for (const models::Parameter& parameter : training_->model().parameters()) {
         recorder_->describe(parameter.value.grad(), parameter.name + ".grad", Category::kGradient);
     }
-    const at::Tensor& input = training_->batch().input;
-    if (input.defined()) recorder_->describe(input.grad(), "input.grad", Category::kGradient);
+    const models::Batch& batch = training_->batch();
+    for (const auto& [name, input] : {std::pair("input.grad", batch.input),
+                                      std::pair("encoder_states.grad", batch.encoder_states)}) {
+        if (input.defined()) recorder_->describe(input.grad(), name, Category::kGradient);
+    }
 }
 
 }  // namespace profiler

@@ -90,9 +90,14 @@ void Recorder::stop() {
 
 // ---- steps and phases ------------------------------------------------------------------------
 
-void Recorder::begin_step() {
+Recorder::StepStart Recorder::next_step_start() {
     const std::lock_guard lock(mutex_);
-    step_ = trace_.steps.append({.start_ns = now_ns(), .first_event = next_event_});
+    return {.time_ns = now_ns(), .event = next_event_};
+}
+
+void Recorder::begin_step(const StepStart& start) {
+    const std::lock_guard lock(mutex_);
+    step_ = trace_.steps.append({.start_ns = start.time_ns, .first_event = start.event});
 }
 
 void Recorder::end_step(double loss) {
@@ -214,13 +219,12 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
     const Id<ModulePath> node_module_path =
         function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.module_path : Id<ModulePath>();
     if (!op_class) return {.id = id, .node_module_path = node_module_path};
-    const auto arguments = function.inputs();
-    const std::vector<at::Tensor> inputs = tensors_of({arguments.data(), arguments.size()});
-    add_edges(id, inputs, Access::kRead);
-    const std::size_t num_first = arguments.empty() ? 0 : tensors_of({arguments.data(), 1}).size();
+    const std::span arguments(function.inputs().data(), function.inputs().size());
+    const std::vector<at::Tensor> tensors = tensors_of(arguments);
+    add_edges(id, tensors, Access::kRead);
     return {.id = id,
             .node_module_path = node_module_path,
-            .inputs = summarize_inputs(function.name(), *op_class, inputs, num_first)};
+            .inputs = summarize_inputs(function.name(), *op_class, arguments, tensors)};
 }
 
 /// A node of the backward pass has the sequence number of its forward op. Inside a composite
@@ -388,6 +392,13 @@ void Recorder::describe(const at::Tensor& tensor, std::string_view name, Categor
     name_storage(storage, trace_.strings.intern(name));
     trace_.storages.set<&Storage::category>(storage, category);
     tensor_of(tensor);
+}
+
+std::optional<Category> Recorder::category_of(const at::Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    const Id<Storage> storage = storage_of(tensor);
+    if (!storage.valid()) return std::nullopt;
+    return trace_.storages.get<&Storage::category>(storage);
 }
 
 Id<Save> Recorder::save(const at::Tensor& tensor) {

@@ -72,13 +72,23 @@ public:
     void start_allocations();
     void start_ops();
 
-    void begin_step();
+    /// A moment at which a step may turn out to have begun.
+    struct StepStart {
+        int64_t time_ns = 0;
+        int64_t event = 0;
+    };
+    StepStart next_step_start();
+
+    void begin_step() { begin_step(next_step_start()); }
+    void begin_step(const StepStart& start);
     void end_step(double loss);
     /// Leaves a pause between two steps out of the recorder's clock.
     void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
+    /// The category of the storage of `tensor` so far; none: no recorded allocation.
+    std::optional<Category> category_of(const at::Tensor& tensor);
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
 
     /// Time since the recorder was made, without pauses. With TimeBasis::kEventOrder, the number of

@@ -19,6 +19,22 @@ nlohmann::json software_of(const Trace& trace) {
     return nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(Id<Run>(0))));
 }
 
+/// The columns that tell where and with what it runs, not what.
+Run run_in(const RunEnvironment& environment, Trace& trace) {
+    const nlohmann::json software{{"torch", TORCH_VERSION},
+                                  {"cpu_capability", at::get_cpu_capability()}};
+    return {.source = environment.source,
+            .time_basis = environment.time_basis,
+            .state = RunState::kIncomplete,
+            .recipe_per_layer = trace.strings.intern("[]"),
+            .device_name = trace.strings.intern(environment.device_name),
+            .software = trace.strings.intern(software.dump()),
+            .allocator_settings = trace.strings.intern(""),
+            .num_threads = environment.num_threads,
+            .memory_limit_bytes = environment.memory_limit_bytes,
+            .start_unix_ns = unix_time().count()};
+}
+
 }  // namespace
 
 std::string processor_name() {
@@ -33,32 +49,41 @@ std::string processor_name() {
 void describe_run(const models::Workload& workload, const RunEnvironment& environment,
                   Trace& trace) {
     StringTable& strings = trace.strings;
-    const nlohmann::json software{{"torch", TORCH_VERSION},
-                                  {"cpu_capability", at::get_cpu_capability()}};
     nlohmann::json recipes = nlohmann::json::array();
     for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
         recipes.push_back(
             models::to_text(models::recipe_of_layer(models::layer_recipes_of(workload), layer)));
     }
-    trace.runs.append({.source = environment.source,
-                       .time_basis = environment.time_basis,
-                       .state = RunState::kIncomplete,
-                       .workload = strings.intern(models::to_json(workload).dump()),
-                       .model = strings.intern(workload.model.name),
-                       .head = strings.intern(models::name_of(workload.head)),
-                       .recipe = strings.intern(workload.recipe_name),
-                       .recipe_per_layer = strings.intern(recipes.dump()),
-                       .precision = strings.intern(models::name_of(workload.precision)),
-                       .device_name = strings.intern(environment.device_name),
-                       .software = strings.intern(software.dump()),
-                       .allocator_settings = strings.intern(""),
-                       .num_layers = workload.model.num_layers,
-                       .batch_size = workload.batch_size,
-                       .seq_len = workload.seq_len,
-                       .seed = workload.seed,
-                       .num_threads = environment.num_threads,
-                       .memory_limit_bytes = environment.memory_limit_bytes,
-                       .start_unix_ns = unix_time().count()});
+    Run run = run_in(environment, trace);
+    run.workload = strings.intern(models::to_json(workload).dump());
+    run.model = strings.intern(workload.model.name);
+    run.head = strings.intern(models::name_of(workload.head));
+    run.recipe = strings.intern(workload.recipe_name);
+    run.recipe_per_layer = strings.intern(recipes.dump());
+    run.precision = strings.intern(models::name_of(workload.precision));
+    run.num_layers = workload.model.num_layers;
+    run.batch_size = workload.batch_size;
+    run.seq_len = workload.seq_len;
+    run.seed = workload.seed;
+    trace.runs.append(run);
+}
+
+void describe_program(const ProgramDescription& program, const RunEnvironment& environment,
+                      Trace& trace) {
+    if (trace.runs.empty()) trace.runs.append(run_in(environment, trace));
+    const Id<Run> run(0);
+    StringTable& strings = trace.strings;
+    const nlohmann::json what{{"program", program.program}};
+    trace.runs.set<&Run::workload>(run, strings.intern(what.dump()));
+    trace.runs.set<&Run::model>(run, strings.intern(program.model));
+    if (!program.recipe.empty()) {
+        trace.runs.set<&Run::recipe>(run, strings.intern(program.recipe));
+    }
+    trace.runs.set<&Run::precision>(run, strings.intern(program.precision));
+    trace.runs.set<&Run::batch_size>(run, program.batch_size);
+    trace.runs.set<&Run::seq_len>(run, program.seq_len);
+    trace.runs.set<&Run::rank>(run, program.rank);
+    trace.runs.set<&Run::world_size>(run, program.world_size);
 }
 
 void add_software(const nlohmann::json& entries, Trace& trace) {

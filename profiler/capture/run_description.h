@@ -27,6 +27,22 @@ std::string processor_name();
 void describe_run(const models::Workload& workload, const RunEnvironment& environment,
                   Trace& trace);
 
+/// What is known of a program that is not ours. Empty and 0: not known.
+struct ProgramDescription {
+    std::string program;    // "train.py"
+    std::string model;      // class of the model
+    std::string recipe;     // of techniques that were put into it: "tempo"
+    std::string precision;  // "fp32", "amp-bf16"
+    int64_t batch_size = 0;
+    int64_t seq_len = 0;
+    int64_t rank = 0;
+    int64_t world_size = 1;
+};
+
+/// Appends the run's row of such a program, or fills it in again when more is known.
+void describe_program(const ProgramDescription& program, const RunEnvironment& environment,
+                      Trace& trace);
+
 /// Adds `entries`, a JSON object, to the run's software.
 void add_software(const nlohmann::json& entries, Trace& trace);
 

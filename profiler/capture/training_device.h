@@ -1,15 +1,19 @@
 #pragma once
 
+#include "models/config/benchmark.h"
 #include "models/config/result.h"
 #include "models/config/workload.h"
 #include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
+#include "profiler/capture/layout_measurement.h"
 #include "profiler/capture/out_of_memory.h"
+#include "profiler/layouts/layout_run.h"
 #include "profiler/protocol/device_speed.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace profiler {
 
@@ -35,8 +39,21 @@ public:
     virtual void sweep(const models::Workload& workload, const CaptureOptions& options,
                        const SweepOptions& sweep, const CaptureCallbacks& callbacks,
                        Trace& trace) = 0;
+    /// Times a GEMM, a pass over a vector or a layer for about `seconds`. Benchmarks of whole
+    /// models are sweeps. Throws c10::OutOfMemoryError, Cancelled, c10::Error.
+    virtual models::BenchmarkTime time_benchmark(const models::Benchmark& benchmark, double seconds,
+                                                 const CaptureCallbacks& callbacks) = 0;
     /// The speeds that the device reaches, measured in about a minute.
     virtual DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) = 0;
+    /// The times of an encoder layer's ops in every dimension order (measure_layouts.h).
+    virtual LayoutGraph measure_layouts(const LayoutMeasurement& measurement,
+                                        const CaptureCallbacks& callbacks) = 0;
+    /// The median times of whole layers that run in turn.
+    virtual std::vector<double> time_layout_runs(const LayoutMeasurement& measurement,
+                                                 const std::vector<LayoutRun>& runs,
+                                                 const CaptureCallbacks& callbacks) = 0;
+    /// "NVIDIA H200". Throws c10::Error.
+    virtual std::string name() = 0;
     /// "the memory of this machine"
     virtual std::string memory_name() const = 0;
     /// Whether several workers may be set up at once. False where a waiting worker holds memory

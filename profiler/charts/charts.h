@@ -1,7 +1,9 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/view/bench_view.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/layouts_view.h"
 #include "profiler/view/movement_view.h"
 #include "profiler/view/theme.h"
 #include "profiler/view/timeline_view.h"
@@ -78,6 +80,17 @@ models::Result<std::string> render_roofline_chart(const MovementView& view,
 models::Result<std::string> render_flow_chart(const MovementFlow& flow,
                                               const MovementCaption& caption, const Theme& theme,
                                               const ChartOptions& options);
+
+/// The configurations of each op of an encoder layer, and the path through them: a panel each for
+/// forward and backward. `workload` names the layer.
+/// Errors: as above.
+models::Result<std::string> render_layouts_chart(const LayoutsView& view,
+                                                 const std::string& workload, const Theme& theme,
+                                                 const ChartOptions& options);
+/// Benchmarks: the bars of each series in panels beside each other, which share their groups.
+/// Errors: nothing to draw; sizes out of range.
+models::Result<std::string> render_bar_chart(const BarChart& chart, const Theme& theme,
+                                             const ChartOptions& options);
 
 /// The same, as the bytes of the file.
 models::Result<std::string> render_comparison_chart(const CompareView& view, const Theme& theme,

@@ -3,6 +3,8 @@
 #include "profiler/charts/figure.h"
 #include "profiler/charts/flow_layout.h"
 #include "profiler/charts/html.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/op_labels.h"
 
 #include <fmt/format.h>
 
@@ -17,30 +19,30 @@ namespace {
 
 constexpr std::size_t kMostNodes = 400;  // of one layer; a page would be too high
 
-std::string format_words(int64_t words) {
-    if (words >= 1'000'000) return fmt::format("{:.1f} M", static_cast<double>(words) / 1e6);
-    if (words >= 1000) return fmt::format("{:.1f} k", static_cast<double>(words) / 1e3);
-    return fmt::format("{}", words);
-}
-
-/// "25.8 G, 1293 / word": what the paper writes beside each op.
+/// "25.8 Gflop, 1293 a word": what the paper writes beside each op.
 std::string figures_of(const MovementWork& work) {
-    if (work.flop <= 0) return "no flop";
-    const auto flop = static_cast<double>(work.flop);
-    const std::string amount =
-        flop >= 1e9 ? fmt::format("{:.3g} G", flop / 1e9) : fmt::format("{:.3g} M", flop / 1e6);
+    if (work.flop <= 0) return "no arithmetic";
+    const std::string amount = format_amount(static_cast<double>(work.flop), "flop");
     if (work.words() <= 0) return amount;
-    const double ratio = flop / static_cast<double>(work.words());
+    const double ratio = static_cast<double>(work.flop) / static_cast<double>(work.words());
     return fmt::format("{}, {} a word", amount,
                        ratio < 9.95 ? fmt::format("{:.2g}", ratio) : fmt::format("{:.0f}", ratio));
 }
 
-std::string label_of(const MovementNode& node) {
-    MovementRow row;
-    row.name = node.name;
-    row.module = node.module;
-    row.call = node.call;
-    return label_of(row);
+std::vector<std::string> labels_of(const MovementFlow& flow) {
+    std::vector<MovementRow> rows;
+    OpLabels labels;
+    for (const MovementNode& node : flow.nodes) {
+        MovementRow row;
+        row.name = node.name;
+        row.module = node.module;
+        row.call = node.call;
+        labels.add(row);
+        rows.push_back(std::move(row));
+    }
+    std::vector<std::string> texts;
+    for (const MovementRow& row : rows) texts.push_back(labels.label_of(row));
+    return texts;
 }
 
 FigureText describe_flow(const MovementFlow& flow, const MovementCaption& caption,
@@ -50,17 +52,15 @@ FigureText describe_flow(const MovementFlow& flow, const MovementCaption& captio
     text.subtitle = caption.workload;
     MovementWork sum;
     for (const MovementNode& node : flow.nodes) sum += node.work;
-    text.sentence =
-        fmt::format("{}: {:.2f} Gflop, {:.1f} million words in and out.",
-                    flow.layer >= 0 ? fmt::format("Layer {}", flow.layer)
-                                    : std::string("Logical ops of one layer"),
-                    static_cast<double>(sum.flop) / 1e9, static_cast<double>(sum.words()) / 1e6);
+    text.sentence = fmt::format("{}: {}.",
+                                flow.layer >= 0 ? fmt::format("Layer {}", flow.layer)
+                                                : std::string("Logical ops of one layer"),
+                                sum_text(sum));
     if (!caption.source.empty() && flow.layer >= 0) text.footer.push_back(caption.source + ".");
     text.footer.emplace_back(
-        "Width of lines: words (elements) that one op writes and the other reads. At each op: "
-        "flop, "
-        "and flop for each word in and out. After Ivanov et al., arXiv 2007.00072, Figure 1. Drawn "
-        "by Temposcope.");
+        "Lines: as wide as the words (elements) that one op writes and the other reads, with their "
+        "number. Beside an op: its flop, and flop for each word in or out. After Ivanov et al., "
+        "arXiv 2007.00072, Figure 1. Drawn by Temposcope.");
     return text;
 }
 
@@ -82,7 +82,8 @@ void draw_path(Canvas& canvas, const FlowPath& path, const FlowColors& colors) {
                                                                               : 0.4});
 }
 
-void draw_node(Canvas& canvas, const Theme& theme, const MovementNode& node, const Rect& rect) {
+void draw_node(Canvas& canvas, const Theme& theme, const MovementNode& node,
+               const std::string& label, const Rect& rect) {
     const Color fill = color_of(theme, activity_class_of(node.op_class));
     canvas.fill_rounded({rect.x - 1.5, rect.y - 1.5, rect.width + 3, rect.height + 3}, 6,
                         theme.plot);
@@ -93,7 +94,7 @@ void draw_node(Canvas& canvas, const Theme& theme, const MovementNode& node, con
     const double width = canvas.measure(figures, dim);
     const TextStyle name{.size = kLabelSize, .color = theme.text};
     canvas.text({rect.x + 13, rect.center_y() + 4},
-                fit_label(label_of(node), rect.width - width - 28, canvas.measurer(name)), name);
+                fit_label(label, rect.width - width - 28, canvas.measurer(name)), name);
     canvas.text({rect.right() - 8, rect.center_y() + 3.5}, figures, dim);
 }
 
@@ -127,9 +128,8 @@ double draw_flow_figure(Canvas& canvas, const MovementFlow& flow, const Theme& t
     y = draw_flow_legend(canvas, theme, flow, colors, {kMargin, y, inner}) + 30;
     const FlowLayout layout = layout_flow(flow, {kMargin, y, inner, 0});
     const TextStyle title{.size = 13, .weight = Weight::kBold, .color = theme.text, .align = 0.5};
-    if (layout.forward_x != layout.backward_x) {
-        canvas.text({layout.forward_x, y - 8}, "Forward, downwards", title);
-        canvas.text({layout.backward_x, y - 8}, "Backward, upwards", title);
+    for (const FlowColumnTitle& column : layout.titles) {
+        canvas.text({column.x, y - 8}, column.text, title);
     }
     for (const FlowPathKind kind :
          {FlowPathKind::kSkip, FlowPathKind::kSaved, FlowPathKind::kNext}) {
@@ -137,14 +137,15 @@ double draw_flow_figure(Canvas& canvas, const MovementFlow& flow, const Theme& t
             if (path.kind == kind) draw_path(canvas, path, colors);
         }
     }
+    const std::vector<std::string> labels = labels_of(flow);
     for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
-        draw_node(canvas, theme, flow.nodes[i], layout.nodes[i]);
+        draw_node(canvas, theme, flow.nodes[i], labels[i], layout.nodes[i]);
     }
     const TextStyle words{.size = 9.5, .color = theme.text};
     for (std::size_t i = 0; i < layout.paths.size(); ++i) {
         const FlowPath& path = layout.paths[i];
         if (!path.has_label) continue;
-        const std::string label = format_words(flow.edges[i].words);
+        const std::string label = format_amount(static_cast<double>(flow.edges[i].words));
         canvas.fill_rounded(
             {path.label.x - 2, path.label.y - 8.5, canvas.measure(label, words) + 4, 11}, 2,
             theme.plot, 0.75);

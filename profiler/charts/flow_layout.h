@@ -4,6 +4,7 @@
 #include "profiler/view/movement_view.h"
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 /// Where the ops of a layer and the lines between them stand.
@@ -15,12 +16,15 @@
 ///   │ ┌───▼────┐                   ┌────┃───┐ │
 ///   ╰─│ softmax│───────────────────│ softm. │─╯
 ///     └────────┘                   └────────┘
+///
+/// What a checkpoint runs again has a column between them, downwards like forward, each op beside
+/// the call of forward that it repeats.
 namespace profiler {
 
 enum class FlowPathKind : uint8_t {
     kNext,   // to the next node of the column, straight
     kSkip,   // past other nodes, around the outside
-    kSaved,  // from forward to backward
+    kSaved,  // to another column
 };
 
 struct FlowPath {
@@ -31,15 +35,19 @@ struct FlowPath {
     bool has_label = false;  // there is room for one
 };
 
+struct FlowColumnTitle {
+    std::string_view text;
+    double x = 0;  // its middle
+};
+
 struct FlowLayout {
     std::vector<Rect> nodes;      // as the flow's
     std::vector<FlowPath> paths;  // as the flow's edges
-    double forward_x = 0;         // middles of the columns
-    double backward_x = 0;
+    std::vector<FlowColumnTitle> titles;
     double bottom = 0;
 };
 
-/// The two columns begin at `area.y` and are as high as the longer of them needs.
+/// The columns begin at `area.y` and are as high as the longest of them needs.
 FlowLayout layout_flow(const MovementFlow& flow, const Rect& area);
 
 }  // namespace profiler

@@ -39,6 +39,10 @@ std::string_view class_of(Tone tone) {
     return "";
 }
 
+Tone tone_of(const TextTable& table, std::size_t row, std::size_t column) {
+    return table.tones.empty() ? Tone::kNeutral : table.tones[row][column];
+}
+
 std::string make_table(const TextTable& table) {
     std::string html = "<div><table>\n<thead><tr>";
     for (const TextTable::Column& column : table.columns) {
@@ -50,7 +54,7 @@ std::string make_table(const TextTable& table) {
         html += "<tr>";
         for (std::size_t c = 0; c < table.rows[i].size(); ++c) {
             html += fmt::format("<td class=\"{}{}\">{}</td>", class_of(table.columns[c].align),
-                                class_of(table.tones[i][c]), escape_xml(table.rows[i][c]));
+                                class_of(tone_of(table, i, c)), escape_xml(table.rows[i][c]));
         }
         html += "</tr>\n";
     }

@@ -2,6 +2,7 @@
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
+#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
@@ -134,13 +135,13 @@ Rect draw_roof(Canvas& canvas, const Theme& theme, const MovementView& view, con
     if (view.peaks.flop_per_s > 0) {
         const Point at{plot.right() - 6, map.y(view.peaks.flop_per_s) - 22};
         const std::string text =
-            fmt::format("{}: {:.4g} Tflop/s", view.peaks.name, view.peaks.flop_per_s / 1e12);
+            fmt::format("{}: {}", view.peaks.name, format_amount(view.peaks.flop_per_s, "flop/s"));
         const double width = canvas.text(at, text, label);
         peak_label = {at.x - width, at.y - 11, width, 15};
     }
     const double middle = std::sqrt(first * knee);
     canvas.text({map.x(middle) - 10, map.y(roof_at(view.peaks, middle)) - 4},
-                fmt::format("{:.4g} GB/s", view.peaks.bytes_per_s / 1e9), label);
+                format_amount(view.peaks.bytes_per_s, "B/s"), label);
     return peak_label;
 }
 
@@ -222,7 +223,7 @@ void draw_labels(Canvas& canvas, const Theme& theme, const MovementView& view, c
     NamePlacer placer(view, map, peak_label);
     std::vector<std::pair<std::string, Point>> named;
     for (std::size_t i = 0; i < std::min(kMostRoofLabels, trace.dots.size()); ++i) {
-        const std::string text = label_of(trace.rows[trace.dots[i].row].row);
+        const std::string& text = trace.rows[trace.dots[i].row].label;
         const Point at = map.at(trace.dots[i]);
         const bool is_named = std::any_of(named.begin(), named.end(), [&](const auto& other) {
             return other.first == text &&

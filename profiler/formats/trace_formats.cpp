@@ -1,6 +1,7 @@
 #include "profiler/formats/trace_formats.h"
 
 #include "profiler/formats/file_bytes.h"
+#include "profiler/formats/kineto_trace.h"
 #include "profiler/formats/pytorch_snapshot.h"
 #include "profiler/trace/readable_file.h"
 
@@ -21,6 +22,9 @@ using models::Result;
 
 constexpr std::array<std::string_view, 2> kTscopeExtensions{".tscope", ".tscope.partial"};
 constexpr std::array<std::string_view, 1> kSnapshotExtensions{".pickle"};
+// Not ".json" alone: folders of captures hold other JSON files.
+constexpr std::array<std::string_view, 2> kProfilerExtensions{".pt.trace.json",
+                                                              ".pt.trace.json.gz"};
 
 constexpr std::array kFormats{
     TraceFormat{.name = "Temposcope trace (.tscope)",
@@ -32,6 +36,10 @@ constexpr std::array kFormats{
                 .recognises = looks_like_pickle,
                 .read = read_snapshot_trace,
                 .read_recordings = read_snapshot_recordings},
+    TraceFormat{.name = "trace of the PyTorch profiler (export_chrome_trace)",
+                .extensions = kProfilerExtensions,
+                .recognises = looks_like_profiler_trace,
+                .read = read_profiler_trace},
 };
 
 bool has_extension(const TraceFormat& format, const fs::path& path) {
@@ -91,10 +99,11 @@ bool has_trace_extension(const fs::path& path) {
 }
 
 bool belongs_to_trace(const fs::path& path) {
-    std::string name = path.filename().string();
-    if (name.find(".tscope.partial") != std::string::npos) return true;
+    const std::string whole = path.filename().string();
+    std::string_view name = whole;
+    if (name.find(".tscope.partial") != std::string_view::npos) return true;
     for (const std::string_view suffix : {"-wal", "-shm", "-journal"}) {
-        if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+        if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
     }
     return has_trace_extension(name);
 }

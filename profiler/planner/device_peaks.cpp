@@ -30,7 +30,7 @@ std::string no_peaks_sentence(const Trace& trace) {
             name.empty() ? std::string_view("the device") : name);
     }
     return "The times are those of a processor whose peaks are not known, so % of peak and MUE are "
-           "empty: predict the step for a GPU, or let 'temposcope sweep' calibrate this machine.";
+           "empty: predict the step for a GPU, or calibrate this machine with 'temposcope sweep'.";
 }
 
 }  // namespace
@@ -50,6 +50,7 @@ PeaksOfTrace peaks_of_trace(const Trace& trace, const std::vector<Gpu>& gpus, co
         result.notes.push_back(no_peaks_sentence(trace));
         return result;
     }
+    result.peaks.gpu = card->id;
     result.peaks.name = card->name;
     result.peaks.bytes_per_s = card->bandwidth_bytes_per_s.value;
     const std::string_view precision_name = trace.text(trace.run().precision);

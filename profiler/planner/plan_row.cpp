@@ -141,6 +141,7 @@ private:
         for (std::string& note : model->kernels.notes(*matmul_type_of(row_.workload.precision))) {
             row_.notes.push_back(std::move(note));
         }
+        if (!model->kernels.is_calibrated()) row_.notes.emplace_back(kNotCalibratedText);
         add_optimizer_note(*model);
         add_link_note();
         return *model;
@@ -185,9 +186,12 @@ private:
         const auto least =
             least_capacity_bytes(interpolation_, options_, batch_size, capacity_bytes_);
         if (!least) return row_.refuse(least.error());
+        const auto unlimited = interpolation_.unlimited_memory(batch_size, options_);
+        if (!unlimited) return row_.refuse(unlimited.error());
         row_.reason = fmt::format(
-            "Batch {} needs {} for tensors, {} more than {} has{}.", batch_size,
-            format_bytes(*least), format_bytes(*least - capacity_bytes_), place,
+            "Batch {} needs {}, {} more than {} has{}.", batch_size,
+            text_of_need(*least, *unlimited, capacity_bytes_),
+            format_bytes(*least - capacity_bytes_), place,
             *row_.max_batch_size > 0 ? fmt::format("; batch {} fits", *row_.max_batch_size) : "");
     }
 
@@ -240,7 +244,10 @@ private:
     }
 
     double sequences_per_s(int64_t batch_size, double step_ns) const {
-        return static_cast<double>(batch_size * request_.parallel.num_gpus) * kNsPerS / step_ns;
+        models::Workload workload = row_.workload;
+        workload.batch_size = batch_size;
+        return static_cast<double>(sequences_per_step(workload) * request_.parallel.num_gpus) *
+               kNsPerS / step_ns;
     }
 
     void add_memory(int64_t batch_size) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 
 namespace profiler {
@@ -9,8 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 5> kRequestNames{"doctor", "capture", "sweep",
-                                                        "predict_step", "calibrate"};
+constexpr std::array<std::string_view, 9> kRequestNames{
+    "doctor",          "capture",          "sweep",    "predict_step", "calibrate", "try_batches",
+    "measure_layouts", "time_layout_runs", "benchmark"};
 
 json fields(const Hello& hello) { return {{"version", hello.version}}; }
 
@@ -27,6 +29,9 @@ json fields(const Request& request) {
             {"compute_capability", request.compute_capability},
             {"gpu_index", request.gpu_index},
             {"records_kernels", request.records_kernels},
+            {"layout_runs", request.layout_runs},
+            {"benchmark", request.benchmark},
+            {"seconds", request.seconds},
             {"takes_turns", request.takes_turns}};
 }
 
@@ -87,6 +92,9 @@ Request request_from(const json& header) {
     header.at("compute_capability").get_to(request.compute_capability);
     header.at("gpu_index").get_to(request.gpu_index);
     header.at("records_kernels").get_to(request.records_kernels);
+    request.layout_runs = header.at("layout_runs");
+    request.benchmark = header.at("benchmark");
+    header.at("seconds").get_to(request.seconds);
     header.at("takes_turns").get_to(request.takes_turns);
     return request;
 }
@@ -157,6 +165,11 @@ models::Result<AddressedMessage> from_header(const json& header) {
             "A message could not be understood ({}): the worker is of another build.",
             error.what());
     }
+}
+
+bool lacks_threads(const std::exception& error) {
+    const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+    return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
 }
 
 }  // namespace profiler

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -26,7 +27,7 @@
 ///        ◄────────── waits_for_turn   sleeps again; after the last step it sends its result
 namespace profiler {
 
-inline constexpr int kProtocolVersion = 4;
+inline constexpr int kProtocolVersion = 5;
 /// Descriptor of the worker's end of the socket pair. Standard output and error are the log.
 inline constexpr int kWorkerDescriptor = 3;
 
@@ -38,7 +39,17 @@ struct Hello {
     std::string version;
 };
 
-enum class RequestKind : uint8_t { kDoctor, kCapture, kSweep, kPredictStep, kCalibrate };
+enum class RequestKind : uint8_t {
+    kDoctor,
+    kCapture,
+    kSweep,
+    kPredictStep,
+    kCalibrate,
+    kTryBatches,  // as a sweep, but writes no file: the answer has the times
+    kMeasureLayouts,
+    kTimeLayoutRuns,  // whole layers, which layout_runs describes
+    kBenchmark
+};
 
 struct Request {
     RequestKind kind = RequestKind::kDoctor;
@@ -53,7 +64,10 @@ struct Request {
     std::string compute_capability;    // of a predict_step: "8.0"
     int64_t gpu_index = 0;             // of a predict_step: the CUDA device to run on
     bool records_kernels = true;       // of a predict_step: plans do not look at them
-    bool takes_turns = false;          // wait for a TakeTurn before each measured step (on the CPU)
+    nlohmann::json layout_runs = nlohmann::json::array();  // each a LayoutRun
+    nlohmann::json benchmark = {};                         // of a benchmark: models::Benchmark
+    double seconds = 0;        // of a benchmark: how long its calls are repeated
+    bool takes_turns = false;  // wait for a TakeTurn before each measured step (on the CPU)
 };
 
 /// What a worker is told with each permission to run a step.
@@ -86,10 +100,14 @@ struct Sample {
 };
 
 struct ResultFrame {
-    std::string path;        // of the finished file
-    nlohmann::json summary;  // of a doctor request: its checks; of a calibrate request: DeviceSpeed
-    std::string payload;     // of a predict_step request: the trace (trace_bytes.h).
-                             // It is the frame's binary part, not in the header
+    std::string path;  // of the finished file
+    nlohmann::json
+        summary;          // of a doctor request: its checks; of a calibrate request: DeviceSpeed;
+                          // of a try_batches request: TriedBatches;
+                          // of a measure_layouts request: LayoutGraph;
+                          // of a benchmark request: the device and models::BenchmarkTime
+    std::string payload;  // of a predict_step request: the trace (trace_bytes.h).
+                          // It is the frame's binary part, not in the header
 };
 
 struct ErrorFrame {
@@ -106,6 +124,14 @@ struct ErrorFrame {
 inline constexpr std::string_view kWorkerOutOfMemory =
     "The worker ran out of memory: choose a smaller model or batch, close other programs, or raise "
     "the limit on memory (ulimit -v).";
+
+/// The message of a program that gets no further thread.
+inline constexpr std::string_view kNoMoreThreads =
+    "No further thread can be started: close other programs, or raise the limits on memory and "
+    "processes (ulimit -v, ulimit -u).";
+
+/// Whether `error` is that of a std::thread that could not start.
+bool lacks_threads(const std::exception& error);
 
 /// The fields of the error point into the frame.
 models::Error to_error(const ErrorFrame& frame);

@@ -27,12 +27,6 @@ nlohmann::json to_json(const VirtualCard& card) {
             {"shared_bytes_per_block", limits.shared_bytes_per_block}};
 }
 
-/// `value`, then what the variable holds in this process.
-std::string before_own(const char* variable, const std::string& value) {
-    const char* const own = std::getenv(variable);
-    return own == nullptr || *own == '\0' ? value : value + ":" + own;
-}
-
 /// All libraries of the folder, separated by colons.
 models::Result<std::string> libraries_in(const fs::path& folder) {
     std::vector<std::string> libraries;
@@ -52,6 +46,11 @@ models::Result<std::string> libraries_in(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string before_own(const char* variable, const std::string& value) {
+    const char* const own = std::getenv(variable);
+    return own == nullptr || *own == '\0' ? value : value + ":" + own;
+}
 
 models::Result<std::vector<std::string>> virtual_gpu_environment(
     const fs::path& folder, const std::vector<VirtualCard>& cards) {

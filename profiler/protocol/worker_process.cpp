@@ -1,6 +1,7 @@
 #include "profiler/protocol/worker_process.h"
 
 #include "profiler/protocol/messages.h"
+#include "profiler/protocol/process_environment.h"
 #include "profiler/trace/text.h"
 
 #include <fcntl.h>
@@ -42,26 +43,6 @@ struct Descriptors {
     int log = -1;          // write end
     int exec_failed = -1;  // write end; closed by a successful exec
 };
-
-/// `added` before this program's variables of other names; ends with null. A name without a value
-/// removes the variable.
-std::vector<char*> with_own_environment(const std::vector<std::string>& added) {
-    std::vector<char*> variables;
-    for (const std::string& variable : added) {
-        if (variable.find('=') == std::string::npos) continue;
-        variables.push_back(const_cast<char*>(variable.c_str()));
-    }
-    for (char** own = environ; *own != nullptr; ++own) {
-        const std::string_view name =
-            std::string_view(*own).substr(0, std::string_view(*own).find('='));
-        const bool is_replaced = std::any_of(added.begin(), added.end(), [&](const auto& variable) {
-            return std::string_view(variable).substr(0, variable.find('=')) == name;
-        });
-        if (!is_replaced) variables.push_back(*own);
-    }
-    variables.push_back(nullptr);
-    return variables;
-}
 
 /// Between fork and exec: async-signal-safe calls only, since other threads held locks.
 [[noreturn]] void become_worker(const char* program, char* const* environment,
@@ -231,7 +212,7 @@ bool WorkerProcess::wait(std::chrono::milliseconds timeout) {
 }
 
 bool WorkerProcess::out_of_memory(const WorkerLog& log) const {
-    return killed_for_memory() || ended_by_bad_alloc(log);
+    return killed_for_memory() || ended_for_lack_of_memory(log);
 }
 
 bool WorkerProcess::killed_for_memory() const {
@@ -239,16 +220,23 @@ bool WorkerProcess::killed_for_memory() const {
            count_oom_kills() > oom_kills_before_;
 }
 
-/// The C++ library names an exception that nobody caught in its last line.
-bool WorkerProcess::ended_by_bad_alloc(const WorkerLog& log) const {
-    return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGABRT &&
-           log.last_line().find("std::bad_alloc") != std::string::npos;
+/// The C++ library names an exception that nobody caught in its last line: memory that was refused,
+/// or a thread that got no stack. Below 450 MB of address space (ulimit -v) the worker's libraries
+/// cannot even be mapped, which the dynamic loader says.
+bool WorkerProcess::ended_for_lack_of_memory(const WorkerLog& log) const {
+    constexpr std::array<std::string_view, 4> kSigns{
+        "std::bad_alloc", "Resource temporarily unavailable", "Cannot allocate memory",
+        "failed to map segment from shared object"};
+    if (!status_ || (WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0)) return false;
+    const std::string line = log.last_line();
+    return std::any_of(kSigns.begin(), kSigns.end(),
+                       [&](std::string_view sign) { return line.find(sign) != std::string::npos; });
 }
 
 std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     const std::string line = log.last_line();
     const std::string said = line.empty() ? "" : fmt::format(" Its last line was: {}", line);
-    if (ended_by_bad_alloc(log)) return std::string(kWorkerOutOfMemory);
+    if (ended_for_lack_of_memory(log)) return std::string(kWorkerOutOfMemory);
     if (killed_for_memory()) {
         return fmt::format(
             "The machine ran out of memory and its kernel killed the worker; take a "

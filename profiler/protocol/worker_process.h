@@ -65,7 +65,7 @@ public:
 private:
     WorkerProcess() = default;
     bool killed_for_memory() const;
-    bool ended_by_bad_alloc(const WorkerLog& log) const;
+    bool ended_for_lack_of_memory(const WorkerLog& log) const;
 
     std::filesystem::path program_;
     pid_t pid_ = -1;

@@ -64,7 +64,10 @@ void WorkerServer::answer(const PendingRequest& pending, const Handler& handler)
         outcome = tl::unexpected(
             ErrorFrame{std::string(kWorkerOutOfMemory), static_cast<int>(ExitCode::kOutOfMemory)});
     } catch (const std::exception& error) {
-        outcome = tl::unexpected(ErrorFrame{error.what()});
+        outcome = tl::unexpected(
+            lacks_threads(error)
+                ? ErrorFrame{std::string(kNoMoreThreads), static_cast<int>(ExitCode::kOutOfMemory)}
+                : ErrorFrame{error.what()});
     }
     // Idle from here on: a program that leaves right after the answer must not end us by force.
     current_id_ = 0;

@@ -58,7 +58,7 @@ Snapshot::Snapshot(const fs::path& path) {
     size_bytes_ = size_of(path) + size_of(log);
     if (size_of(log) == 0) {
         open(file_uri(path.string(), "immutable=1"));
-        pages_ = PageFile::open(path);
+        plain_file_ = path;
         return;
     }
     // readonly_shm keeps SQLite from writing the index of the log, which is shared with the writer.
@@ -104,6 +104,10 @@ bool Snapshot::try_open(const std::string& uri) {
         }
         throw;
     }
+}
+
+std::unique_ptr<PageFile> Snapshot::open_pages() const {
+    return plain_file_.empty() ? nullptr : PageFile::open(plain_file_);
 }
 
 uint32_t Snapshot::root_page(std::string_view table, std::span<const std::string_view> columns) {

@@ -48,8 +48,8 @@ public:
     Database& database() { return *database_; }
     int64_t size_bytes() const { return size_bytes_; }  // of the file and its log
 
-    /// The pages of a file without a log; null otherwise.
-    PageFile* pages() { return pages_.get(); }
+    /// The pages of a file without a log; null otherwise. Each thread needs its own.
+    std::unique_ptr<PageFile> open_pages() const;
     /// First page of the table, if its columns are `id` and then these in this order; else 0.
     uint32_t root_page(std::string_view table, std::span<const std::string_view> columns);
 
@@ -60,8 +60,8 @@ private:
 
     std::unique_ptr<PrivateFolder> copy_;  // of the file and its log, if needed
     std::unique_ptr<Database>
-        database_;  // after copy_, so that it closes before the copy is removed
-    std::unique_ptr<PageFile> pages_;
+        database_;                      // after copy_, so that it closes before the copy is removed
+    std::filesystem::path plain_file_;  // empty when the file has a log
     int64_t size_bytes_ = 0;
 };
 

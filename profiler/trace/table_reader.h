@@ -12,6 +12,7 @@
 #include <bit>
 #include <exception>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,7 +31,7 @@ template <typename... Args>
 
 class ReadCancelled : public std::exception {};
 
-/// Reports progress to the caller of read_trace.
+/// Reports progress to the caller of read_trace, from any thread.
 class ReadProgress {
 public:
     static constexpr std::size_t kInterval = 65536;  // rows
@@ -39,6 +40,7 @@ public:
         : options_(options), total_(total) {}
 
     void add(std::size_t rows) {
+        const std::scoped_lock lock(mutex_);
         done_ += rows;
         const double share = static_cast<double>(done_) / static_cast<double>(total_ + 1);
         if (options_.progress && !options_.progress(std::min(share, 1.0))) throw ReadCancelled();
@@ -47,6 +49,7 @@ public:
 private:
     const ReadOptions& options_;
     std::size_t total_;
+    std::mutex mutex_;
     std::size_t done_ = 0;
 };
 
@@ -156,7 +159,8 @@ void check_ranges(std::string_view table_name, const Table<Row>& table) {
     });
 }
 
-/// Reads one table from the pages if it can, else through SQLite.
+/// Reads one table from the pages (`scan`, on any thread) if it can, else through SQLite (`query`,
+/// on the thread of the database). `scan` comes first.
 template <typename Row>
 class TableReader {
 public:
@@ -174,22 +178,17 @@ public:
                 limits_.push_back(0);
             }
         });
+        root_page_ = file_.root_page(name_, columns_);
     }
 
-    void read(Table<Row>& table, ReadProgress& progress) {
+    std::size_t num_rows() const { return num_rows_; }
+
+    /// Makes room for the rows and reads them. False when the pages hold anything but plain rows of
+    /// this table; the rows are then undefined.
+    bool scan(sqlite::PageFile& pages, Table<Row>& table, ReadProgress& progress) {
         table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
-        if (num_rows_ == 0) return;
-        if (!scan(table, progress)) query(table, progress);
-        check_ranges(name_, table);
-        progress.add(num_rows_ % ReadProgress::kInterval);
-    }
-
-private:
-    /// Reads from the pages. False when they hold anything but plain rows of this table.
-    bool scan(Table<Row>& table, ReadProgress& progress) {
-        sqlite::PageFile* const pages = file_.pages();
-        const auto root = file_.root_page(name_, columns_);
-        if (pages == nullptr || root == 0) return false;
+        if (num_rows_ == 0) return true;
+        if (root_page_ == 0) return false;
         std::size_t row = 0;
         const auto visit = [&](const sqlite::Record& record) {
             if (row >= num_rows_ || record.row_id != static_cast<int64_t>(row)) return false;
@@ -206,26 +205,14 @@ private:
             if (++row % ReadProgress::kInterval == 0) progress.add(ReadProgress::kInterval);
             return sound;
         };
-        return sqlite::TableScan(*pages, columns_.size() + 1, visit).run(root) && row == num_rows_;
-    }
-
-    template <typename T>
-    static bool store_serial(uint8_t type, const uint8_t* bytes, int64_t limit, T& value) {
-        if (type == sqlite::kSerialReal) {
-            if constexpr (std::is_floating_point_v<T>) {
-                value = std::bit_cast<double>(sqlite::serial_integer(6, bytes));
-                return true;
-            } else {
-                return false;
-            }
-        }
-        const bool is_null = type == sqlite::kSerialNull;
-        const int64_t integer = is_null ? 0 : sqlite::serial_integer(type, bytes);
-        return store_integer(integer, is_null, limit, value) == CellFault::kNone;
+        const bool is_plain = sqlite::TableScan(pages, columns_.size() + 1, visit).run(root_page_);
+        progress.add(num_rows_ % ReadProgress::kInterval);
+        return is_plain && row == num_rows_;
     }
 
     /// Reads through SQLite. It is slower, reads everything that SQLite reads, and explains errors.
     void query(Table<Row>& table, ReadProgress& progress) {
+        table.for_each_column([&](const auto&, auto& values) { values.resize(num_rows_); });
         sqlite::Statement statement(file_.database(), select());
         std::size_t row = 0;
         while (statement.step()) {
@@ -239,9 +226,26 @@ private:
             });
             if (++row % ReadProgress::kInterval == 0) progress.add(ReadProgress::kInterval);
         }
+        progress.add(row % ReadProgress::kInterval);
         if (row != num_rows_) {
             damaged("table {} has {} rows where {} were announced", name_, row, num_rows_);
         }
+    }
+
+private:
+    template <typename T>
+    static bool store_serial(uint8_t type, const uint8_t* bytes, int64_t limit, T& value) {
+        if (type == sqlite::kSerialReal) {
+            if constexpr (std::is_floating_point_v<T>) {
+                value = std::bit_cast<double>(sqlite::serial_integer(6, bytes));
+                return true;
+            } else {
+                return false;
+            }
+        }
+        const bool is_null = type == sqlite::kSerialNull;
+        const int64_t integer = is_null ? 0 : sqlite::serial_integer(type, bytes);
+        return store_integer(integer, is_null, limit, value) == CellFault::kNone;
     }
 
     std::string select() const {
@@ -277,8 +281,14 @@ private:
     sqlite::Snapshot& file_;
     std::string_view name_;
     std::size_t num_rows_;
+    uint32_t root_page_ = 0;
     std::vector<std::string_view> columns_;
     std::vector<int64_t> limits_;  // per column
 };
+
+/// Fills and checks all tables of `trace` but its strings, several tables at a time. Throws
+/// FileError, sqlite::Error, ReadCancelled or std::bad_alloc.
+void read_all_tables(sqlite::Snapshot& file, const RowCounts& counts, Trace& trace,
+                     ReadProgress& progress);
 
 }  // namespace profiler

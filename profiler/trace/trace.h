@@ -631,7 +631,7 @@ struct NewDiagnostic {
 /// Codes of diagnostics: a measured step ran out of memory, and the trace shows it up to there; a
 /// predicted step needs more memory than its GPU has, and the trace shows it as on a larger one.
 inline constexpr std::string_view kRanOutOfMemory = "out_of_memory";
-inline constexpr std::string_view kDoesNotFit = "does_not_fit";
+inline constexpr std::string_view kStepDoesNotFit = "does_not_fit";
 
 /// Appends a row to `diagnostics`, or nothing when the count is 0.
 void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);

@@ -19,7 +19,8 @@ inline constexpr int kTraceFormatVersion = 1;        // written
 inline constexpr int kOldestTraceFormatVersion = 1;  // the oldest one that can be read
 
 struct ReadOptions {
-    /// Called from time to time with the share read so far, in [0, 1]. Returning false stops.
+    /// Called from time to time with the share read so far, in [0, 1], on any thread, one call at a
+    /// time. Returning false stops.
     std::function<bool(double)> progress;
 };
 
@@ -56,9 +57,9 @@ public:
     /// Each call gets the same trace, grown. Errors: disk full, file removed.
     models::Result<void> commit(const Trace& trace);
 
-    /// Commits, sets the run's state to complete, leaves write-ahead mode, syncs and renames.
-    /// Replaces an older file of the same name.
-    models::Result<void> finish(Trace& trace);
+    /// Commits, sets the run's state, leaves write-ahead mode, syncs and renames. Replaces an older
+    /// file of the same name. A program that ended before its last step leaves an incomplete run.
+    models::Result<void> finish(Trace& trace, RunState state = RunState::kComplete);
 
 private:
     struct Impl;

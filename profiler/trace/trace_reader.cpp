@@ -11,12 +11,10 @@
 #include <array>
 #include <exception>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <vector>
 
 namespace profiler {
@@ -164,30 +162,6 @@ void read_strings(Database& db, std::size_t num_strings, StringTable& strings,
     progress.add(row);
 }
 
-/// Columns that refer to their own table (a parent) must not form a ring, because code follows
-/// them.
-template <typename Row>
-void check_no_rings(std::string_view name, const Table<Row>& table) {
-    table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto& parents) {
-        if constexpr (std::is_same_v<T, Id<Row>>) {
-            std::vector<Id<Row>> seen_from(
-                parents.size());  // the row from which the walk first reached it
-            for (std::size_t row = 0; row < parents.size(); ++row) {
-                const Id<Row> start(row);
-                Id<Row> id = start;
-                while (id.valid() && !seen_from[id.index()].valid()) {
-                    seen_from[id.index()] = start;
-                    id = parents[id.index()];
-                }
-                if (id.valid() && seen_from[id.index()] == start) {
-                    damaged("table {}, row {}: following the column {} never ends", name, row,
-                            column.name);
-                }
-            }
-        }
-    });
-}
-
 Trace read_tables(Snapshot& file, bool expects_log, const ReadOptions& options) {
     Database& db = file.database();
     db.execute("BEGIN");  // one state of the file, even if its writer continues
@@ -197,10 +171,7 @@ Trace read_tables(Snapshot& file, bool expects_log, const ReadOptions& options) 
     ReadProgress progress(options, counts.total());
     Trace trace;
     read_strings(db, counts.of<Text>(), trace.strings, progress);
-    Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, Table<Row>& table) {
-        TableReader<Row>(file, name, counts).read(table, progress);
-        check_no_rings(name, table);
-    });
+    read_all_tables(file, counts, trace, progress);
     if (trace.runs.size() > 1) damaged("it holds {} runs instead of one", trace.runs.size());
     if (trace.runs.empty()) {
         throw FileError("its capture ended before the first step, and nothing is in it; repeat it");

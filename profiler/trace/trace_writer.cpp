@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -102,8 +101,9 @@ Result<void> publish(const fs::path& from, const fs::path& to) {
     return replace_file(from, to);
 }
 
+/// `path` is an empty file.
 Database create_database(const fs::path& path) {
-    return Database(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    return Database(path.string(), SQLITE_OPEN_READWRITE);
 }
 
 /// Merges the log of a dead writer into its file. Returns false when the writer lives, because
@@ -157,12 +157,11 @@ Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::
 
 Result<void> write_trace(const Trace& trace, const fs::path& path) {
     if (auto target = check_target(path); !target) return target;
-    static std::atomic<int> counter = 0;
-    const fs::path unfinished =
-        fmt::format("{}.writing-{}-{}", path.string(), getpid(), counter.fetch_add(1));
-    auto written = write_new_file(trace, unfinished, path);
-    if (written) written = publish(unfinished, path);
-    if (!written) remove_with_side_files(unfinished);
+    const auto unfinished = create_unfinished(path);
+    if (!unfinished) return tl::unexpected(unfinished.error());
+    auto written = write_new_file(trace, *unfinished, path);
+    if (written) written = publish(*unfinished, path);
+    if (!written) remove_with_side_files(*unfinished);
     return written;
 }
 
@@ -196,10 +195,11 @@ Result<TraceWriter> TraceWriter::create(fs::path path) {
     const fs::path partial = path.string() + ".partial";
     const FolderLock lock(folder_of(path));
     std::error_code ignored;  // creating the file reports what is wrong with the name
-    if (fs::exists(partial, ignored)) {
+    if (fs::is_regular_file(fs::symlink_status(partial, ignored))) {
         if (auto aside = set_aside(partial); !aside) return tl::unexpected(aside.error());
     }
-    remove_with_side_files(partial);
+    remove_with_side_files(partial);  // a link too: it is not followed
+    if (auto created = create_new(partial); !created) return tl::unexpected(created.error());
     try {
         auto impl = std::make_unique<Impl>(std::move(path), create_database(partial));
         impl->db->text("PRAGMA journal_mode = WAL");
@@ -270,11 +270,11 @@ Result<bool> TraceWriter::Impl::leave_wal() {
     }
 }
 
-Result<void> TraceWriter::finish(Trace& trace) {
+Result<void> TraceWriter::finish(Trace& trace, RunState state) {
     const Id<Run> run(0);
     if (trace.runs.empty()) trace.runs.append({});
     const RunState state_before = trace.runs.get<&Run::state>(run);
-    trace.runs.set<&Run::state>(run, RunState::kComplete);
+    trace.runs.set<&Run::state>(run, state);
     if (auto committed = impl_->commit(trace); !committed) {
         trace.runs.set<&Run::state>(run, state_before);
         return committed;

@@ -69,6 +69,29 @@ std::string format_duration(int64_t duration_ns) {
     return format_in_units(duration_ns, kTimeUnits);
 }
 
+std::string format_amount(double amount, std::string_view unit, int digits) {
+    constexpr std::array<std::string_view, 7> kPrefixes{"", "k", "M", "G", "T", "P", "E"};
+    const auto decimals = [&](double value) {  // after the digits before the point
+        int left = digits - 1;
+        for (double limit = 10; left > 0 && value >= limit - 0.5 * std::pow(10, -left);
+             limit *= 10) {
+            --left;
+        }
+        return left;
+    };
+    double value = std::abs(amount);
+    std::size_t prefix = 0;
+    while (prefix + 1 < kPrefixes.size() && value >= 1000 - 0.5 * std::pow(10, 3 - digits)) {
+        value /= 1000;
+        ++prefix;
+    }
+    const bool is_whole = prefix == 0 && value == std::floor(value);
+    std::string text =
+        fmt::format("{}{:.{}f}", amount < 0 ? "-" : "", value, is_whole ? 0 : decimals(value));
+    if (prefix == 0 && unit.empty()) return text;
+    return fmt::format("{} {}{}", text, kPrefixes[prefix], unit);
+}
+
 std::string format_count(int64_t count) {
     std::string digits = fmt::format("{}", count);
     const std::size_t first = count < 0 ? 1 : 0;

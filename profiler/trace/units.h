@@ -32,6 +32,9 @@ inline constexpr double kGiga = 1e9;
 inline constexpr double kTera = 1e12;
 inline constexpr double kNsPerS = 1e9;
 
+/// With the largest decimal prefix that leaves at least 1: "25.8 Gflop", "4.19 M", "2.04 TB/s",
+/// "512". `digits` of them count.
+std::string format_amount(double amount, std::string_view unit = {}, int digits = 3);
 std::string format_bytes(int64_t bytes);           // "24.5 GiB", "14.0 MiB", "512 B"; 3 digits
 std::string format_exact_bytes(int64_t bytes);     // "14,769,152 B"
 std::string format_duration(int64_t duration_ns);  // "7.62 s", "2.03 ms", "850 ns"

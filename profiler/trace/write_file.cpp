@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <system_error>
 
@@ -34,9 +35,8 @@ int sync_path(const fs::path& path, int flags) {
     return error;
 }
 
-int write_new(const fs::path& path, int flags, std::string_view bytes) {
-    const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-    if (file < 0) return errno;
+/// 0, or the errno of the call that failed. Closes the file in any case.
+int write_and_close(int file, std::string_view bytes) {
     int error = write_all(file, bytes);
     if (::close(file) != 0 && error == 0) error = errno;
     return error;
@@ -47,9 +47,16 @@ int write_device(const fs::path& path, std::string_view bytes) {
     const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return errno;
     ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
-    int error = write_all(file, bytes);
-    if (::close(file) != 0 && error == 0) error = errno;
-    return error;
+    return write_and_close(file, bytes);
+}
+
+/// An empty file beside `path`; its descriptor, or -1 with errno. Another user of the folder can
+/// neither guess its name nor put a link there.
+int open_unfinished(const fs::path& path, fs::path& unfinished) {
+    uint64_t number = 0;
+    if (::getentropy(&number, sizeof number) != 0) return -1;
+    unfinished = fmt::format("{}.unfinished-{:016x}", path.string(), number);
+    return ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 }  // namespace
@@ -70,6 +77,8 @@ std::string_view write_remedy(int error_number) {
             return "free some space or choose another folder";
         case EFBIG:
             return "raise the limit (ulimit -f) or choose another folder";
+        case EEXIST:
+            return "remove it or choose another name";
         case ENOENT:
             return "create its folder first";
         case ENOTDIR:
@@ -117,15 +126,42 @@ models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
         if (error) return cannot_write(path, error.value());
         if (target != path && !fs::is_symlink(target, ignored)) return write_file(target, bytes);
     }
-    const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
-    models::Result<void> written;
-    if (const int error = write_new(partial, O_WRONLY | O_CREAT | O_TRUNC, bytes); error != 0) {
-        written = cannot_write(path, error);
-    } else {
-        written = replace_file(partial, path);
-    }
-    if (!written) ::unlink(partial.c_str());
+    fs::path unfinished;
+    const int file = open_unfinished(path, unfinished);
+    if (file < 0) return cannot_write(path, errno);
+    const int error = write_and_close(file, bytes);
+    auto written = error == 0 ? replace_file(unfinished, path) : cannot_write(path, error);
+    if (!written) ::unlink(unfinished.c_str());
     return written;
+}
+
+models::Result<void> check_can_write(const fs::path& path) {
+    std::error_code ignored;
+    if (path.empty()) return {};
+    if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return {};
+    const fs::path target =
+        fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+    const auto unfinished = create_unfinished(target);
+    if (!unfinished) return tl::unexpected(unfinished.error());
+    ::unlink(unfinished->c_str());
+    return {};
+}
+
+models::Result<fs::path> create_unfinished(const fs::path& path) {
+    fs::path unfinished;
+    const int file = open_unfinished(path, unfinished);
+    if (file < 0) return cannot_write(path, errno);
+    ::close(file);
+    return unfinished;
+}
+
+models::Result<void> create_new(const fs::path& path) {
+    const int file =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0) return cannot_write(path, errno);
+    ::close(file);
+    return {};
 }
 
 }  // namespace profiler

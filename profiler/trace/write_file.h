@@ -14,6 +14,17 @@ namespace profiler {
 /// folder.
 models::Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// Whether `write_file` can write a file of this name. For before long work: whoever waits for it
+/// should not lose it to a wrong path. An empty path is no file. Errors as for `write_file`.
+models::Result<void> check_can_write(const std::filesystem::path& path);
+
+/// Creates an empty file beside `path` for bytes that are not complete: PATH.unfinished- and a
+/// random number. Errors as for `write_file`.
+models::Result<std::filesystem::path> create_unfinished(const std::filesystem::path& path);
+
+/// Creates an empty file. A file or a link of that name is an error: it may be another user's.
+models::Result<void> create_new(const std::filesystem::path& path);
+
 /// Replaces `to` by the finished file `from` in the same folder: forces its bytes to disk, then
 /// renames it. On an error `from` stays.
 models::Result<void> replace_file(const std::filesystem::path& from,

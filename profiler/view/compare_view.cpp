@@ -36,8 +36,13 @@ CurvePoint build_point(const ThroughputPoint& measured) {
                      .sequences_per_s = measured.sequences_per_s,
                      .peak_bytes = measured.peak_allocated_bytes};
     // The slowest step is the lowest rate; without samples the spread is the point itself.
-    const double low = sequences_per_s(measured.batch_size, measured.step_time_max_ns);
-    const double high = sequences_per_s(measured.batch_size, measured.step_time_min_ns);
+    const auto rate_of_step = [&](int64_t step_time_ns) {
+        if (step_time_ns <= 0) return 0.0;
+        return measured.sequences_per_s * static_cast<double>(measured.step_time_ns) /
+               static_cast<double>(step_time_ns);
+    };
+    const double low = rate_of_step(measured.step_time_max_ns);
+    const double high = rate_of_step(measured.step_time_min_ns);
     point.sequences_per_s_min = low > 0 ? low : point.sequences_per_s;
     point.sequences_per_s_max = high > 0 ? high : point.sequences_per_s;
     point.text = fmt::format("B={}: {} sequences/s ({} to {}), peak {}", point.batch_size,
@@ -261,16 +266,20 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
                   view.max_batch_size);
 }
 
-/// Where the recorded steps had several batches, each column says which one it had.
+/// Where the recorded steps had several batches, each column says which one it had. The batch of a
+/// snapshot is not known.
 void add_batches(const Comparison& comparison, CompareView& view) {
     std::set<int64_t> batches;
+    const auto has_batch = [](const ComparisonColumn& column) {
+        return column.peak_allocated_bytes > 0 && column.batch_size > 0;
+    };
     for (const ComparisonColumn& column : comparison.columns) {
-        if (column.peak_allocated_bytes > 0) batches.insert(column.batch_size);
+        if (has_batch(column)) batches.insert(column.batch_size);
     }
     if (batches.size() < 2) return;
     for (CompareColumn& column : view.columns) {
-        if (column.peak_bytes <= 0) continue;
-        column.batch_text = fmt::format("B={}", comparison.columns[column.index].batch_size);
+        const ComparisonColumn& own = comparison.columns[column.index];
+        if (has_batch(own)) column.batch_text = fmt::format("B={}", own.batch_size);
     }
 }
 

@@ -114,7 +114,7 @@ struct TextTable {
     };
     std::vector<Column> columns;
     std::vector<std::vector<std::string>> rows;  // a cell per column
-    std::vector<std::vector<Tone>> tones;        // the same shape
+    std::vector<std::vector<Tone>> tones;        // the same shape; empty: all are neutral
 };
 
 struct CompareView {

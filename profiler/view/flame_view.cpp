@@ -62,10 +62,10 @@ Moment moment_of_first(const FlameRequest& request) {
     return {event_at(*request.first.trace, time_ns), time_ns};
 }
 
-Moment moment_of_second(const FlameRequest& request, const Moment& first) {
-    const double shared_ns = request.moment_ns.value_or(static_cast<double>(first.time_ns));
-    const double own_ns =
-        request.alignment ? request.alignment->second.to_own(shared_ns) : shared_ns;
+Moment moment_of_second(const FlameRequest& request) {
+    if (!request.moment_ns) return {request.second.peak->event, request.second.peak->time_ns};
+    const double own_ns = request.alignment ? request.alignment->second.to_own(*request.moment_ns)
+                                            : *request.moment_ns;
     const int64_t time_ns = std::llround(std::clamp(own_ns, -0x1p62, 0x1p62));
     return {event_at(*request.second.trace, time_ns), time_ns};
 }
@@ -305,13 +305,16 @@ std::string describe_moment(const FlameRequest& request, const FlameView& view,
                             const std::array<Moment, 2>& moments) {
     const bool in_b = view.mode == FlameMode::kB;
     const Moment& moment = moments[in_b ? 1 : 0];
+    const auto& bytes = view.root().bytes;
+    if (!request.moment_ns && view.mode == FlameMode::kDifference) {
+        return fmt::format("each at its peak: A {}, B {}", format_bytes(bytes[0]),
+                           format_bytes(bytes[1]));
+    }
     const Trace& trace = in_b ? *request.second.trace : *request.first.trace;
     const std::string time = format_duration(moment.time_ns);
     const std::string phase = phase_text_at(trace, moment.time_ns);
-    std::string text = request.moment_ns ? "at " + time
-                       : in_b            ? std::string("B where A peaks")
-                                         : std::string("at the peak of A");
-    const auto& bytes = view.root().bytes;
+    std::string text =
+        request.moment_ns ? "at " + time : fmt::format("at the peak of {}", in_b ? "B" : "A");
     text += view.mode == FlameMode::kDifference
                 ? fmt::format(": A {}, B {}", format_bytes(bytes[0]), format_bytes(bytes[1]))
                 : ": " + format_bytes(bytes[in_b ? 1 : 0]);
@@ -338,7 +341,7 @@ FlameView build_flame_view(const FlameRequest& request) {
         builder.add(request.first, FlamePlaces(request.first, options), moments[0].event, 0);
     }
     if (with_b) {
-        moments[1] = moment_of_second(request, moments[0]);
+        moments[1] = moment_of_second(request);
         builder.add(request.second, FlamePlaces(request.second, options), moments[1].event, 1);
     }
     builder.add_up();

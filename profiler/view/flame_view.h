@@ -22,7 +22,8 @@
 ///     | self | out  | self | out  | self | out | logits     |
 ///
 /// A trace without modules gives the tree of its call stacks, then that of its ops, then its
-/// categories. The second trace is read at the counterpart of the moment on its own clock.
+/// categories. Without a chosen moment each trace is read at its own peak; else the second one at
+/// the counterpart of the moment on its own clock.
 namespace profiler {
 
 enum class FlameMode : uint8_t { kA, kB, kDifference };
@@ -46,7 +47,7 @@ struct FlameRequest {
     FlameSource first;
     FlameSource second;                          // trace null: one trace only
     std::shared_ptr<const Alignment> alignment;  // of the second trace; null: the same clock
-    std::optional<double> moment_ns;  // on the first trace's clock; empty: the peak of the first
+    std::optional<double> moment_ns;  // on the first trace's clock; empty: the peak of each
     FlameMode mode = FlameMode::kA;   // without a second trace: always the first
     bool combine_layers = false;      // the same module and tensor of all layers as one
     std::string search;               // nodes whose path contains every word, in any case

@@ -237,10 +237,76 @@ CallCard read_call(const InspectorSource& source, ActivityId id) {
     return card;
 }
 
+/// The most that a category holds at once, and when.
+struct CategoryMost {
+    int64_t bytes = 0;
+    int64_t time_ns = 0;
+};
+
+CategoryMost most_of(const Trace& trace, Category category) {
+    const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
+    const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
+    CategoryMost most;
+    int64_t live_bytes = 0;
+    for (const MemoryChange change : ordered_changes(trace)) {
+        const std::size_t i = change.allocation_index();
+        if (category_of_block(trace, Id<Allocation>(i)) != category) continue;
+        live_bytes += change.is_free() ? -bytes[i] : bytes[i];
+        if (live_bytes > most.bytes) most = {live_bytes, alloc_ns[i]};
+    }
+    return most;
+}
+
+/// The largest blocks of the category at the peak.
+InspectorRows largest_at_peak(const InspectorSource& source, Category category) {
+    constexpr std::size_t kMostBlocks = 5;
+    const Trace& trace = *source.blocks.trace;
+    InspectorRows rows;
+    for (const Id<Allocation> block : source.peak->live) {
+        if (category_of_block(trace, block) != category) continue;
+        if (rows.size() == kMostBlocks) break;
+        const BlockOrigin origin =
+            origin_of(trace, *source.blocks.storage_names,
+                      trace.allocations.get<&Allocation::storage>(block), block);
+        std::string name = origin.name.empty() ? "(no name)" : std::string(origin.name);
+        if (!origin.module_path.empty()) name += fmt::format(" in {}", origin.module_path);
+        rows.emplace_back(format_bytes(origin.size_bytes), std::move(name));
+    }
+    return rows;
+}
+
+CategoryCard read_category(const InspectorSource& source, Category category) {
+    const Trace& trace = *source.blocks.trace;
+    const PeakReport& peak = *source.peak;
+    const int64_t bytes = peak.by_category[static_cast<std::size_t>(category)];
+    const auto count = std::ranges::count_if(peak.live, [&](Id<Allocation> block) {
+        return category_of_block(trace, block) == category;
+    });
+    CategoryCard card;
+    card.rows.emplace_back(
+        "at the peak",
+        fmt::format("{}, {} of it, in {} {}", format_bytes(bytes),
+                    format_percent(static_cast<double>(bytes) /
+                                   static_cast<double>(std::max<int64_t>(peak.allocated_bytes, 1))),
+                    format_count(count), count == 1 ? "block" : "blocks"));
+    const CategoryMost most = most_of(trace, category);
+    std::string text = format_bytes(most.bytes);
+    const std::string phase = most.bytes > 0 ? phase_text_at(trace, most.time_ns) : "";
+    if (!phase.empty()) text += ", in " + phase;
+    card.rows.emplace_back("most at once", std::move(text));
+    card.largest = largest_at_peak(source, category);
+    return card;
+}
+
 }  // namespace
 
 InspectorView build_inspector_view(const InspectorRequest& request) {
     InspectorView view;
+    if (request.category) {
+        for (const InspectorSource& source : request.sources) {
+            view.category.push_back(read_category(source, *request.category));
+        }
+    }
     if (request.tensor && request.tensor->source < request.sources.size()) {
         view.tensor = TensorReader(request, *request.tensor).read();
     }

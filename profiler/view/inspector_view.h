@@ -3,6 +3,7 @@
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/closed_form.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/peak.h"
 #include "profiler/view/block_groups.h"
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-/// What the Inspector says about the selected tensor or block, and about the selected call, kernel
-/// or copy.
+/// What the Inspector says about the selected category, tensor or block, and about the selected
+/// call, kernel or copy.
 namespace profiler {
 
 /// One trace. Everything is borrowed for the call.
@@ -22,6 +23,7 @@ struct InspectorSource {
     const Ledger* ledger = nullptr;
     const ClosedFormCheck* check = nullptr;  // of a middle layer; optional
     const Activity* activity = nullptr;
+    const PeakReport* peak = nullptr;
 
     friend bool operator==(const InspectorSource&, const InspectorSource&) = default;
 };
@@ -44,6 +46,7 @@ struct InspectedCall {
 
 struct InspectorRequest {
     std::vector<InspectorSource> sources;  // A, or A and B
+    std::optional<Category> category;
     std::optional<InspectedTensor> tensor;
     std::optional<InspectedCall> call;
 
@@ -68,7 +71,14 @@ struct CallCard {
     InspectorRows rows;
 };
 
+/// What one trace holds of a category.
+struct CategoryCard {
+    InspectorRows rows;     // "at the peak", "1.2 GiB, 34 % of it"
+    InspectorRows largest;  // at the peak: "probs in encoder.layer.3", "64 MiB"
+};
+
 struct InspectorView {
+    std::vector<CategoryCard> category;  // by source
     std::optional<TensorCard> tensor;
     std::optional<CallCard> call;
 };

@@ -67,9 +67,22 @@ std::string fit_label(std::string_view text, double max_width, const MeasureText
 
 std::string fit_path(std::string_view path, double max_width, const MeasureText& measure) {
     if (measure(path) <= max_width) return std::string(path);
+    std::size_t number = path.npos;  // where the last part that counts begins: which layer it is
+    std::vector<std::string> ends;
     for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1)) {
-        std::string end = std::string(kEllipsis) + std::string(path.substr(dot + 1));
-        if (measure(end) <= max_width) return end;
+        const std::string_view end = path.substr(dot + 1);
+        if (!end.empty() && end.front() >= '0' && end.front() <= '9') number = ends.size();
+        ends.emplace_back(end);
+    }
+    if (number < ends.size() && number + 1 < ends.size()) {
+        const std::string digits = ends[number].substr(0, ends[number].find('.'));
+        // After the ends that still say which layer it is, and before those that do not.
+        ends.insert(ends.begin() + static_cast<std::ptrdiff_t>(number) + 1,
+                    digits + std::string(kEllipsis) + ends.back());
+    }
+    for (const std::string& end : ends) {
+        std::string shown = std::string(kEllipsis) + end;
+        if (measure(shown) <= max_width) return shown;
     }
     return fit_label(path, max_width, measure);
 }

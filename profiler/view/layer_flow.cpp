@@ -1,5 +1,7 @@
 #include "profiler/view/layer_flow.h"
 
+#include "profiler/analysis/checkpoint_calls.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/layer_tensors.h"
 
@@ -22,15 +24,6 @@ bool is_plain(std::string_view name) {
         "clone", "contiguous", "empty", "empty_like", "zeros",  "fill_"};
     const std::string call = short_call_name(name);
     return std::find(kPlain.begin(), kPlain.end(), call) != kPlain.end();
-}
-
-/// A node of the backward graph, and not a call that computes a forward.
-bool is_autograd(std::string_view name) {
-    return name.starts_with("autograd::") || name.starts_with("torch::autograd::");
-}
-/// Its calls stand for themselves, also those of the layer's own module.
-bool is_checkpoint(std::string_view name) {
-    return name.ends_with("::checkpoint") || name.find("CheckpointFunction") != name.npos;
 }
 
 /// Goes through the calls of a layer in the order of time and says in which column each lies.
@@ -65,22 +58,18 @@ public:
 private:
     // ---- what to look at ---------------------------------------------------------------------
 
-    /// The phases of the step whose forward is the last one, as in the ledger.
+    /// The phases of the last micro-batch, from its forward on, as in the ledger.
     bool find_phases() {
         kinds_.assign(trace_.phases.size(), std::nullopt);
-        Id<Phase> last;
-        for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
-            const Phase phase = trace_.phases[Id<Phase>(i)];
-            if (phase.kind != PhaseKind::kForward) continue;
-            if (!last.valid() || phase.last_event >= trace_.phases.get<&Phase::last_event>(last)) {
-                last = Id<Phase>(i);
-            }
-        }
+        const Id<Phase> last = last_forward_of(trace_);
         if (!last.valid()) return false;
         const Id<Step> step = trace_.phases.get<&Phase::step>(last);
         for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
             const Phase phase = trace_.phases[Id<Phase>(i)];
-            if (phase.step == step && phase.kind != PhaseKind::kOptimizer) kinds_[i] = phase.kind;
+            const bool is_before = phase.last_event < trace_.phases.get<&Phase::last_event>(last);
+            if (phase.step == step && !is_before && phase.kind != PhaseKind::kOptimizer) {
+                kinds_[i] = phase.kind;
+            }
         }
         return true;
     }
@@ -157,7 +146,7 @@ private:
             const Op op = trace_.ops[id];
             if (inherit(id, op)) continue;
             const bool in_backward = kind_of(id) == PhaseKind::kBackward;
-            const bool again = in_backward && is_replay(op);
+            const bool again = in_backward && runs_again(trace_, id);
             const std::string_view path = path_in_layer(
                 trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)), layer);
             std::size_t column = kOutside;
@@ -166,8 +155,12 @@ private:
                 column = enter(again ? replay : forward, path, trace_.text(op.name));
                 last_of_module[path] = column;
             } else {
-                column = column_of_forward(op.forward);
+                // A call in another module than its forward op is the backward of what ran there.
                 const auto found = last_of_module.find(path);
+                const bool has_own_module =
+                    op.forward.valid() && found != last_of_module.end() &&
+                    trace_.ops.get<&Op::module_path>(op.forward) != op.module_path;
+                column = has_own_module ? kOutside : column_of_forward(op.forward);
                 if (column == kOutside && found != last_of_module.end()) column = found->second;
                 if (column == kOutside) continue;
             }
@@ -181,7 +174,9 @@ private:
         if (!op.parent.valid()) return false;
         const Op parent = trace_.ops[op.parent];
         if (parent.module_path != op.module_path || parent.phase != op.phase) return false;
-        if (is_checkpoint(trace_.text(parent.name)) && !is_autograd(trace_.text(op.name))) {
+        // Calls of a checkpoint stand for themselves, also those of the layer's own module.
+        if (is_checkpoint_call(trace_.text(parent.name)) &&
+            !is_autograd_node(trace_.text(op.name))) {
             return false;
         }
         Place where = places_[op.parent.index()];
@@ -189,15 +184,6 @@ private:
         where.recomputed = where.recomputed || (where.in_backward && runs_forward_again(op));
         place(id, op, where, false);
         return true;
-    }
-
-    /// A checkpoint's backward calls the forward of its layer: the calls lie in other modules and
-    /// refer to the same forward op.
-    bool is_replay(const Op& op) const {
-        if (!op.parent.valid() || !op.forward.valid()) return false;
-        if (is_autograd(trace_.text(op.name))) return false;
-        return trace_.ops.get<&Op::forward>(op.parent) == op.forward &&
-               kind_of(op.parent) == PhaseKind::kBackward;
     }
 
     bool runs_forward_again(const Op& op) const {

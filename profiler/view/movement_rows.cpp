@@ -27,19 +27,21 @@ constexpr std::array<ColumnText, kNumMovementColumns> kColumnTexts{{
     {MovementColumn::kClass, "class",
      "Ivanov's classes: contractions, normalizations (reductions), element-wise passes"},
     {MovementColumn::kCalls, "calls", "In one step"},
-    {MovementColumn::kGflop, "Gflop", "In one step"},
-    {MovementColumn::kRead, "Mwords in", "Millions of elements of all inputs, each once"},
-    {MovementColumn::kWritten, "Mwords out", "Millions of elements of all outputs, each once"},
-    {MovementColumn::kFlopPerWord, "flop/word", "Of the words in and out"},
+    {MovementColumn::kFlop, "flop", "In one step"},
+    {MovementColumn::kRead, "words in", "Elements of all inputs, each once; in one step"},
+    {MovementColumn::kWritten, "words out", "Elements of all outputs, each once; in one step"},
+    {MovementColumn::kFlopPerWord, "flop/word", "For each word in or out"},
     {MovementColumn::kTime, "time", "Of kernels and copies, or of calls on a CPU; in one step"},
     {MovementColumn::kTimeShare, "of time", "Share of the time of all ops listed"},
-    {MovementColumn::kPeak, "% of peak", "Flop/s as a share of the card's peak in matrix products"},
-    {MovementColumn::kBandwidth, "GB/s",
-     "Bytes of the words in and out over time: at most what the memory saw"},
+    {MovementColumn::kPeak, "% of peak",
+     "Flop/s, in percent of the card's peak of matrix products"},
+    {MovementColumn::kBandwidth, "bandwidth",
+     "Bytes of the words in and out, over the time. The memory saw this or more"},
     {MovementColumn::kMue, "MUE %",
-     "Memory usage efficiency: (Q / D) (B / B^), with Q the bytes that have to move, D those that "
-     "moved, B their bandwidth, B^ the peak. D cancels: it is the share of the time that the bytes "
-     "of this row need at full bandwidth"},
+     "Memory usage efficiency, (Q / D) (B / B^): Q are the bytes that have to move, D those that "
+     "moved, B is their bandwidth, B^ the peak. D cancels, so MUE is the share of the time that "
+     "the "
+     "words of this row take at full bandwidth"},
     {MovementColumn::kLeastTime, "least time",
      "On the card: the longer of arithmetic at its peak and data at its bandwidth"},
 }};
@@ -50,16 +52,6 @@ std::string separated(double value, int decimals) {
     const std::size_t point = std::min(text.find('.'), text.size());
     if (point <= 3) return text;
     return format_count(std::stoll(text.substr(0, point))) + text.substr(point);
-}
-
-std::string format_giga(int64_t flop) {
-    const double value = static_cast<double>(flop) / kGiga;
-    return separated(value, value < 1 ? 3 : value < 100 ? 2 : 1);
-}
-
-std::string format_mega(int64_t words) {
-    const double value = static_cast<double>(words) / 1e6;
-    return separated(value, value < 100 ? 2 : 1);
 }
 
 std::string format_ratio(const std::optional<double>& value) {
@@ -83,6 +75,11 @@ std::string_view name_of_class(OpClass op_class) {
     return kNames[static_cast<std::size_t>(op_class)];
 }
 
+/// GPT-2's layers add their residuals themselves.
+std::string module_text(const MovementRow& row) {
+    return row.module.empty() && row.is_in_layer ? "(the layer)" : row.module;
+}
+
 void fill_cells(MovementViewRow& view) {
     const MovementRow& row = view.row;
     const MovementWork& work = row.work;
@@ -90,20 +87,21 @@ void fill_cells(MovementViewRow& view) {
         view.cells[static_cast<std::size_t>(column)] = std::move(text);
     };
     set(MovementColumn::kOp, row.name);
-    set(MovementColumn::kModule, row.module);
+    set(MovementColumn::kModule, module_text(row));
     set(MovementColumn::kPhase, row.phase ? std::string(name_of(*row.phase)) : "");
     set(MovementColumn::kClass, row.op_class ? std::string(name_of_class(*row.op_class)) : "");
     set(MovementColumn::kCalls, format_count(work.num_calls));
-    set(MovementColumn::kGflop, work.flop > 0 ? format_giga(work.flop) : kNoValue);
-    set(MovementColumn::kRead, format_mega(work.words_read));
-    set(MovementColumn::kWritten, format_mega(work.words_written));
+    set(MovementColumn::kFlop,
+        work.flop > 0 ? format_amount(static_cast<double>(work.flop)) : kNoValue);
+    set(MovementColumn::kRead, format_amount(static_cast<double>(work.words_read)));
+    set(MovementColumn::kWritten, format_amount(static_cast<double>(work.words_written)));
     set(MovementColumn::kFlopPerWord, format_ratio(view.rates.flop_per_word));
     set(MovementColumn::kTime, work.time_ns > 0 ? format_duration(work.time_ns) : kNoValue);
     set(MovementColumn::kTimeShare,
         work.time_ns > 0 ? fmt::format("{:.1f} %", 100 * view.time_share) : kNoValue);
     set(MovementColumn::kPeak, format_share(view.rates.peak_share));
     set(MovementColumn::kBandwidth,
-        view.rates.bytes_per_s ? separated(*view.rates.bytes_per_s / kGiga, 0) : kNoValue);
+        view.rates.bytes_per_s ? format_amount(*view.rates.bytes_per_s, "B/s") : kNoValue);
     set(MovementColumn::kMue, format_share(view.rates.mue));
     set(MovementColumn::kLeastTime, format_least(view.rates));
 }
@@ -114,7 +112,7 @@ std::vector<MovementColumn> columns_by(MovementBy by) {
     if (by == MovementBy::kOp) columns = {kPhase, kModule, kOp, kClass};
     if (by == MovementBy::kClass) columns = {kClass};
     if (by == MovementBy::kLayer) columns = {kOp};
-    for (const MovementColumn column : {kCalls, kGflop, kRead, kWritten, kFlopPerWord, kTime,
+    for (const MovementColumn column : {kCalls, kFlop, kRead, kWritten, kFlopPerWord, kTime,
                                         kTimeShare, kPeak, kBandwidth, kMue, kLeastTime}) {
         columns.push_back(column);
     }
@@ -179,8 +177,10 @@ TextTable movement_table(const std::vector<MovementViewRow>& rows, MovementBy by
 }
 
 std::vector<MovementClassRow> movement_classes(const MovementReport& report,
-                                               const models::Workload* workload) {
-    const bool has_paper = workload != nullptr && is_bert_large_layer(workload->model);
+                                               const models::Workload* workload,
+                                               MovementScope scope) {
+    const bool has_paper =
+        workload != nullptr && scope == MovementScope::kLayers && is_workload_of_ivanov(*workload);
     std::vector<MovementClassRow> rows;
     for (const ClassShare& share : class_shares(report)) {
         MovementClassRow row;
@@ -228,16 +228,26 @@ TextTable movement_class_table(const std::vector<MovementClassRow>& classes) {
     const auto share = [](const std::optional<double>& value, int decimals) {
         return value ? fmt::format("{:.{}f} %", 100 * *value, decimals) : std::string(kNoValue);
     };
+    const bool has_paper = std::any_of(classes.begin(), classes.end(), [](const auto& row) {
+        return row.ivanov_flop_share.has_value();
+    });
     TextTable table;
     table.columns = {{"class", Align::kLeft, {}},
                      {"of flop", Align::kRight, {}},
-                     {"of time", Align::kRight, {}},
-                     {"of flop, Ivanov", Align::kRight, "Table 1 of arXiv 2007.00072"},
-                     {"of time, Ivanov", Align::kRight, "PyTorch on a V100"}};
+                     {"of time", Align::kRight, {}}};
+    if (has_paper) {
+        table.columns.push_back({"of flop, Ivanov", Align::kRight,
+                                 "Table 1 of arXiv 2007.00072, a layer of BERT-large"});
+        table.columns.push_back({"of time, Ivanov", Align::kRight, "PyTorch of 2020 on a V100"});
+    }
     for (const MovementClassRow& row : classes) {
-        table.rows.push_back({std::string(name_of_class(row.op_class)), share(row.flop_share, 2),
-                              share(row.time_share, 1), share(row.ivanov_flop_share, 2),
-                              share(row.ivanov_time_share, 1)});
+        std::vector<std::string> cells{std::string(name_of_class(row.op_class)),
+                                       share(row.flop_share, 2), share(row.time_share, 1)};
+        if (has_paper) {
+            cells.push_back(share(row.ivanov_flop_share, 2));
+            cells.push_back(share(row.ivanov_time_share, 1));
+        }
+        table.rows.push_back(std::move(cells));
     }
     return table;
 }

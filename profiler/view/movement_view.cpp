@@ -4,6 +4,7 @@
 #include "profiler/analysis/layer_path.h"
 #include "profiler/analysis/logical_ops.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/op_labels.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,7 @@ double number_in(const MovementViewRow& view, MovementColumn column) {
     switch (column) {
         case MovementColumn::kCalls:
             return static_cast<double>(work.num_calls);
-        case MovementColumn::kGflop:
+        case MovementColumn::kFlop:
             return static_cast<double>(work.flop);
         case MovementColumn::kRead:
             return static_cast<double>(work.words_read);
@@ -201,25 +202,14 @@ void set_y_axis(MovementView& view) {
     view.y_ticks = decade_ticks(view.first_y, view.last_y, "flop/s");
 }
 
-std::string total_text(const MovementWork& work) {
-    std::string text =
-        fmt::format("{:.2f} Gflop, {:.1f} Mwords", static_cast<double>(work.flop) / kGiga,
-                    static_cast<double>(work.words()) / 1e6);
-    if (work.words() > 0) {
-        text += fmt::format(", {:.1f} flop a word",
-                            static_cast<double>(work.flop) / static_cast<double>(work.words()));
-    }
-    if (work.time_ns > 0) text += ", " + format_duration(work.time_ns);
-    return text;
-}
-
 std::string per_layer_text(const models::Workload& workload) {
     const auto ops = logical_ops(workload);
     models::Workload one = workload;
     one.model.num_layers = 1;
+    one.gradient_accumulation_steps = 1;
     return fmt::format("A layer: {}. Its attention, forward: {}.",
-                       total_text(total_of(logical_movement(one).rows)),
-                       total_text(attention_of(ops, workload.precision)));
+                       sum_text(total_of(logical_movement(one).rows)),
+                       sum_text(attention_of(ops, workload.precision)));
 }
 
 std::string headline_of(const MovementView& view, const MovementRequest& request) {
@@ -239,11 +229,16 @@ MovementTrace trace_of(const MovementSource& source, const MovementRequest& requ
     const MovementReport report = report_of(source, request);
     trace.rows = movement_rows(report.rows, source.peaks, source.peaks_fit_times);
     sort_rows(trace.rows, request.sort_by, request.descending);
-    trace.classes = movement_classes(report, source.workload);
+    OpLabels labels;
+    for (const MovementViewRow& row : trace.rows) labels.add(row.row);
+    for (MovementViewRow& row : trace.rows) row.label = labels.label_of(row.row);
+    const bool is_run = request.ops == MovementOps::kRun;
+    trace.classes =
+        movement_classes(report, source.workload, is_run ? request.scope : MovementScope::kLayers);
     if (source.peaks_fit_times) {
         trace.memory_bound_share = memory_bound_share(report, source.peaks);
     }
-    trace.total = total_text(total_of(report.rows));
+    trace.total = sum_text(total_of(report.rows));
     if (request.ops == MovementOps::kLogical && source.workload != nullptr) {
         trace.per_layer = per_layer_text(*source.workload);
     }
@@ -268,19 +263,17 @@ Marker marker_of(PhaseKind phase) {
 
 ActivityClass activity_class_of(OpClass op_class) { return static_cast<ActivityClass>(op_class); }
 
-std::string label_of(const MovementRow& row) {
-    const std::string_view name =
-        std::string_view(row.name).substr(std::min(row.name.rfind(':') + 1, row.name.size()));
-    // Logical ops have names that say where they are.
-    std::string_view module = row.call.valid() ? std::string_view(row.module) : "";
-    std::size_t dot = module.rfind('.');
-    // "dense" alone names three modules of a layer.
-    if (dot != std::string_view::npos && module.substr(dot) == ".dense") {
-        dot = module.substr(0, dot).rfind('.');
+std::string sum_text(const MovementWork& work) {
+    constexpr int kDigits = 5;
+    std::string text =
+        fmt::format("{}, {}", format_amount(static_cast<double>(work.flop), "flop", kDigits),
+                    format_amount(static_cast<double>(work.words()), "words", kDigits));
+    if (work.words() > 0) {
+        text += fmt::format(", {:.1f} flop a word",
+                            static_cast<double>(work.flop) / static_cast<double>(work.words()));
     }
-    if (dot != std::string_view::npos) module.remove_prefix(dot + 1);
-    const bool says_module = module.empty() || name.find(module) != std::string_view::npos;
-    return says_module ? std::string(name) : fmt::format("{} {}", module, name);
+    if (work.time_ns > 0) text += ", " + format_duration(work.time_ns);
+    return text;
 }
 
 std::optional<std::size_t> row_of(const MovementTrace& movement, const Trace& trace, Id<Op> call) {

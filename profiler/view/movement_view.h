@@ -26,7 +26,7 @@
 ///            │  / ●   ○ passes over data
 ///            └──────────────── flop per byte
 ///
-/// An op without arithmetic (a copy) has no place on this axis: it stands at the left edge, as far
+/// An op without arithmetic, such as a copy, has no intensity. It stands at the left edge, as far
 /// below the roof as its bandwidth is below that of the card.
 namespace profiler {
 
@@ -39,7 +39,7 @@ enum class MovementColumn : uint8_t {
     kPhase,
     kClass,
     kCalls,
-    kGflop,
+    kFlop,
     kRead,
     kWritten,
     kFlopPerWord,
@@ -52,14 +52,14 @@ enum class MovementColumn : uint8_t {
 };
 inline constexpr std::size_t kNumMovementColumns = 15;
 std::string_view title_of(MovementColumn column);
-std::string_view explanation_of(MovementColumn column);  // empty: the title says it
+std::string_view explanation_of(MovementColumn column);  // empty where the title says all
 
 /// One trace. Everything is borrowed for the call.
 struct MovementSource {
     const Trace* trace = nullptr;
     const models::Workload* workload = nullptr;  // null: the trace does not say
     DevicePeaks peaks;                           // of its card; without a name: not known
-    bool peaks_fit_times = false;                // it ran on this card, as far as that is known
+    bool peaks_fit_times = false;                // its times are of this card, as far as is known
     std::vector<std::string> notes;
 
     friend bool operator==(const MovementSource&, const MovementSource&) = default;
@@ -79,11 +79,12 @@ struct MovementRequest {
 struct MovementViewRow {
     MovementRow row;
     MovementRates rates;
-    double time_share = 0;  // of all time, or of all least time without times
-    std::string name;       // short: "addmm"
+    double time_share = 0;                               // of the time of all rows
+    std::string name;                                    // short: "addmm"
+    std::string label;                                   // for pictures: OpLabels
     std::array<std::string, kNumMovementColumns> cells;  // by MovementColumn
-    bool is_peak_larger = false;                         // of the two shares of the card's limits
-    bool is_mue_larger = false;
+    bool is_peak_larger = false;                         // % of peak is above MUE
+    bool is_mue_larger = false;                          // or MUE above % of peak
 };
 
 /// A dot of the roofline. `x` and `y` are where it is drawn, on logarithmic axes.
@@ -91,16 +92,16 @@ struct MovementDot {
     std::size_t row = 0;  // of its source's rows
     double x = 0;         // flop per byte
     double y = 0;         // flop/s
-    double radius = 0;    // 0 to 1; its square is the share of the longest op's time
+    double radius = 0;    // 0 to 1: the root of its time over that of the longest op
     bool has_arithmetic = true;
-    std::optional<std::size_t> other;  // the dot of B that this dot of A became
+    std::optional<std::size_t> other;  // of a dot of A: the dot of B for the same work
 };
 
 struct MovementClassRow {
     OpClass op_class = OpClass::kOther;
     double flop_share = 0;
     std::optional<double> time_share;
-    std::optional<double> ivanov_flop_share;  // for a layer of BERT-large
+    std::optional<double> ivanov_flop_share;  // of the paper, where it is comparable
     std::optional<double> ivanov_time_share;
 };
 
@@ -109,8 +110,8 @@ struct MovementTrace {
     std::vector<MovementDot> dots;      // large ones first
     std::vector<MovementClassRow> classes;
     std::optional<double> memory_bound_share;
-    std::string total;  // "8.06 Tflop, 29.1 Gword, 277 flop a word, 78.4 ms"
-    /// Of logical ops, one layer and its attention: "A layer: 335.69 Gflop, 276.0 flop a word. ..."
+    std::string total;  // sum_text
+    /// Of logical ops: the sums of one layer, and of its attention.
     std::string per_layer;
 };
 
@@ -119,7 +120,7 @@ struct MovementView {
     DevicePeaks peaks;                  // of the roofline: of A's card
     std::string headline;               // "Memory-bound ops take 61.3 % of the time ..."
     std::vector<std::string> notes;
-    bool has_times = false;  // dots show times; else each stands at its limit
+    bool has_times = false;  // dots stand at their rates; else each stands at the roof
     double ridge = 0;        // flop per byte where the two limits meet; 0: not known
     double first_x = 0.01;   // ends of the axes
     double last_x = 1000;
@@ -135,25 +136,26 @@ struct MovementView {
 Marker marker_of(PhaseKind phase);
 /// The colour of a class.
 ActivityClass activity_class_of(OpClass op_class);
-/// "query addmm": the ends of module and op, for labels.
-std::string label_of(const MovementRow& row);
+/// "8.0622 Tflop, 42.684 Gwords, 188.9 flop a word, 78.4 ms"
+std::string sum_text(const MovementWork& work);
 
 MovementView build_movement_view(const MovementRequest& request);
 
 /// The row that holds a call: its own, or that of the counted call around it. Empty: none.
 std::optional<std::size_t> row_of(const MovementTrace& movement, const Trace& trace, Id<Op> call);
 
-/// Rows in words, for tables. Time shares are of all rows.
+/// Rows with their texts.
 std::vector<MovementViewRow> movement_rows(const std::vector<MovementRow>& rows,
                                            const DevicePeaks& peaks, bool peaks_fit_times);
 
 /// Columns that have no value in any row are left out. The larger of % of peak and MUE is strong.
 TextTable movement_table(const std::vector<MovementViewRow>& rows, MovementBy by);
 
-/// The classes beside Ivanov's.
+/// The classes, beside Ivanov's if the paper's table is of the same workload and ops.
 TextTable movement_class_table(const std::vector<MovementClassRow>& classes);
 std::vector<MovementClassRow> movement_classes(const MovementReport& report,
-                                               const models::Workload* workload);
+                                               const models::Workload* workload,
+                                               MovementScope scope);
 
 /// The highest rate of flop that the roof allows at an intensity.
 double roof_at(const DevicePeaks& peaks, double flop_per_byte);

@@ -59,6 +59,11 @@ void add_columns(std::vector<Definition>& all) {
     add_name("precision", "precision", [](Row r) { return text(name_of(r.workload.precision)); });
     add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true},
         [](Row r) { return r.workload.seq_len; });
+    add({.id = "gradient_accumulation_steps",
+         .title = "micro-batches",
+         .unit = kCount,
+         .identifies_row = true},
+        [](Row r) { return r.workload.gradient_accumulation_steps; });
     add({"status", "status"}, [](Row r) { return text(name_of(r.status)); });
     add({"reason", "reason"}, [](Row r) { return r.reason; });
     add({"batch_size", "at batch", kCount}, [](Row r) { return or_nothing(r.batch_size); });
@@ -318,6 +323,7 @@ constexpr std::array kTableColumns{"model",
                                    "recipe",
                                    "precision",
                                    "seq_len",
+                                   "gradient_accumulation_steps",
                                    "gpu",
                                    "max_batch_size",
                                    "best_batch_size",
@@ -345,13 +351,18 @@ std::string table_text(const PlanColumn& column, const PlanCell& cell) {
 }
 
 /// Whether the column would only repeat: every row is ok, or every row's figures are at the fastest
-/// batch anyway.
+/// batch anyway. One micro-batch a step goes without saying.
 bool is_needless(const PlanView& view, std::string_view id) {
     const auto all = [&](auto&& holds) {
         return std::all_of(view.rows.begin(), view.rows.end(), holds);
     };
     if (id == "status") {
         return all([](const PlanViewRow& row) { return row.status == PlanStatus::kOk; });
+    }
+    if (id == "gradient_accumulation_steps") {
+        const std::size_t index = index_of(view, id);
+        return all(
+            [&](const PlanViewRow& row) { return row.cells[index] == PlanCell(int64_t{1}); });
     }
     if (id != "best_throughput_sequences_per_s" && id != "best_model_tflops") return false;
     const std::size_t best = index_of(view, "best_batch_size");
@@ -375,7 +386,10 @@ void add_table(PlanView& view) {
         };
         if (column.identifies_row && std::all_of(view.rows.begin(), view.rows.end(), is_same)) {
             const std::string text = text_of(column.unit, view.rows.front().cells[index]);
-            common.push_back(column.id == "seq_len" ? "sequence length " + text : text);
+            common.push_back(column.id == "seq_len" ? "sequence length " + text
+                             : column.id == "gradient_accumulation_steps"
+                                 ? text + " micro-batches a step"
+                                 : text);
             continue;
         }
         const bool is_name = column.identifies_row || column.unit == PlanUnit::kText;

@@ -135,7 +135,7 @@ void find_frontier(RecipeFrontierView& view) {
 }
 
 /// Within a limit of memory the best throughput stays until the next dot; for a batch that is
-/// wanted, that of the next dot holds.
+/// wanted, that of the next dot holds. Where no recipe runs, the line stands at 0.
 void add_line(RecipeFrontierView& view) {
     const auto add = [&](double x, double y) {
         view.line_x.push_back(x);
@@ -144,13 +144,13 @@ void add_line(RecipeFrontierView& view) {
     if (view.frontier.empty()) return;
     const auto dot = [&](std::size_t i) -> const RecipeDot& { return view.dots[view.frontier[i]]; };
     const bool by_batch = view.axis == FrontierAxis::kMaxBatch;
-    by_batch ? add(view.first_x, dot(0).y) : add(dot(0).x, view.first_y);
+    by_batch ? add(view.first_x, dot(0).y) : add(dot(0).x, 0);
     for (std::size_t i = 0; i < view.frontier.size(); ++i) {
         if (i > 0) by_batch ? add(dot(i - 1).x, dot(i).y) : add(dot(i).x, dot(i - 1).y);
         add(dot(i).x, dot(i).y);
     }
     const RecipeDot& last = dot(view.frontier.size() - 1);
-    by_batch ? add(last.x, view.first_y) : add(view.last_x, last.y);
+    by_batch ? add(last.x, 0) : add(view.last_x, last.y);
 }
 
 /// GPUs with nearly the same memory share a line; the chosen GPU has its own.

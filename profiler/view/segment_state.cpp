@@ -7,8 +7,10 @@
 namespace profiler {
 namespace {
 
+/// The profiler of PyTorch gives the segments' sum, but no addresses (-1): no segment to show.
 bool is_sound(const AllocatorEvent& event) {
-    return event.size_bytes >= 0 && event.address <= INT64_MAX - event.size_bytes;
+    return event.size_bytes >= 0 && event.address >= 0 &&
+           event.address <= INT64_MAX - event.size_bytes;
 }
 
 /// The number of the change `rank` in the allocator's order.

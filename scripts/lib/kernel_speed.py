@@ -93,6 +93,25 @@ def layer_norm_op(tokens, hidden, dtype, device) -> Op:
     )
 
 
+def rms_norm_op(tokens, hidden, dtype, device) -> Op:
+    tempo = torch.ops.tempo
+    x = leaf(tokens, hidden, dtype=dtype, device=device)
+    gamma = leaf(hidden, dtype=dtype, device=device)
+    detached = [tensor.detach() for tensor in (x, gamma)]
+    saved, _, rstd = tempo.rms_norm_forward(*detached, 1e-6, "output")
+    n, e = x.numel(), x.element_size()
+    return Op(
+        "rms_norm",
+        [x, gamma],
+        lambda: tempo.rms_norm(x, gamma, 1e-6, "output"),
+        lambda: F.rms_norm(x, (hidden,), gamma, 1e-6),
+        lambda: tempo.rms_norm_forward(*detached, 1e-6, "output"),
+        lambda dy: tempo.rms_norm_backward(dy, saved, detached[1], rstd, "output"),
+        n * 2 * e + 4 * tokens,
+        n * 3 * e + 4 * tokens,
+    )
+
+
 def dropout_op(tokens, hidden, dtype, device) -> Op:
     tempo = torch.ops.tempo
     x = leaf(tokens, hidden, dtype=dtype, device=device)
@@ -185,6 +204,7 @@ def ops_of(model: str, dtype, device: str, scale: int) -> list:
     yield gelu_op(tokens, hidden, dtype, device, tanh=model == "gpt2")
     yield bias_gelu_op(tokens, hidden, dtype, device)
     yield layer_norm_op(tokens, hidden, dtype, device)
+    yield rms_norm_op(tokens, hidden, dtype, device)
     yield dropout_op(tokens, hidden, dtype, device)
     yield residual_op(tokens, hidden, dtype, device)
     yield attention_op(batch * heads, length, heads, dtype, device)

@@ -8,6 +8,7 @@ DEBIAN_PACKAGES=(
     # libraries of the program
     libsqlite3-dev libcairo2-dev libfreetype-dev libhwy-dev libjemalloc-dev
     libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
+    libsimdjson-dev zlib1g-dev
     # the window: X11 headers, and Mesa so that it also draws without a GPU
     libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev
     libgl-dev libopengl-dev libegl-dev libgl1-mesa-dri libegl-mesa0
@@ -23,6 +24,17 @@ PYTHON_PACKAGES=(
     clang-format==18.1.8
     torch==2.11.0
     "cuda-toolkit[nvcc,crt,nvvm,cccl,cudart,cupti,nvtx,nvml]==13.0.2"
+)
+
+# Models of others that the tests of app/python record, in a folder of their own: torch must not see them in a build. All that
+# they need is listed, since pip would also bring another torch.
+PROGRAM_PACKAGES=(
+    transformers==5.23.0 torchvision==0.26.0 accelerate==1.15.0
+    annotated-doc==0.0.7 annotated-types==0.8.0 anyio==4.16.0 click==8.5.1 h11==0.16.0 hf-xet==1.8.0 httpcore2==2.16.2
+    httpx2==2.16.2 huggingface_hub==2.4.0 idna==3.20 markdown-it-py==4.3.0 mdurl==0.1.2 numpy==2.4.6 packaging==26.3
+    pillow==13.0.0 psutil==7.2.2 pydantic==2.14.3 pydantic_core==2.50.4 Pygments==2.21.0 PyYAML==6.0.3 regex==2026.11.15
+    rich==15.0.0 safetensors==0.8.0 shellingham==1.5.4 tokenizers==0.23.3 tqdm==4.70.1 truststore==0.10.5 typer==0.29.2
+    typing-inspection==0.4.5
 )
 
 # Dear ImGui, ImPlot, GLFW and the test engine as one source package.

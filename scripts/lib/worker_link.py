@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-PROTOCOL = 4
+PROTOCOL = 5
 WORKER_DESCRIPTOR = 3
 
 
@@ -123,6 +123,9 @@ def complete(fields: dict) -> dict:
         "compute_capability": "",
         "gpu_index": 0,
         "records_kernels": True,
+        "layout_runs": [],
+        "benchmark": {},
+        "seconds": 0.0,
         "takes_turns": False,
     } | fields
 
@@ -167,6 +170,8 @@ def bert(layers: int, hidden: int = 1024, **changes) -> dict:
         "precision": "fp32",
         "batch_size": 8,
         "seq_len": 512,
+        "gradient_accumulation_steps": 1,
+        "input_requires_grad": True,
         "padding": "none",
         "seed": 0,
         "learning_rate": 1e-4,

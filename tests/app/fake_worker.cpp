@@ -1,4 +1,7 @@
 /// A worker without torch. TEMPOSCOPE_FAKE chooses what happens to each capture.
+#include "profiler/layouts/encoder_ops.h"
+#include "profiler/layouts/layout_run.h"
+#include "profiler/protocol/tried_batches.h"
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"
@@ -58,10 +61,75 @@ WorkerOutcome trace_toy(const Request& request, const std::string& act) {
                        .payload = to_bytes(make_toy_step(*workload))};
 }
 
+/// A layer of `original` takes 4 MiB and 1 ms for each sequence. In-place GELU saves 1 MiB; the
+/// in-place LayerNorm saves 1 MiB too, and takes 2 ms. A step takes 20 ms more.
+WorkerOutcome try_batches(const Request& request, WorkerServer& server) {
+    const auto workload = models::workload_from_json(request.workload);
+    if (!workload) return error(workload.error().message);
+    int64_t bytes = 0, time_ns = 0;
+    for (int64_t layer = 0; layer < workload->model.num_layers; ++layer) {
+        const auto recipe = recipe_of_layer(layer_recipes_of(*workload), layer);
+        const bool has_gelu = recipe.gelu == models::Gelu::kInPlace;
+        const bool has_norm = recipe.layer_norm == models::LayerNorm::kFromOutput;
+        bytes += (4 - (has_gelu ? 1 : 0) - (has_norm ? 1 : 0)) * (int64_t{1} << 20);
+        time_ns += has_norm ? 3'000'000 : 1'000'000;
+    }
+    TriedBatches tried{.device_name = "A processor of a test"};
+    for (const int64_t batch_size : request.batch_sizes) {
+        TriedBatch& batch = tried.batches.emplace_back(TriedBatch{.batch_size = batch_size});
+        batch.fits = bytes * batch_size <= request.memory_limit_bytes;
+        for (int64_t step = 0; batch.fits && step < request.steps; ++step) {
+            if (request.takes_turns && !server.wait_for_turn({.held_bytes = 1})) break;
+            batch.step_times_ns.push_back(20'000'000 + time_ns * batch_size);
+        }
+    }
+    return ResultFrame{.summary = to_json(tried)};
+}
+
+/// Every configuration takes as many microseconds as its orders differ from sorted ones.
+WorkerOutcome measure_layouts(const Request& request) {
+    const auto workload = models::workload_from_json(request.workload);
+    if (!workload) return error(workload.error().message);
+    const models::ModelConfig& model = workload->model;
+    LayoutGraph graph = make_layout_graph({.batch_size = workload->batch_size,
+                                           .seq_len = workload->seq_len,
+                                           .hidden_size = model.hidden_size,
+                                           .num_heads = model.num_heads,
+                                           .intermediate_size = model.intermediate_size});
+    graph.device_name = "A processor of a test";
+    graph.num_rounds = request.steps;
+    for (LayoutTensor& tensor : graph.tensors) {
+        const std::size_t count = tensor.orders.size();
+        const bool has_copies = tensor.role != LayoutRole::kWeight;
+        if (has_copies) tensor.copy_ns.assign(count * count, 3000);
+    }
+    for (LayoutOp& op : graph.ops) {
+        for (LayoutConfiguration& one : op.configurations) {
+            one.time_ns = 10'000;
+            for (const uint8_t order : one.orders) one.time_ns += 1000 * order;
+        }
+    }
+    return ResultFrame{.summary = to_json(graph)};
+}
+
+/// A layer takes 1 ms; each one after the first takes 1 ms more than the one before.
+WorkerOutcome time_layout_runs(const Request& request) {
+    std::vector<double> times_ns;
+    for (const nlohmann::json& one : request.layout_runs) {
+        const auto run = layout_run_from_json(one);
+        if (!run) return error(run.error().message);
+        times_ns.push_back(1e6 * static_cast<double>(times_ns.size() + 1));
+    }
+    return ResultFrame{.summary = {{"times_ns", times_ns}}};
+}
+
 WorkerOutcome answer(const Request& request, WorkerServer& server) {
     const char* variable = std::getenv("TEMPOSCOPE_FAKE");
     const std::string act = variable == nullptr ? "" : variable;
     if (request.kind == RequestKind::kPredictStep) return trace_toy(request, act);
+    if (request.kind == RequestKind::kTryBatches) return try_batches(request, server);
+    if (request.kind == RequestKind::kMeasureLayouts) return measure_layouts(request);
+    if (request.kind == RequestKind::kTimeLayoutRuns) return time_layout_runs(request);
     if (request.kind == RequestKind::kDoctor) {
         return ResultFrame{
             .path = "",
@@ -71,6 +139,13 @@ WorkerOutcome answer(const Request& request, WorkerServer& server) {
                            {"status", "missing"},
                            {"detail", "no NVIDIA driver"},
                            {"remedy", "Install one to measure on a GPU."}}}}}};
+    }
+    if (request.kind == RequestKind::kBenchmark) {
+        return ResultFrame{.summary = {{"device", "A fake processor"},
+                                       {"time_ns", 2'000'000},
+                                       {"samples", 3},
+                                       {"peak_allocated_bytes", 1 << 30},
+                                       {"out_of_memory", false}}};
     }
     server.send(profiler::Progress{"warm-up", 1, 1});
     server.send(profiler::Sample{.allocated_bytes = 1 << 20, .peak_bytes = 1 << 21});

@@ -77,6 +77,12 @@ TEST_F(JsonKeys, OfPredictionErrors) {
     EXPECT_NE(table.out.find("held by one only"), std::string::npos) << table.out;
 }
 
+TEST_F(JsonKeys, OfRun) {
+    const auto document = run({"run", "-o", folder_ / "run.tscope", "--json", "--", "true"}).json();
+    EXPECT_EQ(keys_of(document), documented("run"));
+    EXPECT_TRUE(document["file"].is_null());
+}
+
 TEST_F(JsonKeys, OfReplay) {
     const auto json =
         run({"replay", sample_, "--alloc-conf", "", "--memory-limit", "1MiB", "--json"}).json();

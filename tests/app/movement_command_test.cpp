@@ -14,6 +14,7 @@ namespace {
 using namespace tests;
 using namespace profiler;
 using testing::HasSubstr;
+using testing::Not;
 
 /// A layer of BERT-large as Substation ran it; a product and a pass over data ran in it.
 std::string write_step(const TemporaryFolder& folder, bool on_gpu) {
@@ -83,6 +84,38 @@ TEST_F(MovementCommand, ListsTheOpsThatRan) {
     EXPECT_EQ(product["phase"], "forward");
     EXPECT_EQ(product["module"], "output.dense");
     EXPECT_GT(product["peak_share"].get<double>(), 0.3);
+    EXPECT_EQ(movement({"--gpu", "V100-16GB", "--json"}).json()["gpu"], "v100-16gb");
+}
+
+TEST_F(MovementCommand, IvanovsSharesStandBesideTheLayersAndNotBesideTheWholeStep) {
+    const auto share = [&](const char* scope) {
+        return movement({"--scope", scope, "--json"}).json()["classes"][0]["ivanov_time_share"];
+    };
+    EXPECT_EQ(share("layers"), 0.61);
+    EXPECT_TRUE(share("all").is_null());
+    EXPECT_THAT(movement({}).out, HasSubstr("Ivanov"));
+    EXPECT_THAT(movement({"--scope", "all"}).out, Not(HasSubstr("Ivanov")));
+}
+
+TEST_F(MovementCommand, AFileWithoutOpsFailsWithASentence) {
+    TraceBuilder b;
+    b.allocate({.bytes = 4096});
+    const std::string snapshot = folder_ / "blocks.tscope";
+    ASSERT_TRUE(write_trace(b.finish(), snapshot));
+    expect_one_sentence(run({"movement", snapshot}), 1, "records no ops");
+    expect_one_sentence(run({"movement", snapshot, "--json"}), 1, "records no ops");
+    // Ops that ran, but not in the layers.
+    TraceBuilder step(models::Workload{});
+    step.begin_step();
+    step.begin_phase(PhaseKind::kLoss);
+    const Id<Op> op = step.op("aten::mm");
+    step.trace().ops.set<&Op::flop>(op, 1000);
+    step.end_phase();
+    step.end_step();
+    const std::string loss = folder_ / "loss.tscope";
+    ASSERT_TRUE(write_trace(step.finish(), loss));
+    expect_one_sentence(run({"movement", loss}), 1, "--scope all");
+    EXPECT_EQ(run({"movement", loss, "--scope", "all"}).exit_code, 0);
 }
 
 TEST_F(MovementCommand, LogicalOpsAreThoseOfThePaper) {
@@ -99,8 +132,9 @@ TEST_F(MovementCommand, LogicalOpsAreThoseOfThePaper) {
     EXPECT_NEAR(json["classes"][1]["flop_share"].get<double>(), 0.0017, 0.00005);
     EXPECT_NEAR(json["classes"][2]["flop_share"].get<double>(), 0.0003, 0.00005);
     const Ran table = movement({"--ops", "logical", "--gpu", "v100-16gb"});
+    EXPECT_THAT(table.out, HasSubstr("Logical ops of the layer, forward and backward"));
     EXPECT_THAT(table.out, HasSubstr("335.69 Gflop"));
-    EXPECT_THAT(table.out, HasSubstr("Its attention, forward: 43.17 Gflop"));
+    EXPECT_THAT(table.out, HasSubstr("Its attention, forward: 43.168 Gflop"));
     EXPECT_THAT(table.out, HasSubstr("99.80 %"));
 }
 
@@ -150,8 +184,11 @@ TEST_F(MovementCommand, WritesChartsAndTables) {
     const std::string flow = read_file(charts + "/movement-flow.svg");
     EXPECT_THAT(flow, HasSubstr("QKV product"));
     EXPECT_THAT(flow, HasSubstr("33.6 M"));
+    EXPECT_THAT(flow, HasSubstr("8.59 Gflop"));
     const std::string csv = folder_ / "rows.csv";
-    EXPECT_EQ(movement({"-o", csv}).exit_code, 0);
+    const Ran table = movement({"-o", csv});
+    EXPECT_EQ(table.exit_code, 0);
+    EXPECT_THAT(table.out, HasSubstr("wrote " + csv));
     EXPECT_THAT(read_file(csv), testing::StartsWith("phase,module,name,class,calls,flop,"));
 }
 
@@ -160,6 +197,8 @@ TEST_F(MovementCommand, RefusesWhatCannotBe) {
     expect_one_sentence(movement({"--gpu", "voodoo2"}), 2, "voodoo2");
     expect_one_sentence(movement({"--ops", "logical", "--scope", "all"}), 2, "--scope all");
     expect_one_sentence(movement({"-o", "rows.txt"}), 2, "rows.txt");
+    expect_one_sentence(movement({"--format", "png"}), 2, "--charts");
+    expect_one_sentence(run({"compare", gpu_, "--format", "png"}), 2, "--charts");
     expect_one_sentence(movement({"-o", gpu_ + ".csv", "--charts", gpu_}), 1, "--charts");
     expect_one_sentence(run({"movement", folder_ / "none.tscope"}), 1, "none.tscope");
 }

@@ -101,9 +101,9 @@ TEST_F(PredictedFusion, LayersAreFasterThanPyTorchsByLessThanPublished) {
         return times;
     };
     const double substation = ratio("substation-encoder", "substation");
-    EXPECT_NEAR(substation, 1.10, 0.02);  // the copies that its layouts save stay, docs/ops.md
+    EXPECT_NEAR(substation, 1.17, 0.01);  // of kernels alone, docs/ops.md
     const double deepspeed = ratio("bert-large", "fusion=deepspeed");
-    EXPECT_NEAR(deepspeed, 1.13, 0.02);
+    EXPECT_NEAR(deepspeed, 1.19, 0.01);
 }
 
 }  // namespace

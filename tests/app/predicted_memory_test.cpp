@@ -71,6 +71,8 @@ std::vector<Workload> as_on_the_cpu() {
     }
     workloads.push_back(small_workload("bert-base", "tempo", Head::kSquad));
     workloads.push_back(small_workload("bert-base", "fusion=deepspeed", Head::kMlm));
+    workloads.push_back(small_workload("bert-base", "tempo", Head::kMlm));
+    workloads.back().gradient_accumulation_steps = 3;
     return workloads;
 }
 
@@ -285,6 +287,17 @@ TEST_F(PredictedMemory, LayerNormsStatisticsAreFp32) {
             const int64_t e = models::weight_bytes(precision);
             EXPECT_EQ(saved_bytes(w, predict(w)), s.n * (16 * e + 2) + s.t * (2 * e + 1) + 16 * s.r)
                 << model << " " << name_of(precision);
+        }
+    }
+}
+
+TEST_F(PredictedMemory, OneProductForQueryKeyAndValueKeepsWhatThreeKeep) {
+    for (const char* model : {"bert-base", "gpt2"}) {
+        for (const char* qkv : {"qkv=separate", "qkv=qk", "qkv=kv", "qkv=fused"}) {
+            SCOPED_TRACE(fmt::format("{} {}", model, qkv));
+            const Workload w = small_workload(model, qkv, Head::kLayers, Precision::kFp32);
+            const Sizes s(w);
+            EXPECT_EQ(saved_bytes(w, predict(w)), 66 * s.n + 9 * s.t + 16 * s.r);
         }
     }
 }

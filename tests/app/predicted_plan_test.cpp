@@ -61,6 +61,10 @@ std::vector<models::Workload> all_presets() {
             }
         }
     }
+    for (const char* recipe : {"original", "tempo", "checkpoint"}) {
+        workloads.push_back(small(recipe));
+        workloads.back().gradient_accumulation_steps = 3;
+    }
     return workloads;
 }
 

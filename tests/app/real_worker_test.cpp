@@ -62,6 +62,47 @@ TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
 }
 
+TEST_F(RealWorker, TrainsMicroBatches) {
+    const std::string file = folder_ / "k.tscope";
+    const Ran ran =
+        run(small("capture", file,
+                  {"--batch", "2", "--accumulate", "3", "--head", "mlm", "--recipe", "tempo"}));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto json = run({"info", file, "--json"}).json();
+    EXPECT_EQ(json["gradient_accumulation_steps"], 3);
+    EXPECT_EQ(json["closed_form"]["equal"], true);
+    EXPECT_NEAR(json["throughput_sequences_per_s"].get<double>(),
+                6e9 / json["step_time_ns"].get<double>(), 1e-3);
+    EXPECT_THAT(run({"info", file}).out, HasSubstr("3 micro-batches of B=2 S=37"));
+    const auto trace = profiler::read_trace(file).value();
+    EXPECT_EQ(trace.phases.size(), 2U * (3 * 3 + 1));
+}
+
+TEST_F(RealWorker, TimesBenchmarks) {
+    const auto rows_of = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), "bench");
+        more.insert(more.end(), {"--device", "cpu", "--json"});
+        if (more[1] != "model") more.insert(more.end(), {"--seconds", "0.02"});
+        const Ran ran = run(more);
+        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        return ran.json()["rows"];
+    };
+    for (const auto& row : rows_of({"matmul", "--size", "64", "--precision", "fp32,bf16"})) {
+        EXPECT_GT(row["model_tflops"], 0);
+    }
+    const auto layers = rows_of({"layer", "--model", "bert-base,t5-base-decoder", "--hidden", "64",
+                                 "--heads", "2", "--seq", "16", "--batch", "2"});
+    ASSERT_EQ(layers.size(), 4U);
+    for (const auto& row : layers) EXPECT_EQ(row["status"], "ok") << row;
+    const auto models =
+        rows_of({"model", "--model", "bert-base", "--layers", "2", "--hidden", "64", "--heads", "2",
+                 "--seq", "16", "--batch", "2", "--accumulate", "1,3", "--steps", "1"});
+    ASSERT_EQ(models.size(), 2U);
+    for (const auto& row : models) EXPECT_GT(row["time_ns"], 0) << row;
+    EXPECT_GT(models[0]["peak_allocated_bytes"], 0);
+    EXPECT_GE(models[1]["peak_allocated_bytes"], models[0]["peak_allocated_bytes"]);
+}
+
 /// When each recorded step began, in seconds since 1970.
 std::vector<double> step_starts_s(const profiler::Trace& trace) {
     std::vector<double> starts_s;

@@ -10,8 +10,8 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"capture", "sweep", "info", "compare", "replay",
-                                         "export",  "view",  "open", "doctor"};
+const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay",
+                                         "bench",   "export", "view", "open",    "doctor"};
 
 std::vector<std::string> capture(const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o",
@@ -53,6 +53,19 @@ TEST(Usage, HelpListsWhatOptionsTakeAndWhatNotesName) {
     }
 }
 
+TEST(Usage, HelpIsACommandToo) {
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    EXPECT_EQ(run({"help", "info"}).out, run({"info", "--help"}).out);
+    expect_usage_error({"help", "captrue"}, "did you mean capture");
+}
+
+TEST(Usage, AVeryLongArgumentIsNotRepeatedWhole) {
+    const Ran ran = run({"info", std::string(100'000, 'a') + "end"});
+    expect_one_sentence(ran, 1, "aaa ... aaa");
+    EXPECT_THAT(ran.err, HasSubstr("aend cannot be read"));
+    EXPECT_LT(ran.err.size(), 8000U);
+}
+
 TEST(Usage, VersionIsOneLine) {
     const Ran ran = run({"--version"});
     EXPECT_EQ(ran.exit_code, 0);
@@ -70,6 +83,10 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"frobnicate"}, "frobnicate");
     expect_usage_error({"info", "x.tscope", "--ledgre"}, "--ledgre");
     expect_usage_error({"info"}, "FILE is required");
+    expect_usage_error({"capture", "--modle", "bert-base"},
+                       "--modle is not an option here, did you mean --model;");
+    expect_usage_error({"captrue"}, "'captrue' is not a command, did you mean capture;");
+    expect_usage_error({"helo"}, "'helo' is not a command; see");
     const auto expect_wrong = [](const std::vector<std::string>& option, const char* sentence) {
         std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o", "x.tscope"};
         arguments.insert(arguments.end(), option.begin(), option.end());

@@ -145,6 +145,20 @@ TEST(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
     EXPECT_EQ(keys_of(nlohmann::json::parse(read_file(out))), documented("served view"));
 }
 
+TEST(ViewCommand, ASignalThatNohupIgnoresStaysIgnored) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string out = folder / "out";
+    const Surroundings nohup{.out_file = out, .shell_setup = "trap '' HUP"};
+    const Ran ran = run({"view", a, "--serve"}, nohup, [&](pid_t pid) {
+        const int port = printed_port(out);
+        kill(pid, SIGHUP);
+        EXPECT_THAT(get(port, fmt::format("127.0.0.1:{}", port)), StartsWith("HTTP/1.1 200 "));
+        kill(pid, SIGINT);
+    });
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+}
+
 TEST(ViewCommand, SaysThatAPortIsTaken) {
     const TemporaryFolder folder;
     const std::string a = write_sample(folder, "a.tscope");

@@ -129,7 +129,7 @@ void dropout_either(benchmark::State& state) {
     const auto x = random_values<T>(count);
     std::vector<T> y(x.size());
     std::vector<uint8_t> mask(x.size());
-    run(state, count * 2 * int64_t{sizeof(T)} + mask_bytes(kind, count), [&] {
+    run(state, count * 2 * int64_t{sizeof(T)} + mask_bytes<T>(kind, count), [&] {
         if (state.range(1) == 0) {
             dropout_forward<T>({.x = x.data(),
                                 .y = y.data(),

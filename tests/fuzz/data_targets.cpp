@@ -1,4 +1,7 @@
-// Data of users and of other programs: the planner's files, a worker's frames, themes.
+// Data of users and of other programs: the planner's files, a worker's frames, themes, and the
+// small languages of the command line.
+#include "models/config/layer_recipes.h"
+#include "profiler/allocator/settings.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/messages.h"
@@ -8,6 +11,7 @@
 #include <array>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace tests {
 namespace {
@@ -41,6 +45,14 @@ void read_frames(const std::string& bytes) {
     }
 }
 
+/// What is understood is written as the text that means the same.
+void read_recipe(const std::string& bytes) {
+    const auto recipes = models::parse_layer_recipes(bytes);
+    if (!recipes) return;
+    const auto again = models::parse_layer_recipes(models::to_text(*recipes));
+    if (!again || *again != *recipes) throw std::logic_error("another recipe came back");
+}
+
 const std::array kTargets{
     FuzzTarget{"planner_data",
                [] {
@@ -51,6 +63,20 @@ const std::array kTargets{
     FuzzTarget{"frames", frame_seeds, read_frames},
     FuzzTarget{"theme", [] { return std::vector{asset("themes/dark.json")}; },
                [](const std::string& bytes) { (void)parse_theme(bytes); }},
+    FuzzTarget{"recipe",
+               [] {
+                   return std::vector<std::string>{
+                       "tempo@0-11", "original+attention=recompute_dropout@0-11,tempo",
+                       "gelu=in_place,layernorm=in_place,masks=bit,optimizer=sgd"};
+               },
+               read_recipe},
+    FuzzTarget{"allocator_settings",
+               [] {
+                   return std::vector<std::string>{"expandable_segments:True,max_split_size_mb:128",
+                                                   "roundup_power2_divisions:[256:1,512:2,>:8],"
+                                                   "garbage_collection_threshold:0.8"};
+               },
+               [](const std::string& bytes) { (void)parse_alloc_conf(bytes); }},
 };
 
 }  // namespace

@@ -127,6 +127,36 @@ std::vector<std::string> snapshot_seeds() {
     return {snapshot_bytes(recorder.recording(10), 4), snapshot_bytes(expandable.recording(), 2)};
 }
 
+std::vector<std::string> profiler_seeds() {
+    return {R"({"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":9,"ts":100.5,"dur":900},
+{"ph":"X","cat":"python_function","name":"nn.Module: BertLayer_3","pid":9,"tid":9,"ts":101,
+ "dur":90},
+{"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":9,"tid":9,"ts":110,"dur":50,
+ "args":{"External id":1,"Sequence number":7,"Fwd thread id":0,
+ "Call stack":"a.py(1): f;b.py(2): g"}},
+{"ph":"i","s":"t","name":"[memory]","pid":9,"tid":9,"ts":125,"args":{"Total Reserved":4096,
+ "Total Allocated":1536,"Bytes":512,"Addr":64,"Device Id":0,"Device Type":1}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":9,"ts":130,"dur":2.25,
+ "args":{"External id":2,"correlation":31}},
+{"ph":"s","id":31,"pid":9,"tid":9,"ts":130,"cat":"ac2g","name":"ac2g"},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":140.125,"dur":5,
+ "args":{"device":0,"stream":7,"correlation":31,"grid":[2,3,4],"block":[32,1,1]}},
+{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":"stream 7","ts":150,"dur":1,
+ "args":{"bytes":40,"External id":1}},
+{"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: AddmmBackward0","pid":9,
+ "tid":12,"ts":200,"dur":50,"args":{"Sequence number":7,"Fwd thread id":1}},
+{"ph":"i","s":"t","name":"[memory]","pid":9,"tid":12,"ts":249,"args":{"Bytes":-512,"Addr":64,
+ "Device Id":0,"Device Type":1}},
+{"ph":"i","s":"t","name":"[OutOfMemory]","pid":9,"tid":12,"ts":250,"args":{"Bytes":99,
+ "Device Type":1}},
+{"ph":"X","cat":"user_annotation","name":"Optimizer.step#SGD.step","pid":9,"tid":9,"ts":300,
+ "dur":50}
+], "deviceProperties": [{"id": 0, "name": "T4", "totalGlobalMem": 16}], "baseTimeNanoseconds": 5})",
+            R"([{"ph":"X","cat":"Operator","name":"a","pid":1,"tid":"2","ts":"1","dur":9},
+{"ph":"i","name":"[memory]","pid":1,"tid":2,"ts":2,"args":{"Device Type":0,"Bytes":64}},)"};
+}
+
 /// Through the door, as every command and the window do.
 void read_file(const std::string& bytes) {
     const auto file = folder() / "mutated";
@@ -152,6 +182,7 @@ void analyse_rows(const std::string& bytes) {
 const std::array kTargets{
     FuzzTarget{"trace_file", trace_file_seeds, read_file},
     FuzzTarget{"snapshot", snapshot_seeds, read_file},
+    FuzzTarget{"profiler_trace", profiler_seeds, read_file},
     FuzzTarget{"trace_bytes", byte_seeds, read_bytes_of_trace},
     FuzzTarget{"trace_rows", [] { return std::vector<std::string>{"0123456789abcdef"}; },
                analyse_rows},

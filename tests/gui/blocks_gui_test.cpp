@@ -57,6 +57,7 @@ void hovering_reads_a_block(ImGuiTestContext* c) {
     c->MouseMoveToPos(on_activations(c));
     window().settle(c);
     IM_CHECK(window().ui().cursor_ns.has_value());
+    IM_CHECK(window().has_tooltip());
     window().take_picture(c, "blocks_hover", true);
 }
 

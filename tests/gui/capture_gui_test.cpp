@@ -8,6 +8,8 @@ namespace {
 
 app::CaptureStatus status() { return *window().workspace().capture().status(); }
 
+std::filesystem::path capture_folder() { return window().workspace().capture().folder(); }
+
 std::filesystem::path folder() { return window().folder() / "captured"; }
 
 /// While it exists, the fake worker waits halfway, so that a test can look at a running capture
@@ -81,6 +83,8 @@ void cancels_a_capture(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK(window().workspace().documents().empty());
     IM_CHECK(status().error.find("cancelled") != std::string::npos);
+    // The fake worker leaves no partial trace, so nothing is left of the capture.
+    IM_CHECK(!std::filesystem::exists(capture_folder()));
 }
 
 void says_why_a_capture_failed(ImGuiTestContext* c) {

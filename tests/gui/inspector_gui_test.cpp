@@ -124,6 +124,19 @@ void selections_come_back(ImGuiTestContext* c) {
     IM_CHECK(selection().tensor.has_value() && selection().tensor->storage != first);
 }
 
+void a_category_is_described(ImGuiTestContext* c) {
+    open_two(c);
+    app::PanelEvents events;
+    events.category = profiler::Category::kActivation;
+    window().workspace().apply(events);
+    window().settle(c);
+    const profiler::InspectorView* view = window().workspace().views().inspector.view();
+    IM_CHECK(view != nullptr);
+    IM_CHECK_EQ(view->category.size(), 2U);  // of A and of B
+    IM_CHECK(!view->category[0].largest.empty());
+    window().take_picture(c, "inspector_category");
+}
+
 void chips_of_everything(ImGuiTestContext* c) {
     open_two(c);
     pick_row(c, 1);
@@ -150,6 +163,7 @@ void register_inspector_tests(ImGuiTestEngine* engine) {
     add("lies_in_front_of_diagnostics", lies_in_front_of_diagnostics);
     add("a_range_is_summed_up_and_filters_the_ledger", a_range_is_summed_up_and_filters_the_ledger);
     add("a_tensor_is_described", a_tensor_is_described);
+    add("a_category_is_described", a_category_is_described);
     add("a_click_sets_the_moment", a_click_sets_the_moment);
     add("a_drag_sets_no_moment", a_drag_sets_no_moment);
     add("selections_come_back", selections_come_back);

@@ -55,9 +55,14 @@ void hovering_shows_a_tensor_and_a_call(ImGuiTestContext* c) {
     show(c, {"original", "tempo"});
     c->MouseMoveToPos(point_on(first_ribbon(Presence::kDisappeared)));
     window().settle(c);
+    IM_CHECK(window().has_tooltip());
     window().take_picture(c, "layer_hover", true);
     c->MouseMoveToPos(point_on_box(1, true));
     c->Yield(3);
+    IM_CHECK(window().has_tooltip());
+    c->MouseTeleportToPos({2, 2});
+    c->Yield(3);
+    IM_CHECK(!window().has_tooltip());
 }
 
 void a_click_selects_the_tensor_everywhere(ImGuiTestContext* c) {

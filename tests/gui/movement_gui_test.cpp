@@ -1,7 +1,9 @@
 // The Movement panel in the real window, with the predicted BERT-large steps that come with the
 // program.
 #include "app/user/examples.h"
+#include "profiler/trace/trace_file.h"
 #include "tests/gui/test_window.h"
+#include "tests/support/trace_builder.h"
 
 #include <algorithm>
 
@@ -68,6 +70,10 @@ void draws_in_the_light_theme_and_in_a_narrow_panel(ImGuiTestContext* c) {
     window().take_picture(c, "movement_light");
     window().resize(c, 900, 1000);
     window().take_picture(c, "movement_narrow");
+    // Every dot is still inside the panel and can be hovered.
+    c->MouseMoveToPos(point_on(1, 0));
+    c->Yield(3);
+    IM_CHECK(window().has_tooltip());
     window().ui().settings.dark = true;
     window().resize(c, 1600, 1000);
 }
@@ -119,7 +125,7 @@ void shows_logical_ops(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK(query().ops == MovementOps::kLogical);
     IM_CHECK(!view()->has_times);
-    IM_CHECK(view()->traces[0].per_layer.find("43.17 Gflop") != std::string::npos);
+    IM_CHECK(view()->traces[0].per_layer.find("43.168 Gflop") != std::string::npos);
     window().take_picture(c, "movement_logical");
     c->ItemClick("//###movement/###ops_run");
     window().settle(c);
@@ -130,25 +136,53 @@ void shows_logical_ops(ImGuiTestContext* c) {
     window().take_picture(c, "movement_whole_step");
 }
 
+bool is_sorted_by_flop(bool descending) {
+    const auto& rows = view()->traces[0].rows;
+    return std::is_sorted(rows.begin(), rows.end(), [&](const auto& x, const auto& y) {
+        return descending ? x.row.work.flop > y.row.work.flop : x.row.work.flop < y.row.work.flop;
+    });
+}
+
 void a_header_sorts_the_table(ImGuiTestContext* c) {
     show_examples(c);
-    workspace().apply({.movement_query = app::MovementQuery{
-                           .sort_by = profiler::MovementColumn::kGflop, .is_drawn = true}});
+    IM_CHECK(!is_sorted_by_flop(true));
+    c->SetRef(c->WindowInfo("//###movement/##side").ID);
+    const char* const kTable = "##ops_that_ran";
+    c->TableClickHeader(kTable, "flop");
     window().settle(c);
-    const auto& rows = view()->traces[0].rows;
-    IM_CHECK(std::is_sorted(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
-        return x.row.work.flop > y.row.work.flop;
-    }));
+    IM_CHECK(query().sort_by == profiler::MovementColumn::kFlop);
+    IM_CHECK(is_sorted_by_flop(true));
+    c->TableClickHeader(kTable, "flop");
+    window().settle(c);
+    IM_CHECK(is_sorted_by_flop(false));
+    IM_CHECK(!is_sorted_by_flop(true));
+}
+
+/// A step whose ops have neither arithmetic nor data.
+std::string write_uncounted_step() {
+    TraceBuilder b(models::Workload{});
+    b.begin_step();
+    b.begin_phase(profiler::PhaseKind::kForward);
+    const auto module = b.module_path("encoder.layer.0.output.dense", 0);
+    b.allocate({.bytes = 4096, .op = b.op("aten::addmm", module)});
+    b.end_phase();
+    b.end_step();
+    const std::string path = (window().folder() / "uncounted.tscope").string();
+    return profiler::write_trace(b.finish(), path) ? path : std::string();
 }
 
 void a_trace_without_counted_ops_says_so(ImGuiTestContext* c) {
     show(c);
-    window().open(c, {"original"});
+    workspace().open({write_uncounted_step()});
+    window().settle(c);
     c->WindowFocus(kMovement);
     c->Yield(3);
     window().settle(c);
     IM_CHECK_SILENT(view() != nullptr);
-    window().take_picture(c, "movement_cpu");
+    IM_CHECK_EQ(view()->traces.size(), size_t{1});
+    IM_CHECK(view()->traces[0].rows.empty());
+    IM_CHECK(c->WindowInfo("//###movement/##side", ImGuiTestOpFlags_NoError).ID == 0);
+    window().take_picture(c, "movement_no_counted_ops");
 }
 
 }  // namespace

@@ -60,9 +60,10 @@ bool takes_queued_keys(app::Shell& shell) {
     std::printf("typed '%s' in %lld frames\n", palette.query.c_str(),
                 static_cast<long long>(frames));
     const bool complete = palette.query == kTyped;
-    // A text field with the focus is as idle as any other.
+    // A text field with the focus is as idle as any other: five frames after the last key, one a
+    // second, and one to end.
     const bool idle = is_at_most("idle in a text field for 2 s",
-                                 frames_during(shell, [] { std::this_thread::sleep_for(2s); }), 6);
+                                 frames_during(shell, [] { std::this_thread::sleep_for(2s); }), 8);
     io.AddKeyEvent(ImGuiKey_Escape, true);
     io.AddKeyEvent(ImGuiKey_Escape, false);
     return complete && idle;

@@ -150,7 +150,12 @@ void the_hidden_size_moves_by_heads(ImGuiTestContext* c) {
     IM_CHECK_EQ(wanted.workload.model.intermediate_size, int64_t{2048});
     app::set_hidden_size(wanted.workload.model, 16);
     IM_CHECK(wanted.workload.model == query().workload.model);
-    IM_CHECK(c->ItemExists("//###planner/**/##hidden"));
+    c->ItemClick("//###planner/**/##hidden");  // in the middle of the slider
+    c->Yield(2);
+    const models::ModelConfig& model = query().workload.model;
+    IM_CHECK_GT(model.hidden_size, wanted.workload.model.hidden_size);
+    IM_CHECK_EQ(model.hidden_size, 64 * model.num_heads);
+    IM_CHECK_EQ(model.intermediate_size, 4 * model.hidden_size);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "tests/gui/test_window.h"
 
 #include <GLFW/glfw3.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <iterator>
-
-#include <chrono>
 #include <thread>
 
 namespace tests {
@@ -66,6 +68,13 @@ void TestWindow::take_running_picture(ImGuiTestContext* context, const std::stri
     ui().workspace.take_notices();
     ui().toasts = {};
     IM_CHECK(std::filesystem::exists(pictures_ / (name + ".png")));
+}
+
+bool TestWindow::has_tooltip() const {
+    const auto& windows = ImGui::GetCurrentContext()->Windows;
+    return std::any_of(windows.begin(), windows.end(), [](const ImGuiWindow* window) {
+        return (window->Flags & ImGuiWindowFlags_Tooltip) != 0 && window->WasActive;
+    });
 }
 
 void TestWindow::resize(ImGuiTestContext* context, int width, int height) {

@@ -44,6 +44,8 @@ public:
     /// Selects a fifth of the Memory timeline, from 40 % of its width, as a user does.
     void select_range(ImGuiTestContext* context);
 
+    /// Whether a tooltip is shown.
+    bool has_tooltip() const;
     /// Length of the visible part of the time axis.
     double shown_ns() const;
     /// Whether the window with this id is open: "ledger", "ledger-2".

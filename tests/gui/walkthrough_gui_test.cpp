@@ -1,7 +1,9 @@
 // Pictures of the window on real traces, for docs/window.md: those of the folder in
 // TEMPOSCOPE_WALKTHROUGH, with the built worker. Run by hand.
+#include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -17,25 +19,61 @@ void open_folder(ImGuiTestContext* c) {
     window().settle(c);
 }
 
-/// Brings a panel to the front and takes its picture.
-void picture_of(ImGuiTestContext* c, const char* panel, const std::string& name) {
+void picture_of_window(ImGuiTestContext* c, const char* panel) {
     app::show_panel(window().ui(), panel);
     c->Yield(4);
     window().settle(c);
-    window().take_picture(c, "walkthrough_" + name);
+    window().take_picture(c, std::string("walkthrough_") + panel);
+}
+
+/// Only the panel's part of the window.
+void picture_of_panel(ImGuiTestContext* c, const char* panel) {
+    app::show_panel(window().ui(), panel);
+    c->Yield(4);
+    window().settle(c);
+    c->MouseTeleportToPos({2, 2});
+    window().ui().picture_panel = panel;
+    window().take_running_picture(c, std::string("walkthrough_") + panel);
+}
+
+/// A saved tensor with a closed form, which every panel can point at.
+app::PickedTensor attention_probs() {
+    const app::Workspace& workspace = window().workspace();
+    const auto& rows = workspace.views().ledger.view()->rows;
+    const auto found = std::ranges::find_if(rows, [](const profiler::LedgerViewRow& row) {
+        return row.tensor == "attention_probs" && row.layer == 12;
+    });
+    if (found == rows.end()) return {};
+    return {.document = workspace.selection().a, .storage = found->storage};
 }
 
 void all_panels(ImGuiTestContext* c) {
     open_folder(c);
-    for (const char* panel : {"compare", "planner", "layer", "flame", "blocks", "kernels"}) {
-        picture_of(c, panel, panel);
+    for (const char* panel : {"compare", "flame", "blocks"}) picture_of_window(c, panel);
+    app::Workspace& workspace = window().workspace();
+    workspace.apply({.tensor = attention_probs()});
+    for (const char* panel : {"timeline", "kernels", "ledger", "inspector", "planner", "movement",
+                              "capture", "traces", "health"}) {
+        picture_of_panel(c, panel);
     }
-    window().ui().settings.dark = false;
+    app::show_panel(window().ui(), "frontier");
+    wait_until(c, [&] { return workspace.frontier_plans().is_complete(); });
+    picture_of_panel(c, "frontier");
+}
+
+void two_ledgers(ImGuiTestContext* c) {
+    open_folder(c);
+    app::show_panel(window().ui(), "ledger");
+    app::open_another(window().ui(), *app::find_window("ledger"));
+    c->Yield(4);
+    c->DockInto("//###ledger-2", "//###timeline");
+    c->Yield(6);
+    window().settle(c);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
     c->Yield(3);
-    for (const char* panel : {"compare", "layer", "planner"}) {
-        picture_of(c, panel, std::string(panel) + "_light");
-    }
-    window().ui().settings.dark = true;
+    c->KeyCharsReplace("attention");
+    window().take_picture(c, "walkthrough_windows");
+    window().reset(c);
 }
 
 /// The moment that the window is made for: a switch, and the memory moves.
@@ -57,6 +95,7 @@ void a_switch_moves_the_memory(ImGuiTestContext* c) {
 
 void register_walkthrough_tests(ImGuiTestEngine* engine) {
     IM_REGISTER_TEST(engine, "walkthrough", "all_panels")->TestFunc = all_panels;
+    IM_REGISTER_TEST(engine, "walkthrough", "two_ledgers")->TestFunc = two_ledgers;
     IM_REGISTER_TEST(engine, "walkthrough", "a_switch_moves_the_memory")->TestFunc =
         a_switch_moves_the_memory;
 }

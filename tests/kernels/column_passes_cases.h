@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 // The passes of column_passes.h against their double-precision reference, for the CPU and for CUDA:
@@ -64,8 +65,7 @@ void check_bias_dropout(int64_t num_rows, int64_t size, Activation activation, M
     const auto x = normal<T>(count, 1, 0, 2), residual = normal<T>(count, 2),
                bias = normal<T>(size, 3), dy = normal<T>(count, 4);
     std::vector<T> y(x.size()), biased(x.size()), dx(x.size());
-    std::vector<uint8_t> mask(
-        static_cast<size_t>(mask_bytes(kind, count, static_cast<int64_t>(sizeof(T)))));
+    std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes<T>(kind, count)));
     Device::run(BiasDropoutForwardArgs<T>{.x = x.data(),
                                           .bias = bias.data(),
                                           .residual = residual.data(),
@@ -109,6 +109,30 @@ void check_bias_dropout(int64_t num_rows, int64_t size, Activation activation, M
         back.bias = bias.data();
         Device::run(back, num_rows);
         expect_close(dx, gradients.dx, 60, 8, "dx from x and bias");
+    }
+}
+
+/// NaN stays NaN in ReLU, and its gradient passes, as in torch.relu and its backward. `size` 8
+/// takes whole packs, 7 single elements.
+template <typename Device, typename T>
+void check_relu_at_nan(int64_t size) {
+    const std::vector<double> inputs = {std::nan(""), -1, 0, 2, -std::nan(""), -0.0, 1e-3, -1e-3};
+    const std::vector<double> gradients = {3, 0, 0, 3, 3, 0, 3, 0};
+    std::vector<T> x, dy(static_cast<size_t>(size), from_double<T>(3)), y(dy), dx(dy);
+    for (size_t i = 0; i < dy.size(); ++i) x.push_back(from_double<T>(inputs[i]));
+    Device::run(
+        BiasDropoutForwardArgs<T>{
+            .x = x.data(), .y = y.data(), .activation = Activation::kRelu, .num_columns = size},
+        1);
+    Device::run(BiasDropoutBackwardArgs<T>{.dy = dy.data(),
+                                           .x = x.data(),
+                                           .dx = dx.data(),
+                                           .activation = Activation::kRelu,
+                                           .num_columns = size},
+                1);
+    for (size_t i = 0; i < dy.size(); ++i) {
+        EXPECT_EQ(std::isnan(to_double(y[i])), std::isnan(inputs[i])) << i;
+        EXPECT_EQ(to_double(dx[i]), gradients[i]) << i;
     }
 }
 
@@ -193,6 +217,7 @@ void check_all_column_passes() {
         check_scale_shift<Device, T>(num_rows, size, false);
         check_scale_shift<Device, T>(num_rows, size, true);
     }
+    for (const int64_t size : {7, 8}) check_relu_at_nan<Device, T>(size);
     for (const HeadsShape& shape :
          {HeadsShape{1, 1, 1}, HeadsShape{5, 2, 7}, HeadsShape{19, 3, 8}, HeadsShape{70, 2, 64}}) {
         check_heads<Device, T>(2, shape);

@@ -55,11 +55,6 @@ struct OnDevice {
     };
 
     template <typename T>
-    static int64_t bytes_of_mask(MaskKind kind, int64_t count) {
-        return mask_bytes(kind, count, sizeof(T));
-    }
-
-    template <typename T>
     static void run(BiasDropoutForwardArgs<T> a, int64_t num_rows) {
         const int64_t count = num_rows * a.num_columns;
         Copies copies;
@@ -68,7 +63,7 @@ struct OnDevice {
         copies.in(a.residual, count);
         copies.out(a.biased, count);
         copies.out(a.y, count);
-        copies.out(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        copies.out(a.mask, mask_bytes<T>(a.mask_kind, count), sizeof(T));
         launch_bias_dropout_forward(a, num_rows, nullptr);
     }
     template <typename T>
@@ -78,7 +73,7 @@ struct OnDevice {
         copies.in(a.dy, count);
         copies.in(a.x, count);
         copies.in(a.bias, a.num_columns);
-        copies.in(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        copies.in(a.mask, mask_bytes<T>(a.mask_kind, count), sizeof(T));
         copies.out(a.dx, count);
         copies.out(a.partials, 2 * a.num_columns * num_partials(num_rows));
         launch_bias_dropout_backward(a, num_rows, nullptr);
@@ -131,7 +126,7 @@ struct OnDevice {
         copies.out(a.normalized, count);
         copies.out(a.centered, count);
         copies.out(a.rstd, num_rows);
-        copies.out(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        copies.out(a.mask, mask_bytes<T>(a.mask_kind, count), sizeof(T));
         launch_residual_layer_norm_forward(a, num_rows, nullptr);
     }
     template <typename T>
@@ -141,7 +136,7 @@ struct OnDevice {
         copies.in(a.dy, count);
         copies.in(a.saved, count);
         copies.in(a.rstd, num_rows);
-        copies.in(a.mask, bytes_of_mask<T>(a.mask_kind, count), sizeof(T));
+        copies.in(a.mask, mask_bytes<T>(a.mask_kind, count), sizeof(T));
         copies.out(a.dx, count);
         copies.out(a.dresidual, count);
         launch_residual_layer_norm_backward(a, num_rows, nullptr);

@@ -34,7 +34,7 @@ TYPED_TEST(CudaKernels, DropoutEqualsTheCpuBitForBit) {
             for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
                 const auto x = test::normal<T>(count, 1);
                 std::vector<T> y(x.size());
-                std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes(kind, count)));
+                std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes<T>(kind, count)));
                 dropout_forward<T>({.x = x.data(),
                                     .y = y.data(),
                                     .mask = mask.data(),
@@ -75,7 +75,7 @@ TYPED_TEST(CudaKernels, GeluDerivativeIsAsGoodAsTheStoredOutputAllows) {
         const auto count = static_cast<int64_t>(x.size());
         for (const MaskKind mask_kind : {MaskKind::kByte, MaskKind::kBit}) {
             DeviceTensor<T> dx(x), y(x.size()), ones(std::vector<T>(x.size(), from_double<T>(1)));
-            DeviceTensor<uint8_t> mask(static_cast<size_t>(mask_bytes(mask_kind, count)));
+            DeviceTensor<uint8_t> mask(static_cast<size_t>(mask_bytes<T>(mask_kind, count)));
             cudaDeviceSynchronize();
             launch_inplace_gelu_forward<T>({.x = dx.data(),
                                             .y = y.data(),
@@ -129,8 +129,9 @@ TYPED_TEST(CudaKernels, GeluOfOddLengthsAndShiftsEqualsTheCpu) {
 
 TYPED_TEST(CudaKernels, GeluWithBiasEqualsTheCpu) {
     using T = TypeParam;
-    for (const int64_t size : {1, 7, 256, 3072}) {
-        const int64_t count = 9 * size;
+    // Packs of the bias that divide a tile, that do not, one alone, and sizes without packs.
+    for (const int64_t size : {1, 4, 7, 8, 24, 256, 264, 1000, 3072}) {
+        const int64_t count = (size < 256 ? 999 : 9) * size;
         const auto x = test::normal<T>(count, 1), bias = test::normal<T>(size, 2);
         std::vector<T> y(x.size());
         std::vector<uint8_t> mask(static_cast<size_t>(packed_bytes(count)));
@@ -261,7 +262,7 @@ TYPED_TEST(CudaFusedKernels, ResidualLayerNormEqualsTheCpu) {
         for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
             std::vector<T> y(count), sum(count), dx(count), dresidual(count);
             std::vector<S> rstd(rows);
-            std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes(kind, num_rows * size)));
+            std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes<T>(kind, num_rows * size)));
             ResidualLayerNormForwardArgs<T> args = {.x = x.data(),
                                                     .residual = residual.data(),
                                                     .y = y.data(),
@@ -332,7 +333,7 @@ TYPED_TEST(CudaKernels, SoftmaxDropoutEqualsTheCpu) {
                        additive = test::normal<T>(num_heads * num_keys, 2),
                        dd = test::normal<T>(count, 3);
             std::vector<T> probs(n), dropped(n), dscores(n);
-            std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes(kind, count)));
+            std::vector<uint8_t> mask(static_cast<size_t>(mask_bytes<T>(kind, count)));
             SoftmaxDropoutForwardArgs<T> args = {.scores = scores.data(),
                                                  .additive_mask = additive.data(),
                                                  .probs = probs.data(),

@@ -54,7 +54,7 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& expect
 TEST_P(BeyondTwoToThe31, FlatKernels) {
     const int64_t begin = int64_t{1} << 33, rest = 256 + 77, count = begin + rest;
     const int64_t mask_begin = GetParam() == MaskKind::kBit ? begin / 8 : begin;
-    const int64_t mask_size = mask_bytes(GetParam(), rest);
+    const int64_t mask_size = mask_bytes<float>(GetParam(), rest);
     Window<float> x(begin, test::normal<float>(rest, 1)), y(begin, rest), expected(begin, rest);
     Window<uint8_t> mask(mask_begin, mask_size), expected_mask(mask_begin, mask_size);
     DropoutForwardArgs<float> drop = {.x = x.data(),
@@ -109,7 +109,7 @@ TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
     const int64_t size = 128, first_row = int64_t{1} << 26, num_rows = first_row + 4;
     const int64_t begin = first_row * size, rest = 4 * size;
     const int64_t mask_begin = GetParam() == MaskKind::kBit ? begin / 8 : begin;
-    const int64_t mask_size = mask_bytes(GetParam(), rest);
+    const int64_t mask_size = mask_bytes<float>(GetParam(), rest);
     Window<float> scores(begin, test::normal<float>(rest, 1)), probs(begin, rest),
         dropped(begin, rest), expected_probs(begin, rest), expected_dropped(begin, rest);
     Window<uint8_t> mask(mask_begin, mask_size), expected_mask(mask_begin, mask_size);
@@ -149,7 +149,7 @@ TEST_P(BeyondTwoToThe31, LayerNorm) {
     const int64_t size = 256, first_row = int64_t{1} << 25, num_rows = first_row + 4;
     const int64_t begin = first_row * size, rest = 4 * size;
     const int64_t mask_begin = GetParam() == MaskKind::kBit ? begin / 8 : begin;
-    const int64_t mask_size = mask_bytes(GetParam(), rest);
+    const int64_t mask_size = mask_bytes<float>(GetParam(), rest);
     Window<float> x(begin, test::normal<float>(rest, 1)), y(begin, rest), expected(begin, rest),
         rstd(first_row, 4);
     Window<uint8_t> mask(mask_begin, mask_size), expected_mask(mask_begin, mask_size);
@@ -281,7 +281,7 @@ TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
     LargeBackward large(4096);
     const int64_t size = large.size, count = large.num_rows * size;
     SparseTensor<float> dresidual(count);
-    SparseTensor<uint8_t> mask(std::max<int64_t>(1, mask_bytes(GetParam(), count)));
+    SparseTensor<uint8_t> mask(std::max<int64_t>(1, mask_bytes<float>(GetParam(), count)));
     // The mask of both rows: where the kernel reads it, and as bytes for the CPU.
     std::vector<uint8_t> byte_mask;
     for (int r = 0; r < 2; ++r) {

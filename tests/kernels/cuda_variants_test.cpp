@@ -24,7 +24,7 @@ TYPED_TEST_SUITE(CudaVariants, test::CudaTypes);
 
 template <typename T>
 size_t size_of_mask(MaskKind kind, const std::vector<T>& x) {
-    return static_cast<size_t>(mask_bytes(kind, static_cast<int64_t>(x.size())));
+    return static_cast<size_t>(mask_bytes<T>(kind, static_cast<int64_t>(x.size())));
 }
 
 TYPED_TEST(CudaVariants, GeluBackwardOfOddLengthsAndShiftsEqualsTheCpu) {
@@ -163,6 +163,77 @@ TYPED_TEST(CudaVariants, LayerNormWithoutAffineOrUnwantedResultsEqualsTheCpu) {
             expect_near(device_dx.read(), dx, 0, 400 * c + 2 * u, "dx");
             expect_near(device_dgamma.read(), dgamma, 0, 2000 * c, "dgamma");
             expect_near(device_dbeta.read(), dbeta, 0, 2000 * c, "dbeta");
+        }
+    }
+}
+
+/// Rows in registers and rows of any length, from the output and from x̂, with and without gamma.
+TYPED_TEST(CudaVariants, RmsNormEqualsTheCpu) {
+    using T = TypeParam;
+    using S = StatOf<T>;
+    const int64_t num_rows = 70;
+    const double u = test::kRoundoff<T>, c = test::kComputeRoundoff<T>;
+    for (const int64_t size : {8, 264, 65, 1024, 4100}) {
+        const auto h = static_cast<size_t>(size), count = h * num_rows;
+        const auto x = test::normal<T>(num_rows * size, 1, 0.3, 2),
+                   dy = test::normal<T>(num_rows * size, 2),
+                   gamma = test::normal<T>(size, 3, 1, 0.1);
+        DeviceTensor<T> device_x(x), device_dy(dy), device_gamma(gamma);
+        for (const auto& [has_gamma, save] : {std::pair(true, LayerNormSave::kOutput),
+                                              {true, LayerNormSave::kNormalized},
+                                              {false, LayerNormSave::kOutput}}) {
+            std::vector<T> y(count), normalized(count), dx(count), dgamma(h);
+            std::vector<S> rstd(num_rows), partials(2 * h * layer_norm_num_partials(num_rows));
+            LayerNormForwardArgs<T> args = {.x = x.data(),
+                                            .gamma = has_gamma ? gamma.data() : nullptr,
+                                            .y = y.data(),
+                                            .normalized = normalized.data(),
+                                            .rstd = rstd.data(),
+                                            .hidden_size = size,
+                                            .subtract_mean = false};
+            layer_norm_forward(args, 0, num_rows);
+            const auto& saved = save == LayerNormSave::kOutput ? y : normalized;
+            LayerNormBackwardArgs<T> back = {.dy = dy.data(),
+                                             .saved = saved.data(),
+                                             .gamma = args.gamma,
+                                             .rstd = rstd.data(),
+                                             .dx = dx.data(),
+                                             .partials = partials.data(),
+                                             .save = save,
+                                             .hidden_size = size,
+                                             .subtract_mean = false};
+            layer_norm_backward(back, num_rows, 0, layer_norm_num_partials(num_rows));
+            layer_norm_reduce_partials(partials.data(), layer_norm_num_partials(num_rows), size,
+                                       dgamma.data(), static_cast<T*>(nullptr), 0, size);
+
+            const int64_t num_partials = layer_norm_cuda_num_partials(num_rows);
+            DeviceTensor<T> device_saved(saved), device_y(count), device_normalized(count),
+                device_dx(count), device_dgamma(h);
+            DeviceTensor<S> device_rstd(rstd), device_new_rstd(num_rows),
+                device_partials(2 * h * num_partials);
+            cudaDeviceSynchronize();
+            args.x = device_x.data();
+            args.gamma = back.gamma = has_gamma ? device_gamma.data() : nullptr;
+            args.y = device_y.data();
+            args.normalized = device_normalized.data();
+            args.rstd = device_new_rstd.data();
+            launch_layer_norm_forward(args, num_rows, this->stream());
+            back.dy = device_dy.data();
+            back.saved = device_saved.data();
+            back.rstd = device_rstd.data();
+            back.dx = device_dx.data();
+            back.partials = device_partials.data();
+            launch_layer_norm_backward(back, num_rows, this->stream());
+            launch_layer_norm_reduce_partials(device_partials.data(), num_partials, size,
+                                              device_dgamma.data(), static_cast<T*>(nullptr),
+                                              this->stream());
+            this->wait();
+            expect_near(device_y.read(), y, 0, 100 * c + u, "y");
+            expect_near(device_normalized.read(), normalized, 0, 100 * c + u, "normalized");
+            expect_near(device_new_rstd.read(), rstd, 40 * c, 0, "rstd");
+            expect_near(device_dx.read(), dx, 0, 400 * c + 2 * u, "dx");
+            const double sums = 2000 * c * std::sqrt(static_cast<double>(num_rows));
+            expect_near(device_dgamma.read(), dgamma, 0, sums, "dgamma");
         }
     }
 }

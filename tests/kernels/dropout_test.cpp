@@ -24,7 +24,7 @@ template <typename T>
 Dropped<T> forward(const std::vector<T>& x, MaskKind kind, double p, const DropoutKey& key = kKey) {
     const auto count = static_cast<int64_t>(x.size());
     Dropped<T> result{std::vector<T>(x.size()),
-                      std::vector<uint8_t>(static_cast<size_t>(mask_bytes(kind, count)), 0xAA)};
+                      std::vector<uint8_t>(static_cast<size_t>(mask_bytes<T>(kind, count)), 0xAA)};
     dropout_forward<T>({.x = x.data(),
                         .y = result.y.data(),
                         .mask = result.mask.data(),

@@ -14,6 +14,7 @@ template <typename T>
 struct Problem {
     int64_t num_rows, size;
     std::vector<T> x, gamma, beta, dy;
+    bool is_rms = false;  // RMSNorm: no mean, no beta
 };
 
 template <typename T>
@@ -41,13 +42,14 @@ Forward<T> forward(const Problem<T>& p, double eps = 1e-5) {
                  std::vector<StatOf<T>>(rows), std::vector<StatOf<T>>(rows)};
     layer_norm_forward<T>({.x = p.x.data(),
                            .gamma = p.gamma.data(),
-                           .beta = p.beta.data(),
+                           .beta = p.is_rms ? nullptr : p.beta.data(),
                            .y = f.y.data(),
                            .normalized = f.normalized.data(),
                            .mean = f.mean.data(),
                            .rstd = f.rstd.data(),
                            .hidden_size = p.size,
-                           .eps = eps},
+                           .eps = eps,
+                           .subtract_mean = !p.is_rms},
                           0, p.num_rows);
     return f;
 }
@@ -68,12 +70,13 @@ Gradients<T> backward(const Problem<T>& p, const Forward<T>& f, LayerNormSave sa
         .dy = p.dy.data(),
         .saved = save == LayerNormSave::kOutput ? f.y.data() : f.normalized.data(),
         .gamma = p.gamma.data(),
-        .beta = p.beta.data(),
+        .beta = p.is_rms ? nullptr : p.beta.data(),
         .rstd = f.rstd.data(),
         .dx = g.dx.data(),
         .partials = partials.data(),
         .save = save,
-        .hidden_size = p.size};
+        .hidden_size = p.size,
+        .subtract_mean = !p.is_rms};
     for (int64_t i = num_partials - 1; i >= 0; --i) layer_norm_backward(args, p.num_rows, i, i + 1);
     layer_norm_reduce_partials<T>(partials.data(), num_partials, p.size, g.dgamma.data(),
                                   g.dbeta.data(), 0, p.size);
@@ -153,6 +156,36 @@ TYPED_TEST(LayerNormOfType, BackwardEqualsReferenceFromOutputAndFromNormalized) 
                          u * largest(gradient.dbeta) + static_cast<double>(num_rows) * dy_size * 4 *
                                                            test::kComputeRoundoff<TypeParam>,
                          "dbeta");
+        }
+    }
+}
+
+/// Tolerances as above. Nothing cancels in forward: a row of any size is well conditioned.
+TYPED_TEST(LayerNormOfType, RmsNormEqualsReferenceFromOutputAndFromNormalized) {
+    for (const auto& [num_rows, size] : kShapes) {
+        auto p = make_problem<TypeParam>(num_rows, size);
+        p.is_rms = true;
+        const auto f = forward(p);
+        const auto gamma = test::load(p.gamma);
+        const auto truth = reference::rms_norm(test::load(p.x), gamma, 1e-5);
+        const double u = test::kRoundoff<TypeParam>, c = test::kComputeRoundoff<TypeParam>;
+        expect_close(f.y, truth.y, largest(truth.y) * u + 40 * c, "y");
+        expect_close(f.rstd, truth.rstd, largest(truth.rstd) * 40 * c, "rstd");
+        const auto gradient = reference::rms_norm_backward(test::load(p.dy), truth, gamma);
+        const double normalized_error = u * largest(truth.y) / 0.25 + 40 * c;
+        const double dy_size = largest(test::load(p.dy)), g_size = dy_size * largest(gamma);
+        for (const LayerNormSave save : {LayerNormSave::kOutput, LayerNormSave::kNormalized}) {
+            const auto got = backward(p, f, save);
+            // g and x̂ mean(g x̂) cancel in rows of one element, where dx is about 0.
+            expect_close(got.dx, gradient.dx,
+                         u * largest(gradient.dx) + largest(truth.rstd) * g_size *
+                                                        normalized_error *
+                                                        (2 + largest(truth.normalized)),
+                         "dx");
+            expect_close(got.dgamma, gradient.dgamma,
+                         u * largest(gradient.dgamma) +
+                             static_cast<double>(num_rows) * dy_size * normalized_error,
+                         "dgamma");
         }
     }
 }

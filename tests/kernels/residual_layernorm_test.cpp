@@ -49,7 +49,7 @@ struct Problem {
           beta(test::normal<T>(h, 4, 0, 0.2)),
           dy(test::normal<T>(rows * h, 5)),
           dsum(test::normal<T>(rows * h, 6)),
-          mask(static_cast<size_t>(mask_bytes(kind, rows * h))),
+          mask(static_cast<size_t>(mask_bytes<T>(kind, rows * h))),
           rstd(static_cast<size_t>(rows)),
           y(x.size()),
           sum(x.size()) {}

@@ -32,7 +32,7 @@ Forward<T> forward(SoftmaxDropoutForwardArgs<T> args, int64_t num_rows) {
     const auto count = static_cast<size_t>(num_rows * args.num_keys);
     Forward<T> f{std::vector<T>(count), std::vector<T>(count),
                  std::vector<uint8_t>(
-                     static_cast<size_t>(mask_bytes(args.mask_kind, num_rows * args.num_keys)))};
+                     static_cast<size_t>(mask_bytes<T>(args.mask_kind, num_rows * args.num_keys)))};
     args.probs = f.probs.data();
     args.dropped = f.dropped.data();
     args.mask = f.mask.data();

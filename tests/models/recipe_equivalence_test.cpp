@@ -22,17 +22,23 @@ struct StepResult {
     std::vector<Tensor> gradients;
 };
 
-/// The gradients of query, key and value as that of the one projection that some recipes have.
-void stack_projections(StepResult& step, std::vector<std::string>& names) {
+/// The gradients of query, key and value as those of one projection, whichever of the three a
+/// recipe projects together.
+void stack_projections(StepResult& step, std::vector<std::string>& names, int64_t hidden_size) {
     StepResult stacked{.loss = step.loss, .gradients = {}};
     std::vector<Tensor> weights, biases;
+    int64_t num_stacked = 0;
     for (std::size_t i = 0; i < step.gradients.size(); ++i) {
         const std::string name = i < names.size() ? names[i] : "";
-        const bool is_part = name.find(".attention.self.") != name.npos;
+        const bool is_part = name.find(".attention.self.") != name.npos ||
+                             (name.find(".attn.") != name.npos && name.find("c_proj") == name.npos);
         if (!is_part) stacked.gradients.push_back(step.gradients[i]);
         if (!is_part) continue;
-        (name.ends_with(".weight") ? weights : biases).push_back(step.gradients[i]);
-        if (biases.size() < 3) continue;
+        const bool is_weight = name.ends_with(".weight");
+        (is_weight ? weights : biases).push_back(step.gradients[i]);
+        if (!is_weight) num_stacked += step.gradients[i].numel();
+        if (num_stacked < 3 * hidden_size) continue;
+        num_stacked = 0;
         stacked.gradients.push_back(at::cat(weights));
         stacked.gradients.push_back(at::cat(biases));
         weights.clear();
@@ -41,11 +47,7 @@ void stack_projections(StepResult& step, std::vector<std::string>& names) {
     step = stacked;
 }
 
-bool has_one_projection(const Workload& w) {
-    return w.recipe.fusion == Fusion::kSubstation || w.recipe.fusion == Fusion::kDeepSpeed;
-}
-
-StepResult run_step(const Workload& workload, bool stacks = false) {
+StepResult run_step(const Workload& workload) {
     const Model model(workload);
     const Batch batch = make_batch(workload);
     const Tensor loss = model.loss(model.forward(batch, 3), batch);
@@ -57,7 +59,7 @@ StepResult run_step(const Workload& workload, bool stacks = false) {
         result.gradients.push_back(parameter.value.grad());
     }
     if (batch.input.defined()) result.gradients.push_back(batch.input.grad());
-    if (stacks && !has_one_projection(workload)) stack_projections(result, names);
+    stack_projections(result, names, workload.model.hidden_size);
     return result;
 }
 
@@ -106,7 +108,7 @@ TEST_P(RecipeEquivalence, LossAndAllGradientsAreThoseOfOriginal) {
     workload.model.attention_dropout_p = c.attention_dropout_p;
     workload.model.hidden_dropout_p = c.hidden_dropout_p;
     const Workload original = with_recipe(workload, "original").value();
-    const StepResult expected = run_step(original, has_one_projection(workload));
+    const StepResult expected = run_step(original);
     const StepResult actual = run_step(workload);
     EXPECT_NEAR(actual.loss.item<double>(), expected.loss.item<double>(),
                 1e-12 * std::abs(expected.loss.item<double>()) + 1e-12);
@@ -156,6 +158,14 @@ std::vector<Case> all_cases() {
           "deepspeed-fused", "deepspeed-fused,masks=philox"}) {
         cases.push_back({"bert-base", Head::kMlm, recipe, Padding::kRandom, 0.1, 0.1, 1e-10});
         cases.push_back({"bert-base", Head::kLayers, recipe, Padding::kNone, 0, 0, 1e-10});
+    }
+    for (const char* qkv : {"qkv=separate", "qkv=qk", "qkv=kv", "qkv=fused"}) {
+        for (const char* model : {"bert-base", "gpt2", "substation-encoder"}) {
+            cases.push_back({model, Head::kLayers, qkv, Padding::kNone, 0.1, 0.1, 1e-10});
+        }
+        cases.push_back({"bert-base", Head::kMlm, std::string("tempo,") + qkv, Padding::kRandom});
+        cases.push_back(
+            {"gpt2", Head::kLayers, std::string("flash,") + qkv, Padding::kNone, 0.0, 0.1, 1e-10});
     }
     for (const char* recipe : {"tempo-layernorm", "tempo-dropout", "checkpoint"}) {
         cases.push_back(

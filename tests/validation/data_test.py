@@ -4,6 +4,7 @@ Each rule is also broken on purpose: a rule that catches nothing fails its test.
 """
 
 import copy
+import json
 import pathlib
 import re
 import subprocess
@@ -27,6 +28,43 @@ class Repository(unittest.TestCase):
             [sys.executable, str(ROOT / "scripts" / "validate"), "--check"],
             capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Benchmarks(unittest.TestCase):
+    """The published figures that `temposcope bench` shows are those of this page."""
+
+    @staticmethod
+    def options_of(row):
+        command = row["command"] if isinstance(row["command"], str) else row["command"][0]
+        words = command.split()
+        return {word[2:]: words[i + 1] for i, word in enumerate(words[:-1])
+                if word.startswith("--")}
+
+    def test_layers_and_models_agree_with_the_rows_of_the_page(self):
+        asset = json.loads((ROOT / "assets" / "published_benchmarks.json").read_text())
+        compared = 0
+        for row in data.all_rows(data.read(data.PUBLISHED)):
+            if row.get("source") != "mli" or "published" not in row or ".part." in row["id"]:
+                continue
+            options = self.options_of(row)
+            kind = "layer" if row["unit"] == "TFLOPS" else "model"
+            gpu = options.get("gpu") or options["device"].removeprefix("predict:")
+            accumulates = "accumulation 4" in row["what"] or ".gpt" in row["id"]
+            same = [one for one in asset[kind]
+                    if (one["gpu"], one["model"], one["seq_len"], one["batch_size"])
+                    == (gpu, options["model"], int(options["seq"]), int(options["batch"]))]
+            if kind == "model":
+                same = [one for one in same if one["precision"] == options["precision"]
+                        and one["setup"] == options["setup"]]
+            if kind == "model" and len(same) > 1:
+                same = [one for one in same
+                        if (one["gradient_accumulation_steps"] > 1) == accumulates]
+            self.assertEqual(len(same), 1, row["id"])
+            key = {"TFLOPS": "training_tflops" if row["id"].endswith(".both") else "forward_tflops",
+                   "sequences/s": "sequences_per_s", "GB": "peak_gb"}[row["unit"]]
+            self.assertEqual(same[0][key], row["published"], row["id"])
+            compared += 1
+        self.assertGreater(compared, 50)
 
 
 class Rules(unittest.TestCase):

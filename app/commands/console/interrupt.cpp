@@ -44,7 +44,10 @@ CancelOnInterrupt::CancelOnInterrupt(void* work, void (*cancel)(void*)) {
     struct sigaction action {};
     action.sa_handler = cancel_work;
     g_first_signal_ms = 0;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &old_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+        sigaction(kSignals[i], nullptr, &old_[i]);
+        if (old_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+    }
 }
 
 CancelOnInterrupt::~CancelOnInterrupt() {

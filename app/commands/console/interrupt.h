@@ -6,8 +6,8 @@
 namespace app {
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `work` instead of ending the
-/// program. A signal that comes a second later ends the program, and the workers with it. Only one
-/// CancelOnInterrupt may live at a time.
+/// program. One that comes a second later ends the program, and the workers with it. A signal that
+/// is ignored stays ignored, as nohup wants it. Only one CancelOnInterrupt may live at a time.
 class CancelOnInterrupt {
 public:
     /// `work.cancel()` must be safe to call from a signal handler.

@@ -8,7 +8,7 @@ namespace app {
 namespace {
 
 /// Field and option. A field that is not here has no option.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kOptions{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOptions{{
     {"model", "--model"},
     {"num_layers", "--layers"},
     {"hidden_size", "--hidden"},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kOptions
     {"recipe", "--recipe"},
     {"batch_size", "--batch"},
     {"seq_len", "--seq"},
+    {"gradient_accumulation_steps", "--accumulate"},
     {"precision", "--precision"},
     {"padding", "--padding"},
     {"seed", "--seed"},

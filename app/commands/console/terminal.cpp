@@ -229,7 +229,14 @@ void write_error(std::string_view text) {
 }
 
 void print_error(std::string_view sentence) {
-    write_error(fmt::format("temposcope: {}\n", printable(sentence)));
+    constexpr std::size_t kMostBytes = 6000;  // longer than a path may be
+    constexpr std::size_t kEndBytes = 1000;   // what to do stands at the end
+    std::string text = printable(sentence);
+    if (text.size() > kMostBytes) {
+        text =
+            text.substr(0, kMostBytes - kEndBytes) + " ... " + text.substr(text.size() - kEndBytes);
+    }
+    write_error(fmt::format("temposcope: {}\n", text));
 }
 
 }  // namespace app

@@ -2,6 +2,7 @@
 
 #include "app/commands/console/progress.h"
 #include "models/config/recipe.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/ranges.h>
@@ -102,6 +103,7 @@ nlohmann::json describe_trace(const NamedTrace& named) {
             {"precision", trace.text(run.precision)},
             {"batch_size", run.batch_size},
             {"seq_len", run.seq_len},
+            {"gradient_accumulation_steps", profiler::micro_batches_of(trace)},
             {"num_layers", run.num_layers},
             {"source", name_of(run.source)},
             {"device", trace.text(run.device_name)},

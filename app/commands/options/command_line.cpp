@@ -135,13 +135,35 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, bool& value) {
     return parser.add_flag(option.names, value, option.help);
 }
 
+/// ", did you mean --model", or nothing if no name is near.
+std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
+    const auto meant = models::misspelled_name(word, {names.begin(), names.end()});
+    return meant ? fmt::format(", did you mean {}", *meant) : "";
+}
+
+std::vector<std::string> option_names(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command->get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    return names;
+}
+
+/// The words that no option took.
+std::vector<std::string> extra_words(const CLI::App& program, const CLI::App* command) {
+    return command != nullptr && !command->remaining().empty() ? command->remaining()
+                                                               : program.remaining();
+}
+
 /// What is wrong with a word that no option took.
 std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
-    const std::vector<std::string> words = command != nullptr && !command->remaining().empty()
-                                               ? command->remaining()
-                                               : program.remaining();
+    const std::vector<std::string> words = extra_words(program, command);
     const std::string word = words.empty() ? "" : words.front();
-    if (word.starts_with("-")) return fmt::format("{} is not an option here", word);
+    if (word.starts_with("-")) {
+        const CLI::App* owner = command != nullptr ? command : &program;
+        return fmt::format("{} is not an option here{}", word,
+                           suggestion(word, option_names(owner)));
+    }
     if (command != nullptr) return fmt::format("'{}' is one argument too many", word);
     std::error_code error;
     if (std::filesystem::exists(word, error)) {
@@ -152,9 +174,7 @@ std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
     for (const CLI::App* one : program.get_subcommands([](const CLI::App*) { return true; })) {
         names.push_back(one->get_name());
     }
-    const auto nearest = models::nearest_names(word, {names.begin(), names.end()});
-    if (nearest.empty()) return fmt::format("'{}' is not a command", word);
-    return fmt::format("'{}' is not a command, did you mean {}", word, nearest.front());
+    return fmt::format("'{}' is not a command{}", word, suggestion(word, names));
 }
 
 /// Errors of the library that are not ours from `refuse`, by their type.
@@ -162,7 +182,10 @@ models::Error explain(const CLI::App& program, const CLI::ParseError& error) {
     const auto commands = program.get_subcommands();
     const CLI::App* command = commands.empty() ? nullptr : commands.front();
     std::string what = error.what();
-    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    // A misspelled option is the reason why its own name is missing: it is named first.
+    const bool lacks_option = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                              !extra_words(program, command).empty();
+    if (lacks_option || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
         what = about_extra_word(program, command);
     } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
         what = what.substr(0, what.find(':')) + " needs a value";  // "--seed: 1 required ..."
@@ -216,8 +239,19 @@ Command& CommandLine::add_command(const std::string& name, const std::string& su
 }
 
 models::Result<bool> CommandLine::parse(int argc, char** argv) {
+    std::vector<char*> words(argv, argv + argc);
+    std::string help = "--help";
+    if (argc >= 2 && std::string_view(argv[1]) == "help") {  // `help capture`: `capture --help`
+        words.erase(words.begin() + 1);
+        // A word that is no command is reported, instead of help about all.
+        const bool is_command =
+            argc > 2 && std::any_of(commands_.begin(), commands_.end(), [&](const Command& one) {
+                return one.parser_->get_name() == argv[2];
+            });
+        if (argc == 2 || is_command) words.push_back(help.data());
+    }
     try {
-        parser_->parse(argc, argv);
+        parser_->parse(take_program(static_cast<int>(words.size()), words.data()), words.data());
     } catch (const CLI::Success& answered) {
         std::ostringstream text;
         parser_->exit(answered, text, text);
@@ -230,6 +264,22 @@ models::Result<bool> CommandLine::parse(int argc, char** argv) {
         if (command.parser_->parsed()) chosen_ = &command;
     }
     return true;
+}
+
+/// The words after `--` never reach the parser, which would read some of them as lists. Returns how
+/// many are left for it.
+int CommandLine::take_program(int argc, char** argv) {
+    for (const Command& command : commands_) {
+        if (command.program_ == nullptr || argc < 2 || command.parser_->get_name() != argv[1]) {
+            continue;
+        }
+        char** const end = argv + argc;
+        char** const dashes = std::find(argv, end, std::string_view("--"));
+        if (dashes == end) continue;
+        command.program_->assign(dashes + 1, end);
+        return static_cast<int>(dashes - argv);
+    }
+    return argc;
 }
 
 bool CommandLine::json() const { return chosen_ != nullptr && chosen_->json_; }

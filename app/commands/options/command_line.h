@@ -45,6 +45,9 @@ public:
 
     /// `value` holds the default, and must live until the command has run.
     void add(const Option& option, OptionValue value);
+    /// The command takes what stands after `--`, word by word as it is: another program's command
+    /// line.
+    void add_program(std::vector<std::string>* words) { program_ = words; }
     /// Text after the options on the help page.
     void footer(std::string text);
     /// What the command does. Adds --json, which `Output::json()` tells.
@@ -58,6 +61,7 @@ private:
     friend class CommandLine;
     CLI::App* parser_;
     bool json_ = false;
+    std::vector<std::string>* program_ = nullptr;  // null: the command takes none
     std::function<Outcome(Output&)> run_;
 };
 
@@ -80,6 +84,8 @@ public:
     Outcome run(Output& output) const { return chosen_->run_(output); }
 
 private:
+    int take_program(int argc, char** argv);
+
     std::unique_ptr<CLI::App> parser_;
     std::deque<Command> commands_;
     const Command* chosen_ = nullptr;

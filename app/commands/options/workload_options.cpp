@@ -30,7 +30,9 @@ void add_workload_options(Command& command, WorkloadOptions& options) {
     add_model_size_options(command, options);
     command.add({"--recipe", "recipes to run, " + about_recipe_list(), "LIST", kStep},
                 &options.recipes);
-    command.add({"--batch", "sequences per step", "N", kStep}, &options.batch_size);
+    command.add({"--batch", "sequences per step, or per micro-batch with --accumulate", "N", kStep},
+                &options.batch_size);
+    add_accumulation_option(command, options, kStep);
     command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len);
     command.add(
         {"--precision", "one of " + list_precisions() + "; tf32 on CUDA only", "NAME", kStep},
@@ -85,6 +87,13 @@ void add_model_size_options(Command& command, WorkloadOptions& options) {
         &options.attention_dropout_p);
 }
 
+void add_accumulation_option(Command& command, WorkloadOptions& options, const char* group) {
+    command.add(
+        {"--accumulate", "micro-batches of a step: forward and backward of each, then one update",
+         "N", group},
+        &options.gradient_accumulation_steps);
+}
+
 void add_capture_options(Command& command, WorkloadOptions& options) {
     add_required_options(command, options, /*is_required=*/true);
     add_workload_options(command, options);
@@ -100,8 +109,12 @@ void add_capture_options(Command& command, WorkloadOptions& options) {
 void add_sweep_options(Command& command, WorkloadOptions& options) {
     add_required_options(command, options, /*is_required=*/false);
     add_workload_options(command, options);
-    command.add({"--device", "cpu, cuda, or auto: cuda where a GPU can be used", "NAME", kRun},
+    command.add({"--device",
+                 "cpu, cuda, or auto: cuda where a GPU can be used; with --auto also predict:GPU",
+                 "NAME", kRun},
                 &options.device);
+    command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
+                &options.setup);
 }
 
 models::Result<void> check_prediction_options(const Command& command,

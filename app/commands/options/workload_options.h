@@ -10,6 +10,10 @@ namespace app {
 /// --layers, --hidden, --heads, --intermediate, --vocab, --dropout, --attention-dropout.
 void add_model_size_options(Command& command, WorkloadOptions& options);
 
+/// --accumulate.
+void add_accumulation_option(Command& command, WorkloadOptions& options,
+                             const char* group = "Options");
+
 /// All options of `capture`, which can also predict.
 void add_capture_options(Command& command, WorkloadOptions& options);
 /// All options of `sweep`, which needs neither model nor output to calibrate.

@@ -24,14 +24,15 @@ models::Result<void> make_folder(const std::string& folder) {
 
 /// Draws one chart in each format and adds the names of the files to `written`.
 template <typename Render>
-models::Result<void> write_in_formats(const std::string& stem, const MovementChartsRequest& request,
+models::Result<void> write_in_formats(const std::string& stem, const std::string& folder,
+                                      const std::vector<std::string>& formats,
                                       std::vector<std::string>& written, const Render& render) {
-    for (const std::string& name : request.formats) {
+    for (const std::string& name : formats) {
         const auto format = parse_chart_format(name);
         if (!format) return tl::unexpected(format.error());
         const auto bytes = render(ChartOptions{.format = *format});
         if (!bytes) return tl::unexpected(bytes.error());
-        const auto path = std::filesystem::path(request.folder) / (stem + "." + name);
+        const auto path = std::filesystem::path(folder) / (stem + "." + name);
         if (auto ok = write_file(path, *bytes); !ok) return ok;
         written.push_back(path.string());
     }
@@ -39,6 +40,10 @@ models::Result<void> write_in_formats(const std::string& stem, const MovementCha
 }
 
 }  // namespace
+
+std::vector<std::string> formats_or_svg(const std::vector<std::string>& formats) {
+    return formats.empty() ? std::vector<std::string>{"svg"} : formats;
+}
 
 std::string label_of(const NamedTrace& named) {
     const std::string_view recipe = named.trace->text(named.trace->run().recipe);
@@ -70,9 +75,11 @@ models::Result<std::vector<std::string>> write_movement_charts(
     std::vector<std::string> written;
     const MovementView view = build_movement_view(request.view);
     if (!view.traces.front().dots.empty()) {
-        auto ok = write_in_formats("movement-roofline", request, written, [&](const auto& options) {
-            return render_roofline_chart(view, caption, light_theme(), options);
-        });
+        auto ok = write_in_formats("movement-roofline", request.folder, request.formats, written,
+                                   [&](const auto& options) {
+                                       return render_roofline_chart(view, caption, light_theme(),
+                                                                    options);
+                                   });
         if (!ok) return tl::unexpected(ok.error());
     }
     const bool is_logical = request.view.ops == MovementOps::kLogical;
@@ -80,8 +87,25 @@ models::Result<std::vector<std::string>> write_movement_charts(
                                   ? logical_flow(*source.workload)
                                   : movement_flow(*source.trace);
     if (!flow.nodes.empty()) {
-        auto ok = write_in_formats("movement-flow", request, written, [&](const auto& options) {
-            return render_flow_chart(flow, caption, light_theme(), options);
+        auto ok = write_in_formats(
+            "movement-flow", request.folder, request.formats, written, [&](const auto& options) {
+                return render_flow_chart(flow, caption, light_theme(), options);
+            });
+        if (!ok) return tl::unexpected(ok.error());
+    }
+    return written;
+}
+
+models::Result<std::vector<std::string>> write_bench_charts(
+    const std::vector<BenchRow>& rows, const std::string& folder,
+    const std::vector<std::string>& formats) {
+    if (auto ok = make_folder(folder); !ok) return tl::unexpected(ok.error());
+    std::vector<std::string> written;
+    for (const BenchTable& table : bench_tables(rows)) {
+        const BarChart chart = bench_chart(rows, table.kind);
+        const std::string stem = fmt::format("bench-{}", name_of(table.kind));
+        auto ok = write_in_formats(stem, folder, formats, written, [&](const auto& options) {
+            return render_bar_chart(chart, light_theme(), options);
         });
         if (!ok) return tl::unexpected(ok.error());
     }

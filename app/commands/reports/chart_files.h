@@ -2,13 +2,20 @@
 
 #include "models/config/result.h"
 #include "profiler/analysis/comparison.h"
+#include "profiler/view/bench_view.h"
 #include "profiler/view/movement_view.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Charts that commands write.
 namespace app {
+
+/// The formats that a command was given, or svg.
+std::vector<std::string> formats_or_svg(const std::vector<std::string>& formats);
+inline constexpr std::string_view kFormatWithoutCharts =
+    "--format is that of charts: name their folder with --charts.";
 
 /// What pictures call a trace: its recipe, else its file.
 std::string label_of(const profiler::NamedTrace& named);
@@ -27,6 +34,12 @@ struct MovementChartsRequest {
 /// which is made; returns the files. What has nothing to draw is left out.
 models::Result<std::vector<std::string>> write_movement_charts(
     const MovementChartsRequest& request);
+
+/// Writes `bench-layer.FORMAT` and so on: a chart for each kind of benchmark among the rows, in
+/// each format. Makes the folder; returns the files.
+models::Result<std::vector<std::string>> write_bench_charts(
+    const std::vector<profiler::BenchRow>& rows, const std::string& folder,
+    const std::vector<std::string>& formats);
 
 /// Memory over time of one trace, or of two above each other on aligned phases.
 models::Result<void> write_timeline(const std::vector<profiler::NamedTrace>& traces,

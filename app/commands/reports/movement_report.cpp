@@ -67,6 +67,7 @@ nlohmann::json class_json(const MovementClassRow& row) {
 MovementWork layer_of(const models::Workload& workload) {
     models::Workload one = workload;
     one.model.num_layers = 1;
+    one.gradient_accumulation_steps = 1;
     return total_of(logical_movement(one).rows);
 }
 
@@ -83,6 +84,11 @@ std::vector<MovementViewRow> rows_of(const MovementDocument& document) {
                          document.peaks.fit_its_times);
 }
 
+std::vector<MovementClassRow> classes_of(const MovementDocument& document) {
+    return movement_classes(document.report, document.workload ? &*document.workload : nullptr,
+                            document.scope);
+}
+
 std::optional<double> bound_share(const MovementDocument& document) {
     if (!document.peaks.fit_its_times) return std::nullopt;
     return memory_bound_share(document.report, document.peaks.peaks);
@@ -95,10 +101,11 @@ const std::vector<std::string>& notes_of(const MovementDocument& document) {
 
 std::string what_is_listed(const MovementDocument& document) {
     if (document.ops == MovementOps::kLogical) {
+        const int64_t num_layers = document.report.num_layers;
         return fmt::format(
-            "Logical ops of all {} layers, forward and backward: bias, dropout and residual are "
-            "passes of their own, and nothing is recomputed.",
-            document.report.num_layers);
+            "Logical ops of {}, forward and backward: bias, dropout and residual are passes of "
+            "their own, and nothing is recomputed.",
+            num_layers == 1 ? "the layer" : fmt::format("all {} layers", num_layers));
     }
     const char* const times = document.report.has_device_times
                                   ? "Times are those of kernels and copies."
@@ -110,18 +117,11 @@ std::string what_is_listed(const MovementDocument& document) {
                        times);
 }
 
-std::string sum_sentence(std::string_view what, const MovementWork& work) {
-    return fmt::format("{}: {:.2f} Gflop, {:.1f} Mwords, {:.1f} flop a word.", what,
-                       static_cast<double>(work.flop) / kGiga,
-                       static_cast<double>(work.words()) / 1e6,
-                       rates_of(work, {}).flop_per_word.value_or(0));
-}
-
 std::string peaks_sentence(const DevicePeaks& peaks) {
-    std::string text = peaks.name;
-    if (peaks.flop_per_s > 0) text += fmt::format(": {:.4g} Tflop/s", peaks.flop_per_s / kTera);
-    return text + fmt::format("{} {:.4g} GB/s at its peak.", peaks.flop_per_s > 0 ? " and" : ":",
-                              peaks.bytes_per_s / kGiga);
+    const std::string bandwidth = format_amount(peaks.bytes_per_s, "B/s");
+    if (peaks.flop_per_s <= 0) return fmt::format("Peak of {}: {}.", peaks.name, bandwidth);
+    return fmt::format("Peaks of {}: {} and {}.", peaks.name,
+                       format_amount(peaks.flop_per_s, "flop/s"), bandwidth);
 }
 
 }  // namespace
@@ -133,34 +133,32 @@ void print_movement(Output& output, const MovementDocument& document) {
     output.line(what_is_listed(document));
     if (!document.peaks.peaks.name.empty()) output.line(peaks_sentence(document.peaks.peaks));
     output.line();
-    if (document.report.rows.empty()) {
-        output.line("No op with counted arithmetic was recorded there.");
-        return;
-    }
     output.table(movement_table(rows_of(document), document.by));
     output.line();
-    output.line(sum_sentence("Sum", total_of(document.report.rows)));
+    const auto add_sum = [&](const char* what, const MovementWork& work) {
+        output.line(fmt::format("{}: {}.", what, sum_text(work)));
+    };
+    add_sum("Sum", total_of(document.report.rows));
     if (is_logical(document)) {
-        output.line(sum_sentence("One layer", layer_of(*document.workload)));
-        output.line(sum_sentence("Its attention, forward", attention_of_layer(*document.workload)));
+        add_sum("One layer", layer_of(*document.workload));
+        add_sum("Its attention, forward", attention_of_layer(*document.workload));
     }
     if (const auto share = bound_share(document)) {
         output.line(fmt::format("Memory-bound ops take {} of the time.", format_percent(*share)));
     }
     if (document.report.other_time_ns > 0) {
-        output.line(fmt::format("Ops whose arithmetic is not counted take another {}.",
+        output.line(fmt::format("Ops that are not counted take another {}.",
                                 format_duration(document.report.other_time_ns)));
     }
     output.line();
-    output.table(movement_class_table(
-        movement_classes(document.report, document.workload ? &*document.workload : nullptr)));
+    output.table(movement_class_table(classes_of(document)));
     for (const std::string& note : notes_of(document)) {
         output.line();
         output.line(note);
     }
-    if (document.charts.empty()) return;
+    if (document.files.empty()) return;
     output.line();
-    for (const std::string& chart : document.charts) output.line("wrote " + chart);
+    for (const std::string& file : document.files) output.line("wrote " + file);
 }
 
 nlohmann::json movement_json(const MovementDocument& document) {
@@ -172,7 +170,7 @@ nlohmann::json movement_json(const MovementDocument& document) {
     json["ops"] = kMovementOpsNames[static_cast<std::size_t>(document.ops)];
     json["scope"] = kMovementScopeNames[static_cast<std::size_t>(document.scope)];
     json["by"] = kMovementByNames[static_cast<std::size_t>(document.by)];
-    json["gpu"] = peaks.name.empty() ? nlohmann::json() : nlohmann::json(peaks.name);
+    json["gpu"] = peaks.gpu.empty() ? nlohmann::json() : nlohmann::json(peaks.gpu);
     json["peak_flop_per_s"] = positive(peaks.flop_per_s);
     json["peak_bandwidth_bytes_per_s"] = positive(peaks.bytes_per_s);
     json["memory_bound_time_share"] = or_null(bound_share(document));
@@ -183,8 +181,7 @@ nlohmann::json movement_json(const MovementDocument& document) {
     json["attention"] =
         is_logical(document) ? work_json(attention_of_layer(*document.workload)) : nlohmann::json();
     json["classes"] = nlohmann::json::array();
-    for (const MovementClassRow& row :
-         movement_classes(document.report, document.workload ? &*document.workload : nullptr)) {
+    for (const MovementClassRow& row : classes_of(document)) {
         json["classes"].push_back(class_json(row));
     }
     json["notes"] = notes_of(document);

@@ -25,6 +25,7 @@ struct MovementDocument {
     profiler::PeaksOfTrace peaks;
     profiler::MovementReport report;
     std::vector<std::string> charts;  // files that were written
+    std::vector<std::string> files;   // all that were written
 };
 
 void print_movement(Output& output, const MovementDocument& document);

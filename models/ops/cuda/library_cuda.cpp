@@ -37,6 +37,8 @@ TORCH_LIBRARY_IMPL(tempo, CUDA, m) {
     m.impl("gelu_backward", OnDevice<&gelu_backward<Cuda>>::call);
     m.impl("layer_norm_forward", OnDevice<&layer_norm_forward<Cuda>>::call);
     m.impl("layer_norm_backward", OnDevice<&layer_norm_backward<Cuda>>::call);
+    m.impl("rms_norm_forward", OnDevice<&rms_norm_forward<Cuda>>::call);
+    m.impl("rms_norm_backward", OnDevice<&rms_norm_backward<Cuda>>::call);
     m.impl("residual_layer_norm_forward", OnDevice<&residual_layer_norm_forward<Cuda>>::call);
     m.impl("residual_layer_norm_backward", OnDevice<&residual_layer_norm_backward<Cuda>>::call);
     m.impl("bias_dropout_forward", OnDevice<&bias_dropout_forward<Cuda>>::call);

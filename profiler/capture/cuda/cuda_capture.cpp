@@ -8,8 +8,11 @@
 #include "profiler/capture/cuda/predicted_step.h"
 #include "profiler/capture/cuda/torch_state.h"
 #include "profiler/capture/measure_device.h"
+#include "profiler/capture/measure_layouts.h"
+#include "profiler/capture/program_device.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/time_benchmark.h"
 #include "profiler/capture/torch_hooks.h"
 #include "profiler/trace/units.h"
 
@@ -52,14 +55,14 @@ public:
     MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
 
-void describe_cuda_run(const models::Workload& workload, const CaptureOptions& options,
-                       const CudaDevice& device, const std::string& cupti, Trace& trace) {
-    describe_run(workload,
-                 {.source = on_virtual_gpu() ? Source::kPredicted : Source::kMeasuredCuda,
-                  .time_basis = on_virtual_gpu() ? TimeBasis::kEventOrder : TimeBasis::kMeasured,
-                  .device_name = device.name,
-                  .memory_limit_bytes = options.memory_limit_bytes},
-                 trace);
+RunEnvironment environment_of(const CudaDevice& device, int64_t memory_limit_bytes) {
+    return {.source = on_virtual_gpu() ? Source::kPredicted : Source::kMeasuredCuda,
+            .time_basis = on_virtual_gpu() ? TimeBasis::kEventOrder : TimeBasis::kMeasured,
+            .device_name = device.name,
+            .memory_limit_bytes = memory_limit_bytes};
+}
+
+void add_cuda_software(const CudaDevice& device, const std::string& cupti, Trace& trace) {
     int driver = 0;
     (void)cudaDriverGetVersion(&driver);
     add_software({{"cuda_runtime", CUDART_VERSION},
@@ -70,6 +73,29 @@ void describe_cuda_run(const models::Workload& workload, const CaptureOptions& o
                  trace);
     trace.runs.set<&Run::allocator_settings>(
         Id<Run>(0), trace.strings.intern(CudaAllocations::settings_text()));
+}
+
+void describe_cuda_run(const models::Workload& workload, const CaptureOptions& options,
+                       const CudaDevice& device, const std::string& cupti, Trace& trace) {
+    describe_run(workload, environment_of(device, options.memory_limit_bytes), trace);
+    add_cuda_software(device, cupti, trace);
+}
+
+/// What the recording missed, and what came of the recording besides rows of steps.
+void add_end_notes(GpuRecorder& gpu, const CudaAllocations& allocations, Recorder& recorder,
+                   Trace& trace) {
+    if (on_virtual_gpu()) {
+        recorder.add_note("virtual_gpu", Severity::kInfo,
+                          "The step ran on a virtual GPU: allocations and launches are those of "
+                          "torch's own CUDA code, no kernel ran, and times mean nothing.");
+    }
+    if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
+        add_software({{"cupti_refused", refusals}}, trace);
+    }
+    if (auto modules = gpu.modules(); !modules.empty()) {
+        add_software({{"modules", std::move(modules)}}, trace);
+    }
+    add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
 }
 
 void record_steps(models::Training& training, const CaptureOptions& options,
@@ -98,19 +124,45 @@ void record_steps(models::Training& training, const CaptureOptions& options,
     report(callbacks, "step", options.steps, options.steps);
     recorder.stop();
     gpu.stop();
-    if (on_virtual_gpu()) {
-        recorder.add_note("virtual_gpu", Severity::kInfo,
-                          "The step ran on a virtual GPU: allocations and launches are those of "
-                          "torch's own CUDA code, no kernel ran, and times mean nothing.");
-    }
-    if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
-        add_software({{"cupti_refused", refusals}}, trace);
-    }
-    if (auto modules = gpu.modules(); !modules.empty()) {
-        add_software({{"modules", std::move(modules)}}, trace);
-    }
-    add_gpu_notes(gpu.faults(), allocations.counts(), allocations.differing_totals(), trace);
+    add_end_notes(gpu, allocations, recorder, trace);
 }
+
+/// A program of the user's on the GPU.
+class ProgramOnCuda final : public ProgramDevice {
+public:
+    ProgramOnCuda(const CudaDevice& device, Trace& trace)
+        : device_(device),
+          trace_(trace),
+          gpu_(trace),
+          allocations_(trace, gpu_.streams(), kCudaDevice) {}
+
+    RunEnvironment environment() const override { return environment_of(device_, -1); }
+    RecorderOptions recorder_options() override {
+        return {.allocations = &allocations_,
+                .device = gpu_.device_row(),
+                .ops = OpSet::kCuda,
+                .observer = &gpu_};
+    }
+    void start(Recorder& recorder) override {
+        add_cuda_software(device_, gpu_.cupti_text(), trace_);
+        gpu_.start(recorder);
+        gpu_.drop_work();
+    }
+    void describe_workspaces(Recorder& recorder) override {
+        profiler::describe_workspaces(recorder, kCudaDevice);
+    }
+    void read_step() override { gpu_.add_reading(); }
+    void stop(Recorder& recorder) override {
+        gpu_.stop();
+        add_end_notes(gpu_, allocations_, recorder, trace_);
+    }
+
+private:
+    const CudaDevice device_;
+    Trace& trace_;
+    GpuRecorder gpu_;
+    CudaAllocations allocations_;
+};
 
 /// Each batch finds the allocator as a fresh process does: where an earlier batch's parameters,
 /// optimizer state and workspaces lie decides what a later one can place.
@@ -150,6 +202,17 @@ models::Result<void> CudaCapture::validate(const models::Workload& workload) {
     return models::validate_for_cuda(workload, found->capability);
 }
 
+std::string CudaCapture::name() { return require_device().name; }
+
+models::BenchmarkTime CudaCapture::time_benchmark(const models::Benchmark& benchmark,
+                                                  double seconds,
+                                                  const CaptureCallbacks& callbacks) {
+    (void)require_device();
+    set_up_torch(benchmark.workload, kCudaDevice);
+    forget_earlier_training();
+    return profiler::time_benchmark(kDevice, benchmark, seconds, callbacks);
+}
+
 DeviceSpeed CudaCapture::measure_speed(const CaptureCallbacks& callbacks) {
     constexpr models::ComputeCapability kTf32{8, 0};
     const CudaDevice device = require_device();
@@ -161,6 +224,21 @@ DeviceSpeed CudaCapture::measure_speed(const CaptureCallbacks& callbacks) {
     speed.sm_count = device.sm_count;
     speed.l2_bytes = device.l2_bytes;
     return speed;
+}
+
+LayoutGraph CudaCapture::measure_layouts(const LayoutMeasurement& measurement,
+                                         const CaptureCallbacks& callbacks) {
+    const CudaDevice device = require_device();
+    LayoutGraph graph = profiler::measure_layouts(kDevice, measurement, callbacks);
+    graph.device_name = device.name;
+    return graph;
+}
+
+std::vector<double> CudaCapture::time_layout_runs(const LayoutMeasurement& measurement,
+                                                  const std::vector<LayoutRun>& runs,
+                                                  const CaptureCallbacks& callbacks) {
+    require_device();
+    return profiler::time_layout_runs(kDevice, measurement, runs, callbacks);
 }
 
 std::string CudaCapture::memory_name() const {
@@ -216,6 +294,11 @@ void CudaCapture::predict_step(const models::Workload& workload,
                                const PredictedStepOptions& options,
                                const CaptureCallbacks& callbacks, Trace& trace) {
     record_predicted_step(workload, options, callbacks, trace);
+}
+
+std::unique_ptr<ProgramDevice> CudaCapture::record_program(Trace& trace) {
+    CudaAllocations::require_native();
+    return std::make_unique<ProgramOnCuda>(require_device(), trace);
 }
 
 LiveMemory CudaCapture::live_memory() const {

@@ -18,9 +18,18 @@ public:
     void sweep(const models::Workload& workload, const CaptureOptions& options,
                const SweepOptions& sweep, const CaptureCallbacks& callbacks, Trace& trace) override;
     models::Result<void> validate(const models::Workload& workload) override;
+    models::BenchmarkTime time_benchmark(const models::Benchmark& benchmark, double seconds,
+                                         const CaptureCallbacks& callbacks) override;
     DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override;
+    LayoutGraph measure_layouts(const LayoutMeasurement& measurement,
+                                const CaptureCallbacks& callbacks) override;
+    std::vector<double> time_layout_runs(const LayoutMeasurement& measurement,
+                                         const std::vector<LayoutRun>& runs,
+                                         const CaptureCallbacks& callbacks) override;
     void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                       const CaptureCallbacks& callbacks, Trace& trace) override;
+    std::string name() override;
+    std::unique_ptr<ProgramDevice> record_program(Trace& trace) override;
     std::string memory_name() const override;
     /// A worker that waits would hold memory of the GPU that the others' measurements need.
     bool can_take_turns() const override { return false; }

@@ -13,10 +13,8 @@
 #include <shared_mutex>
 
 namespace profiler {
-namespace {
 
-/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream. Each thread has its own
-/// handle: this thread runs forward, autograd's thread runs backward.
+/// Each thread has its own handle: this thread runs forward, autograd's thread runs backward.
 void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
     // Asking for a handle would create one, with its workspace.
     if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return;
@@ -38,8 +36,6 @@ void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
     describe(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
              static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
 }
-
-}  // namespace
 
 void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
     at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);

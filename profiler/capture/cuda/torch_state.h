@@ -16,6 +16,9 @@ void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
 /// allocator as a fresh process does. Call it while no training lives.
 void forget_earlier_training();
 
+/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream.
+void describe_workspaces(Recorder& recorder, c10::DeviceIndex device);
+
 /// Tells the recorder which storages the training holds, and names torch's workspaces.
 void describe_memory(Recorder& recorder, const models::Training& training, c10::DeviceIndex device);
 

@@ -3,6 +3,7 @@
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 namespace profiler {
@@ -39,6 +40,7 @@ void KernelSchedule::add_step(Id<Step> step) {
     trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
     const StepOps ops = ops_of_step(trace_, step, defaults_);
     list_launches(step, ops);
+    shares_.emplace(trace_, model_.kernels, counted_ops_of_step(trace_, step, defaults_));
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
         works[trace_.ops.get<&Op::phase>(op.op).index()].push_back(&op);
@@ -108,7 +110,7 @@ void KernelSchedule::add_work(const OpWork& work, double stretch) {
     add_kernels(work.op, name_of(work.work.kernel), whole_ns(start_ns), end_ns);
 }
 
-/// The op's launches in equal parts, or one kernel of this name.
+/// The op's launches one after the other, or one kernel of this name.
 void KernelSchedule::add_kernels(Id<Op> op, std::string_view name, int64_t start_ns,
                                  int64_t end_ns) {
     const auto launches = launches_.extract(op.value);
@@ -120,12 +122,19 @@ void KernelSchedule::add_kernels(Id<Op> op, std::string_view name, int64_t start
                                .end_ns = end_ns});
         return;
     }
-    const auto count = static_cast<int64_t>(launches.mapped().size());
-    for (int64_t i = 0; i < count; ++i) {
-        const Id<Kernel> kernel = launches.mapped()[static_cast<std::size_t>(i)];
-        const int64_t length_ns = end_ns - start_ns;
-        trace_.kernels.set<&Kernel::start_ns>(kernel, start_ns + length_ns * i / count);
-        trace_.kernels.set<&Kernel::end_ns>(kernel, start_ns + length_ns * (i + 1) / count);
+    const std::vector<double> weights = shares_->weights_of(op, launches.mapped());
+    const double ns_of_weight = static_cast<double>(end_ns - start_ns) /
+                                std::accumulate(weights.begin(), weights.end(), 0.0);
+    double done = 0;
+    int64_t now_ns = start_ns;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        done += weights[i];
+        const int64_t next_ns = i + 1 == weights.size()
+                                    ? end_ns
+                                    : std::min(start_ns + whole_ns(done * ns_of_weight), end_ns);
+        trace_.kernels.set<&Kernel::start_ns>(launches.mapped()[i], now_ns);
+        trace_.kernels.set<&Kernel::end_ns>(launches.mapped()[i], next_ns);
+        now_ns = next_ns;
     }
 }
 
@@ -141,22 +150,58 @@ void KernelSchedule::time_other_launches() {
     }
 }
 
-/// The time of the parameter update is modelled as a whole. Its outermost ops get equal shares.
+/// For each op, if it is outermost, the modelled time of the counted ops in it, and a launch's time
+/// for each of its kernels that no counted op launched; else 0.
+std::vector<double> KernelSchedule::times_of_updates(const std::vector<Id<Op>>& ops) const {
+    std::vector<double> times_ns(trace_.ops.size(), 0);
+    std::vector<bool> is_inside(trace_.ops.size(), false);  // a counted op, itself included
+    for (const Id<Op> op : ops) {
+        const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
+        const bool in_counted = parent.valid() && is_inside[parent.index()];
+        is_inside[op.index()] = in_counted || shares_->time_of(op) > 0;
+        if (!in_counted) times_ns[op.index()] += shares_->time_of(op);
+    }
+    for (std::size_t i = 0; i < num_launches_; ++i) {
+        const Id<Op> op = trace_.kernels.get<&Kernel::op>(Id<Kernel>(i));
+        if (op.valid() && !is_inside[op.index()])
+            times_ns[op.index()] += model_.kernels.launch_ns();
+    }
+    // Calls stand after the call that makes them.
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+        if (is_outermost_update(*op)) continue;
+        times_ns[trace_.ops.get<&Op::parent>(*op).index()] += times_ns[op->index()];
+    }
+    std::vector<double> outermost_ns;
+    for (const Id<Op> op : ops) {
+        outermost_ns.push_back(is_outermost_update(op) ? times_ns[op.index()] : 0);
+    }
+    const auto is_positive = [](double time_ns) { return time_ns > 0; };
+    if (std::any_of(outermost_ns.begin(), outermost_ns.end(), is_positive)) return outermost_ns;
+    // Nothing tells the ops apart.
+    for (std::size_t i = 0; i < ops.size(); ++i) outermost_ns[i] = is_outermost_update(ops[i]);
+    return outermost_ns;
+}
+
+/// The time of the parameter update is modelled as a whole. Its outermost ops share it in
+/// proportion to their own models.
 void KernelSchedule::add_update(Id<Phase> phase) {
-    std::size_t count = 0;
-    for (const Id<Op> op : ops_[phase.index()]) count += is_outermost_update(op) ? 1 : 0;
+    const std::vector<Id<Op>>& ops = ops_[phase.index()];
+    const std::vector<double> times_ns = times_of_updates(ops);
+    const double sum_ns = std::accumulate(times_ns.begin(), times_ns.end(), 0.0);
     const double start_ns = now_ns_;
-    const double share_ns = count == 0 ? 0 : time_.optimizer_ns / static_cast<double>(count);
-    for (const Id<Op> op : ops_[phase.index()]) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+        const Id<Op> op = ops[i];
         start_ns_[op.index()] = whole_ns(now_ns_);
         if (!is_outermost_update(op)) {
             start_ns_[op.index()] = start_ns_[trace_.ops.get<&Op::parent>(op).index()];
             end_ns_[op.index()] = start_ns_[op.index()];
             continue;
         }
-        now_ns_ += share_ns;
+        if (sum_ns > 0) now_ns_ += time_.optimizer_ns * times_ns[i] / sum_ns;
         end_ns_[op.index()] = whole_ns(now_ns_);
-        add_kernels(op, "parameter_update", start_ns_[op.index()], end_ns_[op.index()]);
+        if (times_ns[i] > 0) {
+            add_kernels(op, "parameter_update", start_ns_[op.index()], end_ns_[op.index()]);
+        }
     }
     now_ns_ = start_ns + time_.optimizer_ns;
 }

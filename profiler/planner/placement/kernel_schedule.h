@@ -1,10 +1,12 @@
 #pragma once
 
+#include "profiler/planner/placement/launch_shares.h"
 #include "profiler/planner/step/step_time.h"
 #include "profiler/planner/step/step_work.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -12,9 +14,8 @@
 /// Modelled times for a whole trace: kernels one after the other on one stream, ops around their
 /// kernels, allocator events at the time of their op.
 ///
-/// Where the trace has the kernels that an op launched, they share the time of the op's work: the
-/// model knows how much an op works, not how much each of its kernels does. Where the trace has
-/// none, each piece of the op's work counts as one kernel.
+/// Where the trace has the kernels that an op launched, they share the time of the op's work
+/// (launch_shares.h). Where the trace has none, each piece of the op's work counts as one kernel.
 namespace profiler {
 
 class KernelSchedule {
@@ -28,6 +29,7 @@ private:
     void add_step(Id<Step> step);
     void add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works);
     void add_update(Id<Phase> phase);
+    std::vector<double> times_of_updates(const std::vector<Id<Op>>& ops) const;
     bool is_outermost_update(Id<Op> op) const;
     void list_launches(Id<Step> step, const StepOps& ops);
     void add_work(const OpWork& work, double stretch);
@@ -43,7 +45,8 @@ private:
     Id<Stream> stream_;
     StepTime time_;
     OpWorkDefaults defaults_;
-    std::size_t num_launches_;  // kernels that the trace had; their rows come first
+    std::optional<LaunchShares> shares_;  // of the step that is being scheduled
+    std::size_t num_launches_;            // kernels that the trace had; their rows come first
     std::unordered_map<int64_t, std::vector<Id<Kernel>>> launches_;  // by op
     std::vector<std::vector<Id<Op>>> ops_;                           // by phase
     std::vector<int64_t> start_ns_;                                  // by op; -1: not yet known

@@ -175,7 +175,7 @@ private:
     void note_out_of_memory(const OutOfMemoryPoint& point) {
         const OutOfMemory& detail = point.detail;
         trace_.diagnostics.append(
-            {.code = trace_.strings.intern(kDoesNotFit),
+            {.code = trace_.strings.intern(kStepDoesNotFit),
              .severity = Severity::kError,
              .count = 1,
              .explanation = trace_.strings.intern(fmt::format(

@@ -61,9 +61,10 @@ models::Result<std::string> AutoSentences::why(const SearchBatch& batch,
     }
     const auto needed = search_.needed_bytes(**simulated);
     if (!needed) return tl::unexpected(needed.error());
-    return fmt::format(
-        "The next faster recipe at batch {} needs {} for tensors, {} more than the GPU has.",
-        batch.batch_size, format_bytes(*needed), format_bytes(*needed - search_.capacity_bytes()));
+    return fmt::format("The next faster recipe at batch {} needs {}, {} more than the GPU has.",
+                       batch.batch_size,
+                       text_of_need(*needed, (*simulated)->peaks, search_.capacity_bytes()),
+                       format_bytes(*needed - search_.capacity_bytes()));
 }
 
 /// "8", or "8 per GPU" with several GPUs.

@@ -1,6 +1,7 @@
 #include "profiler/planner/search/recipe_search.h"
 
 #include "profiler/planner/data/gpu_support.h"
+#include "profiler/planner/search/step_recipes.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/units.h"
 
@@ -27,15 +28,6 @@ std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) 
         choices.begin(), choices.end(), bytes,
         [](int64_t most, const LayerChoice& choice) { return most < choice.peak_bytes; });
     return above == choices.begin() ? 0 : static_cast<std::size_t>(above - choices.begin()) - 1;
-}
-
-/// The recipe that most layers have; the first one on a tie.
-Recipe most_frequent(const std::vector<Recipe>& recipes) {
-    const auto count = [&](const Recipe& recipe) {
-        return std::count(recipes.begin(), recipes.end(), recipe);
-    };
-    return *std::max_element(recipes.begin(), recipes.end(),
-                             [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
 }
 
 }  // namespace
@@ -72,6 +64,7 @@ models::Result<void> RecipeSearch::prepare() {
 
 models::Result<LayerTable> RecipeSearch::trace_table(const std::vector<Recipe>& recipes) {
     StepToTrace step = step_to_trace(row_, request_.plan, data_, row_.workload);
+    step.workload.gradient_accumulation_steps = 1;  // all micro-batches are alike
     const int64_t batch_size =
         std::clamp<int64_t>(interpolation_.largest_valid_batch() / 2, 1, kTableBatch);
     return LayerTable::trace(std::move(step), recipes, batch_size, source_);
@@ -117,13 +110,18 @@ models::Result<SearchBatch> RecipeSearch::at_batch(int64_t batch_size) {
     if (!waits) return tl::unexpected(waits.error());
     SearchBatch batch{.batch_size = batch_size,
                       .problem = table_.problem_at(batch_size, *model_, *waits)};
+    const int64_t micro_batches = row_.workload.gradient_accumulation_steps;
+    for (LayerOption& option : batch.problem.options) option.time_ns *= micro_batches;
     const StepLevels levels = levels_of(*step, limits_.options);
     LayerProblem& problem = batch.problem;
     problem.num_layers = row_.workload.model.num_layers;
     problem.base_bytes = levels.begin_bytes;
     problem.least_peak_bytes = levels.update_bytes;
-    // Gradients kept between steps are part of the base; sharded gradients leave a part of them.
-    if (limits_.options.gradients == Gradients::kZeroed) problem.gradient_bytes = 0;
+    // Gradients that backward finds, of the step or of the micro-batch before, are part of the
+    // base; sharded gradients leave a part of them.
+    if (limits_.options.gradients == Gradients::kZeroed || micro_batches > 1) {
+        problem.gradient_bytes = 0;
+    }
     if (request_.plan.parallel.zero_stage >= 2) {
         problem.gradient_bytes /= request_.plan.parallel.num_gpus;
     }
@@ -254,7 +252,10 @@ models::Result<int64_t> RecipeSearch::find_largest_batch(int64_t limit_bytes) {
 }
 
 double RecipeSearch::sequences_per_s(int64_t batch_size, double step_ns) const {
-    return static_cast<double>(batch_size * request_.plan.parallel.num_gpus) * kNsPerS / step_ns;
+    models::Workload workload = row_.workload;
+    workload.batch_size = batch_size;
+    return static_cast<double>(sequences_per_step(workload) * request_.plan.parallel.num_gpus) *
+           kNsPerS / step_ns;
 }
 
 }  // namespace profiler

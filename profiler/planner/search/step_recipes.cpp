@@ -11,8 +11,6 @@ namespace {
 
 using models::Recipe;
 
-constexpr int kMostSwitches = 6;  // 2^6 recipes between two
-
 void add_once(std::vector<Recipe>& recipes, const Recipe& recipe) {
     const auto known = std::find(recipes.begin(), recipes.end(), recipe);
     if (known == recipes.end()) recipes.push_back(recipe);
@@ -77,6 +75,14 @@ std::vector<Recipe> recipes_between(const Recipe& from, const Recipe& to) {
         recipes.push_back(recipe);
     }
     return recipes;
+}
+
+Recipe most_frequent(const std::vector<Recipe>& layers) {
+    const auto count = [&](const Recipe& recipe) {
+        return std::count(layers.begin(), layers.end(), recipe);
+    };
+    return *std::max_element(layers.begin(), layers.end(),
+                             [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
 }
 
 }  // namespace profiler

@@ -27,8 +27,13 @@ struct StepRecipes {
 StepRecipes recipes_of_a_step(const models::Workload& workload, const Gpu& gpu,
                               const Calibration& calibration);
 
+inline constexpr int kMostSwitches = 6;
 /// The recipes between two: each switch in which they differ has the value of one or of the other,
-/// whether or not the values go together. Without the two. Empty if they differ in more than six.
+/// whether or not the values go together. Without the two. Empty if they differ in more than
+/// kMostSwitches.
 std::vector<models::Recipe> recipes_between(const models::Recipe& from, const models::Recipe& to);
+
+/// The recipe that most layers have, of equals the first: that of everything outside the layers.
+models::Recipe most_frequent(const std::vector<models::Recipe>& layers);
 
 }  // namespace profiler

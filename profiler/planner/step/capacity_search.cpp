@@ -1,5 +1,9 @@
 #include "profiler/planner/step/capacity_search.h"
 
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace profiler {
@@ -133,6 +137,16 @@ models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
         ++batch_size;
     }
     return batch_size;
+}
+
+std::string text_of_need(int64_t needed_bytes, const StepMemory& unlimited,
+                         int64_t capacity_bytes) {
+    const std::string needed = format_bytes(needed_bytes);
+    if (unlimited.peak_allocated_bytes > capacity_bytes) {
+        return fmt::format("{} for tensors", needed);
+    }
+    return fmt::format("{} for tensors and fragmentation ({} for tensors alone)", needed,
+                       format_bytes(unlimited.peak_allocated_bytes));
 }
 
 }  // namespace profiler

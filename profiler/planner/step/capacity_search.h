@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 /// The largest batch in a given memory, and the least memory for a given batch.
 ///
@@ -38,5 +39,9 @@ models::Result<int64_t> least_capacity_bytes(
 models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
                                              const MemoryOptions& options, int64_t batch_size,
                                              int64_t too_small_bytes);
+
+/// What a step needs that does not fit: "23.2 GiB for tensors", or "23.2 GiB for tensors and
+/// fragmentation (22.6 GiB for tensors alone)" where the tensors alone are within the capacity.
+std::string text_of_need(int64_t needed_bytes, const StepMemory& unlimited, int64_t capacity_bytes);
 
 }  // namespace profiler

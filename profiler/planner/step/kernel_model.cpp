@@ -129,7 +129,9 @@ KernelModel::KernelModel(const Gpu& gpu, const SoftwareEnvironment& environment,
 double KernelModel::efficiency(const KernelWork& work) const {
     const auto& rows = efficiencies_[static_cast<std::size_t>(work.kernel)];
     const auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const EfficiencyRow* r) {
-        return (!r->type || *r->type == work.type) && work.moved_bytes >= r->min_bytes &&
+        const bool is_of_its_kernels = r->kernel_set.empty() || !work.is_own;
+        return is_of_its_kernels && (!r->type || *r->type == work.type) &&
+               work.moved_bytes >= r->min_bytes &&
                (r->max_bytes < 0 || work.moved_bytes <= r->max_bytes);
     });
     return row == rows.rend() ? 1 : (*row)->efficiency.value;
@@ -149,23 +151,24 @@ double KernelModel::time_ns(const KernelWork& work) const {
     return std::max(compute_s, memory_s) * kNsPerS + launch_ns();
 }
 
-std::vector<std::string> KernelModel::notes(MatmulType type) const {
+std::vector<std::string> KernelModel::notes(std::optional<MatmulType> gemms) const {
     std::vector<std::string> notes;
-    const auto i = static_cast<std::size_t>(type);
-    if (ratios_[i] > 0) {
-        notes.push_back(fmt::format(
-            "GEMM rates are extrapolated: {} of the specification's {} rate",
-            format_share(ratios_[i]), name_of(has_rate_[i] ? type : MatmulType::kFp32)));
-    }
-    if (!has_rate_[i]) {
-        notes.push_back(
-            fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(type)));
+    if (gemms) {
+        const auto i = static_cast<std::size_t>(*gemms);
+        if (ratios_[i] > 0) {
+            notes.push_back(fmt::format(
+                "GEMM rates are extrapolated: {} of the specification's {} rate",
+                format_share(ratios_[i]), name_of(has_rate_[i] ? *gemms : MatmulType::kFp32)));
+        }
+        if (!has_rate_[i]) {
+            notes.push_back(
+                fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(*gemms)));
+        }
     }
     if (!bandwidth_is_measured_) {
         notes.push_back(fmt::format("bandwidth is extrapolated: {} of the specification",
                                     format_share(calibration_->bandwidth_ratio.value)));
     }
-    if (!is_calibrated_) notes.emplace_back(kNotCalibratedText);
     return notes;
 }
 

@@ -50,6 +50,7 @@ struct KernelWork {
     int64_t flop = 0;
     int64_t moved_bytes = 0;  // read and written, each once
     GemmShape shape;          // of GEMMs
+    bool is_own = false;  // a kernel of ours: what torch's kernels of some year reach is not its
     friend bool operator==(const KernelWork&, const KernelWork&) = default;
 };
 
@@ -67,8 +68,9 @@ public:
     double launch_ns() const { return launch_ns_; }
     /// Whether times were measured on this GPU.
     bool is_calibrated() const { return is_calibrated_; }
-    /// What was assumed, as notes: rates that come from the specification only.
-    std::vector<std::string> notes(MatmulType type) const;
+    /// What was assumed, as notes: rates that come from the specification only. Those of GEMMs are
+    /// left out for work without any.
+    std::vector<std::string> notes(std::optional<MatmulType> gemms) const;
 
 private:
     double efficiency(const KernelWork& work) const;

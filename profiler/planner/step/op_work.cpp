@@ -1,6 +1,7 @@
 #include "profiler/planner/step/op_work.h"
 
 #include "profiler/planner/step/published_tempo.h"
+#include "profiler/trace/element_bytes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -53,13 +54,30 @@ public:
                trace_.ops.get<&Op::elements_written>(op) > 0;
     }
 
+    /// The kernels of an op. Requires an op in a phase.
+    void append_work(Id<Op> op, std::vector<OpWork>& ops) {
+        const PhaseKind phase = trace_.phases.get<&Phase::kind>(trace_.ops.get<&Op::phase>(op));
+        const OpWork work{op, phase, trace_.ops.get<&Op::op_class>(op), work_of(op)};
+        if (defaults_.implementation == models::Implementation::kPublished) {
+            append_published(trace_.text(trace_.ops.get<&Op::name>(op)), work, published_op(op),
+                             ops);
+        } else {
+            ops.push_back(work);
+        }
+    }
+
+    bool has_shapes() const { return has_shapes_; }
+
+private:
     KernelWork work_of(Id<Op> op) {
         const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
         const OpClass op_class = trace_.ops.get<&Op::op_class>(op);
         KernelWork work{.kernel = kernel_of(name, op_class),
                         .type = type_of(op),
                         .flop = trace_.ops.get<&Op::flop>(op),
-                        .moved_bytes = moved_bytes(op, name)};
+                        .moved_bytes = moved_bytes(op, name),
+                        .shape = {},
+                        .is_own = name.starts_with("tempo::")};
         if (is_gemm(work.kernel)) work.shape = shape_of(op, work.flop);
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
@@ -74,20 +92,23 @@ public:
                 .has_mask = edges(op).size() > 1 && edges(op)[1].access == Access::kRead};
     }
 
-    bool has_shapes() const { return has_shapes_; }
-
-private:
     const std::vector<Edge>& edges(Id<Op> op) const { return edges_[op.index()]; }
     DType dtype(const Edge& edge) const { return trace_.tensors.get<&Tensor::dtype>(edge.tensor); }
 
-    /// A copy overwrites its first argument without reading it.
+    /// A copy overwrites its first argument without reading it. An op that returns nothing writes
+    /// into its first argument.
     int64_t moved_bytes(Id<Op> op, std::string_view name) const {
         const bool is_copy = name.ends_with("copy_");
         int64_t bytes = 0;
         bool first = true;
+        bool returns_nothing = true;
         for (const Edge& edge : edges(op)) {
             if (!(is_copy && first)) bytes += edge.words * bytes_of(dtype(edge));
+            returns_nothing &= edge.access == Access::kRead;
             first = false;
+        }
+        if (returns_nothing && !edges(op).empty()) {
+            bytes += trace_.ops.get<&Op::elements_written>(op) * bytes_of(dtype(edges(op).front()));
         }
         // A lookup reads only the rows that it gathers, not the whole table.
         if (name == "aten::embedding") bytes = 0;
@@ -147,6 +168,11 @@ private:
     bool has_shapes_ = true;
 };
 
+bool is_in_step(const Trace& trace, Id<Op> op, Id<Step> step) {
+    const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
+    return phase.valid() && trace.phases.get<&Phase::step>(phase) == step;
+}
+
 KernelKind contraction_of(std::string_view name) {
     const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
     if (has("efficient_attention")) return KernelKind::kEfficientAttention;
@@ -195,43 +221,29 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
         const bool has_cost = reader.has_cost(op);
         const bool parent_inside = parents[i].valid() && is_inside[parents[i].index()];
         is_inside[i] = has_cost || parent_inside;
-        if (!has_cost || parent_inside || !phases[i].valid()) continue;
-        const PhaseKind kind = trace.phases.get<&Phase::kind>(phases[i]);
-        if (trace.phases.get<&Phase::step>(phases[i]) != step || kind == PhaseKind::kOptimizer) {
-            continue;
-        }
-        const OpWork work{op, kind, trace.ops.get<&Op::op_class>(op), reader.work_of(op)};
-        if (defaults.implementation == models::Implementation::kPublished) {
-            append_published(trace.text(trace.ops.get<&Op::name>(op)), work,
-                             reader.published_op(op), result.ops);
-        } else {
-            result.ops.push_back(work);
-        }
+        if (!has_cost || parent_inside || !is_in_step(trace, op, step)) continue;
+        if (trace.phases.get<&Phase::kind>(phases[i]) == PhaseKind::kOptimizer) continue;
+        reader.append_work(op, result.ops);
     }
     result.has_shapes = reader.has_shapes();
     return result;
 }
 
-int64_t bytes_of(DType dtype) {
-    switch (dtype) {
-        case DType::kFloat64:
-        case DType::kInt64:
-            return 8;
-        case DType::kFloat32:
-        case DType::kInt32:
-            return 4;
-        case DType::kFloat16:
-        case DType::kBFloat16:
-        case DType::kInt16:
-            return 2;
-        case DType::kBool:
-        case DType::kUInt8:
-        case DType::kInt8:
-            return 1;
-        case DType::kOther:
-            return 4;
+std::vector<OpWork> counted_ops_of_step(const Trace& trace, Id<Step> step,
+                                        const OpWorkDefaults& defaults) {
+    std::vector<OpWork> ops;
+    WorkReader reader(trace, defaults);
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Id<Op> op(i);
+        if (reader.has_cost(op) && is_in_step(trace, op, step)) reader.append_work(op, ops);
     }
-    return 4;
+    return ops;
+}
+
+int64_t bytes_of(DType dtype) {
+    constexpr int64_t kUsual = 4;  // of types that the trace does not name
+    const int64_t bytes = element_bytes(dtype);
+    return bytes > 0 ? bytes : kUsual;
 }
 
 }  // namespace profiler

@@ -39,6 +39,11 @@ OpWorkDefaults defaults_of(const models::Workload& workload);
 /// not counted again.
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults);
 
+/// All counted ops of a step: also those inside others, and those of the parameter update.
+std::vector<OpWork> counted_ops_of_step(const Trace& trace, Id<Step> step,
+                                        const OpWorkDefaults& defaults);
+
+/// Bytes of one element, 4 if the type is not known.
 int64_t bytes_of(DType dtype);
 
 }  // namespace profiler

@@ -16,6 +16,7 @@ void append_passes(std::initializer_list<Pass> passes, const OpWork& work, int64
         OpWork one = work;
         one.work.kernel = pass.kernel;
         one.work.moved_bytes = pass.bytes_per_word * words;
+        one.work.is_own = false;  // its passes were torch's kernels
         ops.push_back(one);
     }
 }

@@ -31,10 +31,15 @@ double optimizer_ns(const StepWork& step, const TimeModel& model) {
     return share * std::max(bytes / model.kernels.bytes_per_s() * kNsPerS, launches);
 }
 
+/// Gradients are reduced in the last micro-batch, while its backward runs. Where each GPU keeps
+/// only its share of them or of the parameters (ZeRO 2 and 3), every micro-batch communicates.
 double exposed_all_reduce_ns(const StepWork& step, const TimeModel& model, double backward_ns) {
     if (model.parallel.num_gpus == 1) return 0;
-    const double bytes = communicated_bytes(model.parallel, step.parameters.size_bytes);
+    const int64_t times = model.parallel.zero_stage >= 2 ? step.micro_batches : 1;
+    const double bytes =
+        static_cast<double>(times) * communicated_bytes(model.parallel, step.parameters.size_bytes);
     const double all_reduce_ns = bytes / model.bus_bytes_per_s * kNsPerS;
+    backward_ns *= static_cast<double>(times) / static_cast<double>(step.micro_batches);
     const Calibration& c = *model.calibration;
     return std::max(0.0, all_reduce_ns - c.all_reduce_overlap.value * backward_ns) +
            c.all_reduce_exposed_share.value * all_reduce_ns;

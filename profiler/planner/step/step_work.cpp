@@ -175,13 +175,13 @@ void read_ops(const Trace& trace, const models::Workload& workload, StepWork& wo
 
 bool same_op(const StepOp& a, const StepOp& b) {
     return a.phase == b.phase && a.op_class == b.op_class && a.work.kernel == b.work.kernel &&
-           a.work.type == b.work.type;
+           a.work.type == b.work.type && a.work.is_own == b.work.is_own;
 }
 
 auto key_of(const StepOp& op) {
     const KernelWork& w = op.work;
     return std::tuple(op.phase, op.op_class, w.kernel, w.type, w.flop, w.moved_bytes, w.shape.batch,
-                      w.shape.m, w.shape.n, w.shape.k);
+                      w.shape.m, w.shape.n, w.shape.k, w.is_own);
 }
 
 /// Merges pairs of ops that are equal in both lists. The order of the pairs does not change.
@@ -217,6 +217,7 @@ StepWork without_requests(const StepWork& step) {
     ops.ops = step.ops;
     ops.parameters = step.parameters;
     ops.model_flop = step.model_flop;
+    ops.micro_batches = step.micro_batches;
     ops.has_shapes = step.has_shapes;
     return ops;
 }
@@ -296,6 +297,7 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
     StepWork work;
     work.batch_size = workload->batch_size;
+    work.micro_batches = workload->gradient_accumulation_steps;
     work.source = trace.run().source;
     std::vector<Id<Allocation>> own_rows;
     auto read = read_requests(trace, rows != nullptr ? *rows : own_rows, work);

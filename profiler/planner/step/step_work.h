@@ -58,8 +58,9 @@ struct StepWork : StepRequests {
     Source source = Source::kPredicted;  // of the trace
     std::vector<StepOp> ops;             // forward, loss and backward of the last step
     Parameters parameters;
-    int64_t model_flop = 0;  // of one step: 3 x the contractions of forward
-    bool has_shapes = true;  // false: the shape of some GEMM is not known
+    int64_t model_flop = 0;     // of one step: 3 x the contractions of forward
+    int64_t micro_batches = 1;  // whose gradients add up
+    bool has_shapes = true;     // false: the shape of some GEMM is not known
 };
 
 /// If `rows` is given, it gets the row of the trace for each allocation of the step.

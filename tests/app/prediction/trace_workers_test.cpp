@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace app {
@@ -50,6 +53,22 @@ TEST_F(TraceWorkersTest, AWorkerThatFailedIsReplaced) {
     setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1);
     EXPECT_TRUE(trace().has_value());
     EXPECT_FALSE(workers_.is_cancelled());
+}
+
+/// Ends every process that this one started.
+void kill_children() {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream children(task.path() / "children");
+        for (pid_t child = 0; children >> child;) kill(child, SIGKILL);
+    }
+}
+
+TEST_F(TraceWorkersTest, AWorkerThatWasKilledWhileItLayIdleIsReplaced) {
+    ASSERT_TRUE(trace().has_value());
+    kill_children();
+    const auto traced = trace();
+    ASSERT_TRUE(traced.has_value()) << traced.error().message;
+    EXPECT_EQ(workers_.started(), 2U);
 }
 
 TEST_F(TraceWorkersTest, NothingIsTracedAfterACancel) {

@@ -4,10 +4,12 @@
 #include "app/prediction/predictor.h"
 #include "app/user/workload_jobs.h"
 #include "app/workspace/capture_session.h"
+#include "app/workspace/planner_query.h"
 #include "app/workspace/rate_limit.h"
 #include "profiler/protocol/messages.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <unistd.h>
 #include <algorithm>
@@ -28,10 +30,13 @@ TEST(CaptureForm, ComesBackFromItsFields) {
                                 .sweeps = true,
                                 .model = "gpt2-medium",
                                 .num_layers = 0,
+                                .sizes = {.hidden_size = 512, .num_heads = 8, .vocab_size = 100},
                                 .head = "lm",
                                 .recipes = {"original", "gelu=in_place,masks=bit"},
                                 .batch_size = 2,
                                 .attention_dropout = false,
+                                .hidden_dropout = false,
+                                .random_lengths = true,
                                 .memory_limit = "3GiB",
                                 .folder = "/somewhere else/out"};
     EXPECT_EQ(app::form_from_fields(app::to_fields(form)), form);
@@ -49,6 +54,22 @@ TEST(CaptureForm, BecomesOneRequestPerRecipe) {
     EXPECT_EQ(requests[1].workload.at("recipe_name"), "tempo");
     EXPECT_EQ(list->jobs[1].workload.model.attention_dropout_p, 0);
     EXPECT_EQ(list->jobs[1].workload.model.hidden_dropout_p, 0.1);
+}
+
+TEST(CaptureForm, RunsTheStepOfThePlanner) {
+    app::PlannerQuery query;
+    models::Workload& planned = query.workload;
+    planned.padding = models::Padding::kRandom;
+    planned.model.hidden_dropout_p = 0;
+    app::set_hidden_size(planned.model, 4);
+    query.recipes = {"tempo"};
+    const app::CaptureForm form = app::capture_form_of(query, {.folder = "captures"});
+    const auto list = app::make_jobs(form, "/out", predictor());
+    ASSERT_TRUE(list) << list.error().message;
+    models::Workload run = list->jobs.at(0).workload;
+    run.recipe_name = planned.recipe_name;
+    run.recipe = planned.recipe;
+    EXPECT_EQ(models::to_json(run), models::to_json(planned));
 }
 
 TEST(CaptureForm, AsksForASweep) {

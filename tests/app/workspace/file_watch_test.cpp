@@ -22,6 +22,7 @@ protected:
         std::ofstream(folder_ / name) << content;
         return folder_ / name;
     }
+    void watch(const fs::path& file) { watch_.watch(file, app::stamp_of(file).value()); }
     /// Waits for a change. A loaded machine takes longer, so the limit is generous.
     std::vector<fs::path> next_change() {
         for (int i = 0; i < 4000; ++i) {
@@ -43,8 +44,8 @@ protected:
 TEST_F(FileWatch, ReportsAFileThatWasRewrittenOnce) {
     const fs::path file = write("a", "one");
     const fs::path other = write("b", "one");
-    watch_.watch(file);
-    watch_.watch(other);
+    watch(file);
+    watch(other);
     EXPECT_TRUE(changes_during(60ms).empty());
     write("a", "longer");
     EXPECT_EQ(next_change(), std::vector<fs::path>{file});
@@ -55,24 +56,32 @@ TEST_F(FileWatch, ReportsAFileThatWasRewrittenOnce) {
 
 TEST_F(FileWatch, ReportsAFileThatAnotherReplaced) {
     const fs::path file = write("a", "one");
-    watch_.watch(file);
+    watch(file);
     fs::rename(write("new", "another"), file);
+    EXPECT_EQ(next_change(), std::vector<fs::path>{file});
+}
+
+TEST_F(FileWatch, ReportsAChangeBetweenReadingAndWatching) {
+    const fs::path file = write("a", "one");
+    const auto read = app::stamp_of(file);
+    write("a", "longer");
+    watch_.watch(file, read.value());
     EXPECT_EQ(next_change(), std::vector<fs::path>{file});
 }
 
 TEST_F(FileWatch, SaysNothingWhileAFileIsMissing) {
     const fs::path file = write("a", "one");
-    watch_.watch(file);
+    watch(file);
     fs::remove(file);
     EXPECT_TRUE(changes_during(60ms).empty());
     write("a", "it is back");
     EXPECT_EQ(next_change(), std::vector<fs::path>{file});
 }
 
-TEST_F(FileWatch, ForgetsFilesAndIgnoresPathsWithoutAFile) {
+TEST_F(FileWatch, ForgetsFilesAndKnowsNoVersionOfAFileThatIsNotThere) {
     const fs::path file = write("a", "one");
-    watch_.watch(file);
-    watch_.watch(folder_ / "none");
+    watch(file);
+    EXPECT_EQ(app::stamp_of(folder_ / "none"), std::nullopt);
     watch_.forget(file);
     write("a", "longer");
     write("none", "there now");

@@ -85,6 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "batch_size"},
         BadWorkload{"NegativeSequence", [](Workload& w) { w.seq_len = -1; },
                     "sequence length is -1", "seq_len"},
+        BadWorkload{"NoMicroBatch", [](Workload& w) { w.gradient_accumulation_steps = 0; },
+                    "micro-batches is 0", "gradient_accumulation_steps"},
         BadWorkload{"HeadsDoNotDivide", [](Workload& w) { w.model.num_heads = 7; },
                     "7 heads do not divide", "num_heads"},
         BadWorkload{"SequenceOverPositions",

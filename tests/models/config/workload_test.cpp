@@ -27,6 +27,7 @@ TEST(Workload, ComesBackFromItsJson) {
     w.precision = Precision::kBf16;
     w.padding = Padding::kRandom;
     w.seed = 7;
+    w.gradient_accumulation_steps = 4;
     EXPECT_EQ(*workload_from_json(to_json(w)), w);
 }
 
@@ -61,6 +62,20 @@ TEST(Workload, JsonWithoutAFirstPositionGetsItsModels) {
         json["model"].erase("first_position");
         EXPECT_EQ(*workload_from_json(json), w) << name;
     }
+}
+
+TEST(Workload, JsonOfOlderFilesHasOneMicroBatchAStep) {
+    nlohmann::json json = to_json(bert_large());
+    json.erase("gradient_accumulation_steps");
+    EXPECT_EQ(*workload_from_json(json), bert_large());
+}
+
+TEST(Workload, TrainsABatchInEachMicroBatch) {
+    Workload w = bert_large();
+    w.batch_size = 6;
+    w.gradient_accumulation_steps = 4;
+    EXPECT_EQ(sequences_per_step(w), 24);
+    EXPECT_FALSE(comparable(bert_large(), w));
 }
 
 TEST(Workload, IsComparableWhenOnlyTheRecipeDiffers) {

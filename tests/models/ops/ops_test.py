@@ -84,6 +84,9 @@ def cases():
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "output")
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "normalized")
     yield tempo.layer_norm, (x, None, None, 1e-5, "output")
+    yield tempo.rms_norm, (x, gamma, 1e-5, "output")
+    yield tempo.rms_norm, (x, gamma, 1e-5, "normalized")
+    yield tempo.rms_norm, (x, None, 1e-5, "output")
     mask = torch.tensor([[0.0, 0, 0, 0, -1e4], [0, 0, 0, -1e4, -1e4]], dtype=torch.float64)
     for masks in ("byte", "bit", "philox"):
         yield tempo.attention_core, (
@@ -155,12 +158,15 @@ class OpsOnDevice:
             )
         for save in ("output", "normalized"):
             torch.library.opcheck(tempo.layer_norm_forward.default, (x, x[0], None, 1e-5, save))
+            torch.library.opcheck(tempo.rms_norm_forward.default, (x, x[0], 1e-5, save))
         y, keep = tempo.dropout_forward(x, 0.5, "byte", KEY)
         torch.library.opcheck(tempo.dropout_backward.default, (y, keep, 0.5, "byte", KEY))
         y, branch = tempo.gelu_forward(x, False, "bit")
         torch.library.opcheck(tempo.gelu_backward.default, (x, y, branch, False, "bit"))
         y, _, rstd = tempo.layer_norm_forward(x, None, None, 1e-5, "output")
         torch.library.opcheck(tempo.layer_norm_backward.default, (x, y, None, None, rstd, "output"))
+        y, _, rstd = tempo.rms_norm_forward(x, None, 1e-5, "output")
+        torch.library.opcheck(tempo.rms_norm_backward.default, (x, y, None, rstd, "output"))
         y, branch = tempo.bias_gelu_forward(x, x[0], False, "bit")
         torch.library.opcheck(tempo.bias_gelu_forward.default, (x, x[0], False, "bit"))
         residual_arguments = (x, x, None, None, 0.5, "byte", KEY, 1e-5, "output", True)
@@ -296,6 +302,12 @@ class OpsOnDevice:
                     check(
                         tempo.layer_norm, lambda *t: F.layer_norm(t[0], H, *t[1:]), [x, gamma, beta]
                     )
+                    for save in ("output", "normalized"):
+                        check(
+                            lambda x, g: tempo.rms_norm(x, g, 1e-5, save),
+                            lambda x, g: F.rms_norm(x, H, g, 1e-5),
+                            [x, gamma],
+                        )
                     for masks in ("byte", "bit", "philox"):
                         check(
                             lambda x: tempo.dropout(x, 0.3, masks, KEY), lambda x: x * keep, [x]
@@ -354,6 +366,7 @@ class OpsOnDevice:
             self.assertEqual(hidden.dtype, torch.bfloat16)
             self.assertEqual(tempo.gelu(hidden).dtype, torch.bfloat16)
             self.assertEqual(tempo.layer_norm(x.bfloat16(), gamma, beta).dtype, torch.float32)
+            self.assertEqual(tempo.rms_norm(x.bfloat16(), gamma).dtype, torch.float32)
             y = tempo.gelu_linear(x, weight, bias)
             self.assertEqual(y.dtype, torch.bfloat16)
             self.assertEqual(tempo.bias_gelu(hidden, bias).dtype, torch.bfloat16)
@@ -442,6 +455,8 @@ class OpsOnDevice:
         self.assertEqual(
             kept(lambda: tempo.layer_norm(x, gamma, beta))[0] - parameters, 4 * n + 4 * 24
         )
+        rms = kept(lambda: tempo.rms_norm(x, gamma))[0]
+        self.assertEqual(rms - parameters // 2, 4 * n + 4 * 24)
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "bit", KEY))[0], n // 8)
         self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "philox", KEY))[0], 0)
         self.assertEqual(kept(lambda: tempo.bias_gelu(x, beta))[0], 4 * n + n // 8)

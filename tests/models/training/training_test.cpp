@@ -112,6 +112,72 @@ TEST(Training, SkipsTheUpdateWhileTheLossScaleIsTooLarge) {
     EXPECT_FALSE(training.optimizer().state().empty());
 }
 
+/// The gradients of every parameter at the end of each backward.
+class GradientListener final : public StepListener {
+public:
+    explicit GradientListener(const Training& training) : training_(training) {}
+    void on_phase_begin(TrainingPhase phase) override { phases.push_back(phase); }
+    void on_phase_end(TrainingPhase) noexcept override {}
+    void on_gradients() override {
+        std::vector<Tensor> gradients;
+        for (const Parameter& parameter : training_.model().parameters()) {
+            gradients.push_back(parameter.value.grad().clone());
+        }
+        at_backward.push_back(std::move(gradients));
+    }
+
+    std::vector<TrainingPhase> phases;
+    std::vector<std::vector<Tensor>> at_backward;
+
+private:
+    const Training& training_;
+};
+
+/// With a learning rate of 0, two steps of one batch each see the masks of the two micro-batches.
+TEST(Training, AddsUpTheGradientsOfItsMicroBatches) {
+    Workload w = tiny("bert-base", Head::kMlm, Precision::kFp64);
+    w.learning_rate = 0;
+    w.recipe.optimizer = Optimizer::kSgd;
+    Training single(w);
+    GradientListener expected(single);
+    const double first = single.step(&expected);
+    const double second = single.step(&expected);
+    ASSERT_NE(first, second) << "dropout draws other masks";
+    w.gradient_accumulation_steps = 2;
+    Training accumulating(w);
+    GradientListener seen(accumulating);
+    EXPECT_NEAR(accumulating.step(&seen), (first + second) / 2, 1e-12);
+    using enum TrainingPhase;
+    EXPECT_EQ(seen.phases,
+              (std::vector{kForward, kLoss, kBackward, kForward, kLoss, kBackward, kOptimizer}));
+    ASSERT_EQ(seen.at_backward.size(), 2U);
+    for (std::size_t i = 0; i < seen.at_backward[0].size(); ++i) {
+        const Tensor a = expected.at_backward[0][i] / 2;
+        const Tensor b = expected.at_backward[1][i] / 2;
+        EXPECT_TRUE(at::allclose(seen.at_backward[0][i], a, 1e-10, 1e-14)) << i;
+        EXPECT_TRUE(at::allclose(seen.at_backward[1][i], a + b, 1e-10, 1e-14)) << i;
+    }
+}
+
+TEST(Training, StartsEachAccumulationAnew) {
+    Workload w = tiny("gpt2", Head::kLm, Precision::kFp32);
+    w.gradient_accumulation_steps = 3;
+    Training training(w);
+    training.step();
+    for (const Parameter& parameter : training.model().parameters()) {
+        EXPECT_FALSE(parameter.value.grad().defined()) << parameter.name;
+    }
+}
+
+TEST(Training, LearnsWithMicroBatchesInEveryPrecision) {
+    for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kAmpBf16}) {
+        Workload w = tiny("gpt2", Head::kLm, precision);
+        w.gradient_accumulation_steps = 2;
+        const auto result = losses(w, 40);
+        EXPECT_LT(result.back(), 0.95 * result.front()) << name_of(precision);
+    }
+}
+
 TEST(Training, ContinuesWithAnotherBatchSize) {
     Training training(tiny("bert-base", Head::kSquad, Precision::kFp32));
     training.step();

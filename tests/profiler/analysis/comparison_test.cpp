@@ -107,6 +107,17 @@ TEST(Compare, JoinsACaptureAndItsSweepWhateverTheirOrder) {
     }
 }
 
+TEST(Compare, CountsTheSequencesOfEveryMicroBatch) {
+    const auto trace =
+        make_trace({.step_times_ns = {4'000'000}, .sweep = {{2, {1'000'000}}}, .micro_batches = 3});
+    const ComparisonColumn column = compare({{"a.tscope", trace}}).value().columns[0];
+    EXPECT_EQ(column.batch_size, 8);
+    EXPECT_EQ(column.micro_batches, 3);
+    EXPECT_DOUBLE_EQ(column.sequences_per_s, 3 * 8 / 4e-3);
+    EXPECT_DOUBLE_EQ(column.best_sequences_per_s.value(), 3 * 2 / 1e-3);
+    EXPECT_THAT(describe_workload(*trace), HasSubstr("3 micro-batches of B=8 S=512"));
+}
+
 /// A sweep of a recipe that no capture holds stands beside the captures of its step: its maximum
 /// batch is compared with theirs, its memory is not, since it traced another batch.
 TEST(Compare, ASweepAloneBelongsToTheStepOfTheCaptures) {
@@ -251,6 +262,8 @@ TEST(Differences, NameEverythingThatKeepsWorkloadsFromBeingComparable) {
         [](Workload& w) { w.batch_size += 1; },
         [](Workload& w) { w.seq_len += 1; },
         [](Workload& w) { w.padding = models::Padding::kRandom; },
+        [](Workload& w) { w.gradient_accumulation_steps += 1; },
+        [](Workload& w) { w.input_requires_grad = false; },
         [](Workload& w) { w.seed += 1; },
         [](Workload& w) { w.learning_rate = 0.5; }};
     const Workload w;

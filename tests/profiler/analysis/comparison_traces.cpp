@@ -10,6 +10,7 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
     w.recipe_name = spec.recipe;
     w.recipe = models::parse_recipe(spec.recipe).value();
     w.batch_size = spec.batch_size;
+    w.gradient_accumulation_steps = spec.micro_batches;
     TraceBuilder b(w);
     b.trace().runs.set<&Run::source>(Id<profiler::Run>(0), spec.source);
     b.trace().runs.set<&Run::memory_limit_bytes>(Id<profiler::Run>(0), spec.memory_limit_bytes);

@@ -23,6 +23,7 @@ struct Spec {
     std::vector<int64_t> step_times_ns{4'000'000, 2'000'000, 3'000'000};
     std::vector<Sample> sweep;
     int64_t batch_size = 8;
+    int64_t micro_batches = 1;
     int64_t memory_limit_bytes = -1;
     PhaseKind peak_phase = PhaseKind::kForward;
     Source source = Source::kMeasuredCpu;

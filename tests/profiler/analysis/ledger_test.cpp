@@ -150,6 +150,26 @@ TEST(BuildLedger, LeavesOutWhatBackwardSavesForItself) {
     EXPECT_TRUE(build_ledger(trace).rows.empty());
 }
 
+TEST(BuildLedger, HoldsWhatAllForwardsBeforeOneBackwardSave) {
+    TraceBuilder b;
+    b.begin_step();
+    const auto save_in = [&](PhaseKind kind, int64_t bytes) {
+        b.begin_phase(kind);
+        const auto op = b.op("aten::mm", b.module_path("model", -1));
+        b.save(b.allocate({.bytes = bytes, .category = Category::kActivation, .op = op}), op);
+        b.end_phase();
+    };
+    save_in(PhaseKind::kForward, 1);  // of the micro-batch before, which backward has left behind
+    save_in(PhaseKind::kBackward, 2);
+    save_in(PhaseKind::kForward, 10);
+    save_in(PhaseKind::kLoss, 20);
+    save_in(PhaseKind::kForward, 40);
+    save_in(PhaseKind::kBackward, 80);
+    b.end_step();
+    const Trace trace = b.finish();
+    EXPECT_EQ(build_ledger(trace).total_bytes, 70);
+}
+
 TEST(BuildLedger, OfATraceWithoutPhasesIsTakenAtThePeak) {
     TraceBuilder b;
     const auto op = b.op("aten::gelu");

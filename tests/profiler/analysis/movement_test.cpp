@@ -1,5 +1,7 @@
 #include "profiler/analysis/movement.h"
 
+#include "profiler/analysis/checkpoint_calls.h"
+
 #include "profiler/analysis/movement_flow.h"
 #include "tests/support/trace_builder.h"
 
@@ -286,6 +288,40 @@ TEST_F(MovementTest, TheFlowOfALayerFollowsItsTensors) {
     EXPECT_EQ(flow.edges[0].tensor, "scores");
     EXPECT_EQ(flow.edges[1].from, 1U);
     EXPECT_EQ(flow.edges[1].to, 2U);
+}
+
+/// A checkpoint runs the forward of its layer a second time, inside its node in backward.
+TEST_F(MovementTest, WhatACheckpointRunsAgainIsToldFromItsBackward) {
+    begin();
+    const CostOfCall cost{.flop = 8, .words_read = 8, .words_written = 8};
+    const Id<Op> checkpoint = call("tempo::checkpoint", dense1_, {});
+    const Id<Op> forward = call("aten::addmm", dense1_, cost);
+    put_into(forward, checkpoint);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    const auto in_backward = [&](std::string_view name, Id<Op> parent, Id<Op> of,
+                                 const CostOfCall& of_call) {
+        const Id<Op> op = call(name, dense1_, of_call);
+        put_into(op, parent);
+        b.trace().ops.set<&Op::forward>(op, of);
+        return op;
+    };
+    const Id<Op> node = in_backward("torch::autograd::CppNode<models::ops::CheckpointFunction>", {},
+                                    checkpoint, {});
+    const Id<Op> again = in_backward("aten::addmm", node, checkpoint, cost);
+    const Id<Op> inner = in_backward("autograd::AddmmBackward0", node, again, {});
+    const Id<Op> backward = in_backward("aten::mm", inner, again, cost);
+    const Trace trace = finish();
+    EXPECT_FALSE(runs_again(trace, forward));
+    EXPECT_FALSE(runs_again(trace, node));
+    EXPECT_TRUE(runs_again(trace, again));
+    EXPECT_FALSE(runs_again(trace, inner));
+    EXPECT_FALSE(runs_again(trace, backward));
+    const MovementFlow flow = movement_flow(trace);
+    ASSERT_EQ(flow.nodes.size(), 3U);
+    EXPECT_FALSE(flow.nodes[0].runs_again);
+    EXPECT_TRUE(flow.nodes[1].runs_again);
+    EXPECT_FALSE(flow.nodes[2].runs_again);
 }
 
 }  // namespace

@@ -34,6 +34,22 @@ std::string render(const CompareView& view, const ChartOptions& options,
     return bytes.value_or("");
 }
 
+BarChart sample_bars() {
+    BarChart chart;
+    chart.title = "One layer";
+    chart.series = {"here, measured", "t4, predicted", "t4, published"};
+    chart.devices = {0, 1, 1};
+    chart.sources = {BenchSource::kMeasured, BenchSource::kPredicted, BenchSource::kPublished};
+    chart.groups = {"bert-large, S 128 B 2", "gpt2 <medium>, S 512 B 2"};
+    for (const char* title : {"Forward", "Forward and backward", "Memory"}) {
+        BarChart::Panel panel{.title = title, .remark = "TFLOPS"};
+        panel.groups = {{{0, 0.1, 0, "0.100"}, {1, 12.5, 16, "12.5"}, {2, 14, 0, "14.0"}},
+                        {{0, 0, 0, "out of memory"}, {1, 11, 0, "11.0"}}};
+        chart.panels.push_back(std::move(panel));
+    }
+    return chart;
+}
+
 uint32_t big_endian(const std::string& bytes, std::size_t at) {
     uint32_t value = 0;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -323,6 +339,28 @@ TEST(Canvas, HasDigitsOfEqualWidth) {
             }
         }
     });
+}
+
+TEST(BarChart, ShowsEveryGroupSeriesAndValueInEachFormat) {
+    for (const ChartFormat format :
+         {ChartFormat::kSvg, ChartFormat::kPdf, ChartFormat::kPng, ChartFormat::kHtml}) {
+        const auto bytes = render_bar_chart(sample_bars(), light_theme(), {.format = format});
+        ASSERT_TRUE(bytes) << bytes.error().message;
+        EXPECT_GT(bytes->size(), 1000U);
+        EXPECT_EQ(*bytes, *render_bar_chart(sample_bars(), light_theme(), {.format = format}));
+    }
+    const auto svg = render_bar_chart(sample_bars(), light_theme(), {});
+    for (const char* part : {"bert-large", "gpt2 &lt;medium&gt;", "t4, published", "12.5",
+                             "out of memory", "Forward and backward", "Memory"}) {
+        EXPECT_THAT(*svg, HasSubstr(part));
+    }
+    EXPECT_TRUE(is_balanced(*svg));
+}
+
+TEST(BarChart, RefusesNothingToDraw) {
+    const auto nothing = render_bar_chart({}, light_theme(), {});
+    ASSERT_FALSE(nothing);
+    EXPECT_THAT(nothing.error().message, HasSubstr("nothing to draw"));
 }
 
 }  // namespace

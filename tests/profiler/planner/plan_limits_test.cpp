@@ -123,4 +123,12 @@ TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
     }
 }
 
+TEST(PlanLimits, WhereTensorsAloneWouldFitTheTextNamesFragmentation) {
+    constexpr int64_t kGiB = int64_t{1} << 30;
+    const StepMemory step{.peak_allocated_bytes = 22 * kGiB, .peak_reserved_bytes = 24 * kGiB};
+    EXPECT_EQ(text_of_need(23 * kGiB, step, 21 * kGiB), "23.0 GiB for tensors");
+    EXPECT_EQ(text_of_need(23 * kGiB, step, 22 * kGiB),
+              "23.0 GiB for tensors and fragmentation (22.0 GiB for tensors alone)");
+}
+
 }  // namespace

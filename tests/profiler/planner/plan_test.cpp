@@ -294,6 +294,38 @@ TEST(Plan, SeveralGpusAddTheirThroughputsAndTheirTerms) {
     EXPECT_EQ(four.memory->terms[1].name, "reduce_bucket_bytes");
 }
 
+/// The same forward and backward several times. Gradients are reduced beside the last one; ZeRO 2
+/// shards them in each.
+TEST(StepTime, ReducesTheGradientsOfMicroBatchesOnce) {
+    const Gpu& gpu = *gpu_named("v100-16gb");
+    const auto time_with = [&](int64_t micro_batches, int zero_stage) {
+        StepWork step = step_work_of(make_toy_step(toy_workload(64))).value();
+        step.micro_batches = micro_batches;
+        for (StepOp& op : step.ops) op.count = micro_batches;
+        const auto model =
+            make_time_model(gpu, *environment_named("torch-2.11"), data().calibration,
+                            toy_workload(), {.num_gpus = 4, .zero_stage = zero_stage}, 1e9);
+        return time_of(step, model.value());
+    };
+    const StepTime one = time_with(1, 0);
+    const StepTime four = time_with(4, 0);
+    EXPECT_DOUBLE_EQ(four.backward.total_ns(), 4 * one.backward.total_ns());
+    EXPECT_DOUBLE_EQ(four.optimizer_ns, one.optimizer_ns);
+    ASSERT_GT(one.all_reduce_ns, 0);
+    EXPECT_DOUBLE_EQ(four.all_reduce_ns, one.all_reduce_ns);
+    EXPECT_DOUBLE_EQ(time_with(4, 2).all_reduce_ns, 4 * time_with(1, 2).all_reduce_ns);
+}
+
+TEST(Plan, CountsTheSequencesOfEveryMicroBatch) {
+    PlanRequest request = request_for({"original"}, {"v100-16gb"});
+    request.batch_size = 8;
+    const PlanRow one = plan(request).rows.front();
+    request.workloads.front().gradient_accumulation_steps = 3;  // a toy step runs only one
+    const PlanRow three = plan(request).rows.front();
+    EXPECT_DOUBLE_EQ(three.sequences_per_s, 3 * one.sequences_per_s);
+    EXPECT_DOUBLE_EQ(three.best_sequences_per_s, 3 * one.best_sequences_per_s);
+}
+
 TEST(Plan, ASourceThatFailsIsTheRowsReason) {
     const StepSource source =
         [](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {

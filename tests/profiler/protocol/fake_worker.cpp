@@ -114,6 +114,14 @@ WorkerOutcome handle(WorkerServer& server, const Request& request) {
         std::fprintf(stderr, "terminate called\n  what():  std::bad_alloc\n");
         std::abort();
     }
+    if (act == "no-stack-for-a-thread") {
+        std::fprintf(stderr, "terminate called\n  what():  Resource temporarily unavailable\n");
+        std::abort();
+    }
+    if (act == "no-room-for-a-library") {
+        std::fprintf(stderr, "libtorch_cpu.so: failed to map segment from shared object\n");
+        std::_Exit(127);
+    }
     if (act == "payload") {
         return ResultFrame{.path = {}, .summary = {}, .payload = std::string("\0\n\xff", 3)};
     }

@@ -186,7 +186,8 @@ TEST_F(Worker, ErrorsOfTheWorkloadArriveWithTheirExitCode) {
 }
 
 TEST_F(Worker, AWorkerWithoutMemorySaysSo) {
-    for (const char* act : {"bad-alloc", "bad-alloc-in-thread"}) {
+    for (const char* act :
+         {"bad-alloc", "bad-alloc-in-thread", "no-stack-for-a-thread", "no-room-for-a-library"}) {
         const ErrorFrame error = error_of(act);
         EXPECT_THAT(error.message, HasSubstr("The worker ran out of memory: choose a smaller"));
         EXPECT_EQ(error.exit_code, 3) << act;

@@ -48,6 +48,17 @@ void record_and_die(const fs::path& path, int committed_steps) {
 
 void record_two_steps_and_die(const fs::path& path) { record_and_die(path, 2); }
 
+TEST(PartialTrace, ALinkThatAnotherUserPutThereIsNotFollowed) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "theirs") << "untouched";
+    fs::create_symlink(folder / "theirs", folder / "a.tscope.partial");
+    ASSERT_TRUE(TraceWriter::create(folder / "a.tscope"));
+    std::string content;
+    std::ifstream(folder / "theirs") >> content;
+    EXPECT_EQ(content, "untouched");
+    EXPECT_FALSE(fs::is_symlink(folder / "a.tscope.partial"));
+}
+
 TEST(PartialTrace, OneKilledBeforeItsFirstStepHoldsNothing) {
     const TemporaryFolder folder;
     record_and_die(folder / "a.tscope", 0);

@@ -41,6 +41,27 @@ TEST(FormatExactBytes, GroupsDigits) {
     EXPECT_EQ(format_exact_bytes(7), "7 B");
 }
 
+TEST(FormatAmount, ChoosesThePrefixBySize) {
+    EXPECT_EQ(format_amount(0), "0");
+    EXPECT_EQ(format_amount(512), "512");
+    EXPECT_EQ(format_amount(512, "words"), "512 words");
+    EXPECT_EQ(format_amount(0.5, "flop"), "0.50 flop");
+    EXPECT_EQ(format_amount(4'194'304), "4.19 M");
+    EXPECT_EQ(format_amount(25.77e9, "flop"), "25.8 Gflop");
+    EXPECT_EQ(format_amount(312e12, "flop/s"), "312 Tflop/s");
+    EXPECT_EQ(format_amount(335.69e9, "flop", 5), "335.69 Gflop");
+    EXPECT_EQ(format_amount(-2039e9, "B/s"), "-2.04 TB/s");
+}
+
+TEST(FormatAmount, MovesToTheNextPrefixWhenRoundingReachesIt) {
+    EXPECT_EQ(format_amount(999), "999");
+    EXPECT_EQ(format_amount(999.6), "1.00 k");
+    EXPECT_EQ(format_amount(9996), "10.0 k");
+    EXPECT_EQ(format_amount(999'600), "1.00 M");
+    EXPECT_EQ(format_amount(999.99e9, "flop", 5), "999.99 Gflop");
+    EXPECT_EQ(format_amount(999.999e9, "flop", 5), "1.0000 Tflop");
+}
+
 TEST(FormatCount, GroupsDigitsOfEveryLength) {
     EXPECT_EQ(format_count(0), "0");
     EXPECT_EQ(format_count(999), "999");

@@ -52,6 +52,22 @@ TEST(WriteFile, SaysWhatIsInTheWayAndWhatToDo) {
                 HasSubstr("File name too long; choose a shorter name"));
 }
 
+TEST(CheckCanWrite, SaysWhatWritingWouldSayAndLeavesNothing) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "file", "x"));
+    const fs::path dangling = folder / "link";
+    fs::create_symlink(folder / "missing/target", dangling);
+    for (const fs::path& path : {folder / "missing/chart.svg", folder.path(), dangling,
+                                 folder / "file/chart.svg", folder / std::string(400, 'x')}) {
+        EXPECT_EQ(message(check_can_write(path)), message(write_file(path, "x"))) << path;
+    }
+    for (const fs::path& path :
+         {folder / "new", folder / "file", fs::path("/dev/null"), fs::path()})
+        EXPECT_TRUE(check_can_write(path)) << path;
+    EXPECT_THAT(folder.names(), testing::UnorderedElementsAre("file", "link"));
+    EXPECT_EQ(read(folder / "file"), "x");
+}
+
 TEST(WriteFile, KeepsTheOldContentWhenThereIsNoRoom) {
     const TemporaryFolder folder;
     const fs::path path = folder / "chart.svg";
@@ -70,6 +86,27 @@ TEST(WriteFile, ReportsAFullDevice) {
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
     EXPECT_THAT(message(write_file("/dev/full", "x")),
                 HasSubstr("No space left on device; free some space"));
+}
+
+TEST(CreateNew, NeverTakesALinkOrAFileThatIsThere) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "theirs", "x"));
+    fs::create_symlink(folder / "theirs", folder / "link");
+    fs::create_symlink(folder / "nothing", folder / "dangling");
+    for (const char* name : {"theirs", "link", "dangling"}) {
+        EXPECT_THAT(message(create_new(folder / name)), HasSubstr("remove it or choose another"));
+    }
+    EXPECT_EQ(read(folder / "theirs"), "x");
+    EXPECT_FALSE(fs::exists(folder / "nothing"));
+}
+
+TEST(CreateUnfinished, GivesEveryFileAnotherName) {
+    const TemporaryFolder folder;
+    const auto first = create_unfinished(folder / "a");
+    const auto second = create_unfinished(folder / "a");
+    ASSERT_TRUE(first && second);
+    EXPECT_NE(*first, *second);
+    EXPECT_EQ(fs::file_size(*first), 0U);
 }
 
 TEST(ReplaceFile, LeavesTheNewFileWhereItWasWhenItCannotTakeItsPlace) {

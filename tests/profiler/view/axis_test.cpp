@@ -137,6 +137,10 @@ TEST(FitLabel, LeavesWhatFitsAndShortensTheMiddle) {
     EXPECT_EQ(fit_path("encoder.layer.10.output", 22, characters), "…layer.10.output");
     EXPECT_EQ(fit_path("encoder.layer.10.output", 11, characters), "…10.output");
     EXPECT_EQ(fit_path("encoder.layer.10.output", 5, characters), "en…ut");
+    EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 17, characters), "…10.output.dense");
+    EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 15, characters), "…10…dense");
+    EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 8, characters), "…dense");
+    EXPECT_EQ(fit_path("encoder.layer.10", 4, characters), "…10");
     EXPECT_EQ(fit_label("encoder", 1, characters), "…");
     EXPECT_EQ(fit_label("encoder", 0.5, characters), "");
 }

@@ -68,6 +68,23 @@ std::string value(const InspectorRows& rows, std::string_view label) {
     return "";
 }
 
+TEST(InspectorView, ACategoryIsSummedUpAtThePeak) {
+    const Inspected a(make_step(64));
+    const PeakReport peak = find_peak(a.blocks.trace);
+    InspectorSource source = a.source();
+    source.peak = &peak;
+    const InspectorView view =
+        build_inspector_view({.sources = {source}, .category = Category::kActivation});
+    ASSERT_EQ(view.category.size(), 1U);
+    const CategoryCard& card = view.category[0];
+    ASSERT_EQ(card.rows.size(), 2U);
+    EXPECT_EQ(card.rows[0].second, "128 B, 100.0 % of it, in 2 blocks");
+    EXPECT_EQ(card.rows[1].second, "128 B, in forward of step 1");
+    ASSERT_EQ(card.largest.size(), 2U);
+    EXPECT_EQ(card.largest[0].first, "64 B");
+    EXPECT_EQ(card.largest[0].second, "probs in encoder.layer.0");
+}
+
 TEST(InspectorView, TellsAllAboutASavedTensor) {
     const Inspected a(make_step(64));
     const auto view = build_inspector_view({.sources = {a.source()}, .tensor = a.tensor(64)});

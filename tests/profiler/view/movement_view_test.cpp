@@ -1,5 +1,6 @@
 #include "profiler/view/movement_view.h"
 
+#include "profiler/view/op_labels.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>
@@ -181,7 +182,7 @@ TEST(MovementView, SortsByAnyColumn) {
     };
     EXPECT_EQ(first_name(MovementColumn::kTime, true), "aten::gelu");
     EXPECT_EQ(first_name(MovementColumn::kTime, false), "aten::copy_");
-    EXPECT_EQ(first_name(MovementColumn::kGflop, true), "aten::addmm");
+    EXPECT_EQ(first_name(MovementColumn::kFlop, true), "aten::addmm");
     EXPECT_EQ(first_name(MovementColumn::kOp, false), "aten::addmm");
     EXPECT_EQ(first_name(MovementColumn::kOp, true), "aten::gelu");
     EXPECT_EQ(first_name(MovementColumn::kPhase, false), "aten::addmm");
@@ -203,7 +204,7 @@ TEST(MovementView, LogicalOpsStandAtTheLimitOfTheCard) {
         if (dot.has_arithmetic) EXPECT_NEAR(dot.y, roof_at(kCard, dot.x), dot.y * 1e-9);
     }
     EXPECT_NE(logical.per_layer.find("335.69 Gflop"), std::string::npos) << logical.per_layer;
-    EXPECT_NE(logical.per_layer.find("43.17 Gflop"), std::string::npos);
+    EXPECT_NE(logical.per_layer.find("43.168 Gflop"), std::string::npos);
     EXPECT_NE(logical.per_layer.find("153.6 flop a word"), std::string::npos);
     ASSERT_EQ(logical.classes.size(), 3U);
     EXPECT_DOUBLE_EQ(*logical.classes[0].ivanov_time_share, 0.61);
@@ -233,24 +234,87 @@ TEST(MovementView, AnEmptyTraceHasNoRows) {
     EXPECT_TRUE(build_movement_view({}).traces.empty());
 }
 
-TEST(MovementView, LabelsHaveTheEndsOfModuleAndOp) {
-    MovementRow row;
-    row.call = Id<Op>(0);
-    row.name = "aten::addmm";
-    row.module = "attention.self.query";
-    EXPECT_EQ(label_of(row), "query addmm");
-    row.module = "attention.output.dense";
-    EXPECT_EQ(label_of(row), "output.dense addmm");
-    row.module = "output.dense";
-    EXPECT_EQ(label_of(row), "output.dense addmm");
-    row.module = "";
-    EXPECT_EQ(label_of(row), "addmm");
-    row.name = "tempo::dropout_forward";
-    row.module = "attention.self.dropout";
-    EXPECT_EQ(label_of(row), "dropout_forward");
-    row.call = Id<Op>();  // a logical op
-    row.name = "FF1 product";
-    EXPECT_EQ(label_of(row), "FF1 product");
+TEST(MovementView, UnitsFollowTheSizesOfASmallModel) {
+    auto calls = two_ops();
+    calls[0].flop = 4200;
+    calls[0].words = 640;
+    const Trace trace = trace_with(calls);
+    const MovementView view = build_movement_view(request_of(trace));
+    const auto cell = [&](std::string_view name, MovementColumn column) {
+        const auto& rows = view.traces[0].rows;
+        const auto row = std::find_if(rows.begin(), rows.end(),
+                                      [&](const auto& r) { return r.row.name == name; });
+        return row->cells[static_cast<std::size_t>(column)];
+    };
+    EXPECT_EQ(cell("aten::addmm", MovementColumn::kFlop), "4.20 k");
+    EXPECT_EQ(cell("aten::addmm", MovementColumn::kRead), "320");
+    EXPECT_EQ(cell("aten::addmm", MovementColumn::kBandwidth), "2.56 GB/s");
+    EXPECT_EQ(cell("aten::gelu", MovementColumn::kFlop), "1.00 M");
+    EXPECT_EQ(cell("aten::copy_", MovementColumn::kFlop), "–");
+    EXPECT_EQ(view.traces[0].total.find("1.0042 Mflop, 1.1006 Mwords"), 0U) << view.traces[0].total;
+}
+
+TEST(MovementView, IvanovsSharesStandOnlyBesideHisWorkload) {
+    const Trace trace = trace_with(two_ops());
+    models::Workload workload{.model = *models::find_model("bert-large"),
+                              .precision = models::Precision::kFp16,
+                              .batch_size = 8,
+                              .seq_len = 512};
+    MovementRequest request = request_of(trace);
+    const auto has_paper = [&] {
+        request.sources[0].workload = &workload;
+        const MovementView view = build_movement_view(request);
+        return view.traces[0].classes[0].ivanov_time_share.has_value();
+    };
+    EXPECT_TRUE(has_paper());
+    request.scope = MovementScope::kAll;
+    EXPECT_FALSE(has_paper());  // the paper's layer has no loss, head and optimizer
+    request.scope = MovementScope::kLayers;
+    workload.seq_len = 128;
+    EXPECT_FALSE(has_paper());
+    workload.seq_len = 512;
+    workload.precision = models::Precision::kFp32;
+    EXPECT_FALSE(has_paper());
+    workload.precision = models::Precision::kAmpBf16;
+    EXPECT_TRUE(has_paper());
+    // A table without his shares has no columns for them.
+    const TextTable table = movement_class_table({{.op_class = OpClass::kContraction}});
+    EXPECT_EQ(table.columns.size(), 3U);
+}
+
+TEST(MovementView, LabelsSayAsMuchOfTheModuleAsTellsItFromOthers) {
+    const auto row = [](const char* module, const char* name, bool is_logical = false) {
+        MovementRow result;
+        if (!is_logical) result.call = Id<Op>(0);
+        result.module = module;
+        result.name = name;
+        return result;
+    };
+    OpLabels labels;
+    for (const char* module :
+         {"attention.self.query", "attention.self.dropout", "attention.output.dense",
+          "attention.output.dropout", "output.dense", "output.dropout", "intermediate.dense",
+          "attention.output.LayerNorm", "output.LayerNorm", "intermediate.act_fn", ""}) {
+        labels.add(row(module, "aten::copy_"));
+    }
+    const auto label = [&](const char* module, const char* name) {
+        return labels.label_of(row(module, name));
+    };
+    EXPECT_EQ(label("attention.self.query", "aten::addmm"), "query addmm");
+    EXPECT_EQ(label("attention.output.dense", "aten::addmm"), "attention.output.dense addmm");
+    EXPECT_EQ(label("output.dense", "aten::addmm"), "output.dense addmm");
+    EXPECT_EQ(label("intermediate.dense", "aten::addmm"), "intermediate.dense addmm");
+    EXPECT_EQ(label("attention.self.dropout", "tempo::dropout_forward"), "self dropout_forward");
+    EXPECT_EQ(label("output.dropout", "tempo::dropout_forward"), "output dropout_forward");
+    EXPECT_EQ(label("output.LayerNorm", "aten::native_layer_norm"), "output native_layer_norm");
+    EXPECT_EQ(label("", "aten::add_"), "add_");
+
+    const auto first = row("attention", "residual", true), second = row("mlp", "residual", true),
+               product = row("mlp", "FF1 product", true);
+    for (const MovementRow& logical : {first, second, product}) labels.add(logical);
+    EXPECT_EQ(labels.label_of(first), "attention residual");
+    EXPECT_EQ(labels.label_of(second), "mlp residual");
+    EXPECT_EQ(labels.label_of(product), "FF1 product");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "profiler/planner/step/step_memory.h"
 #include "tests/profiler/planner/toy_step.h"
+#include "tests/support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,6 +27,32 @@ TEST(StepWork, HoldsTheProductsOfAStepOnce) {
     EXPECT_TRUE(step.has_shapes);
     EXPECT_EQ(step.ops.front().work.shape, (GemmShape{1, 2 * 32, 256, 64}));
     EXPECT_EQ(step.ops.front().work.moved_bytes, 4 * (64 * 64 + 64 * 256 + 64 * 256));
+}
+
+/// The gradient of softmax and dropout overwrites its first argument.
+TEST(StepWork, AnOpThatReturnsNothingWritesItsFirstArgument) {
+    ::tests::TraceBuilder b(toy_workload(2));
+    b.begin_step();
+    b.begin_phase(PhaseKind::kBackward);
+    const Id<Op> op = b.op("tempo::softmax_dropout_backward_");
+    auto& trace = b.trace();
+    const auto read = [&](DType dtype) {
+        const Id<Tensor> tensor = trace.tensors.append({.dtype = dtype});
+        trace.op_tensors.append(
+            {.op = op, .tensor = tensor, .access = Access::kRead, .words = 100});
+    };
+    for (const DType dtype : {DType::kFloat16, DType::kFloat16, DType::kBool}) read(dtype);
+    trace.ops.set<&Op::elements_read>(op, 300);
+    trace.ops.set<&Op::elements_written>(op, 100);
+    trace.ops.set<&Op::op_class>(op, OpClass::kNormalization);
+    b.end_phase();
+    b.end_step();
+    const Trace done = b.finish();
+    const StepOps ops = ops_of_step(done, Id<Step>(0), defaults_of(toy_workload(2)));
+    ASSERT_EQ(ops.ops.size(), 1U);
+    EXPECT_EQ(ops.ops[0].work.moved_bytes, 200 + 200 + 100 + 200);
+    EXPECT_EQ(ops.ops[0].work.kernel, KernelKind::kSoftmax);
+    EXPECT_TRUE(ops.ops[0].work.is_own);
 }
 
 TEST(StepWork, KnowsTheParameters) {

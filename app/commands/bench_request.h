@@ -1,0 +1,54 @@
+#pragma once
+
+#include "app/commands/options/command_line.h"
+#include "app/commands/options/workload_options.h"
+#include "models/config/benchmark.h"
+#include "profiler/planner/plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The options of `temposcope bench`, and what they ask for.
+namespace app {
+
+struct BenchOptions {
+    std::string what;             // "matmul", ..., or "charts"
+    std::string device = "auto";  // a list of devices
+    std::string setup = "torch-2.11";
+    std::string models, recipes, precisions, sizes, lengths, batches, micro_batches;  // lists
+    WorkloadOptions workload;  // head, padding, sizes of the model, dropout, seed
+    std::optional<double> seconds;
+    int64_t steps = 3;
+    std::string charts;  // folder
+    std::vector<std::string> formats{"svg"};
+    std::string output;
+    bool names_setup = false;  // --setup was given
+};
+
+/// `options` must live until the command has run.
+void add_bench_options(Command& command, BenchOptions& options);
+
+/// Errors: an option that has no effect on `options.what`.
+models::Result<void> check_bench_options(const Command& command, const BenchOptions& options);
+
+/// One benchmark on one GPU that is predicted.
+struct PredictedTask {
+    models::Benchmark benchmark;
+    const profiler::Gpu* gpu = nullptr;
+    const profiler::SoftwareEnvironment* environment = nullptr;
+    std::string published_setup = {};  // of `charts`: where the published figure was measured
+};
+
+struct BenchRequest {
+    std::vector<models::Benchmark> measured;  // on `device`
+    std::string device;                       // "cpu", "cuda" or "auto"; empty: nothing is measured
+    std::vector<PredictedTask> predicted;     // point into the planner's data
+    double seconds = 3;
+};
+
+/// Errors: wrong usage. What a device cannot run is none: its row says so.
+models::Result<BenchRequest> make_bench_request(const BenchOptions& options,
+                                                const profiler::PlannerData& data);
+
+}  // namespace app

@@ -1,0 +1,153 @@
+#include "app/commands/command.h"
+#include "app/commands/console/terminal.h"
+#include "app/commands/options/list_option.h"
+#include "app/commands/run_max.h"
+#include "app/commands/worker/program_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+using models::Result;
+
+struct RunOptions {
+    ProgramRun run;
+    std::string gpus;
+    std::string placeholder;
+    std::string output;
+    bool overwrites = false;
+};
+
+/// "train" of `python train.py`, "trainer" of `python -m company.trainer`.
+std::string name_of_program(const std::vector<std::string>& words) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "-m" && i + 1 < words.size()) {
+            return words[i + 1].substr(words[i + 1].rfind('.') + 1);
+        }
+        if (words[i].ends_with(".py")) return fs::path(words[i]).stem().string();
+    }
+    return fs::path(words.front()).stem().string();
+}
+
+Result<void> check_file(const std::string& file, std::string_view endings, bool overwrites) {
+    std::error_code error;
+    if (fs::exists(file, error) && !overwrites) {
+        return models::fail("{} exists already: give another name, or --overwrite.", file);
+    }
+    const fs::path folder = fs::absolute(file, error).parent_path();
+    if (!fs::is_directory(folder, error)) {
+        return models::fail("{} is no folder: make it first, or give another file.",
+                            folder.string());
+    }
+    const std::string ending = fs::path(file).extension().string();
+    if (!ending.empty() && endings.find(ending + " ") != std::string_view::npos) return {};
+    return models::fail("-o {} ends in none of {}: name the file so.", file,
+                        endings.substr(0, endings.size() - 1));
+}
+
+Result<void> check_program(const RunOptions& options) {
+    const ProgramRun& run = options.run;
+    if (run.words.empty()) {
+        return models::fail(
+            "No program to run: give it after --, as in temposcope run -- python train.py.");
+    }
+    if (run.steps < 1) return models::fail("--steps is {}: record at least 1 step.", run.steps);
+    if (run.skip < 0) return models::fail("--skip is {}: give 0 or more.", run.skip);
+    return {};
+}
+
+Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
+    if (options.gpus.empty()) return std::vector<std::string>();
+    auto gpus = split_list("--gpu", options.gpus);
+    if (gpus && gpus->size() > 1 && options.placeholder.empty()) {
+        return models::fail("--gpu names {} GPUs: a program runs on one, without --max.",
+                            gpus->size());
+    }
+    return gpus;
+}
+
+nlohmann::json document_of(const ProgramResult& result) {
+    const bool has_file = !result.file.empty();
+    return {{"file", has_file ? nlohmann::json(result.file) : nlohmann::json()},
+            {"state", !has_file            ? nlohmann::json()
+                      : result.is_complete ? nlohmann::json("complete")
+                                           : nlohmann::json("incomplete")},
+            {"steps", result.recorded_steps},
+            {"exit_code", result.exit_code},
+            {"sentence", result.sentence}};
+}
+
+Outcome record(RunOptions& options, Output& output) {
+    ProgramRun& run = options.run;
+    if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
+    if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
+        return wrong_usage(ok.error());
+    }
+    run.file = fs::absolute(options.output).string();
+    run.output_is_ours = output.json();
+    const auto result = run_program(run);
+    if (!result) return failed(result.error());
+    print_error(result->sentence);
+    if (output.json()) output.document(document_of(*result));
+    return static_cast<ExitCode>(result->exit_code);
+}
+
+Outcome run_command(RunOptions& options, Output& output) {
+    if (const auto ok = check_program(options); !ok) return wrong_usage(ok.error());
+    const auto gpus = gpus_of(options);
+    if (!gpus) return wrong_usage(gpus.error());
+    if (options.placeholder.empty()) {
+        if (!gpus->empty()) options.run.gpu = gpus->front();
+        return record(options, output);
+    }
+    if (!options.output.empty()) {
+        const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
+        if (!ok) return wrong_usage(ok.error());
+    }
+    return run_max({.run = options.run,
+                    .gpus = *gpus,
+                    .placeholder = options.placeholder,
+                    .output = options.output},
+                   output);
+}
+
+}  // namespace
+
+void add_run_command(CommandLine& line) {
+    Command& command =
+        line.add_command("run", "Run a PyTorch program of your own and record its steps");
+    auto options = std::make_shared<RunOptions>();
+    command.add({"--gpu", "run on this virtual GPU, such as h100-sxm; no GPU is needed", "ID"},
+                &options->gpus);
+    command.add({"--steps", "how many steps to record", "N"}, &options->run.steps);
+    command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
+    command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
+    command.add({"-o,--output", "trace to write; without it NAME.tscope of the program's NAME.py",
+                 "FILE.tscope"},
+                &options->output);
+    command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
+    command.add({.names = "--max",
+                 .help = "find the largest batch: {NAME} in the arguments is the batch size",
+                 .value_name = "NAME",
+                 .needs = "--gpu"},
+                &options->placeholder);
+    command.add_program(&options->run.words);
+    command.footer(
+        "What stands after -- is the program and its arguments, unchanged. Its output and its "
+        "exit\n"
+        "code stay its own; what became of the recording stands at the end of standard error.\n\n"
+        "Examples:\n"
+        "  temposcope run -- python train.py --epochs 1\n"
+        "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
+        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
+        "{BATCH}\n");
+    command.on_run([options](Output& output) { return run_command(*options, output); });
+}
+
+}  // namespace app

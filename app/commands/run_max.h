@@ -1,0 +1,23 @@
+#pragma once
+
+#include "app/commands/console/outcome.h"
+#include "app/commands/worker/program_run.h"
+
+#include <string>
+#include <vector>
+
+namespace app {
+
+class Output;
+
+struct RunMaxOptions {
+    ProgramRun run;                 // with the words of the program
+    std::vector<std::string> gpus;  // ids, each once
+    std::string placeholder;        // "BATCH": {BATCH} in the words is the batch size
+    std::string output;             // CSV or JSON file; empty: none
+};
+
+/// `temposcope run --max`: the largest batch of a program on each of the GPUs, as a table.
+Outcome run_max(const RunMaxOptions& options, Output& output);
+
+}  // namespace app

@@ -1,0 +1,239 @@
+#include "app/commands/worker/program_run.h"
+
+#include "app/commands/worker/temporary_folder.h"
+#include "app/prediction/virtual_cards.h"
+#include "app/user/settings.h"
+#include "profiler/protocol/process_environment.h"
+#include "profiler/protocol/virtual_gpu_process.h"
+#include "profiler/trace/text.h"
+#include "profiler/trace/trace_file.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+using models::fail;
+using models::Result;
+
+/// What the recorded process wrote last; else that some process imported torch; else null.
+nlohmann::json last_status(const fs::path& file) {
+    nlohmann::json last;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+        auto entry = nlohmann::json::parse(line, nullptr, false);
+        if (!entry.is_object()) continue;
+        const bool says_less = last.is_object() && entry.value("state", "") == "torch";
+        if (!says_less) last = std::move(entry);
+    }
+    return last;
+}
+
+Result<std::vector<std::string>> virtual_gpu_variables(const std::string& gpu) {
+    if (gpu.empty()) return std::vector<std::string>();
+    const auto data = profiler::load_planner_data(settings_folder());
+    if (!data) return tl::unexpected(data.error());
+    const auto target = find_target(*data, gpu, "torch-2.11");
+    if (!target) return tl::unexpected(target.error());
+    const auto card = real_size_card(*target);
+    if (!card) return tl::unexpected(card.error());
+    return profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {*card});
+}
+
+Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
+    std::error_code error;
+    const fs::path start =
+        fs::read_symlink("/proc/self/exe", error).parent_path() / "python" / "start";
+    if (!fs::exists(start / "sitecustomize.py", error)) {
+        return fail("The recorder for Python is missing in {}: run scripts/build again.",
+                    start.string());
+    }
+    auto variables = virtual_gpu_variables(run.gpu);
+    if (!variables) return variables;
+    const nlohmann::json options{
+        {"file", run.file},
+        {"status", status.string()},
+        {"steps", run.steps},
+        {"skip", run.skip},
+        {"stop", run.stops},
+        {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)}};
+    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start.string()));
+    variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
+    return variables;
+}
+
+// ---- the process -----------------------------------------------------------------------------
+
+volatile std::sig_atomic_t running_program = 0;
+
+void pass_on(int number) {
+    if (running_program > 0) kill(static_cast<pid_t>(running_program), number);
+}
+
+/// While the program runs, signals are its own. The terminal sends Ctrl-C to it as well; what is
+/// sent to this process alone is passed on.
+class SignalsAreTheirs {
+public:
+    SignalsAreTheirs() {
+        for (const int number : {SIGINT, SIGQUIT}) set(number, SIG_IGN);
+        for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) set(number, &pass_on);
+    }
+    ~SignalsAreTheirs() {
+        running_program = 0;
+        for (const auto& [number, before] : before_) sigaction(number, &before, nullptr);
+    }
+    SignalsAreTheirs(const SignalsAreTheirs&) = delete;
+    SignalsAreTheirs& operator=(const SignalsAreTheirs&) = delete;
+
+private:
+    void set(int number, void (*handler)(int)) {
+        struct sigaction action {};
+        action.sa_handler = handler;
+        action.sa_flags = SA_RESTART;
+        sigaction(number, &action, &before_.emplace_back(number, action).second);
+    }
+
+    std::vector<std::pair<int, struct sigaction>> before_;
+};
+
+Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& variables) {
+    std::vector<char*> words;
+    for (const std::string& word : run.words) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, number);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    if (!run.log.empty()) {
+        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, run.log.c_str(),
+                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+    } else if (run.output_is_ours) {
+        posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    }
+    pid_t pid = 0;
+    const int error = posix_spawnp(&pid, words.front(), &files, &attributes, words.data(),
+                                   profiler::with_own_environment(variables).data());
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0) {
+        return fail("Cannot start {}: {}; give a program and its arguments after --.",
+                    run.words.front(), profiler::reason_of(error));
+    }
+    return pid;
+}
+
+/// The program's exit code, as a shell would give it.
+int wait_for(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) return 1;
+    }
+    constexpr int kKilledBySignal = 128;
+    return WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// ---- what became of it -----------------------------------------------------------------------
+
+std::string plural(int64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// The program was killed, or ended without Python's own end: only what was committed is there.
+void describe_partial(const ProgramRun& run, ProgramResult& result) {
+    const fs::path partial = run.file + ".partial";
+    std::error_code error;
+    if (!fs::exists(partial, error)) return;
+    if (!profiler::holds_committed_rows(partial)) {
+        profiler::remove_partial(partial);
+        return;
+    }
+    result.file = partial.string();
+    result.sentence = fmt::format(
+        "The program was ended in the middle of its recording: the steps before are in {}.",
+        result.file);
+}
+
+std::string about_no_step(const ProgramRun& run, const nlohmann::json& status) {
+    if (!status.is_object()) {
+        return "Nothing was recorded, because no Python process of the program imported torch "
+               "(python -I, -E and -S keep the recorder out).";
+    }
+    const std::string state = status.value("state", "");
+    if (state == "failed") return status.value("sentence", "") + ".";
+    if (state == "ended") {
+        const std::string exception = status.value("exception", "");
+        const std::string with = exception.empty() ? "" : " with " + exception;
+        if (run.skip == 0) {
+            return fmt::format("Nothing was recorded: the program ended{} before its first step.",
+                               with);
+        }
+        return fmt::format(
+            "Nothing was recorded: the program ended{} after {}, and {} left out at the start; "
+            "record from the start with --skip 0.",
+            with, plural(status.value("seen_steps", int64_t{0}), "step"),
+            run.skip == 1 ? "1 is" : fmt::format("{} are", run.skip));
+    }
+    return "Nothing was recorded: the program ended before a model ran a training step. A program "
+           "without an optimizer of torch marks its steps with temposcope.step().";
+}
+
+ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
+    ProgramResult result{.exit_code = exit_code};
+    const std::string state = status.is_object() ? status.value("state", "") : "";
+    if (status.is_object()) result.exception = status.value("exception", "");
+    if (state == "complete" || state == "incomplete") {
+        result.recorded_steps = status.value("steps", int64_t{0});
+        result.is_complete = state == "complete";
+        result.file = run.file;
+        const std::string& with = result.exception;
+        result.sentence =
+            result.is_complete
+                ? fmt::format("Recorded {} in {}.", plural(result.recorded_steps, "step"), run.file)
+                : fmt::format(
+                      "Recorded {} of {} steps in {}, which says that it is incomplete: the "
+                      "program ended{}.",
+                      result.recorded_steps, run.steps, run.file,
+                      with.empty() ? "" : " with " + with);
+        return result;
+    }
+    describe_partial(run, result);
+    if (result.sentence.empty()) result.sentence = about_no_step(run, status);
+    return result;
+}
+
+}  // namespace
+
+Result<ProgramResult> run_program(const ProgramRun& run) {
+    const TemporaryFolder folder;
+    if (!folder.exists()) return fail(kNoTemporaryFolder);
+    const fs::path status = folder / "status";
+    const auto variables = variables_of(run, status);
+    if (!variables) return tl::unexpected(variables.error());
+    const SignalsAreTheirs signals;
+    const auto pid = spawn(run, *variables);
+    if (!pid) return tl::unexpected(pid.error());
+    running_program = *pid;
+    const int exit_code = wait_for(*pid);
+    return describe_end(run, last_status(status), exit_code);
+}
+
+}  // namespace app

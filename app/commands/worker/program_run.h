@@ -1,0 +1,37 @@
+#pragma once
+
+#include "models/config/result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Runs a program of the user's with the recorder in it. Python loads the recorder by itself:
+/// app/python/start comes first in PYTHONPATH, and waits for the import of torch.
+namespace app {
+
+struct ProgramRun {
+    std::vector<std::string> words;  // "python", "train.py", "--epochs", "1"
+    std::string file;                // trace to write; absolute
+    std::string gpu;                 // id of a virtual GPU; empty: the devices of this machine
+    int64_t steps = 3;               // to record
+    int64_t skip = 1;                // before them
+    bool stops = false;              // the program ends after the recorded steps
+    bool output_is_ours = false;     // the program's standard output goes to standard error
+    std::string log;                 // a file that takes all output of the program; empty: none
+};
+
+/// What became of the recording. The program itself went its own way.
+struct ProgramResult {
+    int exit_code = 0;  // the program's own; 128 + the number of a signal that ended it
+    int64_t recorded_steps = 0;
+    bool is_complete = false;
+    std::string exception;  // that ended the program in Python: "ValueError"; empty: none
+    std::string file;       // what was written: the trace, or its .partial; empty: nothing
+    std::string sentence;   // for people
+};
+
+/// Errors: the recorder, the virtual GPU or the program cannot be started.
+models::Result<ProgramResult> run_program(const ProgramRun& run);
+
+}  // namespace app

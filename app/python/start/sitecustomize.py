@@ -1,0 +1,62 @@
+"""Python runs this file in each process of `temposcope run`, because its folder comes first in
+PYTHONPATH. Nothing happens until the program imports torch: then it is recorded."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _run_the_hidden_one() -> None:
+    """The sitecustomize of the user or of the system, which this one hides."""
+    others = [folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+class _AfterTorch:
+    """Finds torch as the other finders do, and follows the program once torch is imported."""
+
+    @staticmethod
+    def find_spec(name, _path=None, _target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(_AfterTorch)
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.loader is None:
+            return spec
+        run_torch = spec.loader.exec_module
+
+        def run_torch_and_follow(module):
+            run_torch(module)
+            _follow()
+
+        spec.loader.exec_module = run_torch_and_follow
+        return spec
+
+
+def _follow() -> None:
+    torch = sys.modules["torch"]
+    gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
+    if gpu and torch.version.cuda is None:
+        raise SystemExit(
+            f"temposcope: this torch ({torch.__version__}) has no CUDA, so it cannot run on a "
+            f"virtual {gpu}: install torch with CUDA, or leave out --gpu."
+        )
+    sys.path.append(os.path.dirname(_HERE))  # last: the program's own packages come first
+    try:
+        from temposcope import _program
+    except Exception as error:  # also an error of the dynamic linker
+        raise SystemExit(f"temposcope: {error}.") from None
+    _program.follow()
+
+
+if os.environ.get("TEMPOSCOPE_RUN"):
+    sys.meta_path.insert(0, _AfterTorch)
+_run_the_hidden_one()

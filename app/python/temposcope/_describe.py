@@ -1,0 +1,118 @@
+"""Tells the recorder what tensors are: parameters, buffers, gradients, optimizer state, inputs."""
+
+import ctypes
+import math
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from . import _recorder
+from ._names import Names
+from ._recorder import Category
+
+_PRECISIONS = {
+    torch.float32: "fp32",
+    torch.float64: "fp64",
+    torch.float16: "fp16",
+    torch.bfloat16: "bf16",
+}
+_LOSS_TYPES = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
+
+
+def tensors_in(value: object, name: str):
+    """(name, tensor) of each tensor in nested lists, tuples and dicts."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_in(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from tensors_in(item, f"{name}.{index}" if name else f"input_{index}")
+
+
+def describe(tensor: object, name: str, category: Category) -> None:
+    """A tensor of a wrapper class (DTensor, quantized) is described by the tensors in it."""
+    if not isinstance(tensor, torch.Tensor):
+        return
+    if is_traceable_wrapper_subclass(tensor):
+        parts, _ = tensor.__tensor_flatten__()
+        for part in parts:
+            describe(getattr(tensor, part), name, category)
+    elif tensor.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(
+        tensor
+    ):
+        _recorder.describe(tensor, name, category)
+
+
+def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
+    for name, buffer in model.named_buffers():
+        describe(buffer, prefix + name, Category.PARAMETER)
+    for name, parameter in model.named_parameters():
+        describe(parameter, names.parameter(parameter) or prefix + name, Category.PARAMETER)
+
+
+def describe_gradients(names: Names, parameters) -> None:
+    for parameter in parameters:
+        if parameter.grad is not None:
+            describe(
+                parameter.grad,
+                f"{names.parameter(parameter) or 'parameter'}.grad",
+                Category.GRADIENT,
+            )
+
+
+def describe_optimizer(names: Names, optimizer: torch.optim.Optimizer) -> None:
+    """Its parameters, as far as no model has them, and its state."""
+    for group_index, group in enumerate(optimizer.param_groups):
+        for index, parameter in enumerate(group["params"]):
+            if names.parameter(parameter) is None:
+                names.add_parameter(parameter, f"param_groups.{group_index}.{index}")
+                describe(parameter, names.parameter(parameter), Category.PARAMETER)
+    for parameter, state in optimizer.state.items():
+        of = names.parameter(parameter) if isinstance(parameter, torch.Tensor) else None
+        for name, tensor in tensors_in(state, of or type(optimizer).__name__):
+            if tensor is not parameter:
+                describe(tensor, name, Category.OPTIMIZER_STATE)
+
+
+def describe_inputs(args: object, kwargs: dict | None = None) -> None:
+    """What goes into a model and was made by no recorded op of another model."""
+    named = [*tensors_in(list(args), ""), *tensors_in(kwargs or {}, "")]
+    for name, tensor in named:
+        if tensor.grad_fn is None:
+            describe(tensor, name, Category.INPUT)
+
+
+def precision_of(model: torch.nn.Module) -> str:
+    """"fp32", "bf16", ...; empty: it has no parameters of such a type."""
+    types = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return _PRECISIONS.get(next(types, None), "")
+
+
+def autocast_precision(device: str) -> str | None:
+    """"amp-bf16" inside of torch.autocast."""
+    if not torch.is_autocast_enabled(device):
+        return None
+    return f"amp-{_PRECISIONS.get(torch.get_autocast_dtype(device), 'other')}"
+
+
+def batch_of(args: object, kwargs: dict | None = None) -> dict:
+    """The batch size, and where token ids go in, the sequence length."""
+    for _, tensor in [*tensors_in(kwargs or {}, ""), *tensors_in(list(args), "")]:
+        if tensor.dim() == 0:
+            continue
+        is_tokens = tensor.dim() == 2 and not tensor.is_floating_point()
+        return {"batch_size": tensor.size(0), "seq_len": tensor.size(1) if is_tokens else 0}
+    return {}
+
+
+def loss_of(roots: object) -> float:
+    """The value that backward begins with, read without an op; NaN: not one number on the CPU."""
+    root = roots[0] if isinstance(roots, (list, tuple)) and roots else roots
+    number = _LOSS_TYPES.get(getattr(root, "dtype", None))
+    if type(root) is not torch.Tensor or root.device.type != "cpu" or number is None:
+        return math.nan
+    if root.numel() != 1 or torch._C._functorch.is_functorch_wrapped_tensor(root):
+        return math.nan
+    return number.from_address(root.data_ptr()).value

@@ -1,0 +1,82 @@
+"""Paths of modules and names of parameters, for models that are found while they run."""
+
+import weakref
+
+import torch
+
+# What a wrapper adds in front of the names of the model in it.
+_WRAPPERS = ("_orig_mod.", "module.", "_fsdp_wrapped_module.")
+
+
+def _unwrapped(name: str) -> str:
+    while True:
+        shorter = next((name[len(w) :] for w in _WRAPPERS if name.startswith(w)), name)
+        if shorter == name:
+            return name
+        name = shorter
+
+
+class Names:
+    """The first model's modules have the names that it gives them ("encoder.layer.0"). Those of a
+    further model have its class in front ("Discriminator.main.0")."""
+
+    def __init__(self):
+        self._paths: dict[int, tuple[weakref.ref, bytes]] = {}
+        self._parameters: dict[int, str] = {}
+        self._models: list[tuple[weakref.ref, str]] = []
+        self._taken: set[str] = set()
+
+    def models(self) -> list[tuple[torch.nn.Module, str]]:
+        """The models so far, each with what stands in front of the names of its modules."""
+        return [(model, prefix) for ref, prefix in self._models if (model := ref()) is not None]
+
+    def knows(self, module: torch.nn.Module) -> bool:
+        found = self._paths.get(id(module))
+        return found is not None and found[0]() is module
+
+    def path(self, module: torch.nn.Module) -> bytes | None:
+        """None: it belongs to no model so far."""
+        found = self._paths.get(id(module))
+        return found[1] if found is not None and found[0]() is module else None
+
+    def add_model(self, model: torch.nn.Module) -> None:
+        own_name = self._free_name(type(model).__name__)
+        has_parameters = next(model.parameters(), None) is not None
+        is_first = has_parameters and not any(prefix == "" for _, prefix in self._models)
+        self._models.append((weakref.ref(model), "" if is_first else own_name + "."))
+        self._add_modules(model, own_name)
+
+    def add_missing(self, module: torch.nn.Module, parent: bytes) -> None:
+        """Names a module that its model got after the model was named, or that is no child."""
+        for model, prefix in self.models():
+            if any(child is module for child in model.modules()):
+                self._add_modules(model, prefix.rstrip(".") or type(model).__name__)
+                return
+        own_name = type(module).__name__.encode()
+        self._remember(module, parent + b"." + own_name if parent else own_name)
+
+    def parameter(self, tensor: torch.Tensor) -> str | None:
+        return self._parameters.get(id(tensor))
+
+    def add_parameter(self, tensor: torch.Tensor, name: str) -> None:
+        self._parameters[id(tensor)] = name
+
+    def _add_modules(self, model: torch.nn.Module, own_name: str) -> None:
+        prefix = next(prefix for known, prefix in self.models() if known is model)
+        for name, module in model.named_modules():
+            if not self.knows(module):
+                path = prefix + _unwrapped(name) if name else own_name
+                self._remember(module, path.rstrip(".").encode() or own_name.encode())
+        for name, parameter in model.named_parameters():
+            self._parameters.setdefault(id(parameter), prefix + _unwrapped(name))
+
+    def _remember(self, module: torch.nn.Module, path: bytes) -> None:
+        self._paths[id(module)] = (weakref.ref(module), path)
+
+    def _free_name(self, name: str) -> str:
+        free, number = name, 1
+        while free in self._taken:
+            number += 1
+            free = f"{name}#{number}"
+        self._taken.add(free)
+        return free

@@ -1,0 +1,95 @@
+"""The functions with which a program records itself, or says where its steps and phases are."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import torch
+
+from . import _session
+from ._recorder import Phase
+
+_PHASES = {phase.name.lower(): phase for phase in Phase}
+
+
+class Recording:
+    """What runs in the block of `record`."""
+
+    def __init__(self, session: "_session.Session"):
+        self._session = session
+
+    @property
+    def recorded_steps(self) -> int:
+        return self._session.recorded_steps
+
+    def step(self) -> None:
+        """A step ends here, and the next one begins. From then on only these marks count."""
+        self._session.end_marked_step()
+
+
+@contextlib.contextmanager
+def record(
+    path: str | os.PathLike,
+    model: torch.nn.Module | None = None,
+    *optimizers: torch.optim.Optimizer,
+) -> Iterator[Recording]:
+    """Records the training steps of the block into the trace `path` (`NAME.tscope`).
+
+        with temposcope.record("step.tscope", model, optimizer):
+            for batch in batches:
+                model(**batch).loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+    `model` gives modules and parameters their names; without it the first model that runs does.
+    The device is the model's: the CPU, or the first GPU. A step ends when the optimizers have run
+    (docs/own_programs.md), or where the program says so with `step()`.
+
+    If the block raises, what was recorded is kept, with the state "incomplete". Raises
+    RecordingError where the device or the file cannot be recorded to.
+    """
+    session = _session.Session(os.fspath(path))
+    session.watch()
+    try:
+        for optimizer in optimizers:
+            session.add_optimizer(optimizer)
+        if model is not None:
+            session.add_model(model)
+            session.start_where_trained()
+        yield Recording(session)
+    except BaseException:
+        session.end(complete=False)
+        raise
+    session.end(complete=True)
+    if session.error is not None:
+        raise session.error
+
+
+def step() -> None:
+    """A step ends here. Without a recording it does nothing, so that it may stay in the program."""
+    session = _session.active()
+    if session is not None:
+        session.end_marked_step()
+
+
+@contextlib.contextmanager
+def phase(name: str) -> Iterator[None]:
+    """What runs in the block belongs to the phase "forward", "loss", "backward" or "optimizer".
+
+        with temposcope.phase("loss"):
+            loss = criterion(model(x), y)
+
+    Phases are found without it: forward until backward begins, and the optimizer after it. Raises
+    ValueError for another name. Without a recording it does nothing.
+    """
+    if name not in _PHASES:
+        raise ValueError(f"{name!r} is not a phase; choose one of {', '.join(_PHASES)}")
+    session = _session.active()
+    if session is None:
+        yield
+        return
+    session.begin_marked_phase(_PHASES[name])
+    try:
+        yield
+    finally:
+        session.end_marked_phase()

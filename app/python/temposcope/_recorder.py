@@ -1,0 +1,136 @@
+"""The recorder's C functions (profiler/capture/python/python_interface.cpp) for Python.
+
+They see a tensor by `tensor._cdata`, the address of its TensorImpl, so that no Python.h is needed.
+"""
+
+import ctypes
+import enum
+import json
+
+import torch
+
+from . import _library
+
+
+class Phase(enum.IntEnum):
+    FORWARD = 0
+    LOSS = 1
+    BACKWARD = 2
+    OPTIMIZER = 3
+
+
+class Category(enum.IntEnum):
+    """What a storage is for, as profiler/trace/trace.h numbers it."""
+
+    PARAMETER = 0
+    GRADIENT = 1
+    OPTIMIZER_STATE = 2
+    INPUT = 6
+
+
+class Severity(enum.IntEnum):
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+
+_NAME = "libtemposcope_python.so"
+# Short calls keep Python's lock, which is cheaper. Long ones let other threads run, and what waits
+# for a thread must not hold the lock that this thread may want.
+_short = _library.open_library(_NAME)
+_long = ctypes.CDLL(_short._name)
+
+_short.temposcope_error.restype = ctypes.c_char_p
+_short.temposcope_torch_version.restype = ctypes.c_char_p
+_short.temposcope_enter_module.restype = None
+_short.temposcope_leave_module.restype = None
+_short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
+_short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+_long.temposcope_end_step.argtypes = [ctypes.c_double]
+
+_built_for = _short.temposcope_torch_version().decode().split("+")[0]
+if torch.__version__.split("+")[0] != _built_for:
+    raise ImportError(
+        f"this temposcope is built for torch {_built_for}, and torch {torch.__version__} is "
+        f"installed: run pip install torch=={_built_for}, or build Temposcope with your torch"
+    )
+
+enter_module = _short.temposcope_enter_module
+leave_module = _short.temposcope_leave_module
+
+
+class RecordingError(RuntimeError):
+    """What cannot be recorded, and what to do, in one sentence."""
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise RecordingError(_short.temposcope_error().decode())
+
+
+def watch_allocator() -> None:
+    """From here on each CPU tensor is known; those made before are known once they are named."""
+    _check(_long.temposcope_watch_allocator())
+
+
+def start(file: str, device: str, program: dict) -> None:
+    """Begins to record into `file`; `device` is "cpu" or "cuda". Raises RecordingError."""
+    libraries = str(_library.folder()).encode()
+    text = json.dumps(program).encode()
+    _check(_long.temposcope_start(file.encode(), device.encode(), libraries, text))
+
+
+def finish(complete: bool) -> None:
+    """Closes the file. Raises RecordingError where it cannot be written."""
+    _check(_long.temposcope_finish(int(complete)))
+
+
+def discard() -> None:
+    """Ends a recording of which nothing is to stay."""
+    _check(_long.temposcope_discard())
+
+
+def describe_program(program: dict) -> None:
+    _check(_short.temposcope_describe_program(json.dumps(program).encode()))
+
+
+def begin_steps() -> None:
+    _check(_long.temposcope_begin_steps())
+
+
+def begin_step() -> None:
+    _check(_short.temposcope_begin_step())
+
+
+def end_step(loss: float) -> None:
+    _check(_long.temposcope_end_step(loss))
+
+
+def begin_phase(phase: Phase) -> None:
+    _check(_short.temposcope_begin_phase(int(phase)))
+
+
+def end_phase(phase: Phase) -> None:
+    _check(_short.temposcope_end_phase(int(phase)))
+
+
+def describe(tensor: torch.Tensor, name: str, category: Category) -> None:
+    """Says what the storage of `tensor` is. One that is not on the recorded device is left out."""
+    _check(_short.temposcope_describe(tensor._cdata, name.encode(), int(category)))
+
+
+def add_note(code: str, severity: Severity, explanation: str) -> None:
+    _check(_short.temposcope_note(code.encode(), int(severity), explanation.encode()))
+
+
+def before_fork() -> None:
+    _long.temposcope_before_fork()
+
+
+def after_fork_in_parent() -> None:
+    _short.temposcope_after_fork(0)
+
+
+def after_fork_in_child() -> None:
+    """The child records nothing."""
+    _short.temposcope_after_fork(1)

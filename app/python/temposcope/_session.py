@@ -1,0 +1,376 @@
+"""Which steps of a program are recorded, and where steps and phases begin and end."""
+
+import contextlib
+import gc
+import math
+import os
+import pathlib
+import sys
+import weakref
+from collections.abc import Callable
+
+import torch
+
+from . import _describe, _recorder
+from ._names import Names
+from ._observe import Observer
+from ._recorder import Phase, RecordingError
+
+# An optimizer that runs so often while another one does not run at all: that one is done.
+_MOST_RUNS_IN_A_STEP = 64
+
+# The session that watches this process; there is one at a time, as torch's hooks are the process's.
+_active: "Session | None" = None
+
+
+def active() -> "Session | None":
+    return _active
+
+
+def forget_in_forked_process() -> None:
+    if _active is not None:
+        _active.forget()
+
+
+def _see_inputs(module, args, kwargs):
+    """Of the models alone, since torch gives keywords to no hook of all modules. A function of this
+    file, so that a model with it can be copied and pickled."""
+    if _active is not None:
+        _active.inputs_go_in(module, args, kwargs)
+
+
+class Session:
+    """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
+
+    A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
+    before the first forward after a backward. Without either it is one forward. Once the program
+    marks its steps, only the marks count. A step begins where the last one ended.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        *,
+        skip: int = 0,
+        steps: int | None = None,
+        may_record: Callable[[], bool] = lambda: True,
+        on_recorded: Callable[[], None] = lambda: None,
+    ):
+        self.file = file
+        self.recorded_steps = 0
+        self.seen_steps = 0  # recorded or not
+        self.is_recording = False
+        self.has_ended = False
+        self.error: RecordingError | None = None  # why the recording ended
+        self._skip = skip
+        self._steps = steps
+        self._may_record = may_record
+        self._on_recorded = on_recorded
+        self._observer = Observer(self)
+        self._names = Names()
+        self._input_hooks: list = []
+        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._description: dict = {}
+        self._in_step = False
+        self._phase: Phase | None = None
+        self._marked_phases: list[Phase | None] = []
+        self._steps_are_marked = False
+        self._some_optimizer_lives = False
+        self._has_run_backward = False
+        self._has_begun_recorded_step = False
+        self._is_inference_step = False
+        self._ends_before_forward = False
+        self._optimizer_runs: dict[int, int] = {}  # in this step, by id
+        self._loss = math.nan
+        self._device_type = "cpu"
+        self._phase_before: Phase | None = None
+
+    # ---- the caller's side
+
+    def watch(self) -> None:
+        """Begins to follow the program."""
+        global _active
+        if _active is not None:
+            raise RecordingError(
+                "this program is being recorded already: end that recording, or leave out "
+                "`temposcope run`"
+            )
+        _active = self
+        self._observer.start()
+
+    def add_model(self, model: torch.nn.Module) -> None:
+        self._names.add_model(model)
+        self._input_hooks.append(model.register_forward_pre_hook(_see_inputs, with_kwargs=True))
+        if self.is_recording:
+            self._describe_model(model)
+
+    def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizers.add(optimizer)
+        self._some_optimizer_lives = True
+
+    def start(self, device: torch.device) -> None:
+        """Begins to record on this device. Raises RecordingError."""
+        if device.type not in ("cpu", "cuda"):
+            raise RecordingError(
+                f"the model is on {device.type}, and only the CPU and CUDA can be recorded: move it"
+            )
+        if device.type == "cuda" and device.index not in (None, 0):
+            raise RecordingError(
+                f"the model is on cuda:{device.index}, and only the first GPU is recorded: set "
+                f"CUDA_VISIBLE_DEVICES={device.index}, and use cuda:0"
+            )
+        self._description = {
+            "program": pathlib.Path(sys.argv[0] or "python").name,
+            "rank": int(os.environ.get("RANK", "0")),
+            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+        }
+        self._device_type = device.type
+        _recorder.start(self.file, device.type, self._description)
+        self.is_recording = True
+        for model, _ in self._names.models():
+            self._describe_model(model)
+        self._describe_gradients()
+        for optimizer in self._optimizers:
+            _describe.describe_optimizer(self._names, optimizer)
+        _recorder.begin_steps()
+
+    def start_where_trained(self) -> None:
+        """The same, on the device of the parameters, where some are known."""
+        parameter = next(self._parameters(), None)
+        if parameter is not None:
+            self.start(parameter.device)
+        else:
+            self.start(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+
+    def end(self, complete: bool) -> None:
+        """Stops following, and closes the file. `complete`: the program did what it should."""
+        if self._in_step and (self._ends_before_forward or not complete):
+            is_whole = self._ends_before_forward
+            self._close_step()
+            self.recorded_steps += int(self.is_recording and is_whole)
+        self.stop_watching()
+        self.has_ended = True
+        if self.is_recording:
+            self._switch_phase(None)
+            self.is_recording = False
+            if self._has_begun_recorded_step:
+                _recorder.finish(complete)
+            else:
+                _recorder.discard()
+
+    def fail(self, error: RecordingError) -> None:
+        """The recording cannot go on. The program can."""
+        self.error = error.with_traceback(None)  # its frames would keep the program's tensors
+        self.has_ended = True
+        self.stop_watching()
+        if self.is_recording:
+            self.is_recording = False
+            with contextlib.suppress(RecordingError):
+                _recorder.finish(complete=False)
+
+    def forget(self) -> None:
+        """In a forked process, which records nothing: the file is its parent's."""
+        self.is_recording = False
+        self.has_ended = True
+        self.stop_watching()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the trace holds a step, even one that did not come to its end."""
+        return self._has_begun_recorded_step
+
+    def stop_watching(self) -> None:
+        global _active
+        if _active is self:
+            _active = None
+        self._observer.stop()
+        for handle in self._input_hooks:
+            handle.remove()
+        self._input_hooks = []
+
+    def end_marked_step(self) -> None:
+        """The program says that a step ends here."""
+        self._steps_are_marked = True
+        self._begin_step()
+        self._end_step()
+
+    def begin_marked_phase(self, phase: Phase) -> None:
+        self._begin_step()
+        self._marked_phases.append(self._phase)
+        self._switch_phase(phase)
+
+    def end_marked_phase(self) -> None:
+        if self._marked_phases:
+            self._switch_phase(self._marked_phases.pop())
+
+    # ---- what the observer sees
+
+    def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
+        if depth == 0 and not self._observer.in_backward():
+            self._forward_begins(module, args)
+        if not self.is_recording:
+            return depth == 0
+        if not self._names.knows(module):
+            self._names.add_missing(module, b"")
+        _recorder.enter_module(self._names.path(module))
+        if depth == 1 and "precision" in self._description:
+            self._see_autocast()
+        return True
+
+    def module_ends(self, module: torch.nn.Module, depth: int) -> None:
+        if self.is_recording:
+            _recorder.leave_module()
+        if depth == 0 and self._is_inference_step and not self._observer.in_backward():
+            self._is_inference_step = False
+            self._end_step()
+
+    def inputs_go_in(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        if not self.is_recording:
+            return
+        _describe.describe_inputs(args, kwargs)
+        if not self._description.get("model") and next(module.parameters(), None) is not None:
+            self._describe_program(module, args, kwargs)
+
+    def backward_begins(self, root: object) -> None:
+        self._has_run_backward = True
+        self._is_inference_step = False
+        self._begin_step()
+        self._loss = _describe.loss_of(root)
+        self._phase_before = self._phase
+        self._switch_phase(Phase.BACKWARD)
+
+    def backward_ends(self, accumulates: bool) -> None:
+        if not accumulates:  # torch.autograd.grad, as in a penalty on gradients
+            self._switch_phase(self._phase_before)
+            return
+        self._describe_gradients()
+        self._switch_phase(Phase.OPTIMIZER)  # clipping is part of the update, too
+        self._ends_before_forward = not self._steps_are_marked and not self._has_optimizer()
+
+    def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self.add_optimizer(optimizer)
+        self._ends_before_forward = False
+        self._begin_step()
+        if self.is_recording:
+            self._describe_gradients()
+        self._switch_phase(Phase.OPTIMIZER)
+
+    def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.is_recording:
+            _describe.describe_optimizer(self._names, optimizer)
+        if self._steps_are_marked:
+            return
+        runs = self._optimizer_runs
+        runs[id(optimizer)] = runs.get(id(optimizer), 0) + 1
+        if runs[id(optimizer)] >= _MOST_RUNS_IN_A_STEP:
+            self._optimizers = weakref.WeakSet(o for o in self._optimizers if id(o) in runs)
+        if all(id(known) in runs for known in self._optimizers):
+            self._end_step()
+
+    # ---- steps and phases
+
+    def _forward_begins(self, module: torch.nn.Module, args: tuple) -> None:
+        if self._ends_before_forward:
+            self._end_step()
+        is_new = not self._names.knows(module)
+        if is_new:
+            self.add_model(module)
+        if not torch.is_grad_enabled():
+            # Beside training it is a validation.
+            if self._steps_are_marked or self._has_run_backward or self._has_optimizer():
+                return
+            self._is_inference_step = True
+        self._begin_step()
+        if not self._marked_phases:
+            is_loss = isinstance(module, torch.nn.modules.loss._Loss) and self._phase is not None
+            self._switch_phase(Phase.LOSS if is_loss else Phase.FORWARD)
+        if is_new:  # too late for _see_inputs in this call
+            self.inputs_go_in(module, args, {})
+
+    def _has_optimizer(self) -> bool:
+        """Whether the program has one, even if it has not run yet."""
+        if not self._some_optimizer_lives:
+            self._some_optimizer_lives = any(
+                issubclass(type(found), torch.optim.Optimizer) for found in gc.get_objects()
+            )
+        return self._some_optimizer_lives
+
+    def _begin_step(self) -> None:
+        if self._in_step:
+            return
+        self._start_if_due()
+        self._in_step = True
+        if self.is_recording:
+            _recorder.begin_step()
+            self._has_begun_recorded_step = True
+
+    def _start_if_due(self) -> None:
+        if self.is_recording or self.has_ended or self.seen_steps < self._skip:
+            return
+        if self._may_record():
+            self.start_where_trained()
+        else:
+            self.forget()
+
+    def _end_step(self) -> None:
+        if not self._in_step:
+            return
+        self._close_step()
+        self.recorded_steps += int(self.is_recording)
+        if self.recorded_steps == self._steps:
+            self.end(complete=True)
+            self._on_recorded()
+        else:
+            self._start_if_due()  # with what happens between two steps
+
+    def _close_step(self) -> None:
+        self._switch_phase(None)
+        self._in_step = False
+        self._ends_before_forward = False
+        self._optimizer_runs = {}
+        self.seen_steps += 1
+        if self.is_recording:
+            _recorder.describe_program(self._description)
+            _recorder.end_step(self._loss)
+        self._loss = math.nan
+
+    def _switch_phase(self, phase: Phase | None) -> None:
+        if self._phase == phase:
+            return
+        if self._phase is not None and self.is_recording:
+            _recorder.end_phase(self._phase)
+        self._phase = phase
+        if phase is not None and self.is_recording:
+            _recorder.begin_phase(phase)
+
+    # ---- what is what
+
+    def _parameters(self):
+        seen = set()
+        for model, _ in self._names.models():
+            for parameter in model.parameters():
+                seen.add(id(parameter))
+                yield parameter
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                yield from (p for p in group["params"] if id(p) not in seen)
+
+    def _describe_model(self, model: torch.nn.Module) -> None:
+        prefix = next(prefix for known, prefix in self._names.models() if known is model)
+        _describe.describe_model(self._names, model, prefix)
+
+    def _describe_gradients(self) -> None:
+        if self.is_recording:
+            _describe.describe_gradients(self._names, self._parameters())
+
+    def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        self._description |= {
+            "model": type(model).__name__,
+            "precision": _describe.precision_of(model),
+            **_describe.batch_of(args, kwargs),
+        }
+
+    def _see_autocast(self) -> None:
+        precision = _describe.autocast_precision(self._device_type)
+        if precision is not None:
+            self._description["precision"] = precision

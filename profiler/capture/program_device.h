@@ -1,0 +1,30 @@
+#pragma once
+
+#include "profiler/capture/recorder.h"
+#include "profiler/capture/run_description.h"
+
+/// The device of a program that is not ours, as its recording sees it.
+namespace profiler {
+
+class ProgramDevice {
+public:
+    virtual ~ProgramDevice() = default;
+
+    virtual RunEnvironment environment() const = 0;
+    /// How the recorder listens to this device.
+    virtual RecorderOptions recorder_options() = 0;
+    /// Makes a storage known that the device's allocator did not make: one of NumPy, of a mapped
+    /// file, or from before the allocator was watched.
+    virtual void adopt(const at::Tensor& /*tensor*/) {}
+
+    /// Before the recorder starts.
+    virtual void start(Recorder& /*recorder*/) {}
+    /// Names the memory that libraries hold.
+    virtual void describe_workspaces(Recorder& /*recorder*/) {}
+    /// Between two steps, while no op is recorded: adds the rows of the step that ended.
+    virtual void read_step() {}
+    /// After the recorder has stopped: adds what is still missing, and what was missed.
+    virtual void stop(Recorder& /*recorder*/) {}
+};
+
+}  // namespace profiler

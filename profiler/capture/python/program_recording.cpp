@@ -1,0 +1,168 @@
+#include "profiler/capture/python/program_recording.h"
+
+#include "profiler/capture/cuda_source.h"
+#include "profiler/capture/python/foreign_storages.h"
+#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/tracking_allocator.h"
+
+#include <ATen/Parallel.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+class ProgramOnCpu final : public ProgramDevice {
+public:
+    RunEnvironment environment() const override {
+        return {.source = Source::kMeasuredCpu,
+                .time_basis = TimeBasis::kMeasured,
+                .device_name = processor_name(),
+                .num_threads = at::get_num_threads()};
+    }
+    RecorderOptions recorder_options() override { return {.allocations = &storages_}; }
+    void adopt(const at::Tensor& tensor) override { storages_.adopt(tensor); }
+    void read_step() override { storages_.release_freed(); }
+    void stop(Recorder& recorder) override {
+        if (storages_.num_adopted() == 0) return;
+        recorder.add_note(
+            "adopted_storages", Severity::kInfo,
+            fmt::format("{} named storages were not made by torch's allocator while Temposcope "
+                        "watched it: they are of NumPy, of a mapped file, or older than the import "
+                        "of temposcope. They are recorded from when they were named.",
+                        storages_.num_adopted()));
+    }
+
+private:
+    ForeignStorages storages_{TrackingAllocator::instance()};
+};
+
+std::unique_ptr<ProgramDevice> device_named(std::string_view name,
+                                            const std::filesystem::path& libraries, Trace& trace) {
+    if (name == "cpu") return std::make_unique<ProgramOnCpu>();
+    const CudaModule& module = open_cuda_module(libraries);
+    if (module.source == nullptr) throw std::runtime_error(describe_problem(module.checks));
+    return module.source->record_program(trace);
+}
+
+void require(const models::Result<void>& result) {
+    if (!result) throw std::runtime_error(result.error().message);
+}
+
+bool says_nothing(std::optional<Category> category) {
+    return category == Category::kTemporary || category == Category::kUnknown;
+}
+
+}  // namespace
+
+void ProgramRecording::watch_allocator() {
+    TrackingAllocator::instance();
+    install_hook_engine();
+}
+
+ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::string_view device,
+                                   const std::filesystem::path& libraries,
+                                   const ProgramDescription& program)
+    : file_(file) {
+    auto writer = TraceWriter::create(file);
+    if (!writer) throw std::runtime_error(writer.error().message);
+    writer_.emplace(std::move(*writer));
+    device_ = device_named(device, libraries, trace_);
+    describe_program(program);
+    recorder_.emplace(trace_, device_->recorder_options());
+    device_->start(*recorder_);
+    recorder_->start();
+}
+
+ProgramRecording::~ProgramRecording() {
+    if (recorder_) recorder_->stop();
+}
+
+void ProgramRecording::describe_program(const ProgramDescription& program) {
+    const auto lock = recorder_ ? recorder_->lock_rows() : std::unique_lock<std::mutex>();
+    profiler::describe_program(program, device_->environment(), trace_);
+}
+
+void ProgramRecording::describe(const at::Tensor& tensor, std::string_view name,
+                                Category category) {
+    device_->adopt(tensor);
+    if (category == Category::kInput && !says_nothing(recorder_->category_of(tensor))) return;
+    recorder_->describe(tensor, name, category);
+}
+
+void ProgramRecording::add_note(std::string_view code, Severity severity,
+                                std::string_view explanation) {
+    recorder_->add_note(code, severity, explanation);
+}
+
+void ProgramRecording::begin_steps() {
+    device_->describe_workspaces(*recorder_);
+    relabel_survivors();
+    next_step_ = recorder_->next_step_start();
+}
+
+void ProgramRecording::end_step(double loss) {
+    recorder_->end_step(loss);
+    device_->describe_workspaces(*recorder_);
+    relabel_survivors();
+    // Other threads of the program go on. The device's rows and theirs share the table of texts.
+    install_torch_hooks(nullptr);
+    device_->read_step();
+    commit();
+    install_torch_hooks(&*recorder_);
+    next_step_ = recorder_->next_step_start();
+}
+
+void ProgramRecording::relabel_survivors() {
+    const auto lock = recorder_->lock_rows();
+    for (; num_checked_storages_ < trace_.storages.size(); ++num_checked_storages_) {
+        const Id<Storage> id(num_checked_storages_);
+        const Storage storage = trace_.storages[id];
+        if (storage.category != Category::kTemporary || !storage.allocation.valid()) continue;
+        if (trace_.allocations.get<&Allocation::free_requested_event>(storage.allocation) >= 0) {
+            continue;
+        }
+        trace_.storages.set<&Storage::category>(id, Category::kUnknown);
+    }
+}
+
+void ProgramRecording::commit() {
+    const auto lock = recorder_->lock_rows();
+    require(writer_->commit(trace_));
+}
+
+void ProgramRecording::before_fork() {
+    install_torch_hooks(nullptr);
+    models::set_observer(nullptr);
+    held_allocator_ = TrackingAllocator::instance().hold();
+    held_rows_ = recorder_->lock_rows();
+}
+
+void ProgramRecording::after_fork_in_parent() {
+    held_rows_.unlock();
+    held_allocator_.unlock();
+    recorder_->start_ops();
+}
+
+void ProgramRecording::after_fork_in_child() {
+    TrackingAllocator::instance().drop_listener();
+    held_rows_.unlock();
+    held_allocator_.unlock();
+}
+
+void ProgramRecording::finish(RunState state) {
+    recorder_->stop();
+    device_->stop(*recorder_);
+    require(writer_->finish(trace_, state));
+    recorder_.reset();
+    device_.reset();
+}
+
+void ProgramRecording::discard() {
+    recorder_->stop();
+    writer_.reset();
+    remove_partial(file_.string() + ".partial");
+}
+
+}  // namespace profiler

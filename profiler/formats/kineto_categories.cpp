@@ -1,0 +1,153 @@
+#include "profiler/formats/kineto_steps.h"
+
+#include "profiler/trace/imported.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace profiler::kineto {
+namespace {
+
+/// The phases of a trace by event number.
+class PhaseIndex {
+public:
+    explicit PhaseIndex(const Trace& trace) : trace_(trace) {
+        for (std::size_t i = 0; i < trace.phases.size(); ++i) ends_.push_back(last_event(i));
+    }
+
+    /// Index of the phase in which an event happened; -1 for none.
+    int32_t at(int64_t event) const {
+        if (event < 0) return -1;
+        const auto found = std::upper_bound(ends_.begin(), ends_.end(), event);
+        if (found == ends_.end()) return -1;
+        const auto i = static_cast<std::size_t>(found - ends_.begin());
+        const bool holds = trace_.phases.get<&Phase::first_event>(Id<Phase>(i)) <= event;
+        return holds ? static_cast<int32_t>(i) : -1;
+    }
+    PhaseKind kind(int32_t phase) const {
+        return trace_.phases.get<&Phase::kind>(Id<Phase>(static_cast<std::size_t>(phase)));
+    }
+
+private:
+    int64_t last_event(std::size_t i) const {
+        return trace_.phases.get<&Phase::last_event>(Id<Phase>(i));
+    }
+    const Trace& trace_;
+    std::vector<int64_t> ends_;
+};
+
+Id<Op> outermost(const Trace& trace, Id<Op> op) {
+    while (op.valid()) {
+        const Id<Op> parent = trace.ops.get<&Op::parent>(op);
+        if (!parent.valid()) break;
+        op = parent;
+    }
+    return op;
+}
+
+/// Outermost calls that copied from the host: what they allocated came from outside.
+std::unordered_set<int32_t> calls_that_load(const Trace& trace) {
+    std::unordered_set<int32_t> calls;
+    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
+        const Memcpy copy = trace.memcpys[Id<Memcpy>(i)];
+        if (!copy.op.valid() || trace.text(copy.kind) != "host_to_device") continue;
+        calls.insert(outermost(trace, copy.op).value);
+    }
+    return calls;
+}
+
+/// Times in which gradients are dropped.
+std::vector<std::pair<int64_t, int64_t>> zero_grad_times(const Trace& trace) {
+    std::vector<std::pair<int64_t, int64_t>> times;
+    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
+        const Annotation range = trace.annotations[Id<Annotation>(i)];
+        if (trace.text(range.text).starts_with("Optimizer.zero_grad#")) {
+            times.emplace_back(range.start_ns, range.end_ns);
+        }
+    }
+    return times;
+}
+
+class Inference {
+public:
+    Inference(const Trace& trace, int64_t num_start_events)
+        : trace_(trace),
+          phases_(trace),
+          loading_(calls_that_load(trace)),
+          zero_grads_(zero_grad_times(trace)),
+          num_start_events_(num_start_events) {}
+
+    Category of(const Allocation& block) const {
+        const int32_t born = phases_.at(block.alloc_event);
+        const int32_t freed = phases_.at(block.free_requested_event);
+        if (block.alloc_event < num_start_events_) return of_older(block, freed);
+        if (born < 0) return Category::kUnknown;
+        if (freed == born) return Category::kTemporary;
+        switch (phases_.kind(born)) {
+            case PhaseKind::kForward:
+            case PhaseKind::kLoss:
+                return of_forward(block, born, freed);
+            case PhaseKind::kBackward:
+                return Category::kGradient;
+            case PhaseKind::kOptimizer:
+                return Category::kOptimizerState;
+        }
+        return Category::kUnknown;
+    }
+
+private:
+    Category of_older(const Allocation& block, int32_t freed) const {
+        if (block.free_requested_event < 0) return Category::kUnknown;
+        if (freed >= 0 && phases_.kind(freed) == PhaseKind::kBackward) return Category::kActivation;
+        for (const auto& [start_ns, end_ns] : zero_grads_) {
+            if (block.free_requested_ns >= start_ns && block.free_requested_ns <= end_ns) {
+                return Category::kGradient;
+            }
+        }
+        return Category::kUnknown;
+    }
+
+    Category of_forward(const Allocation& block, int32_t born, int32_t freed) const {
+        if (freed == born + 1 && phases_.kind(freed) == PhaseKind::kBackward) {
+            return Category::kActivation;
+        }
+        const Id<Op> call = outermost(trace_, block.op);
+        if (call.valid() && loading_.contains(call.value)) return Category::kInput;
+        return Category::kUnknown;
+    }
+
+    const Trace& trace_;
+    PhaseIndex phases_;
+    std::unordered_set<int32_t> loading_;
+    std::vector<std::pair<int64_t, int64_t>> zero_grads_;
+    int64_t num_start_events_;
+};
+
+int64_t count_of_note(const Trace& trace, std::string_view code) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        if (trace.text(note.code) == code) return note.count;
+    }
+    return 0;
+}
+
+}  // namespace
+
+void infer_categories(Trace& trace) {
+    const Inference inference(trace, count_of_note(trace, kStartState));
+    int64_t inferred = 0;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation block = trace.allocations[Id<Allocation>(i)];
+        const Category category = inference.of(block);
+        if (category == Category::kUnknown) continue;
+        trace.storages.set<&Storage::category>(block.storage, category);
+        ++inferred;
+    }
+    add_diagnostic(trace, {.code = kInferredCategories,
+                           .count = inferred,
+                           .explanation = "The profiler records no categories. Those of these "
+                                          "blocks are inferred from the phases in which they were "
+                                          "allocated and freed; the others are \"unknown\"."});
+}
+
+}  // namespace profiler::kineto

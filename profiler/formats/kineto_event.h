@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <simdjson.h>
+
+namespace profiler::kineto {
+
+/// One event of the file: the fields that any dialect uses. Texts live until the next event.
+struct Event {
+    std::string_view name, category, process, thread, call_stack, metadata_name;
+    char phase = 0;
+    int64_t time_ns = 0, duration_ns = -1;
+    bool has_time = false;
+    int64_t id = -1;
+    int64_t external_id = -1, correlation = -1, stream = -1, device = -1;
+    int64_t sequence = -1, forward_thread = 0;
+    std::array<int64_t, 3> grid{}, block{};
+    int64_t registers_per_thread = 0, shared_memory_bytes = 0, copied_bytes = 0;
+    int64_t address = -1, changed_bytes = 0, allocated_bytes = -1, reserved_bytes = -1;
+    int64_t memory_device = -1, memory_device_type = -1;
+    bool has_changed_bytes = false;
+};
+
+/// Reads one object. Unknown fields are skipped, and a field of another type counts as missing.
+/// Returns simdjson's error where the JSON is damaged.
+simdjson::error_code read_event(simdjson::ondemand::object object, Event& event);
+
+/// Microseconds as the file writes them, exact to the nanosecond: "1419247332972.313", in quotes or
+/// not. False for anything else, or a time outside of +-2^62 ns.
+bool parse_microseconds(std::string_view token, int64_t& nanoseconds);
+
+}  // namespace profiler::kineto

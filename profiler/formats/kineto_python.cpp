@@ -1,0 +1,250 @@
+#include "profiler/formats/kineto_python.h"
+
+#include "profiler/formats/span_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace profiler::kineto {
+namespace {
+
+constexpr std::string_view kModulePrefix = "nn.Module: ";
+constexpr int kMostFrames = 256;
+
+/// "modeling_bert.py(12): forward" as a frame; a text of another form is its function.
+Frame frame_of(std::string_view name, StringTable& strings) {
+    const auto close = name.find("): ");
+    const auto open = close == std::string_view::npos ? close : name.rfind('(', close);
+    Frame frame{.function = strings.intern(name), .file = strings.intern("")};
+    if (open == std::string_view::npos) return frame;
+    int64_t line = 0;
+    const auto read = std::from_chars(name.data() + open + 1, name.data() + close, line);
+    if (read.ec != std::errc() || read.ptr != name.data() + close) return frame;
+    const std::string function(name.substr(close + 3)), file(name.substr(0, open));
+    return {.function = strings.intern(function), .file = strings.intern(file), .line = line};
+}
+
+/// Frames and stacks, each once.
+class StackTable {
+public:
+    explicit StackTable(Trace& trace) : trace_(trace) {}
+
+    Id<Stack> push(Id<Stack> parent, StringId name) {
+        const auto [known, is_new] = stacks_.try_emplace({parent.value, name.value});
+        if (is_new) {
+            known->second = trace_.stacks.append({.parent = parent, .frame = frame(name)});
+        }
+        return known->second;
+    }
+
+private:
+    Id<Frame> frame(StringId name) {
+        const auto [known, is_new] = frames_.try_emplace(name.value);
+        if (is_new) {
+            const std::string text(trace_.text(name));
+            known->second = trace_.frames.append(frame_of(text, trace_.strings));
+        }
+        return known->second;
+    }
+    Trace& trace_;
+    std::map<std::pair<int32_t, int32_t>, Id<Stack>> stacks_;
+    std::map<int32_t, Id<Frame>> frames_;
+};
+
+/// The class and the number of "BertLayer_3".
+struct Instance {
+    std::string_view class_name;
+    int64_t number = 0;
+};
+Instance instance_of(std::string_view name) {
+    const auto underscore = name.rfind('_');
+    if (underscore == std::string_view::npos) return {name};
+    int64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + underscore + 1, end, number);
+    if (read.ec != std::errc() || read.ptr != end || number < 0) return {name};
+    return {name.substr(0, underscore), number};
+}
+
+bool is_layer(std::string_view class_name) {
+    return class_name.ends_with("Layer") || class_name.ends_with("Block");
+}
+
+/// Module paths, each once, by the modules of which they consist.
+class ModuleTable {
+public:
+    explicit ModuleTable(Trace& trace) : trace_(trace) {}
+
+    Id<ModulePath> child(Id<ModulePath> parent, StringId name) {
+        const auto [known, is_new] = paths_.try_emplace({parent.value, name.value});
+        if (is_new) known->second = add(parent, name);
+        return known->second;
+    }
+
+private:
+    Id<ModulePath> add(Id<ModulePath> parent, StringId name) {
+        const std::string text(trace_.text(name).substr(kModulePrefix.size()));
+        const Instance instance = instance_of(text);
+        std::string path(parent.valid()
+                             ? trace_.text(trace_.module_paths.get<&ModulePath::path>(parent))
+                             : std::string_view());
+        if (!path.empty()) path += '.';
+        path += instance.class_name;
+        int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
+        if (layer < 0 && is_layer(instance.class_name)) {
+            layer = instance.number;
+            path += fmt::format(".{}", layer);
+        } else {
+            const int64_t earlier = siblings_[{parent.value, std::string(instance.class_name)}]++;
+            if (earlier > 0) path += fmt::format("_{}", earlier);
+        }
+        return trace_.module_paths.append(
+            {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
+    }
+
+    Trace& trace_;
+    std::map<std::pair<int32_t, int32_t>, Id<ModulePath>> paths_;
+    std::map<std::pair<int32_t, std::string>, int64_t> siblings_;
+};
+
+/// The Python functions of one thread, each with its stack and its module.
+class PythonThread {
+public:
+    PythonThread(const KinetoEvents& events, std::vector<SpanTree::Node> nodes, StackTable& stacks,
+                 ModuleTable& modules, const Trace& trace)
+        : tree_(std::move(nodes)) {
+        stacks_.resize(tree_.nodes().size());
+        modules_.resize(tree_.nodes().size());
+        std::vector<int> depths(tree_.nodes().size());
+        for (std::size_t i = 0; i < tree_.nodes().size(); ++i) {
+            const SpanTree::Node& node = tree_.nodes()[i];
+            const StringId name = events.spans[node.item].name;
+            const auto parent = static_cast<std::size_t>(std::max(node.parent, 0));
+            const bool has_parent = node.parent >= 0;
+            const Id<Stack> outer = has_parent ? stacks_[parent] : Id<Stack>();
+            depths[i] = has_parent ? depths[parent] + 1 : 0;
+            modules_[i] = has_parent ? modules_[parent] : Id<ModulePath>();
+            stacks_[i] = depths[i] < kMostFrames ? stacks.push(outer, name) : outer;
+            if (trace.text(name).starts_with(kModulePrefix)) {
+                modules_[i] = modules.child(modules_[i], name);
+            }
+        }
+    }
+    bool empty() const { return tree_.nodes().empty(); }
+    Id<Stack> stack_at(int64_t time_ns) const { return at(stacks_, time_ns); }
+    Id<ModulePath> module_at(int64_t time_ns) const { return at(modules_, time_ns); }
+
+private:
+    template <typename T>
+    T at(const std::vector<T>& values, int64_t time_ns) const {
+        const int32_t node = tree_.innermost(time_ns);
+        return node < 0 ? T() : values[static_cast<std::size_t>(node)];
+    }
+    SpanTree tree_;
+    std::vector<Id<Stack>> stacks_;
+    std::vector<Id<ModulePath>> modules_;
+};
+
+/// The Python functions of each thread of the file. Since 2025 they may be on a thread "0" of their
+/// own: if there is one such thread, its functions are those of the main thread.
+std::vector<std::vector<SpanTree::Node>> functions_by_thread(const KinetoEvents& events,
+                                                             int64_t start_ns, const OpRows& ops) {
+    std::vector<std::vector<SpanTree::Node>> nodes(events.threads.size());
+    for (std::size_t i = 0; i < events.spans.size(); ++i) {
+        const HostSpan& span = events.spans[i];
+        if (span.kind != SpanKind::kPython) continue;
+        nodes[static_cast<std::size_t>(span.thread)].push_back(
+            {span.start_ns - start_ns, span.end_ns - start_ns, static_cast<uint32_t>(i), -1});
+    }
+    std::vector<std::size_t> apart;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const bool has_ops = !ops.tree(static_cast<int32_t>(i)).nodes().empty();
+        if (!nodes[i].empty() && !has_ops) apart.push_back(i);
+    }
+    const auto main = static_cast<std::size_t>(std::max(ops.main_thread(), 0));
+    if (apart.size() == 1 && ops.main_thread() >= 0 && nodes[main].empty()) {
+        std::swap(nodes[main], nodes[apart[0]]);
+    }
+    return nodes;
+}
+
+/// The stack of an op in a file of 2021: "a.py(12): f;b.py(3): g", the innermost frame first.
+Id<Stack> stack_of_text(std::string_view text, StackTable& stacks, StringTable& strings) {
+    std::vector<std::string> frames;
+    while (!text.empty() && frames.size() < kMostFrames) {
+        const auto end = std::min(text.find(';'), text.size());
+        if (end > 0) frames.emplace_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    Id<Stack> stack;
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+        stack = stacks.push(stack, strings.intern(*frame));
+    }
+    return stack;
+}
+
+void add_stacks_of_ops(const KinetoEvents& events, int64_t start_ns, const OpRows& ops,
+                       StackTable& stacks, Trace& trace) {
+    std::vector<Id<Stack>> stack_of_op(trace.ops.size());
+    std::map<int32_t, Id<Stack>> known;
+    for (const HostSpan& span : events.spans) {
+        if (span.kind != SpanKind::kOp || !span.call_stack.valid()) continue;
+        const Id<Op> op = ops.innermost(span.thread, span.start_ns - start_ns);
+        if (!op.valid()) continue;
+        const auto [stack, is_new] = known.try_emplace(span.call_stack.value);
+        const std::string text(trace.text(span.call_stack));
+        if (is_new) stack->second = stack_of_text(text, stacks, trace.strings);
+        stack_of_op[op.index()] = stack->second;
+    }
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
+        while (op.valid() && !stack_of_op[op.index()].valid()) {
+            op = trace.ops.get<&Op::parent>(op);
+        }
+        if (!op.valid()) continue;
+        trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack_of_op[op.index()]);
+    }
+}
+
+}  // namespace
+
+void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops, Trace& trace) {
+    StackTable stacks(trace);
+    ModuleTable modules(trace);
+    add_stacks_of_ops(events, start_ns, ops, stacks, trace);
+    auto nodes = functions_by_thread(events, start_ns, ops);
+    std::map<int32_t, PythonThread> by_row;  // by row of `thread`
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const auto& spans = ops.tree(static_cast<int32_t>(i)).nodes();
+        if (nodes[i].empty() || spans.empty()) continue;
+        const Id<Op> op = ops.innermost(static_cast<int32_t>(i), spans.front().start_ns);
+        by_row.emplace(trace.ops.get<&Op::thread>(op).value,
+                       PythonThread(events, std::move(nodes[i]), stacks, modules, trace));
+    }
+    if (by_row.empty()) return;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        const auto thread = by_row.find(op.thread.value);
+        if (op.forward.valid() || thread == by_row.end()) continue;
+        trace.ops.set<&Op::module_path>(Id<Op>(i), thread->second.module_at(op.start_ns));
+    }
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Id<Op> forward = trace.ops.get<&Op::forward>(Id<Op>(i));
+        if (!forward.valid()) continue;
+        trace.ops.set<&Op::module_path>(Id<Op>(i), trace.ops.get<&Op::module_path>(forward));
+    }
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
+        if (!op.valid()) continue;
+        const auto thread = by_row.find(trace.ops.get<&Op::thread>(op).value);
+        if (thread == by_row.end()) continue;
+        const int64_t time_ns = trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(i));
+        const Id<Stack> stack = thread->second.stack_at(time_ns);
+        if (stack.valid()) trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack);
+    }
+}
+
+}  // namespace profiler::kineto

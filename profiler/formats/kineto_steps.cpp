@@ -1,0 +1,167 @@
+#include "profiler/formats/kineto_steps.h"
+
+#include <algorithm>
+
+namespace profiler::kineto {
+namespace {
+
+struct Range {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    PhaseKind kind = PhaseKind::kForward;
+};
+
+bool starts_before(const Range& a, const Range& b) { return a.start_ns < b.start_ns; }
+
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+
+/// Ranges of the user with this prefix, by start, without those that lie in another.
+std::vector<Range> ranges_named(const KinetoEvents& events, int64_t start_ns, const Trace& trace,
+                                std::string_view prefix, PhaseKind kind) {
+    std::vector<Range> ranges;
+    for (const HostSpan& span : events.spans) {
+        if (span.kind != SpanKind::kAnnotation) continue;
+        if (!trace.text(span.name).starts_with(prefix)) continue;
+        ranges.push_back({span.start_ns - start_ns, span.end_ns - start_ns, kind});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    });
+    std::vector<Range> outer;
+    for (const Range& range : ranges) {
+        if (outer.empty() || range.start_ns >= outer.back().end_ns) outer.push_back(range);
+    }
+    return outer;
+}
+
+/// Starts of calls that no other call made and that are not autograd's, by time.
+std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>& not_forward) {
+    std::vector<int64_t> starts;
+    auto range = not_forward.begin();
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Id<Op> op(i);
+        if (trace.ops.get<&Op::parent>(op).valid()) continue;
+        const std::string_view name = trace.text(trace.ops.get<&Op::name>(op));
+        if (name.starts_with("autograd::") || name.starts_with("torch::autograd::")) continue;
+        const int64_t start_ns = trace.ops.get<&Op::start_ns>(op);
+        while (range != not_forward.end() && range->end_ns <= start_ns) ++range;
+        if (range == not_forward.end() || start_ns < range->start_ns) starts.push_back(start_ns);
+    }
+    return starts;
+}
+
+/// Autograd's functions, joined unless a forward of at least 4 calls lies between them (hooks call
+/// a few ops too).
+std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>& optimizer) {
+    std::vector<Range> functions;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        if (!trace.text(op.name).starts_with(kEngine)) continue;
+        functions.push_back({op.start_ns, op.end_ns, PhaseKind::kBackward});
+    }
+    const auto starts = forward_starts(trace, optimizer);
+    constexpr std::ptrdiff_t kLeastForwardCalls = 4;
+    std::vector<Range> joined;
+    for (const Range& function : functions) {
+        if (!joined.empty()) {
+            Range& last = joined.back();
+            const auto first = std::lower_bound(starts.begin(), starts.end(), last.end_ns);
+            const auto end = std::lower_bound(starts.begin(), starts.end(), function.start_ns);
+            const auto step = std::lower_bound(optimizer.begin(), optimizer.end(),
+                                               Range{last.end_ns, 0}, starts_before);
+            const bool has_step = step != optimizer.end() && step->start_ns <= function.start_ns;
+            if (end - first < kLeastForwardCalls && !has_step) {
+                last.end_ns = std::max(last.end_ns, function.end_ns);
+                continue;
+            }
+        }
+        joined.push_back(function);
+    }
+    return joined;
+}
+
+/// The phases of [start_ns, end_ns) from the known ones in it; the time before a backward that has
+/// ops is forward.
+std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
+                             const std::vector<int64_t>& starts) {
+    std::vector<Range> phases;
+    int64_t at_ns = step.start_ns;
+    bool has_backward = false;
+    for (const Range& range : known) {
+        if (range.start_ns < step.start_ns || range.start_ns >= step.end_ns) continue;
+        const auto first = std::lower_bound(starts.begin(), starts.end(), at_ns);
+        const bool has_ops = first != starts.end() && *first < range.start_ns;
+        if (range.kind == PhaseKind::kBackward && has_ops) {
+            phases.push_back({at_ns, range.start_ns, PhaseKind::kForward});
+        }
+        has_backward |= range.kind == PhaseKind::kBackward;
+        phases.push_back(range);
+        phases.back().start_ns = std::max(range.start_ns, at_ns);
+        at_ns = std::max(at_ns, range.end_ns);
+    }
+    if (!has_backward) {
+        const int64_t end_ns = phases.empty() ? step.end_ns : phases.front().start_ns;
+        if (end_ns > step.start_ns) {
+            phases.insert(phases.begin(), {step.start_ns, end_ns, PhaseKind::kForward});
+        }
+    }
+    return phases;
+}
+
+}  // namespace
+
+void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& memory,
+               Trace& trace) {
+    auto steps = ranges_named(events, start_ns, trace, "ProfilerStep#", PhaseKind::kForward);
+    const auto optimizer =
+        ranges_named(events, start_ns, trace, "Optimizer.step#", PhaseKind::kOptimizer);
+    std::vector<Range> known = backward_ranges(trace, optimizer);
+    known.insert(known.end(), optimizer.begin(), optimizer.end());
+    std::stable_sort(known.begin(), known.end(), starts_before);
+    if (steps.empty() && !known.empty()) {
+        Range all{known.front().start_ns, known.back().end_ns, PhaseKind::kForward};
+        for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+            all.start_ns = std::min(all.start_ns, trace.ops.get<&Op::start_ns>(Id<Op>(i)));
+            all.end_ns = std::max(all.end_ns, trace.ops.get<&Op::end_ns>(Id<Op>(i)));
+        }
+        steps.push_back(all);
+        add_diagnostic(trace, {.code = "inferred_step",
+                               .explanation = "The trace marks no steps, so all of it is one "
+                                              "step: call profiler.step() after each step."});
+    }
+    const auto starts = forward_starts(trace, known);
+    std::vector<std::pair<Range, Id<Phase>>> phases;
+    for (const Range& step : steps) {
+        const Id<Step> row = trace.steps.append({.start_ns = step.start_ns,
+                                                 .end_ns = step.end_ns,
+                                                 .first_event = memory.event_at(step.start_ns),
+                                                 .last_event = memory.event_at(step.end_ns)});
+        for (const Range& phase : phases_of(step, known, starts)) {
+            const Id<Phase> id =
+                trace.phases.append({.step = row,
+                                     .kind = phase.kind,
+                                     .start_ns = phase.start_ns,
+                                     .end_ns = phase.end_ns,
+                                     .first_event = memory.event_at(phase.start_ns),
+                                     .last_event = memory.event_at(phase.end_ns)});
+            phases.emplace_back(phase, id);
+        }
+    }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {  // ops and phases are ordered by start
+        const int64_t op_ns = trace.ops.get<&Op::start_ns>(Id<Op>(i));
+        while (next < phases.size() && phases[next].first.end_ns <= op_ns) ++next;
+        if (next == phases.size()) break;
+        if (op_ns >= phases[next].first.start_ns) {
+            trace.ops.set<&Op::phase>(Id<Op>(i), phases[next].second);
+        }
+    }
+    if (!phases.empty()) {
+        add_diagnostic(trace, {.code = "inferred_phases",
+                               .count = static_cast<int64_t>(phases.size()),
+                               .explanation = "Forward, backward and optimizer are inferred from "
+                                              "autograd's calls and the optimizer's ranges."});
+    }
+}
+
+}  // namespace profiler::kineto

@@ -1,0 +1,261 @@
+#include "profiler/planner/search/measured_search.h"
+
+#include "models/config/switches.h"
+#include "profiler/planner/search/step_recipes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+using models::LayerRecipes;
+using models::Recipe;
+using models::Result;
+
+/// The point of the largest batch up to `batch_size`; null if there is none.
+const PlanPoint* point_up_to(const RecipeTrial& trial, int64_t batch_size) {
+    const PlanPoint* found = nullptr;
+    for (const PlanPoint& point : trial.curve) {
+        if (point.batch_size <= batch_size) found = &point;
+    }
+    return found;
+}
+
+bool is_unsaturated(const PlanPoint& smaller, const PlanPoint& larger) {
+    const double batch_ratio =
+        static_cast<double>(larger.batch_size) / static_cast<double>(smaller.batch_size);
+    const double time_ratio =
+        static_cast<double>(larger.step_time_ns) / static_cast<double>(smaller.step_time_ns);
+    return time_ratio < kUnsaturatedTimeShare * batch_ratio;
+}
+
+/// Whether throughput still rises over the last two doublings of the batch. True with fewer points:
+/// nothing says that it does not.
+bool rises_with_batch(const RecipeTrial& trial) {
+    const PlanPoint* const last = point_up_to(trial, trial.max_batch_size);
+    const PlanPoint* const half = last ? point_up_to(trial, last->batch_size / 2) : nullptr;
+    const PlanPoint* const quarter = half ? point_up_to(trial, half->batch_size / 2) : nullptr;
+    if (quarter == nullptr) return true;
+    return is_unsaturated(*quarter, *half) && is_unsaturated(*half, *last);
+}
+
+/// Tries recipes of a space, each once, and remembers the best one.
+class Trials {
+public:
+    Trials(const ConversionSpace& space, std::vector<std::string> techniques,
+           const TryRecipe& try_recipe)
+        : space_(space), techniques_(std::move(techniques)), try_recipe_(try_recipe) {}
+
+    std::size_t num_techniques() const { return techniques_.size(); }
+    const std::string& technique(std::size_t index) const { return techniques_[index]; }
+    LayerCounts all(int64_t count) const { return LayerCounts(techniques_.size(), count); }
+    const TriedRecipe& best() const { return search_.tried[search_.chosen]; }
+
+    Result<double> rate_of(const LayerCounts& counts) {
+        for (const TriedRecipe& one : search_.tried) {
+            if (one.counts == counts) return one.trial.sequences_per_s();
+        }
+        LayerRecipes recipe = recipe_of(space_, techniques_, counts);
+        auto trial = try_recipe_(recipe, likely_batch());
+        if (!trial) return tl::unexpected(trial.error());
+        const double rate = trial->sequences_per_s();
+        search_.tried.push_back({counts, std::move(recipe), std::move(*trial)});
+        const bool is_first = search_.tried.size() == 1;
+        if (!is_first && rate > best().trial.sequences_per_s() * (1 + kLeastGain)) {
+            search_.chosen = search_.tried.size() - 1;
+        }
+        return rate;
+    }
+
+    MeasuredSearch take(std::string why) {
+        search_.why = std::move(why);
+        return std::move(search_);
+    }
+
+private:
+    int64_t likely_batch() const {
+        return search_.tried.empty() ? 0 : search_.tried.back().trial.max_batch_size;
+    }
+
+    const ConversionSpace& space_;
+    std::vector<std::string> techniques_;
+    const TryRecipe& try_recipe_;
+    MeasuredSearch search_;
+};
+
+/// "9.12 instead of 8.30 sequences/s"
+std::string gain_text(const Trials& trials, double own_rate) {
+    return fmt::format("{:.3g} instead of {:.3g} sequences/s",
+                       trials.best().trial.sequences_per_s(), own_rate);
+}
+
+/// Bisects the number of layers that have one technique; the other techniques stay as in the best
+/// recipe so far. Keeps the half whose end is faster, as AutoTempo does.
+Result<void> bisect_layers(Trials& trials, std::size_t technique, int64_t num_layers) {
+    LayerCounts counts = trials.best().counts;
+    const auto rate_at = [&](int64_t count) {
+        counts[technique] = count;
+        return trials.rate_of(counts);
+    };
+    int64_t low = 0, high = num_layers;
+    auto low_rate = rate_at(low);
+    if (!low_rate) return tl::unexpected(low_rate.error());
+    auto high_rate = rate_at(high);
+    if (!high_rate) return tl::unexpected(high_rate.error());
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        auto rate = rate_at(middle);
+        if (!rate) return tl::unexpected(rate.error());
+        const bool keeps_low = *low_rate > *high_rate;
+        (keeps_low ? high : low) = middle;
+        (keeps_low ? high_rate : low_rate) = rate;
+    }
+    return {};
+}
+
+std::string smart_sentence(const Trials& trials, double own_rate, int64_t num_layers) {
+    const LayerCounts& counts = trials.best().counts;
+    if (counts == trials.all(0)) {
+        return "No number of layers with any technique trains faster than none.";
+    }
+    std::string layers;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        layers += fmt::format("{}{} in {} of {} layers", i == 0 ? "" : ", ", trials.technique(i),
+                              counts[i], num_layers);
+    }
+    return fmt::format("{}: {}.", gain_text(trials, own_rate), layers);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> techniques_of(const ConversionSpace& space) {
+    std::vector<std::string> techniques;
+    std::string_view whole_step;
+    models::for_each_switch([&](const auto& table) {
+        if (space.from.*table.member == space.to.*table.member) return;
+        if (table.is_for_step) whole_step = table.name;
+        techniques.push_back(fmt::format("{}={}", table.name, table.chosen(space.to).name));
+    });
+    if (!whole_step.empty()) {
+        return models::fail(
+            "The two recipes differ in {}, which is one choice for the whole step, and the search "
+            "chooses for single layers: give both the same.",
+            whole_step);
+    }
+    if (techniques.size() > static_cast<std::size_t>(kMostSwitches)) {
+        return models::fail(
+            "The two recipes differ in {} switches, and the search chooses among at most {}: name "
+            "recipes that are more alike.",
+            techniques.size(), kMostSwitches);
+    }
+    if (techniques.empty()) {
+        return models::fail("The two recipes are the same: there is nothing to choose.");
+    }
+    return techniques;
+}
+
+LayerRecipes recipe_of(const ConversionSpace& space, const std::vector<std::string>& techniques,
+                       const LayerCounts& counts) {
+    std::vector<Recipe> layers(static_cast<std::size_t>(space.num_layers), space.from);
+    for (std::size_t i = 0; i < techniques.size(); ++i) {
+        for (int64_t layer = 0; layer < counts[i]; ++layer) {
+            // The text of a switch of ours: it always applies.
+            (void)apply_recipe_items(layers[static_cast<std::size_t>(layer)], techniques[i]);
+        }
+    }
+    return layer_recipes_of(most_frequent(layers), layers);
+}
+
+const PlanPoint* RecipeTrial::best() const {
+    const auto best = std::max_element(
+        curve.begin(), curve.end(),
+        [](const auto& a, const auto& b) { return a.sequences_per_s < b.sequences_per_s; });
+    return best == curve.end() ? nullptr : &*best;
+}
+
+double RecipeTrial::sequences_per_s() const {
+    const PlanPoint* const point = best();
+    return point == nullptr ? 0 : point->sequences_per_s;
+}
+
+Result<RecipeTrial> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most) {
+    RecipeTrial trial;
+    int64_t fails = most + 1;  // the smallest batch that is known not to fit
+    const auto run = [&](int64_t batch_size) -> Result<bool> {
+        const auto tried = try_batch(batch_size);
+        if (!tried) return tl::unexpected(tried.error());
+        if (!tried->fits) {
+            fails = batch_size;
+            return false;
+        }
+        trial.max_batch_size = std::max(trial.max_batch_size, batch_size);
+        trial.curve.push_back({.batch_size = batch_size,
+                               .step_time_ns = tried->step_time_ns,
+                               .sequences_per_s = static_cast<double>(batch_size) * 1e9 /
+                                                  static_cast<double>(tried->step_time_ns)});
+        return true;
+    };
+    // Away from the likely batch in growing strides: up while batches fit, or down until one does.
+    auto ran = run(std::clamp<int64_t>(likely, 1, most));
+    const bool goes_up = ran && *ran;
+    int64_t stride = 1;
+    while (ran && goes_up && fails > most && trial.max_batch_size < most) {
+        const int64_t next = trial.max_batch_size + (likely > 0 ? stride : trial.max_batch_size);
+        ran = run(std::min(next, most));
+        stride *= 2;
+    }
+    while (ran && !goes_up && trial.max_batch_size == 0 && fails > 1) {
+        ran = run(std::max<int64_t>(fails - stride, 1));
+        stride *= 2;
+    }
+    if (!ran) return tl::unexpected(ran.error());
+    while (fails - trial.max_batch_size > 1) {
+        const auto fits = run(trial.max_batch_size + (fails - trial.max_batch_size) / 2);
+        if (!fits) return tl::unexpected(fits.error());
+    }
+    std::sort(trial.curve.begin(), trial.curve.end(),
+              [](const PlanPoint& a, const PlanPoint& b) { return a.batch_size < b.batch_size; });
+    return trial;
+}
+
+Result<MeasuredSearch> search_fast(const ConversionSpace& space, const TryRecipe& try_recipe) {
+    auto techniques = techniques_of(space);
+    if (!techniques) return tl::unexpected(techniques.error());
+    Trials trials(space, std::move(*techniques), try_recipe);
+    const auto own_rate = trials.rate_of(trials.all(0));
+    if (!own_rate) return tl::unexpected(own_rate.error());
+    if (!rises_with_batch(trials.best().trial)) {
+        return trials.take(
+            "Throughput no longer rises with the batch, so memory for a larger batch gains "
+            "nothing: the techniques were not run.");
+    }
+    const auto rate = trials.rate_of(trials.all(space.num_layers));
+    if (!rate) return tl::unexpected(rate.error());
+    if (trials.best().counts == trials.all(0)) {
+        return trials.take(
+            fmt::format("All techniques in all layers train {:.3g} instead of {:.3g} sequences/s.",
+                        *rate, *own_rate));
+    }
+    return trials.take(
+        fmt::format("{}: all techniques in all layers.", gain_text(trials, *own_rate)));
+}
+
+Result<MeasuredSearch> search_smart(const ConversionSpace& space, const TryRecipe& try_recipe) {
+    auto techniques = techniques_of(space);
+    if (!techniques) return tl::unexpected(techniques.error());
+    Trials trials(space, std::move(*techniques), try_recipe);
+    const auto own_rate = trials.rate_of(trials.all(0));
+    if (!own_rate) return tl::unexpected(own_rate.error());
+    const auto rate = trials.rate_of(trials.all(space.num_layers));
+    if (!rate) return tl::unexpected(rate.error());
+    for (std::size_t i = 0; i < trials.num_techniques(); ++i) {
+        const auto done = bisect_layers(trials, i, space.num_layers);
+        if (!done) return tl::unexpected(done.error());
+    }
+    return trials.take(smart_sentence(trials, *own_rate, space.num_layers));
+}
+
+}  // namespace profiler

@@ -1,0 +1,28 @@
+#include "profiler/protocol/process_environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace profiler {
+
+std::vector<char*> with_own_environment(const std::vector<std::string>& added) {
+    std::vector<char*> variables;
+    for (const std::string& variable : added) {
+        if (variable.find('=') == std::string::npos) continue;
+        variables.push_back(const_cast<char*>(variable.c_str()));
+    }
+    for (char** own = environ; *own != nullptr; ++own) {
+        const std::string_view name =
+            std::string_view(*own).substr(0, std::string_view(*own).find('='));
+        const bool is_replaced = std::any_of(added.begin(), added.end(), [&](const auto& variable) {
+            return std::string_view(variable).substr(0, variable.find('=')) == name;
+        });
+        if (!is_replaced) variables.push_back(*own);
+    }
+    variables.push_back(nullptr);
+    return variables;
+}
+
+}  // namespace profiler

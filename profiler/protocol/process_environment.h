@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace profiler {
+
+/// The environment of a process that this one starts, as exec takes it: `added` ("NAME=value")
+/// before this program's variables of other names. A name without a value removes the variable.
+/// Points into `added` and into this program's environment; ends with null.
+std::vector<char*> with_own_environment(const std::vector<std::string>& added);
+
+}  // namespace profiler

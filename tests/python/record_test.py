@@ -1,0 +1,281 @@
+"""What a recording of a program's own steps holds: steps, phases, modules, names, categories."""
+
+import contextlib
+import gc
+import math
+import os
+import pathlib
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+import families
+import temposcope
+
+if len(sys.argv) > 1:
+    sys.argv.pop(1)  # the folder of the programs: not needed here
+
+
+class RecordedFile(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        gc.collect()  # an optimizer that lives on says that this program trains
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = f"{self.folder.name}/step.tscope"
+
+    def query(self, sql: str):
+        with contextlib.closing(sqlite3.connect(self.file)) as trace:
+            return trace.execute(sql).fetchall()
+
+    def column(self, sql: str) -> list:
+        return [row[0] for row in self.query(sql)]
+
+    def phases(self) -> list[tuple[int, str]]:
+        return self.query("SELECT step, kind FROM v_phase ORDER BY id")
+
+    def model(self):
+        model, batch = families.build("encoder", "cpu")
+        return model, batch, torch.optim.AdamW(model.parameters())
+
+
+def train(model, batch, optimizer):
+    loss = families.loss_of(model, batch)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
+class Steps(RecordedFile):
+    def test_an_optimizer_ends_each_step(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer) as recording:
+            losses = [train(model, batch, optimizer) for _ in range(3)]
+        self.assertEqual(recording.recorded_steps, 3)
+        self.assertEqual(
+            self.phases(),
+            [(step, kind) for step in range(3) for kind in ("forward", "backward", "optimizer")],
+        )
+        self.assertEqual([round(x, 5) for x in self.column("SELECT loss FROM step")],
+                         [round(x, 5) for x in losses])  # fmt: skip
+
+    def test_micro_batches_belong_to_one_step(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file) as recording:  # nobody named model or optimizer
+            for _ in range(2):
+                for _ in range(3):
+                    families.loss_of(model, batch).backward()
+                optimizer.step()
+        self.assertEqual(recording.recorded_steps, 2)
+        self.assertEqual([kind for _, kind in self.phases()].count("backward"), 6)
+
+    def test_several_optimizers_run_in_one_step(self):
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]
+        with temposcope.record(self.file, None, *optimizers) as recording:
+            for _ in range(2):
+                for model, optimizer in zip((first, second), optimizers):
+                    model(torch.randn(2, 4)).sum().backward()
+                    optimizer.step()
+        self.assertEqual(recording.recorded_steps, 2)
+        self.assertEqual(
+            set(self.column("SELECT path FROM v_scope")), {"Linear", "Linear#2"}
+        )
+
+    def test_without_an_optimizer_a_step_ends_before_the_next_forward(self):
+        model = nn.Linear(4, 4)
+        with temposcope.record(self.file, model) as recording:
+            for _ in range(3):
+                model(torch.randn(2, 4)).sum().backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter -= 0.1 * parameter.grad
+        self.assertEqual(recording.recorded_steps, 3)
+
+    def test_without_training_a_step_is_a_forward(self):
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        with torch.no_grad(), temposcope.record(self.file, model) as recording:
+            for _ in range(2):
+                model(torch.randn(2, 4))
+        self.assertEqual(recording.recorded_steps, 2)
+        self.assertEqual(self.phases(), [(0, "forward"), (1, "forward")])
+
+    def test_a_validation_is_no_step(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer) as recording:
+            train(model, batch, optimizer)
+            with torch.no_grad():
+                families.loss_of(model, batch)
+        self.assertEqual(recording.recorded_steps, 1)
+
+    def test_marks_count_alone(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer) as recording:
+            recording.step()
+            for _ in range(2):
+                train(model, batch, optimizer)
+                train(model, batch, optimizer)
+                temposcope.step()
+        self.assertEqual(recording.recorded_steps, 3)
+
+    def test_marks_without_a_recording_do_nothing(self):
+        temposcope.step()
+        with temposcope.phase("loss"):
+            pass
+
+    def test_an_exception_leaves_an_incomplete_trace(self):
+        model, batch, optimizer = self.model()
+        with self.assertRaises(KeyboardInterrupt):
+            with temposcope.record(self.file, model, optimizer) as recording:
+                train(model, batch, optimizer)
+                families.loss_of(model, batch)
+                raise KeyboardInterrupt
+        self.assertEqual(recording.recorded_steps, 1)
+        self.assertEqual(self.query("SELECT state FROM v_run"), [("incomplete",)])
+        self.assertEqual(self.query("SELECT count(*) FROM step"), [(2,)])
+
+    def test_a_block_without_a_step_leaves_no_file(self):
+        with temposcope.record(self.file, nn.Linear(2, 2)):
+            pass
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+
+class Contents(RecordedFile):
+    def record(self):
+        model, batch, optimizer = self.model()
+        train(model, batch, optimizer)
+        with temposcope.record(self.file, model, optimizer):
+            train(model, batch, optimizer)
+        return model, batch, optimizer
+
+    def bytes_of(self, role: str) -> int:
+        return self.column(
+            f"SELECT total(size_bytes) FROM v_storage WHERE role = '{role}'"
+        )[0]
+
+    def test_categories_hold_what_the_program_has(self):
+        model, batch, _ = self.record()
+        of_parameters = sum(p.nbytes for p in model.parameters())
+        self.assertEqual(self.bytes_of("parameter"), of_parameters)
+        self.assertEqual(self.bytes_of("gradient"), of_parameters)
+        steps = 4 * len(list(model.parameters()))
+        self.assertEqual(self.bytes_of("optimizer_state"), 2 * of_parameters + steps)
+        self.assertEqual(self.bytes_of("input"), batch["labels"].nbytes)
+
+    def test_names_are_those_of_the_model(self):
+        self.record()
+        names = set(self.column("SELECT name FROM v_tensor"))
+        parameter = "encoder.layers.1.linear2.weight"
+        self.assertLessEqual(
+            {parameter, f"{parameter}.grad", f"{parameter}.exp_avg", "input_ids"}, names
+        )
+        paths = set(self.column("SELECT path FROM v_scope"))
+        self.assertLessEqual({"Encoder", "encoder.layers.0.self_attn", "head"}, paths)
+
+    def test_what_lives_on_without_a_name_is_unknown(self):
+        before = torch.zeros(1000)
+        kept = []
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer):
+            kept.append(torch.ones(2000))
+            train(model, batch, optimizer)
+        del before
+        self.assertEqual(
+            self.column(
+                "SELECT role FROM v_storage WHERE size_bytes IN (4000, 8000) ORDER BY id"
+            ),
+            ["unknown", "unknown"],
+        )
+
+    def test_the_run_says_what_it_ran(self):
+        self.record()
+        run = self.query("SELECT model, precision, batch_size, seq_len, source FROM v_run")
+        self.assertEqual(run, [("Encoder", "fp32", 2, 32, "measured_cpu")])
+
+    def test_autocast_is_seen(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = families.loss_of(model, batch)
+            loss.backward()
+            optimizer.step()
+        self.assertEqual(self.column("SELECT precision FROM v_run"), ["amp-bf16"])
+
+    def test_memory_of_numpy_and_of_files_is_recorded(self):
+        path = pathlib.Path(self.folder.name) / "weights"
+        path.write_bytes(b"\0" * 4 * 16)
+        model = nn.Linear(4, 4, bias=False)
+        mapped = torch.from_file(str(path), size=16, dtype=torch.float32).view(4, 4)
+        model.weight = nn.Parameter(mapped)
+        with temposcope.record(self.file, model):
+            model(torch.randn(2, 4)).sum().backward()
+        self.assertEqual(self.bytes_of("parameter"), 64)
+        self.assertIn("adopted_storages", self.column("SELECT code FROM v_health"))
+
+    def test_phases_can_be_named(self):
+        model = nn.Linear(4, 4)
+        with temposcope.record(self.file, model):
+            y = model(torch.randn(2, 4))
+            with temposcope.phase("loss"):
+                loss = nn.MSELoss()(y, torch.zeros(2, 4))
+            loss.backward()
+        self.assertEqual(
+            [kind for _, kind in self.phases()][:4], ["forward", "loss", "forward", "backward"]
+        )
+
+    def test_a_loss_module_begins_the_phase(self):
+        model = nn.Linear(4, 4)
+        with temposcope.record(self.file, model):
+            nn.CrossEntropyLoss()(model(torch.randn(2, 4)), torch.tensor([1, 2])).backward()
+        self.assertEqual([kind for _, kind in self.phases()][:3], ["forward", "loss", "backward"])
+
+    def test_a_loss_of_no_number_is_not_known(self):
+        model = nn.Linear(4, 4)
+        with temposcope.record(self.file, model):
+            model(torch.randn(2, 4)).backward(torch.ones(2, 4))
+        self.assertEqual(self.column("SELECT loss FROM step"), [None])
+
+
+class BadInput(RecordedFile):
+    def test_a_folder_that_is_not_there(self):
+        with self.assertRaisesRegex(temposcope.RecordingError, "no/step.tscope"):
+            with temposcope.record(f"{self.folder.name}/no/step.tscope", nn.Linear(2, 2)):
+                pass
+
+    def test_a_recording_in_a_recording(self):
+        model = nn.Linear(2, 2)
+        with temposcope.record(self.file, model):
+            with self.assertRaisesRegex(temposcope.RecordingError, "recorded already"):
+                with temposcope.record(f"{self.folder.name}/other.tscope", model):
+                    pass
+            model(torch.zeros(1, 2)).sum().backward()
+        self.assertEqual(self.query("SELECT state FROM v_run"), [("complete",)])
+
+    def test_a_device_that_cannot_be_recorded(self):
+        with self.assertRaisesRegex(temposcope.RecordingError, "on meta"):
+            with temposcope.record(self.file, nn.Linear(2, 2, device="meta")):
+                pass
+
+    def test_a_phase_that_does_not_exist(self):
+        with self.assertRaisesRegex(ValueError, "forward, loss, backward, optimizer"):
+            with temposcope.phase("lunch"):
+                pass
+
+    def test_a_file_that_is_removed_ends_the_recording_and_not_the_step(self):
+        model, batch, optimizer = self.model()
+        losses = []
+        with self.assertRaisesRegex(temposcope.RecordingError, "removed or replaced"):
+            with temposcope.record(self.file, model, optimizer):
+                losses.append(train(model, batch, optimizer))
+                os.remove(self.file + ".partial")
+                losses.append(train(model, batch, optimizer))
+        self.assertEqual([math.isfinite(loss) for loss in losses], [True, True])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,390 @@
+"""`temposcope run` on programs of many kinds: what is recorded, and what stays the program's own.
+
+    run_test.py BIN_FOLDER
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+PYTHON = sys.executable
+
+TRAIN = """
+    import sys
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Linear(32, 8))
+    model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(int(sys.argv[1])):
+        model(torch.randn(4, 8, device=device)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print("step", step, device, flush=True)
+    {end}
+"""
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "out.tscope"
+
+    def write(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    def train_script(self, end: str = "") -> str:
+        return self.write("train.py", textwrap.dedent(TRAIN).format(end=end))
+
+    def command(self, *words: str, options=()) -> list:
+        return [BIN / "temposcope", "run", "-o", self.file, *options, "--", *words]
+
+    def run_program(self, *words: str, options=(), **surroundings):
+        return subprocess.run(
+            self.command(*words, options=options),
+            capture_output=True, text=True, cwd=self.folder, **surroundings,
+        )  # fmt: skip
+
+    def query(self, sql: str, file=None):
+        with contextlib.closing(sqlite3.connect(file or self.file)) as trace:
+            return trace.execute(sql).fetchall()
+
+    def assert_recorded(self, steps: int, state: str = "complete"):
+        self.assertEqual(self.query("SELECT state FROM v_run"), [(state,)])
+        self.assertEqual(self.query("SELECT count(*) FROM step"), [(steps,)])
+
+    def assert_one_sentence(self, ran, part: str):
+        self.assertIn(part, ran.stderr)
+        ours = [line for line in ran.stderr.splitlines() if line.startswith("temposcope: ")]
+        self.assertEqual(len(ours), 1, ran.stderr)
+        self.assertTrue(ours[0].endswith((".", "?")), ours)
+
+
+class Programs(Run):
+    def test_a_script_runs_to_its_end_and_its_steps_are_recorded(self):
+        ran = self.run_program(PYTHON, self.train_script(), "6")
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(ran.stdout, "".join(f"step {i} cpu\n" for i in range(6)))
+        self.assert_one_sentence(ran, "Recorded 3 steps in ")
+        self.assert_recorded(3)
+        # The first step is skipped, so that the optimizer's state is there from the start.
+        self.assertEqual(
+            self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'"), [(12,)]
+        )
+
+    def test_the_program_ends_where_the_recording_does(self):
+        ran = self.run_program(
+            PYTHON, self.train_script(), "6", options=["--stop", "--steps", "2", "--skip", "0"]
+        )
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(ran.stdout, "step 0 cpu\n")
+        self.assert_recorded(2)
+
+    def test_a_module_of_a_package_runs(self):
+        package = self.folder / "trainer"
+        package.mkdir()
+        (package / "__init__.py").write_text("import torch\n")
+        (package / "__main__.py").write_text(textwrap.dedent(TRAIN).format(end=""))
+        ran = self.run_program(PYTHON, "-m", "trainer", "5")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(3)
+
+    def test_a_shell_script_that_starts_python_runs(self):
+        train = self.train_script()
+        script = self.write("train.sh", f"#!/bin/sh\ncd /\n{PYTHON} {train} 5 | cat\n")
+        ran = self.run_program("sh", script)
+        self.assertEqual(ran.stdout.count("step"), 5)
+        self.assert_recorded(3)
+
+    def test_the_name_of_the_trace_is_the_program_s(self):
+        command = [BIN / "temposcope", "run", "--", PYTHON, self.train_script(), "4"]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(ran.returncode, 0)
+        self.assertTrue((self.folder / "train.tscope").is_file())
+
+    def test_workers_of_a_data_loader_are_not_recorded(self):
+        script = self.write(
+            "loader.py",
+            """
+            import torch
+
+            class Data(torch.utils.data.Dataset):
+                def __len__(self):
+                    return 16
+
+                def __getitem__(self, index):
+                    return torch.nn.functional.gelu(torch.full((8,), float(index)))
+
+            if __name__ == "__main__":
+                model = torch.nn.Linear(8, 8)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                for context in ("fork", "spawn"):
+                    loader = torch.utils.data.DataLoader(
+                        Data(), 4, num_workers=2, multiprocessing_context=context
+                    )
+                    for batch in loader:
+                        optimizer.zero_grad()
+                        model(batch).mean().backward()
+                        optimizer.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script, options=["--steps", "6"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(6)
+
+    def test_the_sitecustomize_of_the_user_still_runs(self):
+        self.write("sitecustomize.py", "print('mine', flush=True)\n")
+        ran = self.run_program(
+            PYTHON, self.train_script(), "4", env=os.environ | {"PYTHONPATH": str(self.folder)}
+        )
+        self.assertTrue(ran.stdout.startswith("mine\nstep 0"), ran.stdout)
+        self.assert_recorded(3)
+
+    def test_a_program_that_marks_its_steps_needs_no_optimizer(self):
+        script = self.write(
+            "marks.py",
+            """
+            import torch
+            import temposcope
+
+            weight = torch.randn(8, 8, requires_grad=True)
+            for _ in range(4):
+                with temposcope.phase("forward"):
+                    loss = (torch.randn(4, 8) @ weight).square().mean()
+                loss.backward()
+                temposcope.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script, options=["--skip", "0"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(3)
+
+    def test_json_stands_alone_on_standard_output(self):
+        ran = self.run_program(PYTHON, self.train_script(), "5", options=["--json"])
+        document = json.loads(ran.stdout)
+        self.assertEqual(
+            document,
+            {
+                "file": str(self.file), "state": "complete", "steps": 3, "exit_code": 0,
+                "sentence": f"Recorded 3 steps in {self.file}.",
+            },
+        )  # fmt: skip
+        self.assertIn("step 4 cpu", ran.stderr)
+
+
+class OnAVirtualGpu(Run):
+    def test_the_program_finds_the_card(self):
+        script = self.train_script("print(torch.cuda.get_device_name())")
+        ran = self.run_program(PYTHON, script, "5", options=["--gpu", "h100-sxm"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("step 4 cuda\n", ran.stdout)
+        self.assertIn("H100", ran.stdout)
+        self.assert_recorded(3)
+        self.assertEqual(self.query("SELECT source FROM v_run"), [("predicted",)])
+        (kernels,) = self.query("SELECT count(*) FROM kernel")[0]
+        self.assertGreater(kernels, 30)
+
+    def test_memory_that_runs_out_is_recorded(self):
+        script = self.write(
+            "large.py",
+            """
+            import torch
+
+            model = torch.nn.Linear(1 << 16, 1 << 16, device="cuda")  # 16 GiB
+            model(torch.randn(4, 1 << 16, device="cuda")).mean().backward()
+            torch.optim.AdamW(model.parameters()).step()
+            """,
+        )
+        ran = self.run_program(
+            PYTHON, script, options=["--gpu", "a100-40gb", "--skip", "0", "--steps", "1"]
+        )
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("OutOfMemoryError", ran.stderr)
+        self.assertIn("which says that it is incomplete", ran.stderr)
+        self.assert_recorded(1, "incomplete")
+        self.assertIn(("out_of_memory",), self.query("SELECT code FROM v_health"))
+
+    def test_a_card_that_does_not_exist(self):
+        ran = self.run_program(PYTHON, "-c", "", options=["--gpu", "h1000"])
+        self.assertEqual(ran.returncode, 1)
+        self.assert_one_sentence(ran, "h1000")
+
+    def test_a_torch_without_cuda(self):
+        package = self.folder / "torch"
+        package.mkdir()
+        (package / "__init__.py").write_text(
+            "class version: cuda = None\n__version__ = '2.11.0+cpu'\n"
+        )
+        program = self.write("program.py", "import torch\nprint('ran')\n")
+        ran = self.run_program(PYTHON, program, options=["--gpu", "h100-sxm"])
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("has no CUDA", ran.stderr)
+
+
+class LargestBatch(Run):
+    SCRIPT = """
+        import sys
+        import torch
+
+        size = int(sys.argv[1])
+        model = torch.nn.Sequential(*[torch.nn.Linear(1 << 14, 1 << 14) for _ in range(4)]).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """
+
+    def search(self, *arguments, options=()):
+        command = [BIN / "temposcope", "run", "--max", "N", "--gpu", "a100-40gb", *options]
+        return subprocess.run(
+            [*command, "--", *arguments], capture_output=True, text=True, cwd=self.folder
+        )
+
+    def test_it_is_found_by_running(self):
+        script = self.write("large.py", self.SCRIPT)
+        ran = self.search(PYTHON, script, "{N}", options=["--json", "-o", "max.csv"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        (row,) = json.loads(ran.stdout)["rows"]
+        self.assertEqual(row["gpu"], "a100-40gb")
+        self.assertEqual(row["failing_batch_size"], row["max_batch_size"] + 1)
+        # Weights and their gradients take 8 GiB. Of each batch of 1 << 14 rows the inputs of the
+        # layers are kept, 1 GiB each.
+        self.assertGreater(row["max_batch_size"], 2)
+        self.assertLess(row["peak_allocated_bytes"], 40 << 30)
+        self.assertGreater(row["failing_by_class"]["activation_bytes"], 1 << 30)
+        csv = (self.folder / "max.csv").read_text().splitlines()
+        self.assertEqual(csv[1].split(",")[:2], ["a100-40gb", str(row["max_batch_size"])])
+
+    def test_a_program_that_fails_for_another_reason(self):
+        ran = self.search(PYTHON, "-c", "import torch; raise ValueError('no')", "{N}")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("With {N} = 1 the program ended with exit code 1: ValueError: no", ran.stderr)
+
+    def test_a_placeholder_that_is_not_used(self):
+        ran = self.search(PYTHON, "train.py", "{M}")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assert_one_sentence(ran, "No argument of the program holds {N}")
+
+
+class ProgramsThatEndEarly(Run):
+    def test_an_exit_code_is_passed_on(self):
+        ran = self.run_program(PYTHON, self.train_script("sys.exit(7)"), "4")
+        self.assertEqual(ran.returncode, 7)
+        self.assert_recorded(3)
+
+    def test_an_exception_keeps_what_was_recorded(self):
+        ran = self.run_program(PYTHON, self.train_script("raise ValueError('no')"), "3")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("ValueError: no", ran.stderr)
+        self.assert_one_sentence(ran, "Recorded 2 of 3 steps")
+        self.assert_one_sentence(ran, "ended with ValueError")
+        self.assert_recorded(2, "incomplete")
+
+    def test_a_program_that_ends_before_its_steps(self):
+        ran = self.run_program(PYTHON, self.train_script(), "1")
+        self.assertEqual(ran.returncode, 0)
+        self.assert_one_sentence(ran, "--skip 0")
+        self.assertFalse(self.file.exists())
+
+    def test_a_program_without_torch(self):
+        ran = self.run_program(PYTHON, "-c", "print(1)")
+        self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"))
+        self.assert_one_sentence(ran, "no Python process of the program imported torch")
+
+    def test_a_program_without_a_step(self):
+        ran = self.run_program(PYTHON, "-c", "import torch; print(torch.ones(2).sum().item())")
+        self.assertEqual((ran.returncode, ran.stdout), (0, "2.0\n"))
+        self.assert_one_sentence(ran, "before a model ran a training step")
+
+    def interrupted(self, number: int):
+        script = self.train_script("import time; time.sleep(60)")
+        process = subprocess.Popen(
+            self.command(PYTHON, script, "3"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        for _ in range(3):
+            process.stdout.readline()
+        time.sleep(0.5)
+        return process
+
+    def test_ctrl_c_keeps_what_was_recorded(self):
+        process = self.interrupted(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertIn("ended with KeyboardInterrupt", errors)
+        self.assert_recorded(2, "incomplete")
+
+    def test_a_killed_program_leaves_its_partial(self):
+        process = self.interrupted(signal.SIGKILL)
+        children = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
+        )
+        os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assertIn(".partial", errors)
+        partial = f"{self.file}.partial"
+        self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(2,)])
+
+    def test_much_output_passes(self):
+        program = "import torch; print('x' * 5_000_000)"
+        ran = self.run_program(PYTHON, "-c", program)
+        self.assertEqual(len(ran.stdout), 5_000_001)
+
+
+class BadInput(Run):
+    def refused(self, *arguments, code: int, part: str):
+        ran = subprocess.run(
+            [BIN / "temposcope", "run", *arguments], capture_output=True, text=True,
+            cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual((ran.returncode, ran.stdout), (code, ""), ran.stderr)
+        self.assert_one_sentence(ran, part)
+
+    def test_no_program(self):
+        self.refused(code=2, part="temposcope run -- python train.py")
+        self.refused("--", code=2, part="temposcope run -- python train.py")
+
+    def test_a_program_that_does_not_exist(self):
+        self.refused("--", "no-such-program", code=1, part="Cannot start no-such-program")
+
+    def test_numbers_of_steps(self):
+        self.refused("--steps", "0", "--", "true", code=2, part="--steps is 0")
+        self.refused("--skip", "-1", "--", "true", code=2, part="--skip is -1")
+
+    def test_files(self):
+        self.refused("-o", "a.txt", "--", "true", code=2, part="ends in none of .tscope")
+        self.refused("-o", "no/a.tscope", "--", "true", code=2, part="is no folder")
+        self.file.write_text("mine")
+        self.refused("-o", self.file, "--", "true", code=2, part="exists already")
+        self.assertEqual(self.file.read_text(), "mine")
+
+    def test_another_version_of_torch(self):
+        package = self.folder / "torch"
+        package.mkdir()
+        (package / "__init__.py").write_text("__version__ = '2.10.0'\n")
+        program = self.write("program.py", "import torch\nprint('ran')\n")
+        ran = self.run_program(PYTHON, program)
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("built for torch 2.11", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
