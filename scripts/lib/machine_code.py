@@ -1,0 +1,192 @@
+"""Reads GPU machine code as cuobjdump prints it, and finds the path that a warp takes through it.
+
+A kernel has branches for edges, options and slow cases. A path is named by the accesses to global
+memory that it makes: {"LDG.128": 1, "STG.128": 1, "STG.8": 1} is one load and one store of 16 bytes
+and one store of a byte for each thread. "BAR" and "LDS" (barriers, loads of shared memory) may name
+a path further. Of all paths that do exactly this, hot_path() takes the one with the fewest
+instructions.
+"""
+
+import collections
+import dataclasses
+import heapq
+import re
+import subprocess
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    address: int
+    predicate: str  # "@!P0", or "" if it always runs
+    opcode: str  # "LDG.E.128"
+    operands: str
+
+    @property
+    def base(self):
+        """The operation without its modifiers, such as LDG."""
+        return self.opcode.split(".")[0]
+
+    @property
+    def access(self):
+        """"LDG.128" for an access to global memory of 128 bits a thread, "BAR", "LDS"; else ""."""
+        if self.base in OPTIONAL:
+            return self.base
+        if self.base not in ("LDG", "STG"):
+            return ""
+        width = next((w for m in self.opcode.split(".") if (w := WIDTHS.get(m))), 32)
+        return f"{self.base}.{width}"
+
+    @property
+    def target(self):
+        return int(re.findall(r"0x([0-9a-f]+)", self.operands)[-1], 16)
+
+
+OPTIONAL = ("BAR", "LDS")  # they count only where a path names them
+WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
+LINE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+
+
+def disassemble(cuobjdump, library, architecture, functions=()):
+    """{demangled name: [Instruction]} of the kernels in a library for one architecture ("sm_90").
+    `functions` are the mangled names of the only ones to read. Raises CalledProcessError."""
+    only = ["-fun", ",".join(functions)] if functions else []
+    command = [cuobjdump, "-sass", "-arch", architecture, *only, library]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = demangle(re.findall(r"Function : (\S+)", text))
+    return dict(zip(names, map(instructions_of, re.split(r"Function : \S+\n", text)[1:])))
+
+
+def function_names(cuobjdump, library, architecture):
+    """{demangled name: mangled name} of the kernels in a library."""
+    command = [cuobjdump, "-res-usage", "-arch", architecture, library]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = re.findall(r" Function (\S+):\n", text)
+    return dict(zip(demangle(names), names))
+
+
+def demangle(names):
+    text = "\n".join(names)
+    command = ["c++filt"]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
+def instructions_of(text):
+    found = (LINE.match(line) for line in text.splitlines())
+    return [Instruction(int(m[1], 16), m[2] or "", m[3], m[4]) for m in found if m]
+
+
+# --- control flow --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Path:
+    """What one thread runs. `times` counts the passes of each instruction, in program order."""
+
+    times: dict  # {Instruction: passes}
+
+    @property
+    def count(self):
+        return sum(self.times.values())
+
+    def of_class(self, classify):
+        """{class: instructions}."""
+        found = collections.Counter()
+        for instruction, passes in self.times.items():
+            found[classify(instruction)] += passes
+        return found
+
+
+def next_addresses(instructions, index):
+    """Where a warp can go after an instruction. A call of a slow case is not a way to go on; under
+    a predicate it is how code for sm_80 leaves a loop."""
+    one = instructions[index]
+    following = instructions[index + 1].address if index + 1 < len(instructions) else None
+    falls = following is not None and (one.predicate or one.base not in STOPS)
+    ways = [following] if falls else []
+    if one.base == "CALL" and one.predicate:
+        return [following, one.target]
+    if one.base == "BRA" and one.predicate != "@!PT":
+        conditional = one.predicate or re.match(r"!?U?P\d", one.operands) or ".DIV" in one.opcode
+        ways = ([following] if conditional and following is not None else []) + [one.target]
+    return ways
+
+
+STOPS = {"EXIT", "BRA", "RET", "BRX", "JMP", "CALL", "BPT", "KILL"}
+
+
+def hot_path(instructions, accesses, repeats=()):
+    """The shortest path from the first instruction to an exit that makes exactly `accesses`, as a
+    Path; None if there is none. A loop's body runs once. `repeats` are (access, passes): a loop
+    whose body makes that access runs so often."""
+    index_at = {one.address: i for i, one in enumerate(instructions)}
+    wanted = tuple(sorted(accesses))
+    start = (0, tuple(0 for _ in wanted), frozenset())
+    best, queue, ties = {start: (0, None)}, [(0, 0, start)], 0
+    while queue:
+        length, _, state = heapq.heappop(queue)
+        index, made, taken = state
+        one = instructions[index]
+        if length > best[state][0]:
+            continue
+        if one.base == "EXIT" and all(n == accesses[name] for n, name in zip(made, wanted)):
+            return with_repeats(trace_back(best, state, instructions), repeats)
+        for then in accesses_after(one, made, wanted, accesses):
+            for address in next_addresses(instructions, index):
+                back = address <= one.address
+                if address not in index_at or back and one.address in taken:
+                    continue
+                after = (index_at[address], then, taken | {one.address} if back else taken)
+                if length + 1 < best.get(after, (float("inf"),))[0]:
+                    best[after] = (length + 1, state)
+                    ties += 1
+                    heapq.heappush(queue, (length + 1, ties, after))
+    return None
+
+
+def accesses_after(one, made, wanted, accesses):
+    """The accesses made after an instruction. One under a predicate may be made or not."""
+    if not one.access or one.access in OPTIONAL and one.access not in accesses:
+        return [made]
+    more = tuple(n + (name == one.access) for n, name in zip(made, wanted))
+    allowed = one.access in accesses and all(n <= accesses[w] for n, w in zip(more, wanted))
+    return ([more] if allowed else []) + ([made] if one.predicate else [])
+
+
+def trace_back(best, state, instructions):
+    visited = []
+    while state is not None:
+        visited.append(instructions[state[0]])
+        state = best[state][1]
+    return visited[::-1]
+
+
+def loops_of(times):
+    """{back branch: instructions of its loop's body}: those on a path from its target to it."""
+    return {
+        branch: [one for one in times if branch.target <= one.address <= branch.address]
+        for branch in times
+        if branch.base == "BRA" and branch.target <= branch.address
+    }
+
+
+def with_repeats(visited, repeats):
+    times = collections.Counter(visited)
+    for branch, body in loops_of(times).items():
+        passes = next((n for access, n in repeats if any(one.access == access for one in body)), 1)
+        met = times[branch]
+        for one in body if passes > 1 else []:
+            times[one] = times[one] * passes // met
+    return Path(dict(times))
+
+
+def innermost_loop(path, access):
+    """One pass of the smallest loop on a path that makes `access`; the path if it is in no loop."""
+    loops = loops_of(path.times)
+    bodies = [(len(body), branch.address, branch) for branch, body in loops.items()
+              if any(one.access == access for one in body)]
+    if not bodies:
+        return path
+    branch = min(bodies)[2]
+    return Path({one: path.times[one] / path.times[branch] for one in loops[branch]})
