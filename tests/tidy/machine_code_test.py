@@ -97,7 +97,8 @@ class Model(unittest.TestCase):
 
     def test_few_instructions_take_the_time_of_a_copy(self):
         one = [self.counted(1)]
-        self.assertEqual(kernel_model.seconds(one, self.gpu), kernel_model.copy_seconds(one, self.gpu))
+        copy = kernel_model.copy_seconds(one, self.gpu)
+        self.assertEqual(kernel_model.seconds(one, self.gpu), copy)
 
     def test_many_instructions_take_the_time_of_their_pipe(self):
         seconds = kernel_model.seconds([self.counted(640)], self.gpu)
