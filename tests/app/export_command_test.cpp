@@ -106,4 +106,29 @@ TEST(ExportCommand, TakesOneTraceForATable) {
     EXPECT_FALSE(std::filesystem::exists(folder / "x.csv"));
 }
 
+TEST(ExportCommand, WritesFilesOfOtherProfilersThatOpenAgain) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const int64_t peak = profiler::find_peak(make_sample()).allocated_bytes;
+    const std::vector<std::pair<std::string, std::string>> formats{
+        {"snapshot", "a.pickle"}, {"chrome", "a.pt.trace.json.gz"}, {"chrome", "a.pt.trace.json"}};
+    for (const auto& [format, name] : formats) {
+        const std::string out = folder / name;
+        for (int i = 0; i < 2; ++i) {  // an export replaces an export
+            const Ran ran = run({"export", sample, "--to", format, "-o", out});
+            EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        }
+        const Ran info = run({"info", out, "--json"});
+        EXPECT_EQ(info.exit_code, 0) << info.err;
+        EXPECT_THAT(info.out, HasSubstr(fmt::format("\"peak_allocated_bytes\": {}", peak))) << name;
+    }
+    expect_one_sentence(
+        run({"export", folder / "a.pickle", "--to", "snapshot", "-o", folder / "a.pickle"}), 2,
+        "which the export would replace");
+    expect_one_sentence(run({"export", sample, "--to", "hta", "-o", folder / "b.tscope"}), 2,
+                        "b.raw.json.gz");
+    expect_one_sentence(run({"export", sample, sample, "--to", "hta", "-o", folder / "x.json"}), 2,
+                        "--to hta takes one trace");
+}
+
 }  // namespace

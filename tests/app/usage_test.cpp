@@ -99,8 +99,9 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_wrong({"--dropout", "much"}, "--dropout takes a number, not 'much'");
     expect_wrong({"--batch"}, "--batch needs a value; see");
     expect_wrong({"--seed", "1", "--seed", "2"}, "--seed is given more than once; see");
-    expect_usage_error({"export", "a", "--to", "bmp", "-o", "x"},
-                       "--to takes one of svg, png, pdf, html, csv, not 'bmp'; see");
+    expect_usage_error(
+        {"export", "a", "--to", "bmp", "-o", "x"},
+        "--to takes one of svg, png, pdf, html, csv, snapshot, chrome, hta, not 'bmp'; see");
     expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
     expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
     expect_usage_error({"inof", "x.tscope"}, "did you mean info");
