@@ -131,4 +131,27 @@ TEST(ExportCommand, WritesFilesOfOtherProfilersThatOpenAgain) {
                         "--to hta takes one trace");
 }
 
+TEST(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string snapshot = folder / "a.pickle", profile = folder / "a.pt.trace.json";
+    ASSERT_EQ(run({"export", sample, "--to", "snapshot", "-o", snapshot}).exit_code, 0);
+    ASSERT_EQ(run({"export", sample, "--to", "chrome", "-o", profile}).exit_code, 0);
+    const std::string one = folder / "one.tscope", both = folder / "both.tscope";
+    EXPECT_EQ(run({"import", snapshot, "-o", one}).exit_code, 0);
+    const Ran joined = run({"import", profile, snapshot, "-o", both});
+    EXPECT_EQ(joined.exit_code, 0) << joined.err;
+    EXPECT_THAT(joined.out, HasSubstr("blocks: These blocks of the memory snapshot have an op"));
+    const int64_t peak = profiler::find_peak(make_sample()).allocated_bytes;
+    for (const std::string& file : {one, both}) {
+        const Ran info = run({"info", file, "--json"});
+        EXPECT_THAT(info.out, HasSubstr(fmt::format("\"peak_allocated_bytes\": {}", peak)));
+    }
+    expect_one_sentence(run({"import", snapshot, snapshot, "-o", one}), 1,
+                        "is not a trace of the PyTorch profiler with ops");
+    expect_one_sentence(run({"import", snapshot, "-o", folder / "x.json"}), 2,
+                        "does not end in .tscope");
+    expect_one_sentence(run({"import", one, "-o", one}), 2, "is the file to read");
+}
+
 }  // namespace

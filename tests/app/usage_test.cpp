@@ -10,8 +10,8 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay",
-                                         "bench",   "export", "view", "open",    "doctor"};
+const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay", "bench",
+                                         "export",  "import", "view", "open",    "doctor"};
 
 std::vector<std::string> capture(const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o",
