@@ -1,4 +1,5 @@
 #include "profiler/analysis/peak.h"
+#include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,10 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     };
     const profiler::Trace trace = make_sample();
     EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
+    EXPECT_THAT(csv("allocations"),
+                StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
+                           "address,step,phase,role,tensor,op,scope,freeing_op,site\n"));
+    EXPECT_THAT(csv("allocations"), HasSubstr(",1,forward,activation,"));
     EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
     EXPECT_EQ(lines(csv("steps")), 3);
     EXPECT_THAT(csv("steps"),
@@ -47,6 +52,20 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
             "scope,op,tensor,shape,dtype,role,size_bytes,saved_by\n"
             "encoder.layer.0,aten::addmm,hidden_states,\"[2, 16, 64]\",float32,activation,8192,"
             "aten::addmm\n"));
+}
+
+TEST(ExportCommand, GuardsNamesThatSpreadsheetsReadAsFormulas) {
+    const TemporaryFolder folder;
+    profiler::Trace trace = make_sample();
+    trace.ops.set<&profiler::Op::name>(profiler::Id<profiler::Op>(0),
+                                       trace.strings.intern("=HYPERLINK(\"x\")"));
+    const std::string file = folder / "s.tscope";
+    ASSERT_TRUE(profiler::write_trace(trace, file).has_value());
+    const std::string out = folder / "x.csv";
+    EXPECT_EQ(run({"export", file, "--to", "csv", "--table", "ops", "-o", out}).exit_code, 0);
+    EXPECT_THAT(read_file(out), HasSubstr("\n\"'=HYPERLINK(\"\"x\"\")\","));
+    EXPECT_EQ(run({"export", file, "--to", "csv", "-o", out}).exit_code, 0);
+    EXPECT_THAT(read_file(out), HasSubstr("\n0,-1,0,-1,"));  // numbers stay as they are
 }
 
 TEST(ExportCommand, SaysThatATableIsEmpty) {
