@@ -131,7 +131,9 @@ private:
         for (std::size_t i = 0; i < memory_.stacks.size(); ++i) {
             const Stack stack = memory_.stacks[Id<Stack>(i)];
             joined_.stacks.append({.parent = stack_of(stack.parent),
-                                   .frame = Id<Frame>(first_frame + stack.frame.index())});
+                                   .frame = stack.frame.valid()
+                                                ? Id<Frame>(first_frame + stack.frame.index())
+                                                : Id<Frame>()});
         }
     }
 
@@ -175,7 +177,8 @@ private:
             num_without_op_ += block.op.valid() || was_there ? 0 : 1;
             block.device = device_of(block.device);
             block.stream = stream_of(block.stream);
-            Storage storage = memory_.storages[block.storage];
+            Storage storage{.size_bytes = block.requested_bytes};
+            if (block.storage.valid()) storage = memory_.storages[block.storage];
             storage.allocation = Id<Allocation>(joined_.allocations.size());
             block.storage = joined_.storages.append(storage);
             joined_.allocations.append(block);

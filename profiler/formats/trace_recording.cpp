@@ -48,6 +48,9 @@ public:
                                       .file = text_of(frame.file),
                                       .line = frame.line});
         }
+        if (stacks_.frames.empty()) {  // of a stack without a frame, in a damaged file
+            stacks_.frames.push_back({.function = empty_text_, .file = empty_text_});
+        }
         for (std::size_t i = 0; i < trace.stacks.size(); ++i) {
             const Stack stack = trace.stacks[Id<Stack>(i)];
             // A damaged file may hold a stack that lies in itself or has no frame.

@@ -106,6 +106,17 @@ TEST(SnapshotWriter, WritesLongListsInBatches) {
     EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'e'), 3);
 }
 
+TEST(SnapshotWriter, TakesAStackWithoutAFrame) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 100});
+    trace.frames = {};
+    trace.stacks = {};
+    trace.stacks.append({.parent = Id<Stack>(0), .frame = {}});  // lies in itself
+    trace.allocations.set<&Allocation::stack>(Id<Allocation>(0), Id<Stack>(0));
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
+    EXPECT_EQ(opened(folder / "a.pickle").allocations.size(), 100U);
+}
+
 TEST(SnapshotWriter, RefusesATraceWithoutAllocations) {
     const tests::TemporaryFolder folder;
     const auto written = write_snapshot(Trace(), folder.path() / "a.pickle");
