@@ -42,6 +42,7 @@ void add_commands(app::CommandLine& line) {
     app::add_bench_command(line);
     app::add_replay_command(line);
     app::add_export_command(line);
+    app::add_import_command(line);
     app::add_view_command(line);
     app::add_open_command(line);
     app::add_doctor_command(line);

@@ -17,6 +17,7 @@ void add_layouts_command(CommandLine& line);
 void add_bench_command(CommandLine& line);
 void add_replay_command(CommandLine& line);
 void add_export_command(CommandLine& line);
+void add_import_command(CommandLine& line);
 void add_view_command(CommandLine& line);
 void add_open_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);

@@ -25,6 +25,7 @@ struct CompareOptions {
     std::string charts;                // folder
     std::vector<std::string> formats;  // of the chart; empty: svg
     std::string fail_if_peak_grows;    // "2%"
+    bool phases = false;
 };
 
 /// Whether there is a peak to compare: of a captured step, or of an imported trace without steps.
@@ -128,7 +129,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
     if (output.json()) {
         output.document(comparison_json(*comparison, by, charts));
     } else {
-        print_comparison(output, *comparison, by, charts);
+        print_comparison(output, *comparison, by, charts, options.phases);
     }
     if (allowed_ratio >= 0) {
         const auto grown = grown_peaks(*comparison, traces->front(), allowed_ratio);
@@ -155,6 +156,8 @@ void add_compare_command(CommandLine& line) {
                  .value_name = "GROUP",
                  .choices = {kGroupByNames.begin(), kGroupByNames.end()}},
                 &options->by);
+    command.add({"--phases", "also the peak of each phase: forward, loss, backward, optimizer"},
+                &options->phases);
     command.add({"--baseline", "recipe with which the others are compared (without it: original)",
                  "RECIPE"},
                 &options->baseline);

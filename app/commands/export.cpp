@@ -4,6 +4,9 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/csv.h"
 #include "models/config/names.h"
+#include "profiler/formats/chrome_writer.h"
+#include "profiler/formats/memory_timeline_writer.h"
+#include "profiler/formats/snapshot_writer.h"
 #include "profiler/trace/write_file.h"
 
 #include <nlohmann/json.hpp>
@@ -16,7 +19,13 @@
 namespace app {
 namespace {
 
-const std::vector<std::string> kFormats{"svg", "png", "pdf", "html", "csv"};
+const std::vector<std::string> kFormats{"svg", "png",      "pdf",    "html",
+                                        "csv", "snapshot", "chrome", "hta"};
+const std::vector<std::string> kChartFormats{"svg", "png", "pdf", "html"};
+
+bool is_chart(const std::string& format) {
+    return std::find(kChartFormats.begin(), kChartFormats.end(), format) != kChartFormats.end();
+}
 
 struct ExportOptions {
     std::vector<std::string> files;
@@ -49,7 +58,11 @@ models::Result<void> write_table(const ExportOptions& options, const profiler::T
 
 models::Result<void> write(const ExportOptions& options,
                            const std::vector<profiler::NamedTrace>& traces) {
-    if (options.format == "csv") return write_table(options, *traces.front().trace);
+    const profiler::Trace& trace = *traces.front().trace;
+    if (options.format == "csv") return write_table(options, trace);
+    if (options.format == "snapshot") return profiler::write_snapshot(trace, options.output);
+    if (options.format == "chrome") return profiler::write_chrome_trace(trace, options.output);
+    if (options.format == "hta") return profiler::write_memory_timeline(trace, options.output);
     return write_timeline(traces, options.format, options.output);
 }
 
@@ -62,28 +75,47 @@ std::string promised_format(const ExportOptions& options) {
     return {};
 }
 
+/// The formats of other profilers may replace files of theirs, but not those that are read.
+bool replaces_a_trace(const ExportOptions& options) {
+    const bool writes_a_trace = options.format == "snapshot" || options.format == "chrome";
+    const bool is_ours = options.output.find(".tscope") != std::string::npos;
+    if (!writes_a_trace || is_ours) return would_replace_a_trace(options.output, options.files);
+    return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
+        std::error_code error;
+        return std::filesystem::equivalent(file, options.output, error) && !error;
+    });
+}
+
+/// What the name of the file should end with.
+std::string extension_of(const std::string& format) {
+    if (format == "snapshot") return "pickle";
+    if (format == "chrome") return "pt.trace.json.gz";
+    return format == "hta" ? "raw.json.gz" : format;
+}
+
 Outcome run_export(const ExportOptions& options, Output& output) {
     if (const std::string promised = promised_format(options); !promised.empty()) {
         return fail_with(ExitCode::kUsage, "--to says {}, but -o {} ends in .{}: make them agree.",
                          options.format, options.output, promised);
     }
-    if (would_replace_a_trace(options.output, options.files)) {
+    if (replaces_a_trace(options)) {
         return fail_with(
             ExitCode::kUsage,
             "-o {} names a trace or a part of one, which the export would replace; choose another "
             "name, "
             "such as {}.",
             options.output,
-            std::filesystem::path(options.output).stem().string() + "." + options.format);
+            std::filesystem::path(options.output).stem().string() + "." +
+                extension_of(options.format));
     }
     if (options.format != "csv" && !options.table.empty()) {
         return fail_with(ExitCode::kUsage,
-                         "--table belongs to --to csv, but --to {} draws memory over time: leave "
-                         "one of them out.",
+                         "--table belongs to --to csv, but --to {} writes no table: leave one of "
+                         "them out.",
                          options.format);
     }
-    if (options.format == "csv" && options.files.size() > 1) {
-        return fail_with(ExitCode::kUsage, "--to csv takes one trace, not {}.",
+    if (!is_chart(options.format) && options.files.size() > 1) {
+        return fail_with(ExitCode::kUsage, "--to {} takes one trace, not {}.", options.format,
                          options.files.size());
     }
     std::vector<profiler::NamedTrace> traces;
@@ -114,7 +146,8 @@ void add_export_command(CommandLine& line) {
                  .max_values = 2},
                 &options->files);
     command.add({.names = "--to",
-                 .help = "svg, png, pdf or html (memory over time), or csv",
+                 .help = "svg, png, pdf or html (memory over time), csv (a table), or a file of "
+                         "another profiler: snapshot, chrome or hta",
                  .value_name = "FORMAT",
                  .is_required = true,
                  .choices = kFormats},
@@ -135,7 +168,10 @@ void add_export_command(CommandLine& line) {
         "Examples:\n"
         "  temposcope export out/tempo.tscope --to svg -o tempo.svg\n"
         "  temposcope export out/original.tscope out/tempo.tscope --to pdf -o both.pdf\n"
-        "  temposcope export out/tempo.tscope --to csv --table ledger -o ledger.csv\n");
+        "  temposcope export out/tempo.tscope --to csv --table ledger -o ledger.csv\n"
+        "  temposcope export out/tempo.tscope --to snapshot -o tempo.pickle\n"
+        "  temposcope export out/tempo.tscope --to chrome -o tempo.pt.trace.json.gz\n"
+        "  temposcope export out/tempo.tscope --to hta -o tempo.raw.json.gz\n");
     command.on_run([options](Output& output) { return run_export(*options, output); });
 }
 

@@ -107,10 +107,16 @@ private:
         return Category::kUnknown;
     }
 
+    /// Whether nothing but the loss lies between the two phases.
+    bool is_backward_of(int32_t forward, int32_t phase) const {
+        if (phase <= forward || phases_.kind(phase) != PhaseKind::kBackward) return false;
+        int32_t next = forward + 1;
+        while (next < phase && phases_.kind(next) == PhaseKind::kLoss) ++next;
+        return next == phase;
+    }
+
     Category of_forward(const Allocation& block, int32_t born, int32_t freed) const {
-        if (freed == born + 1 && phases_.kind(freed) == PhaseKind::kBackward) {
-            return Category::kActivation;
-        }
+        if (is_backward_of(born, freed)) return Category::kActivation;
         const Id<Op> call = outermost(trace_, block.op);
         if (call.valid() && loading_.contains(call.value)) return Category::kInput;
         return Category::kUnknown;

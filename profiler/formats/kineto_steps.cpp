@@ -1,6 +1,9 @@
 #include "profiler/formats/kineto_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 namespace profiler::kineto {
 namespace {
@@ -80,6 +83,17 @@ std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>&
     return joined;
 }
 
+/// The ranges "## forward ##" and so on, by which programs mark their phases.
+std::vector<Range> marked_phases(const KinetoEvents& events, int64_t start_ns, const Trace& trace) {
+    std::vector<Range> marked;
+    for (std::size_t i = 0; i < kPhaseKindNames.size(); ++i) {
+        const std::string name = fmt::format("## {} ##", kPhaseKindNames[i]);
+        const auto ranges = ranges_named(events, start_ns, trace, name, static_cast<PhaseKind>(i));
+        marked.insert(marked.end(), ranges.begin(), ranges.end());
+    }
+    return marked;
+}
+
 /// The phases of [start_ns, end_ns) from the known ones in it; the time before a backward that has
 /// ops is forward.
 std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
@@ -108,6 +122,16 @@ std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
     return phases;
 }
 
+std::vector<Range> within(const Range& step, const std::vector<Range>& marked) {
+    std::vector<Range> phases;
+    for (const Range& range : marked) {
+        if (range.start_ns >= step.start_ns && range.start_ns < step.end_ns) {
+            phases.push_back(range);
+        }
+    }
+    return phases;
+}
+
 }  // namespace
 
 void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& memory,
@@ -115,8 +139,12 @@ void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& m
     auto steps = ranges_named(events, start_ns, trace, "ProfilerStep#", PhaseKind::kForward);
     const auto optimizer =
         ranges_named(events, start_ns, trace, "Optimizer.step#", PhaseKind::kOptimizer);
-    std::vector<Range> known = backward_ranges(trace, optimizer);
-    known.insert(known.end(), optimizer.begin(), optimizer.end());
+    std::vector<Range> known = marked_phases(events, start_ns, trace);
+    const bool is_marked = !known.empty();
+    if (!is_marked) {
+        known = backward_ranges(trace, optimizer);
+        known.insert(known.end(), optimizer.begin(), optimizer.end());
+    }
     std::stable_sort(known.begin(), known.end(), starts_before);
     if (steps.empty() && !known.empty()) {
         Range all{known.front().start_ns, known.back().end_ns, PhaseKind::kForward};
@@ -136,7 +164,8 @@ void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& m
                                                  .end_ns = step.end_ns,
                                                  .first_event = memory.event_at(step.start_ns),
                                                  .last_event = memory.event_at(step.end_ns)});
-        for (const Range& phase : phases_of(step, known, starts)) {
+        const auto in_step = is_marked ? within(step, known) : phases_of(step, known, starts);
+        for (const Range& phase : in_step) {
             const Id<Phase> id =
                 trace.phases.append({.step = row,
                                      .kind = phase.kind,
@@ -156,7 +185,7 @@ void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& m
             trace.ops.set<&Op::phase>(Id<Op>(i), phases[next].second);
         }
     }
-    if (!phases.empty()) {
+    if (!phases.empty() && !is_marked) {
         add_diagnostic(trace, {.code = "inferred_phases",
                                .count = static_cast<int64_t>(phases.size()),
                                .explanation = "Forward, backward and optimizer are inferred from "

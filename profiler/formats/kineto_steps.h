@@ -11,8 +11,9 @@ namespace profiler::kineto {
 /// The rows of `step` and `phase`, and the phase of each op.
 ///
 /// Steps are the ranges "ProfilerStep#N". A file without them that trains is one step. Phases are
-/// inferred: backward is where autograd's engine evaluates functions, the optimizer is the range
-/// "Optimizer.step#...", forward is the time with ops before a backward.
+/// the ranges "## forward ##" and so on. In a file without those they are inferred: backward is
+/// where autograd's engine evaluates functions, the optimizer is the range "Optimizer.step#...",
+/// forward is the time with ops before a backward.
 void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& memory,
                Trace& trace);
 

@@ -163,4 +163,28 @@ TEST(CompareCommand, WritesChartsInEachFormat) {
     EXPECT_TRUE(std::filesystem::exists(folder / "charts/deep/comparison.pdf"));
 }
 
+TEST(CompareCommand, ShowsThePeakOfEachPhase) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo", .scale = 2});
+    const std::string snapshot = folder / "c.pickle";
+    ASSERT_EQ(run({"export", a, "--to", "snapshot", "-o", snapshot}).exit_code, 0);
+    const Ran ran = run({"compare", a, b, snapshot, "--phases"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    const auto heading = ran.out.find("Peak of each phase");
+    ASSERT_NE(heading, std::string::npos);
+    const std::string table = ran.out.substr(heading);
+    EXPECT_THAT(table, HasSubstr("forward    428 KiB  588 KiB  +37.1 %"));
+    const auto json = run({"compare", a, b, snapshot, "--json"}).json();
+    ASSERT_EQ(json["rows"].size(), 3u);
+    EXPECT_TRUE(json["rows"][2]["peak_by_phase"]["forward"].is_null());  // a snapshot has none
+    int64_t highest = 0;
+    for (const auto& [phase, bytes] : json["rows"][0]["peak_by_phase"].items()) {
+        if (!bytes.is_null()) highest = std::max(highest, bytes.get<int64_t>());
+    }
+    EXPECT_EQ(highest, json["rows"][0]["peak_allocated_bytes"].get<int64_t>());
+    EXPECT_THAT(run({"compare", snapshot, snapshot, "--phases"}).out,
+                HasSubstr("No file has phases"));
+}
+
 }  // namespace

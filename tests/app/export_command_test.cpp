@@ -1,4 +1,5 @@
 #include "profiler/analysis/peak.h"
+#include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,10 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     };
     const profiler::Trace trace = make_sample();
     EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
+    EXPECT_THAT(csv("allocations"),
+                StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
+                           "address,step,phase,role,tensor,op,scope,freeing_op,site\n"));
+    EXPECT_THAT(csv("allocations"), HasSubstr(",1,forward,activation,"));
     EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
     EXPECT_EQ(lines(csv("steps")), 3);
     EXPECT_THAT(csv("steps"),
@@ -47,6 +52,20 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
             "scope,op,tensor,shape,dtype,role,size_bytes,saved_by\n"
             "encoder.layer.0,aten::addmm,hidden_states,\"[2, 16, 64]\",float32,activation,8192,"
             "aten::addmm\n"));
+}
+
+TEST(ExportCommand, GuardsNamesThatSpreadsheetsReadAsFormulas) {
+    const TemporaryFolder folder;
+    profiler::Trace trace = make_sample();
+    trace.ops.set<&profiler::Op::name>(profiler::Id<profiler::Op>(0),
+                                       trace.strings.intern("=HYPERLINK(\"x\")"));
+    const std::string file = folder / "s.tscope";
+    ASSERT_TRUE(profiler::write_trace(trace, file).has_value());
+    const std::string out = folder / "x.csv";
+    EXPECT_EQ(run({"export", file, "--to", "csv", "--table", "ops", "-o", out}).exit_code, 0);
+    EXPECT_THAT(read_file(out), HasSubstr("\n\"'=HYPERLINK(\"\"x\"\")\","));
+    EXPECT_EQ(run({"export", file, "--to", "csv", "-o", out}).exit_code, 0);
+    EXPECT_THAT(read_file(out), HasSubstr("\n0,-1,0,-1,"));  // numbers stay as they are
 }
 
 TEST(ExportCommand, SaysThatATableIsEmpty) {
@@ -104,6 +123,54 @@ TEST(ExportCommand, TakesOneTraceForATable) {
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_THAT(ran.err, HasSubstr("one trace"));
     EXPECT_FALSE(std::filesystem::exists(folder / "x.csv"));
+}
+
+TEST(ExportCommand, WritesFilesOfOtherProfilersThatOpenAgain) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const int64_t peak = profiler::find_peak(make_sample()).allocated_bytes;
+    const std::vector<std::pair<std::string, std::string>> formats{
+        {"snapshot", "a.pickle"}, {"chrome", "a.pt.trace.json.gz"}, {"chrome", "a.pt.trace.json"}};
+    for (const auto& [format, name] : formats) {
+        const std::string out = folder / name;
+        for (int i = 0; i < 2; ++i) {  // an export replaces an export
+            const Ran ran = run({"export", sample, "--to", format, "-o", out});
+            EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        }
+        const Ran info = run({"info", out, "--json"});
+        EXPECT_EQ(info.exit_code, 0) << info.err;
+        EXPECT_THAT(info.out, HasSubstr(fmt::format("\"peak_allocated_bytes\": {}", peak))) << name;
+    }
+    expect_one_sentence(
+        run({"export", folder / "a.pickle", "--to", "snapshot", "-o", folder / "a.pickle"}), 2,
+        "which the export would replace");
+    expect_one_sentence(run({"export", sample, "--to", "hta", "-o", folder / "b.tscope"}), 2,
+                        "b.raw.json.gz");
+    expect_one_sentence(run({"export", sample, sample, "--to", "hta", "-o", folder / "x.json"}), 2,
+                        "--to hta takes one trace");
+}
+
+TEST(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string snapshot = folder / "a.pickle", profile = folder / "a.pt.trace.json";
+    ASSERT_EQ(run({"export", sample, "--to", "snapshot", "-o", snapshot}).exit_code, 0);
+    ASSERT_EQ(run({"export", sample, "--to", "chrome", "-o", profile}).exit_code, 0);
+    const std::string one = folder / "one.tscope", both = folder / "both.tscope";
+    EXPECT_EQ(run({"import", snapshot, "-o", one}).exit_code, 0);
+    const Ran joined = run({"import", profile, snapshot, "-o", both});
+    EXPECT_EQ(joined.exit_code, 0) << joined.err;
+    EXPECT_THAT(joined.out, HasSubstr("blocks: These blocks of the memory snapshot have an op"));
+    const int64_t peak = profiler::find_peak(make_sample()).allocated_bytes;
+    for (const std::string& file : {one, both}) {
+        const Ran info = run({"info", file, "--json"});
+        EXPECT_THAT(info.out, HasSubstr(fmt::format("\"peak_allocated_bytes\": {}", peak)));
+    }
+    expect_one_sentence(run({"import", snapshot, snapshot, "-o", one}), 1,
+                        "is not a trace of the PyTorch profiler with ops");
+    expect_one_sentence(run({"import", snapshot, "-o", folder / "x.json"}), 2,
+                        "does not end in .tscope");
+    expect_one_sentence(run({"import", one, "-o", one}), 2, "is the file to read");
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay",
-                                         "bench",   "export", "view", "open",    "doctor"};
+const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay", "bench",
+                                         "export",  "import", "view", "open",    "doctor"};
 
 std::vector<std::string> capture(const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o",
@@ -99,8 +99,9 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_wrong({"--dropout", "much"}, "--dropout takes a number, not 'much'");
     expect_wrong({"--batch"}, "--batch needs a value; see");
     expect_wrong({"--seed", "1", "--seed", "2"}, "--seed is given more than once; see");
-    expect_usage_error({"export", "a", "--to", "bmp", "-o", "x"},
-                       "--to takes one of svg, png, pdf, html, csv, not 'bmp'; see");
+    expect_usage_error(
+        {"export", "a", "--to", "bmp", "-o", "x"},
+        "--to takes one of svg, png, pdf, html, csv, snapshot, chrome, hta, not 'bmp'; see");
     expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
     expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
     expect_usage_error({"inof", "x.tscope"}, "did you mean info");

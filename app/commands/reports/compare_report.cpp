@@ -1,6 +1,7 @@
 #include "app/commands/reports/compare_report.h"
 
 #include "app/commands/console/json_values.h"
+#include "app/commands/reports/phase_report.h"
 #include "app/commands/reports/prediction_error_report.h"
 #include "app/commands/reports/reports.h"
 #include "profiler/trace/text.h"
@@ -203,6 +204,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"peak_reserved_bytes", column.peak_reserved_bytes},
         {"peak_phase",
          column.peak_phase ? nlohmann::json(name_of(*column.peak_phase)) : nlohmann::json(nullptr)},
+        {"peak_by_phase", phase_peaks_json(column)},
         {"peak_by_class", by_class_json(column.peak_by_category)},
         {"kept_bytes", column.saved_bytes},
         {"step_time_ns", column.step_time_ns},
@@ -221,13 +223,14 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
 }  // namespace
 
 void print_comparison(Output& output, const Comparison& comparison, std::optional<GroupBy> by,
-                      const std::vector<std::string>& charts) {
+                      const std::vector<std::string>& charts, bool shows_phases) {
     const CompareView view = build_compare_view(comparison);
     if (!view.workload.empty()) output.line(output.styled(view.workload, Style::kBold));
     if (!view.source.empty()) output.line(output.styled(view.source, Style::kDim));
     output.line();
     output.table(metric_table(view));
     print_step_ratios(output, comparison, view);
+    if (shows_phases) print_phase_peaks(output, comparison);
     if (by) {
         output.heading("At the peak");
         if (*by == GroupBy::kSite && !has_call_stacks(comparison)) {

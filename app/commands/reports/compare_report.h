@@ -14,7 +14,8 @@
 namespace app {
 
 void print_comparison(Output& output, const profiler::Comparison& comparison,
-                      std::optional<profiler::GroupBy> by, const std::vector<std::string>& charts);
+                      std::optional<profiler::GroupBy> by, const std::vector<std::string>& charts,
+                      bool shows_phases = false);
 
 nlohmann::json comparison_json(const profiler::Comparison& comparison,
                                std::optional<profiler::GroupBy> by,

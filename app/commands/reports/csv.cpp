@@ -10,6 +10,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
 namespace app {
 namespace {
 
@@ -26,10 +31,37 @@ std::string_view module_path_of(const Trace& trace, Id<Op> op) {
                                : std::string_view();
 }
 
+/// The phase in which an allocator event happened.
+class PhaseOfEvent {
+public:
+    explicit PhaseOfEvent(const Trace& trace) : trace_(trace) {
+        for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+            starts_.emplace_back(trace.phases.get<&Phase::first_event>(Id<Phase>(i)), i);
+        }
+        std::sort(starts_.begin(), starts_.end());
+    }
+
+    /// Its step and its name; empty outside of phases.
+    std::pair<std::string, std::string_view> at(int64_t event) const {
+        const auto after = std::upper_bound(starts_.begin(), starts_.end(),
+                                            std::pair(event, trace_.phases.size()));
+        if (after == starts_.begin()) return {};
+        const Phase phase = trace_.phases[Id<Phase>(std::prev(after)->second)];
+        if (event >= phase.last_event) return {};
+        return {phase.step.valid() ? fmt::to_string(phase.step.value) : std::string(),
+                name_of(phase.kind)};
+    }
+
+private:
+    const Trace& trace_;
+    std::vector<std::pair<int64_t, std::size_t>> starts_;
+};
+
 std::string allocations_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
-            "address", "role", "tensor", "op", "scope", "freeing_op", "site");
+            "address", "step", "phase", "role", "tensor", "op", "scope", "freeing_op", "site");
+    const PhaseOfEvent phases(trace);
     const std::vector<StringId> names = names_of_storages(trace);
     const CallSites sites(trace);
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
@@ -37,8 +69,9 @@ std::string allocations_csv(const Trace& trace) {
         const bool known = a.storage.valid();
         const Category category =
             known ? trace.storages.get<&Storage::category>(a.storage) : Category::kUnknown;
+        const auto [step, phase] = phases.at(a.alloc_event);
         csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
-                a.requested_bytes, a.block_bytes, a.address, name_of(category),
+                a.requested_bytes, a.block_bytes, a.address, step, phase, name_of(category),
                 known ? trace.text(names[a.storage.index()]) : std::string_view(),
                 op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op),
                 a.stack.valid() ? sites.of(a.stack) : std::string());

@@ -1,0 +1,60 @@
+#include "profiler/formats/memory_actions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <tuple>
+
+namespace profiler {
+
+std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device) {
+    std::vector<MemoryAction> actions;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        if (a.device != device) continue;
+        const auto row = static_cast<uint32_t>(i);
+        actions.push_back({a.alloc_event, a.alloc_ns, row, MemoryAction::kAlloc});
+        if (a.free_requested_event < 0) continue;
+        actions.push_back({a.free_requested_event, a.free_requested_ns, row, MemoryAction::kFree});
+    }
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+        if (event.device != device) continue;
+        actions.push_back(
+            {event.event, event.time_ns, static_cast<uint32_t>(i), MemoryAction::kSegment});
+    }
+    std::sort(actions.begin(), actions.end(), [](const MemoryAction& a, const MemoryAction& b) {
+        return std::tuple(a.event, a.kind, a.row) < std::tuple(b.event, b.kind, b.row);
+    });
+    return actions;
+}
+
+int64_t device_number(const Trace& trace, Id<Device> device) {
+    if (!device.valid()) return 0;
+    const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));
+    const auto colon = name.find(':');
+    int64_t number = 0;
+    if (colon != std::string_view::npos) {
+        std::from_chars(name.data() + colon + 1, name.data() + name.size(), number);
+    }
+    return std::clamp<int64_t>(number, 0, 1023);
+}
+
+bool is_host(const Trace& trace, Id<Device> device) {
+    return device.valid() && trace.text(trace.devices.get<&Device::name>(device)) == "cpu";
+}
+
+Category category_of(const Trace& trace, const Allocation& allocation) {
+    if (!allocation.storage.valid()) return Category::kUnknown;
+    return trace.storages.get<&Storage::category>(allocation.storage);
+}
+
+int64_t num_start_events(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        if (trace.text(note.code) == kStartState) return note.count;
+    }
+    return 0;
+}
+
+}  // namespace profiler

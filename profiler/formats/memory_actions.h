@@ -1,0 +1,32 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace profiler {
+
+/// An allocation, a free or a change of a segment, in the order of the allocator of one device.
+struct MemoryAction {
+    enum Kind : uint8_t { kFree, kAlloc, kSegment };  // a free makes room for what comes after it
+    int64_t event = 0;
+    int64_t time_ns = 0;
+    uint32_t row = 0;  // of `allocation`, or of `allocator_event`
+    Kind kind = kAlloc;
+};
+
+/// Frees count when they are asked for. O(n log n).
+std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device);
+
+/// The number in "cuda:1"; 0 if there is none.
+int64_t device_number(const Trace& trace, Id<Device> device);
+bool is_host(const Trace& trace, Id<Device> device);
+
+/// The category of an allocation's storage.
+Category category_of(const Trace& trace, const Allocation& allocation);
+
+/// Number of events that rebuild what was there before the recording (kStartState).
+int64_t num_start_events(const Trace& trace);
+
+}  // namespace profiler

@@ -1,0 +1,154 @@
+#include "profiler/formats/chrome_writer.h"
+
+#include "profiler/formats/json_text.h"
+#include "profiler/formats/memory_timeline_writer.h"
+#include "profiler/formats/trace_formats.h"
+#include "tests/profiler/formats/samples.h"
+#include "tests/profiler/trace/temporary_folder.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace profiler {
+namespace {
+
+Trace written_and_read(const Trace& trace, const std::string& name) {
+    const tests::TemporaryFolder folder;
+    const auto path = folder / name;
+    const auto written = write_chrome_trace(trace, path);
+    EXPECT_TRUE(written.has_value()) << (written ? "" : written.error().message);
+    auto read = open_trace(path);
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+    return read ? std::move(*read) : Trace();
+}
+
+template <auto Member, typename Row>
+std::vector<std::string> sorted_texts(const Trace& trace, const Table<Row>& table) {
+    std::vector<std::string> texts;
+    for (const StringId id : table.template column<Member>()) texts.emplace_back(trace.text(id));
+    std::sort(texts.begin(), texts.end());
+    return texts;
+}
+
+int64_t highest_sum(const Trace& trace) {
+    std::map<int64_t, int64_t> changes;
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        changes[a.alloc_event] += a.block_bytes;
+        if (a.free_requested_event >= 0) changes[a.free_requested_event] -= a.block_bytes;
+    }
+    int64_t sum = 0, highest = 0;
+    for (const auto& [event, change] : changes) highest = std::max(highest, sum += change);
+    return highest;
+}
+
+void expect_same(const Trace& a, const Trace& b) {
+    EXPECT_EQ((sorted_texts<&Op::name>(a, a.ops)), (sorted_texts<&Op::name>(b, b.ops)));
+    EXPECT_EQ((sorted_texts<&Kernel::name>(a, a.kernels)),
+              (sorted_texts<&Kernel::name>(b, b.kernels)));
+    EXPECT_EQ(a.apis.size(), b.apis.size());
+    EXPECT_EQ(a.memcpys.size(), b.memcpys.size());
+    EXPECT_EQ(a.steps.size(), b.steps.size());
+    ASSERT_EQ(a.phases.size(), b.phases.size());
+    for (std::size_t i = 0; i < a.phases.size(); ++i) {
+        EXPECT_EQ(a.phases.get<&Phase::kind>(Id<Phase>(i)),
+                  b.phases.get<&Phase::kind>(Id<Phase>(i)));
+    }
+    ASSERT_EQ(a.allocations.size(), b.allocations.size());
+    EXPECT_EQ(highest_sum(a), highest_sum(b));
+}
+
+TEST(ChromeWriter, GivesACaptureBack) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 5'000});
+    for (const std::string name : {"a.pt.trace.json", "a.pt.trace.json.gz"}) {
+        const Trace read = written_and_read(trace, name);
+        expect_same(trace, read);
+        EXPECT_EQ((sorted_texts<&Annotation::text>(read, read.annotations)).size(),
+                  trace.steps.size() + trace.phases.size());
+    }
+}
+
+TEST(ChromeWriter, KeepsTheModulesOfForward) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
+    const Trace read = written_and_read(trace, "a.json");
+    std::map<std::string, int> written, found;
+    const auto count = [](const Trace& from, std::map<std::string, int>& counts) {
+        for (std::size_t i = 0; i < from.ops.size(); ++i) {
+            const Op op = from.ops[Id<Op>(i)];
+            if (op.module_path.valid() && !op.forward.valid()) {
+                ++counts[std::string(
+                    from.text(from.module_paths.get<&ModulePath::path>(op.module_path)))];
+            }
+        }
+    };
+    count(trace, written);
+    count(read, found);
+    ASSERT_GT(written.size(), 10U);
+    std::size_t same = 0;
+    for (const auto& [path, ops] : written) same += found.contains(path) ? 1 : 0;
+    EXPECT_EQ(same, written.size());
+}
+
+TEST(ChromeWriter, GivesRealProfilerTracesBack) {
+    const auto folder = tests::samples_folder();
+    if (!std::filesystem::exists(folder / "kineto_bert_small_h100.json.gz")) {
+        GTEST_SKIP() << "no traces: set TEMPOSCOPE_SAMPLES";
+    }
+    for (const char* name : {"kineto_bert_small_h100.json.gz", "kineto_v100_memory.json.gz"}) {
+        const auto trace = open_trace(folder / name);
+        ASSERT_TRUE(trace.has_value());
+        const Trace read = written_and_read(*trace, "a.pt.trace.json.gz");
+        expect_same(*trace, read);
+        ASSERT_EQ(read.kernels.size(), trace->kernels.size());
+        for (std::size_t i = 0; i < read.kernels.size(); ++i) {
+            const Kernel a = trace->kernels[Id<Kernel>(i)], b = read.kernels[Id<Kernel>(i)];
+            EXPECT_EQ(a.end_ns - a.start_ns, b.end_ns - b.start_ns);
+            EXPECT_EQ(a.op.valid(), b.op.valid());
+        }
+    }
+}
+
+TEST(ChromeWriter, EscapesNames) {
+    EXPECT_EQ(json_text("a\"b\\c\n\x01\xff\xc3\xa9"), "\"a\\\"b\\\\c\\u000a\\u0001?\xc3\xa9\"");
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
+    trace.ops.set<&Op::name>(Id<Op>(0), trace.strings.intern("</script>\"\n\\"));
+    const Trace read = written_and_read(trace, "a.json");
+    EXPECT_EQ(read.ops.size(), trace.ops.size());
+}
+
+TEST(MemoryTimelineWriter, WritesTheRowsThatTorchWrites) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 2'000});
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_memory_timeline(trace, folder / "a.raw.json").has_value());
+    std::ifstream file(folder / "a.raw.json");
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line, "[");
+    int64_t sum = 0, highest = 0, rows = 0;
+    while (std::getline(file, line) && line != "]") {
+        long long time = 0, action = 0, bytes = 0, category = 0;
+        ASSERT_EQ(std::sscanf(line.c_str(), "[%lld, %lld, %lld, %lld]", &time, &action, &bytes,
+                              &category),
+                  4)
+            << line;
+        EXPECT_TRUE(bytes > 0 ? action == 2 : action == 4) << line;
+        EXPECT_TRUE(category >= 0 && category <= 7 && category != 6) << line;
+        highest = std::max(highest, sum += bytes);
+        ++rows;
+    }
+    int64_t frees = 0;
+    for (const int64_t free : trace.allocations.column<&Allocation::free_requested_event>()) {
+        frees += free >= 0 ? 1 : 0;
+    }
+    EXPECT_EQ(rows, static_cast<int64_t>(trace.allocations.size()) + frees);
+    EXPECT_EQ(highest, highest_sum(trace));
+}
+
+}  // namespace
+}  // namespace profiler

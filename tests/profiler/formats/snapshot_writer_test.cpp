@@ -1,0 +1,150 @@
+#include "profiler/formats/snapshot_writer.h"
+
+#include "profiler/formats/pickle_writer.h"
+#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/formats/trace_formats.h"
+#include "profiler/formats/trace_recording.h"
+#include "tests/profiler/formats/samples.h"
+#include "tests/profiler/trace/temporary_folder.h"
+#include "tests/support/synthetic_trace.h"
+#include "tests/support/trace_equality.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace profiler {
+namespace {
+
+std::string bytes_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Trace opened(const std::filesystem::path& path) {
+    auto trace = open_trace(path);
+    EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().message);
+    return trace ? std::move(*trace) : Trace();
+}
+
+TEST(SnapshotWriter, GivesRealSnapshotsBackToTheLastColumn) {
+    const auto files = tests::sample_snapshots();
+    if (files.empty()) GTEST_SKIP() << "no snapshots: set TEMPOSCOPE_SAMPLES";
+    const tests::TemporaryFolder folder;
+    for (const auto& file : files) {
+        const Trace first = opened(file);
+        const auto out = folder.path() / "a.pickle";
+        ASSERT_TRUE(write_snapshot(first, out).has_value());
+        const Trace second = opened(out);
+        EXPECT_EQ(tests::first_difference(first, second), "") << file;
+        const auto again = folder.path() / "b.pickle";
+        ASSERT_TRUE(write_snapshot(second, again).has_value());
+        EXPECT_EQ(bytes_of(out), bytes_of(again)) << file;
+    }
+}
+
+TEST(SnapshotWriter, KeepsTheEventsAndSegmentsOfARecording) {
+    const auto files = tests::sample_snapshots();
+    if (files.empty()) GTEST_SKIP() << "no snapshots: set TEMPOSCOPE_SAMPLES";
+    for (const auto& file : files) {
+        const auto snapshot = read_pytorch_snapshot(file);
+        ASSERT_TRUE(snapshot.has_value());
+        const AllocatorRecording& whole = snapshot->busiest();
+        const auto made = recordings_of(opened(file));
+        ASSERT_FALSE(made.empty());
+        ASSERT_EQ(made[0].events.size(), whole.events.size());
+        for (std::size_t i = 0; i < whole.events.size(); ++i) {
+            RecordedEvent expected = whole.events[i];
+            expected.pool = made[0].events[i].pool;
+            ASSERT_EQ(made[0].events[i], expected) << file << ", event " << i;
+        }
+        EXPECT_EQ(made[0].segments, whole.segments) << file;
+    }
+}
+
+/// Rows of a trace that was recorded here come back: an event of the trace is an event of the file.
+TEST(SnapshotWriter, KeepsTheBlocksOfACapture) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 5'000});
+    const tests::TemporaryFolder folder;
+    const auto out = folder.path() / "a.pickle";
+    ASSERT_TRUE(write_snapshot(trace, out).has_value());
+    const Trace read = opened(out);
+    ASSERT_EQ(read.allocations.size(), trace.allocations.size());
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        const Allocation b = read.allocations[Id<Allocation>(i)];
+        ASSERT_EQ(a.requested_bytes, b.requested_bytes) << i;
+        ASSERT_EQ(a.alloc_event, b.alloc_event) << i;
+        ASSERT_EQ(a.free_requested_event, b.free_requested_event) << i;
+        ASSERT_EQ(a.free_completed_event, b.free_completed_event) << i;
+        ASSERT_EQ(a.alloc_ns / 1000 - trace.allocations[Id<Allocation>(0)].alloc_ns / 1000,
+                  b.alloc_ns / 1000)
+            << i;
+        if (!a.op.valid()) continue;
+        ASSERT_TRUE(b.stack.valid()) << i;  // the op stands as the innermost frame
+        const Frame frame = read.frames[read.stacks.get<&Stack::frame>(b.stack)];
+        EXPECT_EQ(read.text(frame.function), trace.text(trace.ops.get<&Op::name>(a.op)));
+    }
+}
+
+TEST(SnapshotWriter, WritesLongListsInBatches) {
+    const tests::TemporaryFolder folder;
+    const auto path = folder.path() / "list.pickle";
+    auto file = OutputFile::create(path);
+    ASSERT_TRUE(file.has_value());
+    PickleWriter out(*file);
+    out.begin_list();
+    for (int i = 0; i < 2500; ++i) {
+        out.next_item();
+        out.integer(0);
+    }
+    out.end_list();
+    out.finish();
+    ASSERT_TRUE(file->finish().has_value());
+    const std::string bytes = bytes_of(path);
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'e'), 3);
+}
+
+TEST(SnapshotWriter, TakesAStackWithoutAFrame) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 100});
+    trace.frames = {};
+    trace.stacks = {};
+    trace.stacks.append({.parent = Id<Stack>(0), .frame = {}});  // lies in itself
+    trace.allocations.set<&Allocation::stack>(Id<Allocation>(0), Id<Stack>(0));
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
+    EXPECT_EQ(opened(folder / "a.pickle").allocations.size(), 100U);
+}
+
+TEST(SnapshotWriter, RefusesATraceWithoutAllocations) {
+    const tests::TemporaryFolder folder;
+    const auto written = write_snapshot(Trace(), folder.path() / "a.pickle");
+    ASSERT_FALSE(written.has_value());
+    EXPECT_NE(written.error().message.find("holds no allocations"), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "a.pickle"));
+}
+
+TEST(OutputFile, LeavesNothingWhenItIsNotFinished) {
+    const tests::TemporaryFolder folder;
+    const auto path = folder.path() / "a.json.gz";
+    {
+        auto file = OutputFile::create(path);
+        ASSERT_TRUE(file.has_value());
+        file->write(std::string(5 << 20, 'x'));
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(OutputFile, ReportsAFullDisk) {
+    if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+    auto file = OutputFile::create("/dev/full");
+    ASSERT_TRUE(file.has_value());
+    file->write("x");
+    const auto finished = file->finish();
+    ASSERT_FALSE(finished.has_value());
+    EXPECT_NE(finished.error().message.find("No space left"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace profiler
