@@ -15,6 +15,7 @@ from . import _describe, _recorder
 from ._names import Names
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
+from ._swapped_class import name_of_class
 
 # An optimizer that runs so often while another one does not run at all: that one is done.
 _MOST_RUNS_IN_A_STEP = 64
@@ -41,6 +42,7 @@ def _see_inputs(module, args, kwargs):
 
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
+    `recipe` is what was applied to its models; empty: nothing.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -53,7 +55,9 @@ class Session:
         *,
         skip: int = 0,
         steps: int | None = None,
+        recipe: str = "",
         may_record: Callable[[], bool] = lambda: True,
+        on_started: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
     ):
         self.file = file
@@ -64,7 +68,9 @@ class Session:
         self.error: RecordingError | None = None  # why the recording ended
         self._skip = skip
         self._steps = steps
+        self._recipe = recipe
         self._may_record = may_record
+        self._on_started = on_started
         self._on_recorded = on_recorded
         self._observer = Observer(self)
         self._names = Names()
@@ -121,6 +127,7 @@ class Session:
             )
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
+            "recipe": self._recipe,
             "rank": int(os.environ.get("RANK", "0")),
             "world_size": int(os.environ.get("WORLD_SIZE", "1")),
         }
@@ -133,6 +140,7 @@ class Session:
         for optimizer in self._optimizers:
             _describe.describe_optimizer(self._names, optimizer)
         _recorder.begin_steps()
+        self._on_started()
 
     def start_where_trained(self) -> None:
         """The same, on the device of the parameters, where some are known."""
@@ -365,7 +373,7 @@ class Session:
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         self._description |= {
-            "model": type(model).__name__,
+            "model": name_of_class(model),
             "precision": _describe.precision_of(model),
             **_describe.batch_of(args, kwargs),
         }
