@@ -138,6 +138,8 @@ void add_run_command(CommandLine& line) {
                 &options->run.recipe);
     command.add({"--steps", "how many steps to record", "N"}, &options->run.steps);
     command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
+    command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
+                &options->run.with_stacks);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
     command.add({"-o,--output", "trace to write; without it NAME.tscope of the program's NAME.py",
                  "FILE.tscope"},

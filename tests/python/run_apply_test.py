@@ -1,4 +1,4 @@
-"""`temposcope run --apply`: a recipe on a program that knows nothing of it, and what `compare` says.
+"""`temposcope run --apply`: a recipe on a program that knows nothing of it, and what is said.
 
     run_apply_test.py BIN_FOLDER
 """

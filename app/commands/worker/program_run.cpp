@@ -69,6 +69,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"steps", run.steps},
         {"skip", run.skip},
         {"stop", run.stops},
+        {"stacks", run.with_stacks},
         {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)}};
     variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start.string()));

@@ -19,6 +19,7 @@ struct ProgramRun {
     std::string recipe;              // to put into the program's models; empty: none
     int64_t steps = 3;               // to record
     int64_t skip = 1;                // before them
+    bool with_stacks = false;        // records the Python lines that led to each allocation
     bool stops = false;              // the program ends after the recorded steps
     bool output_is_ours = false;     // the program's standard output goes to standard error
     std::string log;                 // a file that takes all output of the program; empty: none

@@ -56,6 +56,7 @@ class Session:
         skip: int = 0,
         steps: int | None = None,
         recipe: str = "",
+        with_stacks: bool = False,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
@@ -69,6 +70,7 @@ class Session:
         self._skip = skip
         self._steps = steps
         self._recipe = recipe
+        self._with_stacks = with_stacks
         self._may_record = may_record
         self._on_started = on_started
         self._on_recorded = on_recorded
@@ -132,7 +134,7 @@ class Session:
             "world_size": int(os.environ.get("WORLD_SIZE", "1")),
         }
         self._device_type = device.type
-        _recorder.start(self.file, device.type, self._description)
+        _recorder.start(self.file, device.type, self._description, self._with_stacks)
         self.is_recording = True
         for model, _ in self._names.models():
             self._describe_model(model)
