@@ -18,8 +18,8 @@
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
-/// Ops that run in an op have its stack. Where that one may run Python, as a torch.autograd.Function
-/// does, each has its own.
+/// Ops that run in an op have its stack. Where that one may run Python, as an autograd.Function of
+/// the program does, each has its own.
 namespace profiler {
 
 class CallStacks {
