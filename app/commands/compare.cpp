@@ -4,6 +4,7 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
 #include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
@@ -74,8 +75,11 @@ models::Result<void> check_comparable(const ComparisonColumn& column,
     }
     const auto ran = workload_of(*column.step_trace);
     const auto wanted = workload_of(*baseline.step_trace);
-    if (!ran || !wanted) return {};  // imported: the comparison has a note on it
-    const auto differing = differences(*wanted, *ran);
+    const auto program = program_of(*column.step_trace);
+    const auto wanted_program = program_of(*baseline.step_trace);
+    std::vector<std::string> differing;  // imported: the comparison has a note on it
+    if (ran && wanted) differing = differences(*wanted, *ran);
+    if (program && wanted_program) differing = differences(*wanted_program, *program);
     if (differing.empty()) return {};
     return models::fail(
         "--fail-if-peak-grows needs captures of the same step: {} and {} differ in {}.",

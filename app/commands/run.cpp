@@ -3,6 +3,7 @@
 #include "app/commands/options/list_option.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
+#include "models/config/recipe.h"
 
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,10 @@ Result<void> check_program(const RunOptions& options) {
     }
     if (run.steps < 1) return models::fail("--steps is {}: record at least 1 step.", run.steps);
     if (run.skip < 0) return models::fail("--skip is {}: give 0 or more.", run.skip);
+    if (run.recipe.empty()) return {};
+    if (const auto recipe = models::parse_recipe(run.recipe); !recipe) {
+        return models::fail("--apply: {}", recipe.error().message);
+    }
     return {};
 }
 
@@ -80,6 +85,7 @@ nlohmann::json document_of(const ProgramResult& result) {
                                            : nlohmann::json("incomplete")},
             {"steps", result.recorded_steps},
             {"exit_code", result.exit_code},
+            {"applied", result.applied},
             {"sentence", result.sentence}};
 }
 
@@ -93,6 +99,7 @@ Outcome record(RunOptions& options, Output& output) {
     run.output_is_ours = output.json();
     const auto result = run_program(run);
     if (!result) return failed(result.error());
+    for (const std::string& sentence : result->applied_sentences) print_error(sentence);
     print_error(result->sentence);
     if (output.json()) output.document(document_of(*result));
     return static_cast<ExitCode>(result->exit_code);
@@ -125,8 +132,14 @@ void add_run_command(CommandLine& line) {
     auto options = std::make_shared<RunOptions>();
     command.add({"--gpu", "run on this virtual GPU, such as h100-sxm; no GPU is needed", "ID"},
                 &options->gpus);
+    command.add({"--apply",
+                 "put this recipe into the program's models: a preset or switches, such as tempo",
+                 "RECIPE"},
+                &options->run.recipe);
     command.add({"--steps", "how many steps to record", "N"}, &options->run.steps);
     command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
+    command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
+                &options->run.with_stacks);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
     command.add({"-o,--output", "trace to write; without it NAME.tscope of the program's NAME.py",
                  "FILE.tscope"},
@@ -144,6 +157,7 @@ void add_run_command(CommandLine& line) {
         "code stay its own; what became of the recording stands at the end of standard error.\n\n"
         "Examples:\n"
         "  temposcope run -- python train.py --epochs 1\n"
+        "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
         "{BATCH}\n");

@@ -138,7 +138,11 @@ public:
                 return {std::string(place.name), place.layer};
             }
             case GroupBy::kSite:
-                return {sites_.of(allocation.stack)};
+                if (allocation.stack.valid() || trace_.stacks.empty() ||
+                    category == Category::kUnknown) {
+                    return {sites_.of(allocation.stack)};
+                }
+                return {fmt::format("no stack, {}", name_of(category))};
             case GroupBy::kTensor:
                 break;
         }

@@ -1,8 +1,10 @@
 #include "profiler/analysis/comparison.h"
 
+#include "profiler/analysis/comparison_column.h"
 #include "profiler/analysis/comparison_labels.h"
 #include "profiler/analysis/comparison_notes.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/text.h"
@@ -21,60 +23,11 @@ namespace {
 struct Draft {
     ComparisonColumn column;
     std::optional<models::Workload> workload;
+    std::optional<RecordedProgram> program;  // where it is one instead of a workload
+    bool has_recipe = true;                  // else it is called by its file
     bool has_sweep = false;
     bool step_is_sweeps = false;  // its captured step is the one that came with a sweep
 };
-
-void take_step(ComparisonColumn& column, const NamedTrace& named) {
-    const Trace& trace = *named.trace;
-    const auto report = report_of(named);
-    const PeakReport& peak = report->peak;
-    column.step_trace = named.trace;
-    column.batch_size = trace.run().batch_size;
-    column.peak_allocated_bytes = peak.allocated_bytes;
-    column.peak_reserved_bytes = peak.reserved_bytes;
-    column.peak_by_category = peak.by_category;
-    if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
-    column.out_of_memory = why_out_of_memory(trace);
-    column.is_cut_off = has_note(trace, kRanOutOfMemory);
-    column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
-    column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
-    std::vector<int64_t>& times_ns = column.step_times_ns;
-    times_ns.clear();  // and stays empty for a trace that knows only the order of events
-    const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
-        const Step step = trace.steps[Id<Step>(i)];
-        if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
-        const bool has_loss = trace.run().source != Source::kPredicted && !std::isnan(step.loss);
-        if (has_loss) column.loss = step.loss;
-    }
-    if (!times_ns.empty()) {
-        const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());
-        column.fastest_step_ns = *fastest;
-        column.slowest_step_ns = *slowest;
-    }
-    column.was_busy = has_note(trace, kMachineBusy);
-    column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
-    column.turns_run = turns_run_of(trace);
-    column.step_time_ns = median(times_ns);
-    column.micro_batches = micro_batches_of(trace);
-    column.sequences_per_s =
-        sequences_per_s(column.batch_size * column.micro_batches, column.step_time_ns);
-}
-
-void take_sweep(ComparisonColumn& column, const Trace& trace) {
-    column.memory_limit_bytes = trace.run().memory_limit_bytes;
-    column.sweep_was_busy = has_note(trace, kMachineBusy);
-    column.curve = sweep_curve(trace);
-    column.max_batch = bounds_of(column.curve);
-    for (const ThroughputPoint& point : column.curve) {
-        if (!point.out_of_memory &&
-            point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
-            column.best_sequences_per_s = point.sequences_per_s;
-            column.best_batch_size = point.batch_size;
-        }
-    }
-}
 
 /// A sweep visits many batches: the one that it was told to trace does not set it apart from a
 /// capture at another batch.
@@ -118,10 +71,13 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     Draft draft;
     const Run run = trace.run();
     draft.workload = workload;
+    if (!workload) draft.program = program_of(trace);
+    if (draft.program) draft.column.model = draft.program->model;
     draft.has_sweep = has_sweep;
     draft.step_is_sweeps = has_sweep && has_step;
-    draft.column.recipe = run.recipe.valid() ? std::string(trace.text(run.recipe))
-                                             : std::filesystem::path(named.file).stem().string();
+    draft.column.recipe = trace.text(run.recipe);
+    draft.has_recipe = !draft.column.recipe.empty();
+    if (!draft.has_recipe) draft.column.recipe = std::filesystem::path(named.file).stem().string();
     draft.column.recipe_of_trace = draft.column.recipe;
     draft.column.source = run.source;
     draft.column.device = trace.text(run.device_name);
@@ -135,7 +91,32 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
 /// Whether the batch of this draft's step is its own, and not just what a sweep happened to trace.
 bool has_own_batch(const Draft& draft) { return draft.column.step_trace && !draft.step_is_sweeps; }
 
+/// A program without a recipe, beside one with a recipe, is called as it is.
+void name_unchanged_programs(std::vector<Draft>& drafts) {
+    const bool has_changed = std::any_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
+        return draft.program && draft.has_recipe;
+    });
+    if (!has_changed) return;
+    for (Draft& draft : drafts) {
+        if (!draft.program || draft.has_recipe) continue;
+        draft.column.recipe = draft.column.recipe_of_trace = "original";
+    }
+}
+
+bool says_what_it_trains(const Draft& draft) { return draft.workload || draft.program; }
+
+std::vector<std::string> differences_of(const Draft& a, const Draft& b) {
+    if (a.workload && b.workload) return differences(*a.workload, *b.workload);
+    if (a.program && b.program) return differences(*a.program, *b.program);
+    const auto name_of = [](const Draft& draft) {
+        return draft.program ? draft.program->program : draft.workload->model.name;
+    };
+    return {fmt::format("program ({} and {})", name_of(a), name_of(b))};
+}
+
 bool trains_same_step(const Draft& a, const Draft& b) {
+    if (a.program && b.program) return *a.program == *b.program;
+    if (a.program || b.program) return !says_what_it_trains(a) || !says_what_it_trains(b);
     if (!a.workload || !b.workload) return true;
     models::Workload other = *b.workload;
     if (!has_own_batch(a) || !has_own_batch(b)) other.batch_size = a.workload->batch_size;
@@ -183,14 +164,16 @@ void note_steps(const std::vector<Draft>& drafts, std::vector<std::string>& note
     const Draft& first = drafts.front();
     for (std::size_t i = 1; i < drafts.size(); ++i) {
         const Draft& draft = drafts[i];
-        if (draft.column.baseline != i || !draft.workload || !first.workload) continue;
+        if (draft.column.baseline != i) continue;
+        if (!says_what_it_trains(draft) || !says_what_it_trains(first)) continue;
         std::vector<std::string> others;
         for (const Draft& other : drafts) {
             if (other.column.baseline == i) others.push_back(other.column.recipe);
         }
         notes.push_back(fmt::format(
-            "{} and {} differ in more than the recipe: {}; {}.", first.column.recipe,
-            draft.column.recipe, fmt::join(differences(*first.workload, *draft.workload), ", "),
+            "{} and {} {}: {}; {}.", first.column.recipe, draft.column.recipe,
+            draft.has_recipe ? "differ in more than the recipe" : "do not train the same step",
+            fmt::join(differences_of(first, draft), ", "),
             others.size() > 1
                 ? fmt::format("changes of {} are against {}",
                               fmt::join(others.begin() + 1, others.end(), ", "), others.front())
@@ -302,7 +285,8 @@ void note_files(const std::vector<NamedTrace>& traces, std::vector<std::string>&
             notes.push_back(fmt::format("{} is incomplete: {} {} recorded.", named.file, steps,
                                         steps == 1 ? "step was" : "steps were"));
         }
-        if (traces.size() > 1 && !workload_of(*named.trace)) {
+        const bool is_known = workload_of(*named.trace) || program_of(*named.trace);
+        if (traces.size() > 1 && !is_known) {
             notes.push_back(
                 fmt::format("{} does not say which workload it ran, so that nothing can check "
                             "whether it is comparable.",
@@ -348,6 +332,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
         return models::fail("There is no trace to compare: name at least one file.");
     std::vector<Draft> drafts;
     for (const NamedTrace& named : traces) join(drafts, named);
+    name_unchanged_programs(drafts);
     if (auto ok = check_baseline(drafts, baseline); !ok) return tl::unexpected(ok.error());
     group_by_step(drafts, baseline.empty() ? "original" : baseline);
     for (Draft& draft : drafts) pair_steps(draft.column, drafts[draft.column.baseline].column);
@@ -359,10 +344,11 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
 
     Comparison comparison;
     const auto captured = std::find_if(drafts.begin(), drafts.end(), [](const Draft& draft) {
-        return draft.column.baseline == 0 && has_own_batch(draft) && draft.workload;
+        return draft.column.baseline == 0 && has_own_batch(draft) && says_what_it_trains(draft);
     });
     const Draft& described = captured == drafts.end() ? drafts.front() : *captured;
     if (described.workload) comparison.workload = describe(*described.workload);
+    if (described.program) comparison.workload = describe(*described.program);
     note_files(traces, comparison.notes);
     note_steps(drafts, comparison.notes);
     note_differences(drafts, comparison.notes);
@@ -370,7 +356,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     note_bad_times(drafts, comparison.notes);
     note_out_of_memory(drafts, comparison.notes);
     const bool one_step = std::all_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
-        return draft.workload && draft.column.baseline == 0;
+        return says_what_it_trains(draft) && draft.column.baseline == 0;
     });
     for (Draft& draft : drafts) comparison.columns.push_back(std::move(draft.column));
     if (one_step) comparison.sentence = quote(comparison.columns);

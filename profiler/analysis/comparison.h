@@ -19,6 +19,7 @@ namespace profiler {
 struct ComparisonColumn {
     std::string recipe;           // "tempo"; of columns with one recipe "tempo (before)"
     std::string recipe_of_trace;  // "tempo" in any case
+    std::string model;            // class of the model of a user's program; empty: a workload
     Source source = Source::kMeasuredCpu;
     std::string device;         // "cpu"
     std::size_t baseline = 0;   // the column of the same step with which this one is compared

@@ -16,11 +16,13 @@ namespace {
 std::string change_in_memory(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     const double ratio = static_cast<double>(column.peak_allocated_bytes) /
                          static_cast<double>(baseline.peak_allocated_bytes);
+    const std::string step =
+        column.model.empty() ? "the same step" : "the same step of " + column.model;
     if (std::abs(1 - ratio) < 0.0005) {  // 0.0 % as printed
-        return fmt::format("trains the same step in the same memory as {} ({})", baseline.recipe,
+        return fmt::format("trains {} in the same memory as {} ({})", step, baseline.recipe,
                            format_bytes(column.peak_allocated_bytes));
     }
-    return fmt::format("trains the same step in {} {} memory than {} ({} instead of {})",
+    return fmt::format("trains {} in {} {} memory than {} ({} instead of {})", step,
                        format_percent(std::abs(1 - ratio)), ratio <= 1 ? "less" : "more",
                        baseline.recipe, format_bytes(column.peak_allocated_bytes),
                        format_bytes(baseline.peak_allocated_bytes));

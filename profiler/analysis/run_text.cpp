@@ -1,6 +1,7 @@
 #include "profiler/analysis/run_text.h"
 
 #include "models/config/validity.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -26,19 +27,6 @@ std::string describe(const WorkloadWords& w) {
     return fmt::format("{}, {} {}, {} head, {}B={} S={}, {}", w.model, w.num_layers,
                        w.num_layers == 1 ? "layer" : "layers", w.head, micro_batches, w.batch_size,
                        w.seq_len, w.precision);
-}
-
-/// "train.py: BertForMaskedLM, B=4 S=128, fp32", as far as it is known.
-std::string describe_program(const Trace& trace, const Run& run) {
-    std::string text(trace.text(run.model));
-    const auto json = nlohmann::json::parse(trace.text(run.workload), nullptr, false);
-    if (json.is_object() && json.contains("program") && json["program"].is_string()) {
-        text = fmt::format("{}: {}", json["program"].get<std::string>(), text);
-    }
-    if (run.batch_size > 0) text += fmt::format(", B={}", run.batch_size);
-    if (run.seq_len > 0) text += fmt::format(" S={}", run.seq_len);
-    const std::string_view precision = trace.text(run.precision);
-    return precision.empty() ? text : fmt::format("{}, {}", text, precision);
 }
 
 }  // namespace
@@ -74,7 +62,7 @@ std::string describe_workload(const Trace& trace) {
     if (model.empty()) {
         return "unknown workload";
     }
-    if (run.num_layers < 1 || trace.text(run.head).empty()) return describe_program(trace, run);
+    if (const auto program = program_of(trace)) return describe(*program);
     return describe(WorkloadWords{.model = model,
                                   .num_layers = run.num_layers,
                                   .head = trace.text(run.head),

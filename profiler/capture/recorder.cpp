@@ -1,5 +1,6 @@
 #include "profiler/capture/recorder.h"
 
+#include "profiler/capture/call_stacks.h"
 #include "profiler/capture/tensor_text.h"
 #include "profiler/capture/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
@@ -16,6 +17,7 @@ namespace {
 struct OpFrame {
     Id<Op> id;
     StringId name;
+    bool may_run_python = false;
     bool wraps_itself = false;  // autocast's kernel of an op calls the op again, with cast inputs
 };
 
@@ -31,6 +33,17 @@ int64_t forward_key(uint64_t thread, int64_t sequence_number) {
     constexpr int kNumberBits = 44;  // 10^13 ops of a thread
     return static_cast<int64_t>(thread << kNumberBits) | sequence_number;
 }
+
+/// Python may run in a node of backward, in a block that the program named for a profiler, and in a
+/// torch.autograd.Function, whose name is that of its class. Ops of libraries are "aten::add".
+bool may_run_python(const at::RecordFunction& function) {
+    return function.scope() == at::RecordScope::BACKWARD_FUNCTION ||
+           function.scope() == at::RecordScope::USER_SCOPE ||
+           std::string_view(function.name()).find("::") == std::string_view::npos;
+}
+
+/// An op in another op has the Python stack of that one.
+bool may_have_own_stack() { return op_stack.empty() || op_stack.back().may_run_python; }
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
@@ -56,6 +69,7 @@ Recorder::Recorder(Trace& trace, const RecorderOptions& options)
       time_basis_(options.time_basis),
       ops_(options.ops),
       observer_(options.observer),
+      call_stacks_(options.call_stacks),
       generation_(next_generation++),
       start_(std::chrono::steady_clock::now()),
       device_(options.device) {
@@ -179,7 +193,11 @@ void Recorder::on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
 // ---- ops -------------------------------------------------------------------------------------
 
 Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
+    // Before any lock is taken.
+    const bool gathers = call_stacks_ && may_have_own_stack();
+    CallStacks::Gathered stack = gathers ? CallStacks::gather() : nullptr;
     RunningOp running = record_begin(function);
+    if (stack) call_stacks_->add(running.id, std::move(stack));
     if (!observer_) return running;
     if (running.node_module_path.valid())
         observer_->on_module_begin(scope_path(running.node_module_path));
@@ -215,7 +233,7 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
     op.op_class = op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
-    op_stack.push_back({.id = id, .name = op.name});
+    op_stack.push_back({.id = id, .name = op.name, .may_run_python = may_run_python(function)});
     const Id<ModulePath> node_module_path =
         function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.module_path : Id<ModulePath>();
     if (!op_class) return {.id = id, .node_module_path = node_module_path};

@@ -43,6 +43,8 @@ public:
     virtual void on_module_end() noexcept = 0;
 };
 
+class CallStacks;
+
 /// What a recorder records, and how.
 struct RecorderOptions {
     AllocationSource* allocations = nullptr;      // null: the CPU's allocator
@@ -51,6 +53,7 @@ struct RecorderOptions {
     TimeBasis time_basis = TimeBasis::kMeasured;  // kEventOrder: times are event numbers
     OpSet ops = OpSet::kCpu;                      // the device whose ops are counted
     RunObserver* observer = nullptr;              // may be null
+    CallStacks* call_stacks = nullptr;            // null: none are recorded
 };
 
 class Recorder final : public models::Observer,
@@ -161,6 +164,7 @@ private:
     const TimeBasis time_basis_;
     const OpSet ops_;
     RunObserver* const observer_;
+    CallStacks* const call_stacks_;
     const uint64_t generation_;
     std::mutex mutex_;
     std::chrono::steady_clock::time_point start_;

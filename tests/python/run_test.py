@@ -181,7 +181,7 @@ class Programs(Run):
             document,
             {
                 "file": str(self.file), "state": "complete", "steps": 3, "exit_code": 0,
-                "sentence": f"Recorded 3 steps in {self.file}.",
+                "sentence": f"Recorded 3 steps in {self.file}.", "applied": None,
             },
         )  # fmt: skip
         self.assertIn("step 4 cpu", ran.stderr)

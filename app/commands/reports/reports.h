@@ -49,8 +49,8 @@ nlohmann::json ops_json(const std::vector<profiler::OpUsage>& usage);
 
 /// For a breakdown by site of traces without call stacks.
 inline constexpr std::string_view kNoCallStacks =
-    "No call stacks were recorded: only PyTorch memory snapshots have them, unless their history "
-    "was recorded with context=None.";
+    "No call stacks were recorded: programs have them that were run with --stacks, and PyTorch "
+    "memory snapshots, unless their history was recorded with context=None.";
 
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
 /// it, and the bounds that it knows; null for what it does not know.

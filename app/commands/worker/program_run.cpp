@@ -69,7 +69,9 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"steps", run.steps},
         {"skip", run.skip},
         {"stop", run.stops},
-        {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)}};
+        {"stacks", run.with_stacks},
+        {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)},
+        {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)}};
     variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start.string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     return variables;
@@ -196,10 +198,23 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status) {
            "without an optimizer of torch marks its steps with temposcope.step().";
 }
 
+/// What the recipe did, where the program came so far that it says so.
+void describe_applied(const ProgramRun& run, const nlohmann::json& status, ProgramResult& result) {
+    if (run.recipe.empty() || !status.is_object() || !status.contains("applied")) return;
+    result.applied = status["applied"];
+    for (const nlohmann::json& model : result.applied) {
+        result.applied_sentences.push_back(model.value("sentence", ""));
+    }
+    if (!result.applied_sentences.empty()) return;
+    result.applied_sentences.push_back(fmt::format(
+        "{} was put into no model, because none ran in training mode with gradients.", run.recipe));
+}
+
 ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
     ProgramResult result{.exit_code = exit_code};
     const std::string state = status.is_object() ? status.value("state", "") : "";
     if (status.is_object()) result.exception = status.value("exception", "");
+    describe_applied(run, status, result);
     if (state == "complete" || state == "incomplete") {
         result.recorded_steps = status.value("steps", int64_t{0});
         result.is_complete = state == "complete";

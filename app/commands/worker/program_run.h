@@ -2,6 +2,8 @@
 
 #include "models/config/result.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,8 +16,10 @@ struct ProgramRun {
     std::vector<std::string> words;  // "python", "train.py", "--epochs", "1"
     std::string file;                // trace to write; absolute
     std::string gpu;                 // id of a virtual GPU; empty: the devices of this machine
+    std::string recipe;              // to put into the program's models; empty: none
     int64_t steps = 3;               // to record
     int64_t skip = 1;                // before them
+    bool with_stacks = false;        // records the Python lines that led to each allocation
     bool stops = false;              // the program ends after the recorded steps
     bool output_is_ours = false;     // the program's standard output goes to standard error
     std::string log;                 // a file that takes all output of the program; empty: none
@@ -26,9 +30,11 @@ struct ProgramResult {
     int exit_code = 0;  // the program's own; 128 + the number of a signal that ended it
     int64_t recorded_steps = 0;
     bool is_complete = false;
-    std::string exception;  // that ended the program in Python: "ValueError"; empty: none
-    std::string file;       // what was written: the trace, or its .partial; empty: nothing
-    std::string sentence;   // for people
+    std::string exception;   // that ended the program in Python: "ValueError"; empty: none
+    std::string file;        // what was written: the trace, or its .partial; empty: nothing
+    std::string sentence;    // for people
+    nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
+    std::vector<std::string> applied_sentences;  // for people
 };
 
 /// Errors: the recorder, the virtual GPU or the program cannot be started.

@@ -4,6 +4,8 @@ import weakref
 
 import torch
 
+from ._swapped_class import name_of_class
+
 # What a wrapper adds in front of the names of the model in it.
 _WRAPPERS = ("_orig_mod.", "module.", "_fsdp_wrapped_module.")
 
@@ -40,7 +42,7 @@ class Names:
         return found[1] if found is not None and found[0]() is module else None
 
     def add_model(self, model: torch.nn.Module) -> None:
-        own_name = self._free_name(type(model).__name__)
+        own_name = self._free_name(name_of_class(model))
         has_parameters = next(model.parameters(), None) is not None
         is_first = has_parameters and not any(prefix == "" for _, prefix in self._models)
         self._models.append((weakref.ref(model), "" if is_first else own_name + "."))
@@ -50,9 +52,9 @@ class Names:
         """Names a module that its model got after the model was named, or that is no child."""
         for model, prefix in self.models():
             if any(child is module for child in model.modules()):
-                self._add_modules(model, prefix.rstrip(".") or type(model).__name__)
+                self._add_modules(model, prefix.rstrip(".") or name_of_class(model))
                 return
-        own_name = type(module).__name__.encode()
+        own_name = name_of_class(module).encode()
         self._remember(module, parent + b"." + own_name if parent else own_name)
 
     def parameter(self, tensor: torch.Tensor) -> str | None:

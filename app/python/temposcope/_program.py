@@ -1,8 +1,9 @@
 """Follows the program that `temposcope run` started, and says at its end what became of it.
 
 TEMPOSCOPE_RUN is JSON: {"file": trace, "status": file for what happened, "steps": 3, "skip": 1,
-"stop": false, "gpu": "h100-sxm" or null}. Each line of the status file is a JSON object: the last
-one holds. app/commands/run.cpp starts the program and reads them.
+"stop": false, "gpu": "h100-sxm" or null, "apply": recipe or null, "stacks": false}. Each line of
+the status file is a JSON object: the last one holds. app/commands/run.cpp starts the program and
+reads them.
 """
 
 import atexit
@@ -14,7 +15,10 @@ import threading
 import torch
 
 from . import _recorder
+from ._apply import Applied
 from ._session import Session
+from ._swap import SwapReport
+from ._swapped_class import name_of_class
 
 
 class Status:
@@ -44,11 +48,18 @@ class Program:
         self._stops = options["stop"]
         self._asked_to_stop = False
         self._owner = os.getpid()
+        self._recipe = options["apply"]
+        self._reports: list[tuple[str, SwapReport]] = []  # with the class of the model
+        if self._recipe:
+            Applied(self._recipe, self._see_applied)  # before the session: it names what is there
         self._session = Session(
             options["file"],
             skip=options["skip"],
             steps=options["steps"],
+            recipe=self._recipe or "",
+            with_stacks=options["stacks"],
             may_record=self._status.claim,
+            on_started=self._note_reports,
             on_recorded=self._recorded,
         )
         self._how_it_ended = ""  # "with ValueError"
@@ -59,8 +70,28 @@ class Program:
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
 
+    def _see_applied(self, model, report: SwapReport) -> None:
+        self._reports.append((name_of_class(model), report))
+        if self._session.is_recording:
+            self._note_report(*self._reports[-1])
+
+    def _note_reports(self) -> None:
+        for report in self._reports:
+            self._note_report(*report)
+
+    @staticmethod
+    def _note_report(model: str, report: SwapReport) -> None:
+        severity = _recorder.Severity.INFO if report.replaced else _recorder.Severity.WARNING
+        _recorder.add_note("recipe_applied", severity, f"In {model}, {report}.")
+
+    def _tell(self, **what) -> None:
+        """Adds to the status what became of the recording, and of the recipe."""
+        if self._recipe:
+            what["applied"] = [_json_of(model, report) for model, report in self._reports]
+        self._status.add(**what)
+
     def _recorded(self) -> None:
-        self._status.add(state="complete", steps=self._session.recorded_steps)
+        self._tell(state="complete", steps=self._session.recorded_steps)
         if not self._stops:
             return
         sys.stdout.flush()
@@ -89,15 +120,27 @@ class Program:
                 )
             session.end(complete=False)
         if session.error is not None:
-            self._status.add(state="failed", sentence=str(session.error))
+            self._tell(state="failed", sentence=str(session.error))
         elif was_recording and session.has_rows:
-            self._status.add(
+            self._tell(
                 state="incomplete", steps=session.recorded_steps, exception=self._how_it_ended
             )
         elif session.seen_steps > 0 or self._how_it_ended:
-            self._status.add(
+            self._tell(
                 state="ended", seen_steps=session.seen_steps, exception=self._how_it_ended
             )
+
+
+def _json_of(model: str, report: SwapReport) -> dict:
+    return {
+        "model": model,
+        "replaced": {what: len(paths) for what, paths in report.replaced.items()},
+        "left": [
+            {"what": left.what, "reason": left.reason, "modules": len(left.modules)}
+            for left in report.left
+        ],
+        "sentence": f"In {model}, {report}.",
+    }
 
 
 def follow() -> None:

@@ -32,6 +32,7 @@ def record(
     path: str | os.PathLike,
     model: torch.nn.Module | None = None,
     *optimizers: torch.optim.Optimizer,
+    stacks: bool = False,
 ) -> Iterator[Recording]:
     """Records the training steps of the block into the trace `path` (`NAME.tscope`).
 
@@ -43,12 +44,13 @@ def record(
 
     `model` gives modules and parameters their names; without it the first model that runs does.
     The device is the model's: the CPU, or the first GPU. A step ends when the optimizers have run
-    (docs/own_programs.md), or where the program says so with `step()`.
+    (docs/own_programs.md), or where the program says so with `step()`. With `stacks` the lines of
+    Python that led to each allocation are recorded, too.
 
     If the block raises, what was recorded is kept, with the state "incomplete". Raises
     RecordingError where the device or the file cannot be recorded to.
     """
-    session = _session.Session(os.fspath(path))
+    session = _session.Session(os.fspath(path), with_stacks=stacks)
     session.watch()
     try:
         for optimizer in optimizers:

@@ -6,6 +6,7 @@ They see a tensor by `tensor._cdata`, the address of its TensorImpl, so that no 
 import ctypes
 import enum
 import json
+import os
 
 import torch
 
@@ -73,10 +74,11 @@ def watch_allocator() -> None:
     _check(_long.temposcope_watch_allocator())
 
 
-def start(file: str, device: str, program: dict) -> None:
+def start(file: str, device: str, program: dict, with_stacks: bool) -> None:
     """Begins to record into `file`; `device` is "cpu" or "cuda". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
-    text = json.dumps(program).encode()
+    package = {"package": os.path.dirname(__file__) + os.sep} if with_stacks else {}
+    text = json.dumps(program | package).encode()
     _check(_long.temposcope_start(file.encode(), device.encode(), libraries, text))
 
 

@@ -15,6 +15,7 @@ from . import _describe, _recorder
 from ._names import Names
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
+from ._swapped_class import name_of_class
 
 # An optimizer that runs so often while another one does not run at all: that one is done.
 _MOST_RUNS_IN_A_STEP = 64
@@ -41,6 +42,7 @@ def _see_inputs(module, args, kwargs):
 
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
+    `recipe` is what was applied to its models; empty: nothing.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -53,7 +55,10 @@ class Session:
         *,
         skip: int = 0,
         steps: int | None = None,
+        recipe: str = "",
+        with_stacks: bool = False,
         may_record: Callable[[], bool] = lambda: True,
+        on_started: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
     ):
         self.file = file
@@ -64,7 +69,10 @@ class Session:
         self.error: RecordingError | None = None  # why the recording ended
         self._skip = skip
         self._steps = steps
+        self._recipe = recipe
+        self._with_stacks = with_stacks
         self._may_record = may_record
+        self._on_started = on_started
         self._on_recorded = on_recorded
         self._observer = Observer(self)
         self._names = Names()
@@ -121,11 +129,12 @@ class Session:
             )
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
+            "recipe": self._recipe,
             "rank": int(os.environ.get("RANK", "0")),
             "world_size": int(os.environ.get("WORLD_SIZE", "1")),
         }
         self._device_type = device.type
-        _recorder.start(self.file, device.type, self._description)
+        _recorder.start(self.file, device.type, self._description, self._with_stacks)
         self.is_recording = True
         for model, _ in self._names.models():
             self._describe_model(model)
@@ -133,6 +142,7 @@ class Session:
         for optimizer in self._optimizers:
             _describe.describe_optimizer(self._names, optimizer)
         _recorder.begin_steps()
+        self._on_started()
 
     def start_where_trained(self) -> None:
         """The same, on the device of the parameters, where some are known."""
@@ -365,7 +375,7 @@ class Session:
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         self._description |= {
-            "model": type(model).__name__,
+            "model": name_of_class(model),
             "precision": _describe.precision_of(model),
             **_describe.batch_of(args, kwargs),
         }

@@ -31,6 +31,12 @@ def _rebuild(kind: type[Swapped], base: type[nn.Module]) -> nn.Module:
     return base.__new__(_composed(kind, base))
 
 
+def name_of_class(module: nn.Module) -> str:
+    """The name of a module's class, as it is without `put`."""
+    kind = type(module)
+    return (kind.__bases__[1] if issubclass(kind.__bases__[0], Swapped) else kind).__name__
+
+
 def put(module: nn.Module, kind: type[Swapped], plan) -> None:
     """Makes `module` a `kind` over its own class, with `plan` as its `_temposcope`."""
     module.__class__ = _composed(kind, type(module))

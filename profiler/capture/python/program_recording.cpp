@@ -63,14 +63,17 @@ void ProgramRecording::watch_allocator() {
 
 ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::string_view device,
                                    const std::filesystem::path& libraries,
-                                   const ProgramDescription& program)
+                                   const ProgramDescription& program,
+                                   const std::optional<std::string>& package)
     : file_(file) {
     auto writer = TraceWriter::create(file);
     if (!writer) throw std::runtime_error(writer.error().message);
     writer_.emplace(std::move(*writer));
     device_ = device_named(device, libraries, trace_);
     describe_program(program);
-    recorder_.emplace(trace_, device_->recorder_options());
+    RecorderOptions options = device_->recorder_options();
+    if (package) options.call_stacks = &call_stacks_.emplace(*package);
+    recorder_.emplace(trace_, options);
     device_->start(*recorder_);
     recorder_->start();
 }
@@ -109,6 +112,7 @@ void ProgramRecording::end_step(double loss) {
     // Other threads of the program go on. The device's rows and theirs share the table of texts.
     install_torch_hooks(nullptr);
     device_->read_step();
+    write_call_stacks();
     commit();
     install_torch_hooks(&*recorder_);
     next_step_ = recorder_->next_step_start();
@@ -125,6 +129,10 @@ void ProgramRecording::relabel_survivors() {
         }
         trace_.storages.set<&Storage::category>(id, Category::kUnknown);
     }
+}
+
+void ProgramRecording::write_call_stacks() {
+    if (call_stacks_) call_stacks_->write(trace_, [this] { return recorder_->lock_rows(); });
 }
 
 void ProgramRecording::commit() {
@@ -154,6 +162,7 @@ void ProgramRecording::after_fork_in_child() {
 void ProgramRecording::finish(RunState state) {
     recorder_->stop();
     device_->stop(*recorder_);
+    write_call_stacks();
     require(writer_->finish(trace_, state));
     recorder_.reset();
     device_.reset();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/training/training.h"
+#include "profiler/capture/call_stacks.h"
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
@@ -23,9 +24,11 @@ public:
 
     /// Begins to record into `file`. `device` is "cpu" or "cuda"; `libraries` has the CUDA module.
     /// Throws std::runtime_error or c10::Error with one sentence if the file cannot be written or
-    /// the device cannot be recorded.
+    /// the device cannot be recorded. With `package`, the folder of the recorder's own Python code,
+    /// the Python stack of each allocation is recorded, without the frames of that code.
     ProgramRecording(const std::filesystem::path& file, std::string_view device,
-                     const std::filesystem::path& libraries, const ProgramDescription& program);
+                     const std::filesystem::path& libraries, const ProgramDescription& program,
+                     const std::optional<std::string>& package);
     ~ProgramRecording();
 
     void describe_program(const ProgramDescription& program);
@@ -57,12 +60,14 @@ public:
 private:
     /// What lives on and has no name is not temporary.
     void relabel_survivors();
+    void write_call_stacks();
     void commit();
 
     const std::filesystem::path file_;
     Trace trace_;
     std::optional<TraceWriter> writer_;
     std::unique_ptr<ProgramDevice> device_;
+    std::optional<CallStacks> call_stacks_;
     std::optional<Recorder> recorder_;  // after the device: stops before it is gone
     Recorder::StepStart next_step_;
     std::size_t num_checked_storages_ = 0;

@@ -65,6 +65,12 @@ profiler::ProgramDescription description_from(const char* text) {
             .world_size = json.value("world_size", int64_t{1})};
 }
 
+std::optional<std::string> package_in(const char* text) {
+    const auto json = nlohmann::json::parse(text);
+    if (!json.contains("package")) return std::nullopt;
+    return json["package"].get<std::string>();
+}
+
 }  // namespace
 
 #define TEMPOSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -78,13 +84,14 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
 }
 
-/// `device`: "cpu" or "cuda". `program`: JSON with the fields of ProgramDescription.
+/// `device`: "cpu" or "cuda". `program`: JSON with the fields of ProgramDescription, and with
+/// "package" if call stacks are recorded.
 TEMPOSCOPE_EXPORT int temposcope_start(const char* file, const char* device, const char* libraries,
                                        const char* program) {
     return guarded([&] {
         if (recording) throw std::logic_error("a recording runs already: end it first");
-        recording =
-            std::make_unique<ProgramRecording>(file, device, libraries, description_from(program));
+        recording = std::make_unique<ProgramRecording>(
+            file, device, libraries, description_from(program), package_in(program));
     });
 }
 

@@ -1,0 +1,62 @@
+#include "profiler/analysis/comparison_column.h"
+
+#include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/run_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace profiler {
+
+void take_step(ComparisonColumn& column, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
+    column.step_trace = named.trace;
+    column.batch_size = trace.run().batch_size;
+    column.peak_allocated_bytes = peak.allocated_bytes;
+    column.peak_reserved_bytes = peak.reserved_bytes;
+    column.peak_by_category = peak.by_category;
+    if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
+    column.out_of_memory = why_out_of_memory(trace);
+    column.is_cut_off = has_note(trace, kRanOutOfMemory);
+    column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
+    column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
+    std::vector<int64_t>& times_ns = column.step_times_ns;
+    times_ns.clear();  // and stays empty for a trace that knows only the order of events
+    const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
+        const bool has_loss = trace.run().source != Source::kPredicted && !std::isnan(step.loss);
+        if (has_loss) column.loss = step.loss;
+    }
+    if (!times_ns.empty()) {
+        const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());
+        column.fastest_step_ns = *fastest;
+        column.slowest_step_ns = *slowest;
+    }
+    column.was_busy = has_note(trace, kMachineBusy);
+    column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
+    column.turns_run = turns_run_of(trace);
+    column.step_time_ns = median(times_ns);
+    column.micro_batches = micro_batches_of(trace);
+    column.sequences_per_s =
+        sequences_per_s(column.batch_size * column.micro_batches, column.step_time_ns);
+}
+
+void take_sweep(ComparisonColumn& column, const Trace& trace) {
+    column.memory_limit_bytes = trace.run().memory_limit_bytes;
+    column.sweep_was_busy = has_note(trace, kMachineBusy);
+    column.curve = sweep_curve(trace);
+    column.max_batch = bounds_of(column.curve);
+    for (const ThroughputPoint& point : column.curve) {
+        if (!point.out_of_memory &&
+            point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
+            column.best_sequences_per_s = point.sequences_per_s;
+            column.best_batch_size = point.batch_size;
+        }
+    }
+}
+
+}  // namespace profiler

@@ -1,0 +1,69 @@
+#include "profiler/capture/call_stacks.h"
+
+namespace profiler {
+
+void CallStacks::add(Id<Op> op, Gathered stack) {
+    const std::lock_guard lock(mutex_);
+    gathered_.emplace(op.value, std::move(stack));
+}
+
+CallStacks::Allocated CallStacks::take_allocated(const Trace& trace) {
+    std::unordered_map<int64_t, Gathered> gathered;
+    {
+        const std::lock_guard lock(mutex_);
+        gathered.swap(gathered_);
+    }
+    Allocated allocated;
+    std::unordered_map<int64_t, std::size_t> place_of_op;
+    for (; num_written_ < trace.allocations.size(); ++num_written_) {
+        const Id<Allocation> id(num_written_);
+        Id<Op> op = trace.allocations.get<&Allocation::op>(id);
+        while (op.valid() && !gathered.contains(op.value)) op = trace.ops.get<&Op::parent>(op);
+        if (!op.valid()) continue;
+        const auto [place, is_new] = place_of_op.try_emplace(op.value, allocated.size());
+        if (is_new) allocated.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
+        allocated[place->second].second.push_back(id);
+    }
+    return allocated;
+}
+
+torch::SymbolizedTracebacks CallStacks::symbolize(const Allocated& allocated) {
+    std::vector<torch::CapturedTraceback*> stacks;
+    for (const auto& [stack, allocations] : allocated) stacks.push_back(stack.get());
+    return torch::symbolize(stacks);
+}
+
+void CallStacks::append(const Allocated& allocated, const torch::SymbolizedTracebacks& text,
+                        Trace& trace) {
+    for (std::size_t i = 0; i < allocated.size(); ++i) {
+        Id<Stack> stack;
+        const std::vector<uint64_t>& frames = text.tracebacks[i];  // the innermost first
+        for (auto index = frames.rbegin(); index != frames.rend(); ++index) {
+            const torch::unwind::Frame& frame = text.all_frames[*index];
+            if (frame.filename.starts_with(hidden_)) continue;
+            const auto key = std::pair(stack, frame_of(frame, trace));
+            const auto [known, is_new] = stacks_.try_emplace(key);
+            if (is_new) {
+                known->second = trace.stacks.append({.parent = key.first, .frame = key.second});
+            }
+            stack = known->second;
+        }
+        for (const Id<Allocation> allocation : allocated[i].second) {
+            trace.allocations.set<&Allocation::stack>(allocation, stack);
+        }
+    }
+}
+
+Id<Frame> CallStacks::frame_of(const torch::unwind::Frame& frame, Trace& trace) {
+    const auto key =
+        std::tuple(trace.strings.intern(frame.funcname), trace.strings.intern(frame.filename),
+                   static_cast<int64_t>(frame.lineno));
+    const auto [known, is_new] = frames_.try_emplace(key);
+    if (is_new) {
+        known->second = trace.frames.append(
+            {.function = std::get<0>(key), .file = std::get<1>(key), .line = std::get<2>(key)});
+    }
+    return known->second;
+}
+
+}  // namespace profiler

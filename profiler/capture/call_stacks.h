@@ -1,0 +1,68 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/profiler/combined_traceback.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+/// The Python call stacks of ops, and so of the allocations that they make.
+///
+///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
+///     a step ends                         ► write: the stacks of those that allocated, as text
+///
+/// Ops that run in an op have its stack. Where that one may run Python, as an autograd.Function of
+/// the program does, each has its own.
+namespace profiler {
+
+class CallStacks {
+public:
+    using Gathered = std::shared_ptr<torch::CapturedTraceback>;
+
+    /// Frames of files in the folder `hidden` are left out: they are those of the recorder.
+    explicit CallStacks(std::string hidden) : hidden_(std::move(hidden)) {}
+
+    /// The stack of this thread. Waits for Python's lock: the caller must hold none that a thread
+    /// with Python's lock may want. A thread without Python has an empty one.
+    static Gathered gather() { return torch::CapturedTraceback::gather(true, false, false); }
+    void add(Id<Op> op, Gathered stack);
+
+    /// Writes the stacks of the allocations since the last call. Without a lock, as for `gather`;
+    /// `lock_rows` guards the trace.
+    template <typename LockRows>
+    void write(Trace& trace, LockRows lock_rows) {
+        Allocated found;
+        {
+            const auto lock = lock_rows();
+            found = take_allocated(trace);
+        }
+        const torch::SymbolizedTracebacks text = symbolize(found);
+        const auto lock = lock_rows();
+        append(found, text, trace);
+    }
+
+private:
+    /// Allocations by the op whose stack is theirs.
+    using Allocated = std::vector<std::pair<Gathered, std::vector<Id<Allocation>>>>;
+
+    Allocated take_allocated(const Trace& trace);
+    static torch::SymbolizedTracebacks symbolize(const Allocated& allocated);
+    void append(const Allocated& allocated, const torch::SymbolizedTracebacks& text, Trace& trace);
+    Id<Frame> frame_of(const torch::unwind::Frame& frame, Trace& trace);
+
+    const std::string hidden_;
+    std::mutex mutex_;
+    std::unordered_map<int64_t, Gathered> gathered_;  // by op
+    std::size_t num_written_ = 0;                     // allocations
+    std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;
+    std::map<std::pair<Id<Stack>, Id<Frame>>, Id<Stack>> stacks_;
+};
+
+}  // namespace profiler

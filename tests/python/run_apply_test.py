@@ -1,0 +1,133 @@
+"""`temposcope run --apply`: a recipe on a program that knows nothing of it, and what is said.
+
+    run_apply_test.py BIN_FOLDER
+"""
+
+import json
+import subprocess
+import unittest
+
+from run_test import BIN, PYTHON, Run
+
+ENCODER = """
+    import sys
+    import torch
+
+    torch.manual_seed(0)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layer = torch.nn.TransformerEncoderLayer(
+        64, 4, 256, activation=torch.nn.GELU(), batch_first=True
+    )
+    model = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 2), torch.nn.SiLU())
+    model.to(device).train(sys.argv[2:] != ["eval"])
+    optimizer = torch.optim.AdamW(model.parameters())
+    names = list(model.state_dict())
+    for step in range(4):
+        x = torch.randn(int(sys.argv[1]), 128, 64, device=device)
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert list(model.state_dict()) == names
+"""
+REPORT = (
+    "In Sequential, tempo: replaced 2 GELU, 4 LayerNorm, 6 dropouts, 2 attention cores; left: "
+    "1 SiLU because there is no op for it."
+)
+
+
+class Apply(Run):
+    def record(self, name: str, *options: str, batch: int = 8, script: str = "train.py"):
+        """The name of the trace of the encoder, recorded with these options."""
+        train = self.write(script, ENCODER)
+        self.file = self.folder / f"{name}.tscope"
+        ran = self.run_program(PYTHON, train, str(batch), options=options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
+
+    def compare(self, *names: str) -> dict:
+        files = [self.folder / f"{name}.tscope" for name in names]
+        ran = subprocess.run(
+            [BIN / "temposcope", "compare", *files, "--json"], capture_output=True, text=True
+        )
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return json.loads(ran.stdout)
+
+    def test_the_models_of_a_program_are_swapped_and_the_trace_says_so(self):
+        ran = self.record("tempo", "--apply", "tempo")
+        self.assertIn(f"temposcope: {REPORT}\ntemposcope: Recorded 3 steps in ", ran.stderr)
+        self.assertEqual(self.query("SELECT recipe FROM v_run"), [("tempo",)])
+        self.assertEqual(
+            self.query("SELECT severity, explanation FROM v_health WHERE code = 'recipe_applied'"),
+            [("info", REPORT)],
+        )
+        ops = {name for (name,) in self.query("SELECT DISTINCT name FROM v_op")}
+        self.assertLessEqual({"tempo::gelu", "tempo::layer_norm", "tempo::dropout"}, ops)
+
+    def test_names_are_those_of_the_program_without_it(self):
+        modules = []
+        for options in ((), ("--apply", "tempo", "--skip", "0")):
+            self.record("names", "--overwrite", *options)
+            paths = self.query("SELECT DISTINCT path FROM v_scope WHERE path != ''")
+            modules.append({path for (path,) in paths})
+        # The layer computes its dropout between the linear layers itself.
+        self.assertEqual(modules[0] - modules[1], {"0.layers.0.dropout", "0.layers.1.dropout"})
+        self.assertEqual(modules[1] - modules[0], set())
+
+    def test_compare_says_what_the_recipe_saves_in_the_program(self):
+        self.record("as_it_is")
+        self.record("tempo", "--apply", "tempo")
+        result = self.compare("tempo", "as_it_is")
+        columns = {column["recipe"]: column for column in result["rows"]}
+        self.assertEqual(list(columns), ["original", "tempo"])
+        self.assertRegex(
+            result["sentence"],
+            r"^tempo trains the same step of Sequential in \d+\.\d % less memory than original ",
+        )
+        self.assertEqual(result["notes"], [])
+        saved = [columns[name]["kept_bytes"] for name in ("original", "tempo")]
+        self.assertLess(saved[1], 0.8 * saved[0])
+
+    def test_compare_says_where_programs_differ(self):
+        self.record("as_it_is")
+        self.record("other", "--apply", "tempo", batch=4, script="other.py")
+        result = self.compare("as_it_is", "other")
+        self.assertEqual(result["sentence"], "")
+        self.assertIn(
+            "original and tempo differ in more than the recipe: program (train.py and other.py), "
+            "batch size (8 and 4); their figures are not comparable.",
+            result["notes"],
+        )
+
+    def test_a_wrong_recipe_is_refused_before_the_program_starts(self):
+        train = self.write("train.py", "raise SystemExit('it ran')")
+        ran = self.run_program(PYTHON, train, options=["--apply", "temppo"])
+        self.assertEqual(ran.returncode, 2)
+        self.assertNotIn("it ran", ran.stderr)
+        self.assert_one_sentence(ran, "'temppo' is not a recipe")
+
+    def test_a_model_that_never_trains_is_left_and_said_to_be(self):
+        train = self.write("train.py", ENCODER)
+        ran = self.run_program(PYTHON, train, "2", "eval", options=["--apply", "gelu=in_place"])
+        self.assertIn("was put into no model, because none ran in training mode", ran.stderr)
+
+    def test_json_counts_what_was_replaced_and_left(self):
+        train = self.write("train.py", ENCODER)
+        command = self.command(PYTHON, train, "2", options=["--apply", "tempo", "--json"])
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        (model,) = json.loads(ran.stdout)["applied"]
+        self.assertEqual(model["model"], "Sequential")
+        self.assertEqual(model["replaced"]["GELU"], 2)
+        self.assertEqual(
+            model["left"], [{"what": "SiLU", "reason": "there is no op for it", "modules": 1}]
+        )
+
+    def test_a_recipe_on_a_gpu_that_is_not_here(self):
+        self.record("as_it_is", "--gpu", "rtx3090", batch=64)
+        self.record("tempo", "--gpu", "rtx3090", "--apply", "tempo-packed", batch=64)
+        columns = self.compare("as_it_is", "tempo")["rows"]
+        peaks = [column["peak_allocated_bytes"] for column in columns]
+        self.assertLess(peaks[1], 0.8 * peaks[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+"""`temposcope run --stacks`: the lines of a program that hold its memory.
+
+    run_stacks_test.py BIN_FOLDER
+"""
+
+import json
+import subprocess
+import textwrap
+import unittest
+
+from run_test import BIN, PYTHON, Run
+
+PROGRAM = """
+    import sys
+    import torch
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x  # squares
+
+        @staticmethod
+        def backward(ctx, dy):
+            (x,) = ctx.saved_tensors
+            return 2 * x * dy  # its backward
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(64, 256)
+
+        def forward(self, x):
+            hidden = self.linear(x)  # hidden
+            return Square.apply(torch.nn.functional.gelu(hidden))  # gelu
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = Block().to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        x = torch.randn(512, 64, device=device)
+        model(x).sum().backward()  # backward
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+HIDDEN_BYTES = 512 * 256 * 4
+
+
+class Stacks(Run):
+    def record(self, *options: str) -> str:
+        program = self.write("train.py", PROGRAM)
+        ran = self.run_program(PYTHON, program, options=["--steps", "2", *options])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return program
+
+    def line_of(self, mark: str) -> int:
+        lines = textwrap.dedent(PROGRAM).splitlines()
+        return 1 + next(i for i, line in enumerate(lines) if line.endswith(f"# {mark}"))
+
+    def site(self, mark: str, function: str) -> str:
+        return f"{self.folder.name}/train.py:{self.line_of(mark)} {function}"
+
+    def peak_by_site(self) -> dict:
+        command = [BIN / "temposcope", "info", self.file, "--peak", "--by", "site", "--json"]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return {row["name"]: row["size_bytes"] for row in json.loads(ran.stdout)["rows"]}
+
+    def test_the_lines_that_hold_the_peak(self):
+        self.record("--stacks")
+        peak = self.peak_by_site()
+        self.assertEqual(peak[self.site("hidden", "forward")], HIDDEN_BYTES)
+        self.assertEqual(peak[self.site("gelu", "forward")], HIDDEN_BYTES)
+        parameters = 4 * (64 * 256 + 256)
+        self.assertEqual(peak["no stack, parameter"], parameters)
+
+    def test_every_allocation_of_an_op_in_a_step_has_a_stack(self):
+        self.record("--stacks")
+        missing = self.query(
+            "SELECT count(*) FROM allocation JOIN step ON step.id = 0 WHERE stack IS NULL "
+            "AND op IS NOT NULL AND alloc_event >= first_event"
+        )
+        self.assertEqual(missing, [(0,)])
+
+    def test_a_backward_in_python_has_its_own_lines(self):
+        self.record("--stacks")
+        lines = self.query(
+            "SELECT DISTINCT frame.line FROM allocation JOIN stack ON stack.id = allocation.stack "
+            "JOIN frame ON frame.id = stack.frame"
+        )
+        for mark in ("its backward", "squares", "gelu"):
+            self.assertIn((self.line_of(mark),), lines, mark)
+
+    def test_frames_and_stacks_are_folded_and_none_is_the_recorder_s(self):
+        program = self.record("--stacks")
+        files = {file for (file,) in self.query("SELECT DISTINCT file FROM v_frame")}
+        self.assertIn(program, files)
+        self.assertFalse([file for file in files if "/temposcope/_" in file], files)
+        for what in ("function, file, line FROM frame", "frame, parent FROM stack"):
+            rows = self.query(f"SELECT {what}")
+            self.assertEqual(len(rows), len(set(rows)), what)
+        # The outermost frame of all is the program's.
+        roots = self.query(
+            "SELECT DISTINCT v_frame.function FROM stack JOIN v_frame ON v_frame.id = stack.frame "
+            "WHERE stack.parent IS NULL"
+        )
+        self.assertIn(("<module>",), roots)
+
+    def test_without_it_there_are_none(self):
+        self.record()
+        self.assertEqual(self.query("SELECT count(*) FROM frame"), [(0,)])
+
+    def test_on_a_gpu_that_is_not_here(self):
+        self.record("--stacks", "--gpu", "rtx3090")
+        peak = self.peak_by_site()
+        self.assertEqual(peak[self.site("hidden", "forward")], HIDDEN_BYTES)
+
+    def test_compare_shows_both_by_line(self):
+        self.record("--stacks")
+        other = self.folder / "other.tscope"
+        self.file.rename(other)
+        self.record("--stacks", "--apply", "tempo")
+        command = [BIN / "temposcope", "compare", other, self.file, "--by", "site"]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        self.assertIn(self.site("hidden", "forward"), ran.stdout)
+
+    def test_a_part_of_a_program(self):
+        text = textwrap.dedent(PROGRAM).replace("import sys", "import temposcope")
+        loop = text.index("for step")
+        head, tail = text[:loop], textwrap.indent(text[loop:], "    ")
+        record = f"with temposcope.record({str(self.file)!r}, model, optimizer, stacks=True):\n"
+        program = self.write("train.py", head + record + tail)
+        subprocess.run([PYTHON, program], check=True, cwd=self.folder)
+        self.assertIn(self.site("hidden", "forward"), self.peak_by_site())
+
+
+if __name__ == "__main__":
+    unittest.main()

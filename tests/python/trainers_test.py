@@ -1,0 +1,115 @@
+"""Training loops of real libraries, small and with random weights, recorded by `temposcope run`:
+transformers' Trainer and accelerate.
+
+    trainers_test.py BIN_FOLDER
+"""
+
+import importlib.util
+import re
+import unittest
+
+from run_test import PYTHON, Run
+
+MODEL = """
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(
+        BertConfig(
+            vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+            intermediate_size=64, max_position_embeddings=64, attn_implementation="eager",
+        )
+    )
+
+    class Sentences(torch.utils.data.Dataset):
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, index):
+            ids = torch.full((16,), index)
+            return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": index % 2}
+"""
+TRAINER = (
+    MODEL
+    + """
+    import sys
+    from transformers import Trainer, TrainingArguments
+
+    arguments = TrainingArguments(
+        output_dir=sys.argv[1], max_steps=4, per_device_train_batch_size=4,
+        gradient_accumulation_steps=2, eval_strategy="steps", eval_steps=2, save_strategy="no",
+        report_to=[], use_cpu=True, disable_tqdm=True,
+    )
+    Trainer(model, arguments, train_dataset=Sentences(), eval_dataset=Sentences()).train()
+"""
+)
+ACCELERATE = (
+    MODEL
+    + """
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True, mixed_precision="bf16", gradient_accumulation_steps=2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    loader = torch.utils.data.DataLoader(Sentences(), 4)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for number, batch in enumerate(loader):
+        with accelerator.accumulate(model):
+            accelerator.backward(model(**batch).loss)
+            accelerator.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        if number == 7:
+            break
+"""
+)
+REPLACED = "In BertForSequenceClassification, tempo: replaced 2 GELU, 5 LayerNorm, 8 dropouts, 2 "
+
+
+@unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+class Trainers(Run):
+    def record(self, text: str, *options: str):
+        program = self.write("train.py", text)
+        ran = self.run_program(PYTHON, program, str(self.folder), options=options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stderr, re.escape("temposcope: Recorded 3 steps in "))
+        return ran
+
+    def check(self, precision: str):
+        self.assert_recorded(3)
+        self.assertEqual(
+            self.query("SELECT model, precision, batch_size, seq_len FROM v_run"),
+            [("BertForSequenceClassification", precision, 4, 16)],
+        )
+        # Two micro-batches, the clipping of gradients, and the optimizer make a step.
+        backwards = self.query(
+            "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step ORDER BY step"
+        )
+        self.assertEqual(backwards, [(2,), (2,), (2,)])
+        states = self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'")
+        parameters = 5 + 2 * 16 + 2 + 2  # embeddings, layers, pooler, classifier
+        self.assertEqual(states, [(3 * parameters,)])  # both moments and the number of steps
+        self.assertEqual(
+            self.query("SELECT count(*) FROM v_scope WHERE path = 'bert.encoder.layer.1.output'"),
+            [(1,)],
+        )
+
+    def test_the_trainer_of_transformers(self):
+        self.record(TRAINER)
+        self.check("fp32")
+
+    def test_accelerate(self):
+        self.record(ACCELERATE)
+        self.check("amp-bf16")
+
+    def test_a_recipe_in_both(self):
+        for text in (TRAINER, ACCELERATE):
+            ran = self.record(text, "--apply", "tempo", "--overwrite")
+            self.assertIn(REPLACED, ran.stderr)
+            self.assertEqual(self.query("SELECT recipe FROM v_run"), [("tempo",)])
+            ops = {name for (name,) in self.query("SELECT DISTINCT name FROM v_op")}
+            self.assertLessEqual({"tempo::gelu", "tempo::layer_norm"}, ops)
+
+
+if __name__ == "__main__":
+    unittest.main()
