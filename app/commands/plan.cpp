@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/options/help.h"
 #include "app/commands/plan_request.h"
@@ -87,7 +88,7 @@ PlanProgress delayed_progress(Progress& progress) {
 template <typename ToJson, typename ToCsv>
 Result<void> write_rows(const std::string& path, const ToJson& to_json, const ToCsv& to_csv) {
     if (path.empty()) return {};
-    return write_file(path, path.ends_with(".csv") ? to_csv() : to_json().dump(2) + "\n");
+    return write_file(path, path.ends_with(".csv") ? to_csv() : json_text(to_json()));
 }
 
 /// The step behind a row, with its kernels. Without a trace: the row is not possible, or its GPU

@@ -139,7 +139,7 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
     }
     if (!options.output.empty()) {
         const std::string text =
-            options.output.ends_with(".csv") ? csv_of(json["rows"]) : json.dump(2) + "\n";
+            options.output.ends_with(".csv") ? csv_of(json["rows"]) : json_text(json);
         if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
     }
     if (output.json()) {

@@ -62,6 +62,16 @@ TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
 }
 
+/// Below 450 MB of address space the worker's libraries cannot be mapped; a little above, its first
+/// allocations or threads fail. The words by which it says so are those of the C++ library.
+TEST_F(RealWorker, SaysThatTheLimitOnMemoryIsTooSmall) {
+    for (const char* limit : {"300000", "400000", "450000"}) {  // KiB
+        const Surroundings little{.shell_setup = std::string("ulimit -v ") + limit};
+        expect_one_sentence(run(small("capture", folder_ / "out.tscope", {}), little), 3, "memory");
+        EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << limit;
+    }
+}
+
 TEST_F(RealWorker, TrainsMicroBatches) {
     const std::string file = folder_ / "k.tscope";
     const Ran ran =

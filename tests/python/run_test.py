@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
@@ -320,7 +319,6 @@ class ProgramsThatEndEarly(Run):
         )  # fmt: skip
         for _ in range(3):
             process.stdout.readline()
-        time.sleep(0.5)
         return process
 
     def test_ctrl_c_keeps_what_was_recorded(self):
@@ -330,6 +328,30 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
         self.assertIn("ended with KeyboardInterrupt", errors)
         self.assert_recorded(2, "incomplete")
+
+    def test_a_signal_that_nohup_ignores_stays_ignored(self):
+        script = self.train_script("sys.stdin.readline()")
+        ignoring = ["sh", "-c", 'trap "" HUP; exec "$0" "$@"']
+        process = subprocess.Popen(
+            [*ignoring, *self.command(PYTHON, script, "4")], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        for _ in range(4):
+            process.stdout.readline()
+        os.killpg(process.pid, signal.SIGHUP)
+        _, errors = process.communicate("go on\n", timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assert_recorded(3)
+
+    def test_a_closed_standard_error_is_no_failure(self):
+        closing = ["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-']
+        ran = subprocess.run(
+            [*closing, *self.command(PYTHON, self.train_script(), "4")],
+            capture_output=True, text=True, cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(ran.stdout.count("step"), 4)
+        self.assert_recorded(3)
 
     def test_a_killed_program_leaves_its_partial(self):
         process = self.interrupted(signal.SIGKILL)

@@ -86,10 +86,12 @@ void pass_on(int number) {
 }
 
 /// While the program runs, signals are its own. The terminal sends Ctrl-C to it as well; what is
-/// sent to this process alone is passed on.
+/// sent to this process alone is passed on. What was ignored before, by nohup or for a job in the
+/// background, stays ignored here and there.
 class SignalsAreTheirs {
 public:
     SignalsAreTheirs() {
+        sigemptyset(&handled_);
         for (const int number : {SIGINT, SIGQUIT}) set(number, SIG_IGN);
         for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) set(number, &pass_on);
     }
@@ -100,26 +102,35 @@ public:
     SignalsAreTheirs(const SignalsAreTheirs&) = delete;
     SignalsAreTheirs& operator=(const SignalsAreTheirs&) = delete;
 
+    /// The signals that are handled here: the program gets them with their usual effect.
+    const sigset_t& handled() const { return handled_; }
+
 private:
     void set(int number, void (*handler)(int)) {
+        struct sigaction before {};
+        sigaction(number, nullptr, &before);
+        if (before.sa_handler == SIG_IGN) return;
         struct sigaction action {};
         action.sa_handler = handler;
         action.sa_flags = SA_RESTART;
-        sigaction(number, &action, &before_.emplace_back(number, action).second);
+        sigaction(number, &action, nullptr);
+        before_.emplace_back(number, before);
+        sigaddset(&handled_, number);
     }
 
+    sigset_t handled_{};
     std::vector<std::pair<int, struct sigaction>> before_;
 };
 
-Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& variables) {
+/// The program takes the signals of `defaults` as it would without us.
+Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& variables,
+                    sigset_t defaults) {
     std::vector<char*> words;
     for (const std::string& word : run.words) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, number);
+    for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&defaults, number);  // main ignores them
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     posix_spawn_file_actions_t files;
@@ -244,7 +255,7 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto variables = variables_of(run, status);
     if (!variables) return tl::unexpected(variables.error());
     const SignalsAreTheirs signals;
-    const auto pid = spawn(run, *variables);
+    const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
     running_program = *pid;
     const int exit_code = wait_for(*pid);
