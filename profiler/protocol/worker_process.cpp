@@ -2,6 +2,7 @@
 
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/process_environment.h"
+#include "profiler/trace/readable_file.h"
 #include "profiler/trace/text.h"
 
 #include <fcntl.h>
@@ -26,6 +27,8 @@ using models::fail;
 using models::Result;
 
 namespace {
+
+constexpr int kLoaderFailed = 127;  // a library of the program could not be loaded
 
 /// How many processes the kernel's out-of-memory killer ended since the machine started.
 int64_t count_oom_kills() {
@@ -70,7 +73,7 @@ struct Descriptors {
     if (getppid() == parent) execve(program, arguments.data(), environment);
     const int error_number = errno;
     [[maybe_unused]] const ssize_t written = write(failed, &error_number, sizeof error_number);
-    _exit(127);
+    _exit(kLoaderFailed);
 }
 
 }  // namespace
@@ -86,6 +89,9 @@ Result<fs::path> find_worker() {
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";
     if (access(path.c_str(), X_OK) == 0) return path;
+    if (errno == EACCES) {
+        return fail("{} may not be run by this user; change its permissions.", path.string());
+    }
     return fail("{} is missing: build it, or set TEMPOSCOPE_WORKER to where it is.", path.string());
 }
 
@@ -247,10 +253,20 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
         return fmt::format("The worker was killed by signal {} ({}).{}", number, strsignal(number),
                            said);
     }
+    const int status = status_ ? WEXITSTATUS(*status_) : -1;
+    if (status == kLoaderFailed) {
+        if (const auto folder = closed_folder(TEMPOSCOPE_TORCH_LIBRARY)) {
+            return fmt::format(
+                "The worker's libtorch, {}, lies in {}, which this user may not enter: change the "
+                "permissions of that folder, or build with a private folder that all may read "
+                "(TEMPOSCOPE_DEPS).",
+                TEMPOSCOPE_TORCH_LIBRARY, folder->string());
+        }
+    }
     return fmt::format(
         "The worker {} ended with status {} before it answered; run temposcope "
         "doctor.{}",
-        program_.string(), status_ ? WEXITSTATUS(*status_) : -1, said);
+        program_.string(), status, said);
 }
 
 }  // namespace profiler
