@@ -4,9 +4,11 @@
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
 #include "models/config/recipe.h"
+#include "profiler/formats/trace_formats.h"
 
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -17,11 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 using models::Result;
 
+constexpr int64_t kMostRanks = 65536;
+
 struct RunOptions {
     ProgramRun run;
     std::string gpus;
     std::string placeholder;
     std::string output;
+    std::string ranks;
     bool overwrites = false;
 };
 
@@ -50,6 +55,63 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
     if (!ending.empty() && endings.find(ending + " ") != std::string_view::npos) return {};
     return models::fail("-o {} ends in none of {}: name the file so.", file,
                         endings.substr(0, endings.size() - 1));
+}
+
+/// Makes the folder for the traces of a run's ranks.
+Result<void> make_folder(const std::string& folder, bool overwrites) {
+    std::error_code error;
+    fs::create_directory(folder, error);
+    if (!fs::is_directory(folder, error)) {
+        return models::fail("{} is no folder, and none can be made there: give another name.",
+                            folder);
+    }
+    const auto traces = profiler::traces_in(folder);
+    if (!traces) return tl::unexpected(traces.error());
+    if (traces->empty()) return {};
+    if (!overwrites) {
+        return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
+    }
+    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    return {};
+}
+
+/// Empty: representative ranks.
+Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_size) {
+    std::vector<int64_t> ranks;
+    if (text.empty() || text == "representative") return ranks;
+    if (text == "all") {
+        for (int64_t rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
+        return ranks;
+    }
+    const auto items = split_list("--ranks", text);
+    if (!items) return tl::unexpected(items.error());
+    for (const std::string& item : *items) {
+        int64_t rank = -1;
+        const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), rank);
+        if (error != std::errc() || end != item.data() + item.size() || rank < 0 ||
+            rank >= world_size) {
+            return models::fail(
+                "--ranks {} is no rank of {}: give representative, all, or numbers below {}.", item,
+                world_size, world_size);
+        }
+        ranks.push_back(rank);
+    }
+    return ranks;
+}
+
+Result<void> check_world(RunOptions& options) {
+    ProgramRun& run = options.run;
+    if (run.world_size == 0) {
+        if (options.ranks.empty()) return {};
+        return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
+    }
+    if (run.world_size < 2 || run.world_size > kMostRanks) {
+        return models::fail("--world-size is {}: give 2 to {}.", run.world_size, kMostRanks);
+    }
+    auto ranks = parse_ranks(options.ranks, run.world_size);
+    if (!ranks) return tl::unexpected(ranks.error());
+    run.ranks = std::move(*ranks);
+    return {};
 }
 
 Result<void> check_program(const RunOptions& options) {
@@ -89,8 +151,44 @@ nlohmann::json document_of(const ProgramResult& result) {
             {"sentence", result.sentence}};
 }
 
+nlohmann::json document_of_ranks(const ProgramResult& result) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const RankResult& rank : result.ranks) {
+        rows.push_back({{"rank", rank.rank},
+                        {"file", rank.file.empty() ? nlohmann::json() : nlohmann::json(rank.file)},
+                        {"state", rank.file.empty()  ? nlohmann::json()
+                                  : rank.is_complete ? nlohmann::json("complete")
+                                                     : nlohmann::json("incomplete")},
+                        {"steps", rank.recorded_steps},
+                        {"sentence", rank.sentence}});
+    }
+    return {
+        {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
+}
+
+/// A trace of each rank, into a folder.
+Outcome record_ranks(RunOptions& options, Output& output) {
+    ProgramRun& run = options.run;
+    if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
+    if (const auto ok = make_folder(options.output, options.overwrites); !ok) {
+        return wrong_usage(ok.error());
+    }
+    run.folder = fs::absolute(options.output).string();
+    run.output_is_ours = output.json();
+    const auto result = run_program(run);
+    if (!result) return failed(result.error());
+    for (const RankResult& rank : result->ranks) {
+        if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
+    }
+    print_error(result->sentence);
+    if (output.json()) output.document(document_of_ranks(*result));
+    return static_cast<ExitCode>(result->exit_code);
+}
+
 Outcome record(RunOptions& options, Output& output) {
     ProgramRun& run = options.run;
+    const bool is_folder = !options.output.empty() && !options.output.ends_with(".tscope");
+    if (run.world_size > 0 || is_folder) return record_ranks(options, output);
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
         return wrong_usage(ok.error());
@@ -107,6 +205,7 @@ Outcome record(RunOptions& options, Output& output) {
 
 Outcome run_command(RunOptions& options, Output& output) {
     if (const auto ok = check_program(options); !ok) return wrong_usage(ok.error());
+    if (const auto ok = check_world(options); !ok) return wrong_usage(ok.error());
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
@@ -141,9 +240,22 @@ void add_run_command(CommandLine& line) {
     command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
                 &options->run.with_stacks);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
-    command.add({"-o,--output", "trace to write; without it NAME.tscope of the program's NAME.py",
-                 "FILE.tscope"},
-                &options->output);
+    command.add(
+        {"-o,--output",
+         "trace to write (without it NAME.tscope of the program's NAME.py), or a folder for "
+         "a trace of each rank",
+         "FILE.tscope"},
+        &options->output);
+    command.add({.names = "--world-size",
+                 .help = "run as if there were so many ranks, each with such a GPU",
+                 .value_name = "N",
+                 .needs = "--gpu"},
+                &options->run.world_size);
+    command.add({.names = "--ranks",
+                 .help = "with --world-size: which of them run; representative (without it), all, "
+                         "or a list",
+                 .value_name = "RANKS"},
+                &options->ranks);
     command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.add({.names = "--max",
                  .help = "find the largest batch: {NAME} in the arguments is the batch size",
@@ -159,6 +271,7 @@ void add_run_command(CommandLine& line) {
         "  temposcope run -- python train.py --epochs 1\n"
         "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
+        "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
         "{BATCH}\n");
     command.on_run([options](Output& output) { return run_command(*options, output); });

@@ -35,6 +35,7 @@ models::Result<profiler::VirtualCard> real_size_card(const PredictionTarget& tar
     profiler::VirtualCard card = virtual_card(gpu);
     card.total_bytes = static_cast<int64_t>(gpu.usable_memory_bytes.value);
     card.context_bytes = static_cast<int64_t>(target.environment->context_bytes(gpu.id).value);
+    card.nccl_bytes = static_cast<int64_t>(target.environment->nccl_bytes.value);
     return card;
 }
 

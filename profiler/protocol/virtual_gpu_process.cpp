@@ -21,6 +21,7 @@ nlohmann::json to_json(const VirtualCard& card) {
             {"context_bytes", card.context_bytes},
             {"sm_count", card.sm_count},
             {"l2_bytes", card.l2_bytes},
+            {"nccl_bytes", card.nccl_bytes},
             {"threads_per_sm", limits.threads},
             {"blocks_per_sm", limits.blocks},
             {"shared_bytes_per_sm", limits.shared_bytes},

@@ -21,6 +21,7 @@ struct VirtualCard {
     int64_t context_bytes = 0;  // of these, taken before the first allocation
     int64_t sm_count = 0;
     int64_t l2_bytes = 0;
+    int64_t nccl_bytes = 0;  // that NCCL takes beside the allocator, with its first communicator
 };
 
 /// What to add to the environment ("NAME=value") of a process that shall see `cards` as its

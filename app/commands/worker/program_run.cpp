@@ -15,11 +15,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <system_error>
 
 namespace app {
@@ -29,15 +31,19 @@ namespace fs = std::filesystem;
 using models::fail;
 using models::Result;
 
-/// What the recorded process wrote last; else that some process imported torch; else null.
-nlohmann::json last_status(const fs::path& file) {
-    nlohmann::json last;
+constexpr int64_t kNoRank = -1;
+
+/// What each recorded process wrote last, by its rank. Under kNoRank that of a run into one file;
+/// else that some process imported torch; else nothing.
+std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
+    std::map<int64_t, nlohmann::json> last;
     std::ifstream lines(file);
     for (std::string line; std::getline(lines, line);) {
         auto entry = nlohmann::json::parse(line, nullptr, false);
         if (!entry.is_object()) continue;
-        const bool says_less = last.is_object() && entry.value("state", "") == "torch";
-        if (!says_less) last = std::move(entry);
+        nlohmann::json& of_rank = last[entry.value("rank", kNoRank)];
+        const bool says_less = of_rank.is_object() && entry.value("state", "") == "torch";
+        if (!says_less) of_rank = std::move(entry);
     }
     return last;
 }
@@ -65,6 +71,9 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
     if (!variables) return variables;
     const nlohmann::json options{
         {"file", run.file},
+        {"folder", run.folder.empty() ? nlohmann::json() : nlohmann::json(run.folder)},
+        {"world_size", run.world_size == 0 ? nlohmann::json() : nlohmann::json(run.world_size)},
+        {"ranks", run.ranks.empty() ? nlohmann::json("representative") : nlohmann::json(run.ranks)},
         {"status", status.string()},
         {"steps", run.steps},
         {"skip", run.skip},
@@ -246,6 +255,33 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status, 
     return result;
 }
 
+/// Each rank as if it had run alone into its file, and one sentence on all.
+ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nlohmann::json>& status,
+                             int exit_code) {
+    ProgramResult result{.exit_code = exit_code};
+    for (const auto& [rank, last] : status) {
+        if (rank == kNoRank) continue;
+        ProgramRun alone = run;
+        alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
+        const ProgramResult of_rank = describe_end(alone, last, exit_code);
+        result.ranks.push_back({.rank = rank,
+                                .recorded_steps = of_rank.recorded_steps,
+                                .is_complete = of_rank.is_complete,
+                                .file = of_rank.file,
+                                .sentence = of_rank.sentence});
+    }
+    if (result.ranks.empty()) {
+        const auto found = status.find(kNoRank);
+        result.sentence = about_no_step(run, found != status.end() ? found->second : nullptr);
+        return result;
+    }
+    const auto complete = std::count_if(result.ranks.begin(), result.ranks.end(),
+                                        [](const RankResult& rank) { return rank.is_complete; });
+    result.sentence = fmt::format("Recorded {} in {}{}.", plural(complete, "rank"), run.folder,
+                                  run.world_size > 0 ? fmt::format(", of {}", run.world_size) : "");
+    return result;
+}
+
 }  // namespace
 
 Result<ProgramResult> run_program(const ProgramRun& run) {
@@ -259,7 +295,9 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     if (!pid) return tl::unexpected(pid.error());
     running_program = *pid;
     const int exit_code = wait_for(*pid);
-    return describe_end(run, last_status(status), exit_code);
+    auto last = last_status(status);
+    if (!run.folder.empty()) return describe_ranks(run, last, exit_code);
+    return describe_end(run, last[kNoRank], exit_code);
 }
 
 }  // namespace app

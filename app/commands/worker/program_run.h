@@ -15,6 +15,7 @@ namespace app {
 struct ProgramRun {
     std::vector<std::string> words;  // "python", "train.py", "--epochs", "1"
     std::string file;                // trace to write; absolute
+    std::string folder;              // for a trace of each rank, in place of `file`; absolute
     std::string gpu;                 // id of a virtual GPU; empty: the devices of this machine
     std::string recipe;              // to put into the program's models; empty: none
     int64_t steps = 3;               // to record
@@ -23,6 +24,19 @@ struct ProgramRun {
     bool stops = false;              // the program ends after the recorded steps
     bool output_is_ours = false;     // the program's standard output goes to standard error
     std::string log;                 // a file that takes all output of the program; empty: none
+    /// Ranks that the program believes in, of which `ranks` run, each alone (docs/many_gpus.md).
+    /// 0: the processes that the program starts.
+    int64_t world_size = 0;
+    std::vector<int64_t> ranks;  // empty: representative ones
+};
+
+/// What became of the recording of one rank.
+struct RankResult {
+    int64_t rank = 0;
+    int64_t recorded_steps = 0;
+    bool is_complete = false;
+    std::string file;      // what was written; empty: nothing
+    std::string sentence;  // for people
 };
 
 /// What became of the recording. The program itself went its own way.
@@ -35,6 +49,7 @@ struct ProgramResult {
     std::string sentence;    // for people
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
+    std::vector<RankResult> ranks;               // of a run into a folder, in their order
 };
 
 /// Errors: the recorder, the virtual GPU or the program cannot be started.

@@ -75,7 +75,7 @@ def watch_allocator() -> None:
 
 
 def start(file: str, device: str, program: dict, with_stacks: bool) -> None:
-    """Begins to record into `file`; `device` is "cpu" or "cuda". Raises RecordingError."""
+    """Begins to record into `file`; `device` is "cpu" or "cuda:1". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
     package = {"package": os.path.dirname(__file__) + os.sep} if with_stacks else {}
     text = json.dumps(program | package).encode()

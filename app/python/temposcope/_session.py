@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import math
-import os
 import pathlib
 import sys
 import weakref
@@ -11,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import _describe, _recorder
+from . import _describe, _ranks, _recorder
 from ._names import Names
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
@@ -59,6 +58,7 @@ class Session:
         with_stacks: bool = False,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
+        before_step_ends: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
     ):
         self.file = file
@@ -73,6 +73,7 @@ class Session:
         self._with_stacks = with_stacks
         self._may_record = may_record
         self._on_started = on_started
+        self._before_step_ends = before_step_ends
         self._on_recorded = on_recorded
         self._observer = Observer(self)
         self._names = Names()
@@ -122,19 +123,13 @@ class Session:
             raise RecordingError(
                 f"the model is on {device.type}, and only the CPU and CUDA can be recorded: move it"
             )
-        if device.type == "cuda" and device.index not in (None, 0):
-            raise RecordingError(
-                f"the model is on cuda:{device.index}, and only the first GPU is recorded: set "
-                f"CUDA_VISIBLE_DEVICES={device.index}, and use cuda:0"
-            )
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
-            "rank": int(os.environ.get("RANK", "0")),
-            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            **_ranks.current()._asdict(),
         }
         self._device_type = device.type
-        _recorder.start(self.file, device.type, self._description, self._with_stacks)
+        _recorder.start(self.file, str(device), self._description, self._with_stacks)
         self.is_recording = True
         for model, _ in self._names.models():
             self._describe_model(model)
@@ -150,7 +145,8 @@ class Session:
         if parameter is not None:
             self.start(parameter.device)
         else:
-            self.start(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+            gpu = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+            self.start(torch.device("cpu") if gpu is None else torch.device("cuda", gpu))
 
     def end(self, complete: bool) -> None:
         """Stops following, and closes the file. `complete`: the program did what it should."""
@@ -334,6 +330,7 @@ class Session:
             self._start_if_due()  # with what happens between two steps
 
     def _close_step(self) -> None:
+        self._before_step_ends()
         self._switch_phase(None)
         self._in_step = False
         self._ends_before_forward = False
