@@ -265,6 +265,7 @@ Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) c
     name_tensor(heads.key, "key");
     name_tensor(heads.value, "value");
     name_tensor(attention.logsumexp, "logsumexp");
+    for (const Tensor& state : attention.generator_state) name_tensor(state, "generator_state");
     return merge_heads(attention.out);  // [B, S, H], a view of out
 }
 

@@ -16,13 +16,21 @@ using models::SavedTensor;
 using models::SavedWhen;
 using models::Workload;
 
+/// Fused attention pads the rows of its bias to a multiple of so many elements.
+constexpr int64_t kBiasMultiple = 16;
+
+int64_t round_up(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
 /// Sizes of one layer in elements, and the bytes of an element and of a LayerNorm statistic.
 struct LayerSizes {
     explicit LayerSizes(const Workload& w, bool on_cpu)
         : rows(w.batch_size * w.seq_len),
           hidden(w.model.hidden_size),
           intermediate(w.model.intermediate_size),
-          head_rows(w.batch_size * w.model.num_heads * w.seq_len),
+          batch_size(w.batch_size),
+          num_heads(w.model.num_heads),
           seq_len(w.seq_len),
           element_bytes(models::weight_bytes(w.precision)),
           statistic_bytes(on_cpu && !models::is_autocast(w.precision) ? element_bytes : 4) {}
@@ -34,11 +42,17 @@ struct LayerSizes {
             case Unit::kIntermediate:
                 return rows * intermediate;
             case Unit::kScores:
-                return head_rows * seq_len;
+                return rows * num_heads * seq_len;
             case Unit::kRows:
                 return rows;
             case Unit::kHeadRows:
-                return head_rows;
+                return rows * num_heads;
+            case Unit::kHeadRowsBy32:
+                return batch_size * num_heads * round_up(seq_len, 32);
+            case Unit::kRowsBy16:
+                return batch_size * round_up(seq_len, kBiasMultiple);
+            case Unit::kLayer:
+                return 1;
             case Unit::kHiddenSquared:
                 return hidden * hidden;
             case Unit::kHiddenIntermediate:
@@ -65,7 +79,7 @@ struct LayerSizes {
         return intermediate % hidden == 0 ? intermediate / hidden : 0;
     }
 
-    int64_t rows, hidden, intermediate, head_rows, seq_len;
+    int64_t rows, hidden, intermediate, batch_size, num_heads, seq_len;
     int64_t element_bytes, statistic_bytes;
 };
 
@@ -98,17 +112,14 @@ constexpr LayerNames kPreNormNames{"ln_1_output", "ln_2_output", "hidden_states"
 /// LayerNorm saves it first, and this layer's own output takes its place in the sum.
 class LayerRows {
 public:
-    explicit LayerRows(const Workload& workload)
+    LayerRows(const Workload& workload, bool on_cpu)
         : w_(workload),
+          on_cpu_(on_cpu),
           pre_norm_(workload.model.family == Family::kGpt2),
           names_(pre_norm_ ? kPreNormNames : kPostNormNames) {}
 
     std::vector<NamedTerm> uniform() {
-        const auto checkpoint = saves_of(models::kCheckpointSwitch);
-        if (!checkpoint.empty()) {  // then the layer saves nothing else
-            for (const SavedTensor& saved : checkpoint) add(saved.tensor, saved.term);
-            return std::move(rows_);
-        }
+        if (is_checkpointed()) return checkpointed();
         const auto whole_layer = saves_of(models::kFusionSwitch);
         if (!whole_layer.empty()) {  // one op, whose switches save nothing of their own
             add_all(whole_layer);
@@ -133,6 +144,7 @@ public:
     /// A block of T5. RMSNorm saves its input, in fp32 too where that is 16-bit, and the normalized
     /// value; softmax runs in fp32. The encoder's output is an input of the stack.
     std::vector<NamedTerm> t5() {
+        if (is_checkpointed()) return checkpointed();
         const bool is_decoder = w_.model.family == Family::kT5Decoder;
         rms_norm("hidden_states");
         add("attention_input", elements(Unit::kHidden));
@@ -184,6 +196,15 @@ private:
         return table.chosen(w_.recipe).saves;
     }
 
+    bool is_checkpointed() const { return !saves_of(models::kCheckpointSwitch).empty(); }
+    /// A checkpointed layer saves nothing else.
+    std::vector<NamedTerm> checkpointed() {
+        for (const SavedTensor& saved : saves_of(models::kCheckpointSwitch)) {
+            add(saved.tensor, saved.term);
+        }
+        return std::move(rows_);
+    }
+
     bool has_relu() const { return w_.model.family == Family::kSubstation || w_.model.is_t5(); }
     bool is_saved(SavedWhen when) const {
         switch (when) {
@@ -203,6 +224,10 @@ private:
                 return w_.model.family == Family::kGpt2;
             case SavedWhen::kErfGelu:
                 return w_.model.family == Family::kBert;
+            case SavedWhen::kOffCpu:
+                return !on_cpu_;
+            case SavedWhen::kPaddedRows:
+                return w_.padding != models::Padding::kNone && w_.seq_len % kBiasMultiple != 0;
         }
         return false;
     }
@@ -263,6 +288,7 @@ private:
     }
 
     const Workload& w_;
+    bool on_cpu_;
     bool pre_norm_;
     const LayerNames& names_;
     std::vector<NamedTerm> rows_;
@@ -279,15 +305,6 @@ bool saves_as_original(models::Recipe recipe) {
 
 /// Why there is no closed form; empty if there is one.
 std::string_view missing_reason(const Workload& w) {
-    std::string_view reason;
-    models::for_each_switch([&](const auto& table) {
-        const models::SwitchValue& value = table.chosen(w.recipe);
-        if (reason.empty()) reason = value.no_closed_form;
-        if (reason.empty() && w.model.attention_dropout_p > 0) {
-            reason = value.no_closed_form_with_dropout;
-        }
-    });
-    if (!reason.empty()) return reason;
     if (models::is_autocast(w.precision) && w.model.is_t5()) {
         return "none is known for T5 under autocast";
     }
@@ -304,7 +321,7 @@ models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool o
         return models::fail("There is no closed form to compare with: {}.", missing);
     }
     const LayerSizes sizes(workload, on_cpu);
-    LayerRows layer(workload);
+    LayerRows layer(workload, on_cpu);
     const bool autocast = models::is_autocast(workload.precision);
     const std::vector<NamedTerm> rows = autocast                 ? layer.autocast()
                                         : workload.model.is_t5() ? layer.t5()
