@@ -41,6 +41,20 @@ class _AfterTorch:
         return spec
 
 
+def _load_package() -> None:
+    """The package around this file, and nothing else of its folder: the rest may be for another
+    environment than the program's."""
+    if "temposcope" in sys.modules:  # it is what imports torch
+        return
+    folder = os.path.dirname(_HERE)
+    spec = importlib.util.spec_from_file_location(
+        "temposcope", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["temposcope"] = package
+    spec.loader.exec_module(package)
+
+
 def _follow() -> None:
     torch = sys.modules["torch"]
     gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
@@ -49,8 +63,8 @@ def _follow() -> None:
             f"temposcope: this torch ({torch.__version__}) has no CUDA, so it cannot run on a "
             f"virtual {gpu}: install torch with CUDA, or leave out --gpu."
         )
-    sys.path.append(os.path.dirname(_HERE))  # last: the program's own packages come first
     try:
+        _load_package()
         from temposcope import _program
     except Exception as error:  # also an error of the dynamic linker
         raise SystemExit(f"temposcope: {error}.") from None
