@@ -58,6 +58,8 @@ class Program:
             steps=options["steps"],
             recipe=self._recipe or "",
             with_stacks=options["stacks"],
+            gpu=options["gpu"] or "",
+            finds_optimizers=True,
             may_record=self._status.claim,
             on_started=self._note_reports,
             on_recorded=self._recorded,

@@ -28,6 +28,7 @@ class _AfterTorch:
         if name != "torch":
             return None
         sys.meta_path.remove(_AfterTorch)
+        _require_virtual_gpu()
         spec = importlib.util.find_spec("torch")
         if spec is None or spec.loader is None:
             return spec
@@ -39,6 +40,18 @@ class _AfterTorch:
 
         spec.loader.exec_module = run_torch_and_follow
         return spec
+
+
+def _require_virtual_gpu() -> None:
+    """Torch would find half of it by LD_LIBRARY_PATH, and abort."""
+    gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as libraries:
+        if gpu and not any("/libtemposcope_virtual_gpu.so" in line for line in libraries):
+            raise SystemExit(
+                f"temposcope: the virtual {gpu} is not in this process, because what started it "
+                "has taken LD_PRELOAD out of the environment: start Python without that, or leave "
+                "out --gpu."
+            )
 
 
 def _load_package() -> None:
