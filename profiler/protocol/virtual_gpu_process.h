@@ -31,9 +31,6 @@ struct VirtualCard {
 models::Result<std::vector<std::string>> virtual_gpu_environment(
     const std::filesystem::path& folder, const std::vector<VirtualCard>& cards);
 
-/// The value of a variable that holds a list: `value`, then what it holds in this process.
-std::string before_own(const char* variable, const std::string& value);
-
 /// The folder beside this program; TEMPOSCOPE_VIRTUAL_GPU_FOLDER names another one.
 std::filesystem::path virtual_gpu_folder();
 

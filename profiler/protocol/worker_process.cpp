@@ -76,6 +76,23 @@ struct Descriptors {
     _exit(kLoaderFailed);
 }
 
+/// The command of the installed Python package names the torch of its environment, which need not
+/// lie beside the package.
+std::vector<std::string> with_torch(std::vector<std::string> environment) {
+    const char* const torch = std::getenv("TEMPOSCOPE_TORCH_FOLDER");
+    if (torch == nullptr || *torch == '\0') return environment;
+    const std::string folders = fmt::format("{0}/lib:{0}/../nvidia/cu13/lib", torch);
+    const auto found =
+        std::find_if(environment.begin(), environment.end(),
+                     [](const auto& variable) { return variable.starts_with("LD_LIBRARY_PATH="); });
+    if (found == environment.end()) {
+        environment.push_back("LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folders));
+    } else {
+        *found += ":" + folders;
+    }
+    return environment;
+}
+
 }  // namespace
 
 Result<fs::path> find_worker() {
@@ -118,7 +135,8 @@ std::string WorkerLog::last_line() const {
 
 Result<WorkerProcess> WorkerProcess::start(const fs::path& program,
                                            const std::vector<std::string>& environment) {
-    const std::vector<char*> variables = with_own_environment(environment);
+    const std::vector<std::string> added = with_torch(environment);
+    const std::vector<char*> variables = with_own_environment(added);
     std::array<int, 2> sockets{-1, -1}, log{-1, -1}, exec_failed{-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0 ||
         pipe2(log.data(), O_CLOEXEC) != 0 || pipe2(exec_failed.data(), O_CLOEXEC) != 0) {

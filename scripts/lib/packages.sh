@@ -22,6 +22,7 @@ PYTHON_PACKAGES=(
     cmake==3.31.6
     ninja==1.11.1.4
     clang-format==18.1.8
+    scikit-build-core==1.1.2 pathspec==1.1.1 packaging==26.3
     torch==2.11.0
     "cuda-toolkit[nvcc,crt,nvvm,cccl,cudart,cupti,nvtx,nvml]==13.0.2"
 )

@@ -146,6 +146,87 @@ class Programs(Run):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assert_recorded(6)
 
+    def test_a_step_of_a_gan_trains_both_models(self):
+        script = self.write(
+            "gan.py",
+            """
+            import torch
+            from torch import nn
+
+            class Generator(nn.Sequential): pass
+            class Discriminator(nn.Sequential): pass
+
+            make, judge = Generator(nn.Linear(4, 8)), Discriminator(nn.Linear(8, 1))
+            sgd = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)
+            of_make, of_judge = sgd(make), sgd(judge)
+            for _ in range(4):
+                made = make(torch.randn(2, 4))
+                for x, sign in ((made.detach(), 1), (torch.randn(2, 8), -1)):
+                    (sign * judge(x).mean()).backward()
+                of_judge.step()
+                judge(made).mean().backward()
+                of_make.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script, options=["--skip", "0"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(3)
+        passes = "SELECT step, count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(0, 3), (1, 3), (2, 3)])
+        names = self.query("SELECT DISTINCT name FROM v_tensor")
+        self.assertIn(("Discriminator.0.weight.grad",), names)
+        self.assertIn(("0.weight.grad",), names)
+
+    def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
+        script = self.write(
+            "warm.py",
+            """
+            import torch
+
+            model = torch.nn.Linear(4, 4)
+            once, always = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+            for step in range(8):
+                model(torch.randn(2, 4)).mean().backward()
+                if step == 0:
+                    once.step()
+                always.step()
+            """,
+        )
+        self.run_program(PYTHON, script, options=["--skip", "0", "--steps", "5"])
+        self.assert_recorded(5)
+        passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(1,), (3,), (1,), (1,), (1,)])
+
+    def test_the_student_and_not_its_teacher_is_the_model(self):
+        frozen = "if teacher.requires_grad_(False):"
+        for teach in ("with torch.no_grad():", frozen):
+            script = self.write("distil.py", self.DISTIL.replace("TEACH", teach))
+            ran = self.run_program(PYTHON, script, options=["--overwrite"])
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assert_recorded(3)
+            run = self.query("SELECT model, precision, batch_size FROM v_run")
+            self.assertEqual(run, [("Student", "fp32", 2)])
+            paths = {path for (path,) in self.query("SELECT path FROM v_scope")}
+            self.assertEqual(paths, {"Teacher", "0", "Teacher.0"})
+
+    DISTIL = """
+        import torch
+        from torch import nn
+
+        class Teacher(nn.Sequential): pass
+        class Student(nn.Sequential): pass
+
+        teacher, student = Teacher(nn.Linear(4, 64).double()), Student(nn.Linear(4, 64))
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(4):
+            x = torch.randn(2, 4)
+            TEACH
+                wanted = teacher(x.double()).float()
+            (student(x) - wanted).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+
     def test_the_sitecustomize_of_the_user_still_runs(self):
         self.write("sitecustomize.py", "print('mine', flush=True)\n")
         ran = self.run_program(
@@ -197,6 +278,21 @@ class OnAVirtualGpu(Run):
         self.assertEqual(self.query("SELECT source FROM v_run"), [("predicted",)])
         (kernels,) = self.query("SELECT count(*) FROM kernel")[0]
         self.assertGreater(kernels, 30)
+
+    def test_training_on_the_cpu_is_not_taken_for_the_card(self):
+        script = self.write("cpu.py", TRAIN.replace("torch.cuda.is_available()", "0"))
+        pathlib.Path(script).write_text(pathlib.Path(script).read_text().format(end=""))
+        ran = self.run_program(PYTHON, script, "3", options=["--gpu", "h100-sxm"])
+        self.assertEqual((ran.returncode, ran.stdout.count("cpu")), (0, 3), ran.stderr)
+        self.assert_one_sentence(ran, "trains on the CPU and not on the virtual h100-sxm")
+        self.assertFalse(self.file.exists())
+
+    def test_a_python_without_the_card_is_refused(self):
+        words = ["env", "-u", "LD_PRELOAD", PYTHON, self.train_script(), "3"]
+        ran = self.run_program(*words, options=["--gpu", "h100-sxm"])
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("taken LD_PRELOAD out of the environment", ran.stderr)
+        self.assertFalse(self.file.exists())
 
     def test_memory_that_runs_out_is_recorded(self):
         script = self.write(

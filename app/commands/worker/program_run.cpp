@@ -59,14 +59,21 @@ Result<std::vector<std::string>> virtual_gpu_variables(const std::string& gpu) {
     return profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {*card});
 }
 
-Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
+/// `start` of the Python package. This program lies in the folder `bin` of an installed one, and
+/// beside the package in a build.
+Result<fs::path> find_start() {
     std::error_code error;
-    const fs::path start =
-        fs::read_symlink("/proc/self/exe", error).parent_path() / "python" / "start";
-    if (!fs::exists(start / "sitecustomize.py", error)) {
-        return fail("The recorder for Python is missing in {}: run scripts/build again.",
-                    start.string());
+    const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (const fs::path& package : {bin.parent_path(), bin / "python" / "temposcope"}) {
+        if (fs::exists(package / "start" / "sitecustomize.py", error)) return package / "start";
     }
+    return fail("The recorder for Python is missing in {}: run scripts/build again.",
+                (bin / "python").string());
+}
+
+Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
+    const auto start = find_start();
+    if (!start) return tl::unexpected(start.error());
     auto variables = virtual_gpu_variables(run.gpu);
     if (!variables) return variables;
     const nlohmann::json options{
@@ -81,7 +88,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"stacks", run.with_stacks},
         {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)}};
-    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start.string()));
+    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start->string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     return variables;
 }

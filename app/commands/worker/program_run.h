@@ -9,7 +9,7 @@
 #include <vector>
 
 /// Runs a program of the user's with the recorder in it. Python loads the recorder by itself:
-/// app/python/start comes first in PYTHONPATH, and waits for the import of torch.
+/// app/python/temposcope/start comes first in PYTHONPATH, and waits for the import of torch.
 namespace app {
 
 struct ProgramRun {

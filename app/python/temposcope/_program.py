@@ -66,6 +66,8 @@ class Program:
             steps=options["steps"],
             recipe=self._recipe or "",
             with_stacks=options["stacks"],
+            gpu=options["gpu"] or "",
+            finds_optimizers=True,
             may_record=self._may_record,
             on_started=self._started,
             before_step_ends=before_step_ends,

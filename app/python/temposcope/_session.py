@@ -16,8 +16,9 @@ from ._observe import Observer
 from ._recorder import Phase, RecordingError
 from ._swapped_class import name_of_class
 
-# An optimizer that runs so often while another one does not run at all: that one is done.
-_MOST_RUNS_IN_A_STEP = 64
+# An optimizer that runs more than twice as often as in the step before, while another one does not
+# run at all: that one is done. In the first step it is not used.
+_MOST_RUNS_IN_FIRST_STEP = 16
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -32,6 +33,11 @@ def forget_in_forked_process() -> None:
         _active.forget()
 
 
+def _living_optimizers() -> list[torch.optim.Optimizer]:
+    """type(), since asking some lazy objects for their class imports what they stand for."""
+    return [one for one in gc.get_objects() if issubclass(type(one), torch.optim.Optimizer)]
+
+
 def _see_inputs(module, args, kwargs):
     """Of the models alone, since torch gives keywords to no hook of all modules. A function of this
     file, so that a model with it can be copied and pickled."""
@@ -41,7 +47,9 @@ def _see_inputs(module, args, kwargs):
 
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
-    `recipe` is what was applied to its models; empty: nothing.
+    `recipe` is what was applied to its models; empty: nothing. `gpu` is the virtual GPU that the
+    program shall use; empty: it may use any device. With `finds_optimizers` all that live when the
+    first of them runs belong to the program: a step lasts until the others have run, too.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -56,6 +64,8 @@ class Session:
         steps: int | None = None,
         recipe: str = "",
         with_stacks: bool = False,
+        gpu: str = "",
+        finds_optimizers: bool = False,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
         before_step_ends: Callable[[], None] = lambda: None,
@@ -71,6 +81,8 @@ class Session:
         self._steps = steps
         self._recipe = recipe
         self._with_stacks = with_stacks
+        self._gpu = gpu
+        self._finds_optimizers = finds_optimizers
         self._may_record = may_record
         self._on_started = on_started
         self._before_step_ends = before_step_ends
@@ -90,6 +102,8 @@ class Session:
         self._is_inference_step = False
         self._ends_before_forward = False
         self._optimizer_runs: dict[int, int] = {}  # in this step, by id
+        self._runs_of_last_step: dict[int, int] = {}
+        self._questions = 0  # whether there is an optimizer
         self._loss = math.nan
         self._device_type = "cpu"
         self._phase_before: Phase | None = None
@@ -107,8 +121,8 @@ class Session:
         _active = self
         self._observer.start()
 
-    def add_model(self, model: torch.nn.Module) -> None:
-        self._names.add_model(model)
+    def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
+        self._names.add_model(model, may_be_main)
         self._input_hooks.append(model.register_forward_pre_hook(_see_inputs, with_kwargs=True))
         if self.is_recording:
             self._describe_model(model)
@@ -122,6 +136,11 @@ class Session:
         if device.type not in ("cpu", "cuda"):
             raise RecordingError(
                 f"the model is on {device.type}, and only the CPU and CUDA can be recorded: move it"
+            )
+        if self._gpu and device.type != "cuda":
+            raise RecordingError(
+                f"the program trains on the {device.type.upper()} and not on the virtual "
+                f"{self._gpu}: let it move its model to cuda, or leave out --gpu"
             )
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
@@ -234,7 +253,7 @@ class Session:
         if not self.is_recording:
             return
         _describe.describe_inputs(args, kwargs)
-        if not self._description.get("model") and next(module.parameters(), None) is not None:
+        if not self._description.get("model") and self._names.is_main(module):
             self._describe_program(module, args, kwargs)
 
     def backward_begins(self, root: object) -> None:
@@ -255,6 +274,10 @@ class Session:
 
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         self.add_optimizer(optimizer)
+        if self._finds_optimizers:
+            self._finds_optimizers = False
+            for other in _living_optimizers():
+                self.add_optimizer(other)
         self._ends_before_forward = False
         self._begin_step()
         if self.is_recording:
@@ -268,7 +291,8 @@ class Session:
             return
         runs = self._optimizer_runs
         runs[id(optimizer)] = runs.get(id(optimizer), 0) + 1
-        if runs[id(optimizer)] >= _MOST_RUNS_IN_A_STEP:
+        before = self._runs_of_last_step.get(id(optimizer))
+        if runs[id(optimizer)] > (2 * before if before else _MOST_RUNS_IN_FIRST_STEP):
             self._optimizers = weakref.WeakSet(o for o in self._optimizers if id(o) in runs)
         if all(id(known) in runs for known in self._optimizers):
             self._end_step()
@@ -278,14 +302,16 @@ class Session:
     def _forward_begins(self, module: torch.nn.Module, args: tuple) -> None:
         if self._ends_before_forward:
             self._end_step()
+        trains = torch.is_grad_enabled()
+        is_beside_training = not trains and self._is_training_program()
         is_new = not self._names.knows(module)
-        if is_new:
-            self.add_model(module)
-        if not torch.is_grad_enabled():
-            # Beside training it is a validation.
-            if self._steps_are_marked or self._has_run_backward or self._has_optimizer():
-                return
-            self._is_inference_step = True
+        if is_new:  # a teacher or a validation is not the main model
+            is_frozen = not any(parameter.requires_grad for parameter in module.parameters())
+            is_beside = is_beside_training or (is_frozen and self._is_training_program())
+            self.add_model(module, may_be_main=not is_beside)
+        if is_beside_training:
+            return
+        self._is_inference_step = not trains
         self._begin_step()
         if not self._marked_phases:
             is_loss = isinstance(module, torch.nn.modules.loss._Loss) and self._phase is not None
@@ -293,12 +319,17 @@ class Session:
         if is_new:  # too late for _see_inputs in this call
             self.inputs_go_in(module, args, {})
 
+    def _is_training_program(self) -> bool:
+        """As far as can be seen."""
+        return self._steps_are_marked or self._has_run_backward or self._has_optimizer()
+
     def _has_optimizer(self) -> bool:
-        """Whether the program has one, even if it has not run yet."""
+        """Whether the program has one, even if it has not run yet. It takes long to look for it, so
+        only the 1st, 2nd, 4th, 8th, ... question is looked into."""
         if not self._some_optimizer_lives:
-            self._some_optimizer_lives = any(
-                issubclass(type(found), torch.optim.Optimizer) for found in gc.get_objects()
-            )
+            self._questions += 1
+            is_power_of_two = self._questions & (self._questions - 1) == 0
+            self._some_optimizer_lives = is_power_of_two and bool(_living_optimizers())
         return self._some_optimizer_lives
 
     def _begin_step(self) -> None:
@@ -334,7 +365,7 @@ class Session:
         self._switch_phase(None)
         self._in_step = False
         self._ends_before_forward = False
-        self._optimizer_runs = {}
+        self._runs_of_last_step, self._optimizer_runs = self._optimizer_runs, {}
         self.seen_steps += 1
         if self.is_recording:
             _recorder.describe_program(self._description)
