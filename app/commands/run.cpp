@@ -3,12 +3,14 @@
 #include "app/commands/options/list_option.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
+#include "app/prediction/program_target.h"
 #include "models/config/recipe.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 namespace app {
@@ -21,6 +23,7 @@ struct RunOptions {
     ProgramRun run;
     std::string gpus;
     std::string placeholder;
+    std::vector<std::string> values;
     std::string output;
     bool overwrites = false;
 };
@@ -89,7 +92,8 @@ nlohmann::json document_of(const ProgramResult& result) {
             {"sentence", result.sentence}};
 }
 
-Outcome record(RunOptions& options, Output& output) {
+/// On the virtual GPU `gpu`, or where that is empty on the devices of this machine.
+Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
@@ -97,8 +101,19 @@ Outcome record(RunOptions& options, Output& output) {
     }
     run.file = fs::absolute(options.output).string();
     run.output_is_ours = output.json();
-    const auto result = run_program(run);
+    std::optional<ProgramTarget> target;
+    if (!gpu.empty()) {
+        auto found = ProgramTarget::find(gpu);
+        if (!found) return failed(found.error());
+        target = std::move(*found);
+        run.card = target->card();
+    }
+    auto result = run_program(run);
     if (!result) return failed(result.error());
+    if (target && result->file == run.file) {
+        const auto ok = target->model_times(run.file);
+        if (!ok) result->sentence += " It has no times: " + ok.error().message;
+    }
     for (const std::string& sentence : result->applied_sentences) print_error(sentence);
     print_error(result->sentence);
     if (output.json()) output.document(document_of(*result));
@@ -110,8 +125,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
-        if (!gpus->empty()) options.run.gpu = gpus->front();
-        return record(options, output);
+        return record(options, gpus->empty() ? "" : gpus->front(), output);
     }
     if (!options.output.empty()) {
         const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
@@ -120,6 +134,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     return run_max({.run = options.run,
                     .gpus = *gpus,
                     .placeholder = options.placeholder,
+                    .values = options.values,
                     .output = options.output},
                    output);
 }
@@ -150,6 +165,11 @@ void add_run_command(CommandLine& line) {
                  .value_name = "NAME",
                  .needs = "--gpu"},
                 &options->placeholder);
+    command.add({.names = "--values",
+                 .help = "with --max: other placeholders and the values to try, as SEQ=128,512",
+                 .value_name = "NAME=LIST",
+                 .needs = "--max"},
+                &options->values);
     command.add_program(&options->run.words);
     command.footer(
         "What stands after -- is the program and its arguments, unchanged. Its output and its "
@@ -159,8 +179,8 @@ void add_run_command(CommandLine& line) {
         "  temposcope run -- python train.py --epochs 1\n"
         "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
-        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
-        "{BATCH}\n");
+        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
+        "      python train.py --batch {BATCH} --seq {SEQ}\n");
     command.on_run([options](Output& output) { return run_command(*options, output); });
 }
 
