@@ -3,6 +3,7 @@
 #include "app/commands/options/list_option.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
+#include "app/prediction/program_target.h"
 #include "models/config/recipe.h"
 #include "profiler/formats/trace_formats.h"
 
@@ -11,6 +12,7 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 namespace app {
@@ -25,6 +27,7 @@ struct RunOptions {
     ProgramRun run;
     std::string gpus;
     std::string placeholder;
+    std::vector<std::string> values;
     std::string output;
     std::string ranks;
     bool overwrites = false;
@@ -166,8 +169,15 @@ nlohmann::json document_of_ranks(const ProgramResult& result) {
         {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
 }
 
+Result<std::optional<ProgramTarget>> target_of(const std::string& gpu) {
+    if (gpu.empty()) return std::optional<ProgramTarget>();
+    auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    return std::optional(std::move(*target));
+}
+
 /// A trace of each rank, into a folder.
-Outcome record_ranks(RunOptions& options, Output& output) {
+Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
     if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
     if (const auto ok = make_folder(options.output, options.overwrites); !ok) {
@@ -175,9 +185,16 @@ Outcome record_ranks(RunOptions& options, Output& output) {
     }
     run.folder = fs::absolute(options.output).string();
     run.output_is_ours = output.json();
-    const auto result = run_program(run);
+    const auto target = target_of(gpu);
+    if (!target) return failed(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
     if (!result) return failed(result.error());
-    for (const RankResult& rank : result->ranks) {
+    for (RankResult& rank : result->ranks) {
+        if (*target && rank.file.ends_with(".tscope")) {
+            const auto ok = (*target)->model_times(rank.file);
+            if (!ok) rank.sentence += " It has no times: " + ok.error().message;
+        }
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
     print_error(result->sentence);
@@ -185,18 +202,26 @@ Outcome record_ranks(RunOptions& options, Output& output) {
     return static_cast<ExitCode>(result->exit_code);
 }
 
-Outcome record(RunOptions& options, Output& output) {
+/// On the virtual GPU `gpu`, or where that is empty on the devices of this machine.
+Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
     const bool is_folder = !options.output.empty() && !options.output.ends_with(".tscope");
-    if (run.world_size > 0 || is_folder) return record_ranks(options, output);
+    if (run.world_size > 0 || is_folder) return record_ranks(options, gpu, output);
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
         return wrong_usage(ok.error());
     }
     run.file = fs::absolute(options.output).string();
     run.output_is_ours = output.json();
-    const auto result = run_program(run);
+    const auto target = target_of(gpu);
+    if (!target) return failed(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
     if (!result) return failed(result.error());
+    if (*target && result->file == run.file) {
+        const auto ok = (*target)->model_times(run.file);
+        if (!ok) result->sentence += " It has no times: " + ok.error().message;
+    }
     for (const std::string& sentence : result->applied_sentences) print_error(sentence);
     print_error(result->sentence);
     if (output.json()) output.document(document_of(*result));
@@ -209,8 +234,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
-        if (!gpus->empty()) options.run.gpu = gpus->front();
-        return record(options, output);
+        return record(options, gpus->empty() ? "" : gpus->front(), output);
     }
     if (!options.output.empty()) {
         const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
@@ -219,6 +243,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     return run_max({.run = options.run,
                     .gpus = *gpus,
                     .placeholder = options.placeholder,
+                    .values = options.values,
                     .output = options.output},
                    output);
 }
@@ -262,6 +287,11 @@ void add_run_command(CommandLine& line) {
                  .value_name = "NAME",
                  .needs = "--gpu"},
                 &options->placeholder);
+    command.add({.names = "--values",
+                 .help = "with --max: other placeholders and the values to try, as SEQ=128,512",
+                 .value_name = "NAME=LIST",
+                 .needs = "--max"},
+                &options->values);
     command.add_program(&options->run.words);
     command.footer(
         "What stands after -- is the program and its arguments, unchanged. Its output and its "
@@ -272,8 +302,8 @@ void add_run_command(CommandLine& line) {
         "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
         "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
-        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
-        "{BATCH}\n");
+        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
+        "      python train.py --batch {BATCH} --seq {SEQ}\n");
     command.on_run([options](Output& output) { return run_command(*options, output); });
 }
 

@@ -15,8 +15,6 @@ constexpr const char* kSettings[] = {
     "DISABLE_ADDMM_CUDA_LT",     "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "NVIDIA_TF32_OVERRIDE",      "CUDA_VISIBLE_DEVICES"};
 
-constexpr int64_t kEndlessBytes = int64_t{1} << 40;
-
 }  // namespace
 
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu) {

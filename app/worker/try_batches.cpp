@@ -3,7 +3,7 @@
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
-#include "profiler/capture/available_memory.h"
+#include "profiler/protocol/available_memory.h"
 #include "profiler/protocol/tried_batches.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -284,7 +285,7 @@ class OnAVirtualGpu(Run):
         pathlib.Path(script).write_text(pathlib.Path(script).read_text().format(end=""))
         ran = self.run_program(PYTHON, script, "3", options=["--gpu", "h100-sxm"])
         self.assertEqual((ran.returncode, ran.stdout.count("cpu")), (0, 3), ran.stderr)
-        self.assert_one_sentence(ran, "trains on the CPU and not on the virtual h100-sxm")
+        self.assert_one_sentence(ran, "trains on the CPU and not on the virtual NVIDIA H100")
         self.assertFalse(self.file.exists())
 
     def test_a_python_without_the_card_is_refused(self):
@@ -293,6 +294,32 @@ class OnAVirtualGpu(Run):
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertIn("taken LD_PRELOAD out of the environment", ran.stderr)
         self.assertFalse(self.file.exists())
+    def test_times_are_modelled(self):
+        ran = self.run_program(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(self.query("SELECT time_basis FROM v_run"), [("modelled",)])
+        steps = self.query("SELECT start_ns, end_ns FROM step ORDER BY id")
+        self.assertEqual(len({end - start for start, end in steps}), 1)  # of equal steps
+        for start, end in steps:
+            self.assertGreater(end - start, 10_000)
+            (inside,) = self.query(
+                "SELECT sum(end_ns - start_ns) FROM kernel "
+                f"WHERE start_ns BETWEEN {start} AND {end}"
+            )[0]
+            self.assertGreater(inside, 0)
+            self.assertLessEqual(inside, end - start)
+        # Every launch of a step has a time, in the parameter update too.
+        (timeless,) = self.query(
+            "SELECT count(*) FROM kernel JOIN op ON op.id = kernel.op "
+            "WHERE op.phase IS NOT NULL AND kernel.end_ns <= kernel.start_ns"
+        )[0]
+        self.assertEqual(timeless, 0)
+
+    def test_a_card_without_a_model_of_its_kernels(self):
+        script = self.train_script("raise SystemExit")
+        ran = self.run_program(PYTHON, script, "5", options=["--gpu", "mi250x"])
+        self.assertEqual(ran.returncode, 1)
+        self.assert_one_sentence(ran, "does not run CUDA")
 
     def test_memory_that_runs_out_is_recorded(self):
         script = self.write(
@@ -336,11 +363,28 @@ class LargestBatch(Run):
         import sys
         import torch
 
-        size = int(sys.argv[1])
-        model = torch.nn.Sequential(*[torch.nn.Linear(1 << 14, 1 << 14) for _ in range(4)]).cuda()
+        size, layers = int(sys.argv[1]), int(sys.argv[2])
+        weights = [torch.nn.Linear(1 << 14, 1 << 14) for _ in range(layers)]
+        model = torch.nn.Sequential(*weights).cuda()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """
+
+    CAUGHT = """
+        import sys
+        import torch
+
+        size = int(sys.argv[1])
+        model = torch.nn.Linear(1 << 14, 1 << 14).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            try:
+                model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
+            except torch.OutOfMemoryError:
+                model(torch.ones(16, 1 << 14, device="cuda")).mean().backward()
             optimizer.step()
             optimizer.zero_grad()
         """
@@ -353,28 +397,51 @@ class LargestBatch(Run):
 
     def test_it_is_found_by_running(self):
         script = self.write("large.py", self.SCRIPT)
-        ran = self.search(PYTHON, script, "{N}", options=["--json", "-o", "max.csv"])
+        options = ["--json", "-o", "max.csv", "--values", "LAYERS=4,6"]
+        ran = self.search(PYTHON, script, "{N}", "{LAYERS}", options=options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rows = json.loads(ran.stdout)["rows"]
+        lines = list(csv.DictReader((self.folder / "max.csv").read_text().splitlines()))
+        self.assertEqual([row["values"] for row in rows], [{"LAYERS": "4"}, {"LAYERS": "6"}])
+        # Four layers' weights and their gradients take 8 GiB. Of each batch of 1 << 14 rows the
+        # inputs of the layers are kept, 1 GiB each.
+        self.assertGreater(rows[0]["max_batch_size"], 2)
+        self.assertGreater(rows[0]["max_batch_size"], rows[1]["max_batch_size"])
+        for row, cells in zip(rows, lines, strict=True):
+            self.assertEqual(row["gpu"], "a100-40gb")
+            self.assertEqual(row["failing_batch_size"], row["max_batch_size"] + 1)
+            self.assertLess(row["peak_allocated_bytes"], 40 << 30)
+            self.assertGreater(row["failing_by_class"]["activation_bytes"], 1 << 30)
+            self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])
+            largest = row["failing_tensors"][0]
+            self.assertGreaterEqual(largest["size_bytes"], 1 << 30)
+            for key in ("gpu", "max_batch_size", "failing_batch_size", "failing_requested_bytes"):
+                self.assertEqual(cells[key], str(row[key]))
+            activation_bytes = row["failing_by_class"]["activation_bytes"]
+            self.assertEqual(cells["failing_activation_bytes"], str(activation_bytes))
+            self.assertTrue(cells["failing_tensors"].startswith(largest["name"]))
+            self.assertEqual(cells["LAYERS"], row["values"]["LAYERS"])
+
+    def test_a_program_that_catches_its_own_out_of_memory(self):
+        caught = self.write("caught.py", self.CAUGHT)
+        ran = self.search(PYTHON, caught, "{N}", options=["--json"])
         self.assertEqual(ran.returncode, 0, ran.stderr)
         (row,) = json.loads(ran.stdout)["rows"]
-        self.assertEqual(row["gpu"], "a100-40gb")
-        self.assertEqual(row["failing_batch_size"], row["max_batch_size"] + 1)
-        # Weights and their gradients take 8 GiB. Of each batch of 1 << 14 rows the inputs of the
-        # layers are kept, 1 GiB each.
         self.assertGreater(row["max_batch_size"], 2)
-        self.assertLess(row["peak_allocated_bytes"], 40 << 30)
-        self.assertGreater(row["failing_by_class"]["activation_bytes"], 1 << 30)
-        csv = (self.folder / "max.csv").read_text().splitlines()
-        self.assertEqual(csv[1].split(",")[:2], ["a100-40gb", str(row["max_batch_size"])])
+        self.assertLess(row["max_batch_size"], 20)  # a batch's input and output take 2 GiB
 
     def test_a_program_that_fails_for_another_reason(self):
         ran = self.search(PYTHON, "-c", "import torch; raise ValueError('no')", "{N}")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertIn("With {N} = 1 the program ended with exit code 1: ValueError: no", ran.stderr)
+        self.assertIn("With {N} = 2 the program ended with exit code 1: ValueError: no", ran.stderr)
 
     def test_a_placeholder_that_is_not_used(self):
         ran = self.search(PYTHON, "train.py", "{M}")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assert_one_sentence(ran, "No argument of the program holds {N}")
+        ran = self.search(PYTHON, "train.py", "{N}", options=["--values", "LAYERS=2"])
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assert_one_sentence(ran, "No argument of the program holds {LAYERS}")
 
 
 class ProgramsThatEndEarly(Run):

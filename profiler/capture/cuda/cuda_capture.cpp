@@ -87,7 +87,7 @@ void add_end_notes(GpuRecorder& gpu, const CudaAllocations& allocations, Recorde
     if (on_virtual_gpu()) {
         recorder.add_note("virtual_gpu", Severity::kInfo,
                           "The step ran on a virtual GPU: allocations and launches are those of "
-                          "torch's own CUDA code, no kernel ran, and times mean nothing.");
+                          "torch's own CUDA code, and no kernel ran.");
     }
     if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
         add_software({{"cupti_refused", refusals}}, trace);

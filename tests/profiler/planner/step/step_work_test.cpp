@@ -115,6 +115,14 @@ TEST(AffineRequests, NeedAGrowingBatch) {
     EXPECT_FALSE(AffineOps::fit(work_at(4), work_at(2)));
 }
 
+TEST(AffineRequests, KnowWhatGrowsFasterThanTheBatch) {
+    const auto affine = AffineRequests::fit(work_at(2), work_at(4));
+    EXPECT_EQ(affine.value().not_affine(), std::nullopt);
+    StepWork large = work_at(4);
+    large.allocations[3].size_bytes += 4 << 20;
+    EXPECT_EQ(AffineRequests::fit(work_at(2), large).value().not_affine(), 3U);
+}
+
 TEST(AffineOps, EqualATraceAtAThirdBatch) {
     const auto ops = AffineOps::fit(work_at(2), work_at(4));
     ASSERT_TRUE(ops) << ops.error().message;
