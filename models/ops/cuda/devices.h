@@ -116,11 +116,11 @@ private:
     template <class Args>
     static kernels::CudaStream stream_of(const Args& args) {
         if (draws_mask(args) && !replayed_masks_allowed()) {
-            TORCH_CHECK(c10::cuda::currentStreamCaptureStatusMayInitCtx() ==
-                            c10::cuda::CaptureStatus::None,
-                        "tempo: a CUDA graph would replay one dropout mask in every step, because "
-                        "its key is an argument of the launch. Capture with p = 0, or allow it: "
-                        "torch.ops.tempo.allow_replayed_masks(True)");
+            TORCH_CHECK(
+                c10::cuda::currentStreamCaptureStatusMayInitCtx() == c10::cuda::CaptureStatus::None,
+                "tempo: a CUDA graph would replay one dropout mask in every step, because "
+                "its key is an argument of the launch. Capture with p = 0, or allow it: "
+                "torch.ops.tempo.allow_replayed_masks(True)");
         }
         return stream();
     }

@@ -1,4 +1,4 @@
-"""Runs on a virtual GPU: prints one JSON object of what torch.ops.tempo did there. The test checks it.
+"""Runs on a virtual GPU: prints one JSON object of what torch.ops.tempo did there.
 
     ops_on_cuda_program.py LIBTEMPO_OPS LIBTEMPO_OPS_CUDA
 """
