@@ -33,9 +33,15 @@ def forget_in_forked_process() -> None:
         _active.forget()
 
 
-def _living_optimizers() -> list[torch.optim.Optimizer]:
+def _is_optimizer(thing: object) -> bool:
     """type(), since asking some lazy objects for their class imports what they stand for."""
-    return [one for one in gc.get_objects() if issubclass(type(one), torch.optim.Optimizer)]
+    return issubclass(type(thing), torch.optim.Optimizer)
+
+
+def _living_optimizers() -> list[torch.optim.Optimizer]:
+    """Not those that hold another one, as Lightning's and accelerate's do: that one runs."""
+    found = [one for one in gc.get_objects() if _is_optimizer(one)]
+    return [one for one in found if not any(map(_is_optimizer, vars(one).values()))]
 
 
 def _see_inputs(module, args, kwargs):
@@ -305,10 +311,8 @@ class Session:
         trains = torch.is_grad_enabled()
         is_beside_training = not trains and self._is_training_program()
         is_new = not self._names.knows(module)
-        if is_new:  # a teacher or a validation is not the main model
-            is_frozen = not any(parameter.requires_grad for parameter in module.parameters())
-            is_beside = is_beside_training or (is_frozen and self._is_training_program())
-            self.add_model(module, may_be_main=not is_beside)
+        if is_new or not self._names.has_main:
+            self._name_model(module, is_new, is_beside_training)
         if is_beside_training:
             return
         self._is_inference_step = not trains
@@ -318,6 +322,16 @@ class Session:
             self._switch_phase(Phase.LOSS if is_loss else Phase.FORWARD)
         if is_new:  # too late for _see_inputs in this call
             self.inputs_go_in(module, args, {})
+
+    def _name_model(self, module, is_new: bool, is_beside_training: bool) -> None:
+        """A teacher or a validation is not the main model, and a model that is trained after its
+        validation is."""
+        is_frozen = not any(parameter.requires_grad for parameter in module.parameters())
+        is_beside = is_beside_training or (is_frozen and self._is_training_program())
+        if is_new:
+            self.add_model(module, may_be_main=not is_beside)
+        elif not is_beside and self._names.make_main(module) and self.is_recording:
+            self._describe_model(module)
 
     def _is_training_program(self) -> bool:
         """As far as can be seen."""
