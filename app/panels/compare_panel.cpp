@@ -46,10 +46,11 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     dim_text(view.workload + between + view.source + "  ·  planned for");
     ImGui::SameLine(0, px(6));
     draw_gpu_choice(workspace, events);
-    if (!workspace.slots().planned_compare.view()) {
-        ImGui::SameLine(0, px(8));
-        dim_text("planning ...");
-    }
+    const auto& plan = workspace.slots().planned_compare;
+    if (plan.view()) return;
+    ImGui::SameLine(0, px(8));
+    if (!plan.is_cancelled()) return dim_text("planning ...");
+    events.plan_again = ImGui::SmallButton("Plan###plan_again");
 }
 
 void draw_category_legend(const CompareView& view, const Selection& selection,

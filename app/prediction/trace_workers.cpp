@@ -118,6 +118,7 @@ std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
 }
 
 models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
+    ++traces_asked_;
     for (;;) {
         if (cancelled_) return models::fail("The plan was cancelled.");
         const auto worker = borrow();

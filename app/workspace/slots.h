@@ -16,16 +16,25 @@ using Slot = ViewSlot<SlotInputs, Request, View>;
 
 struct Slots {
     explicit Slots(Predictor& predictor)
-        : planned_compare("Planning the recipes", wanted_planned_comparison,
-                          [&predictor](const PlannedCompareRequest& request) {
-                              return build_planned_comparison(predictor, request);
-                          }),
-          planner("Planning the recipes", wanted_planner,
-                  [&predictor](const PlanQuestion& q) { return build_planner(predictor, q); }) {}
+        : compare("Comparing the traces", wanted_comparison,
+                  [&predictor](const CompareRequest& request) {
+                      return build_comparison(predictor, request);
+                  }),
+          planned_compare(
+              "Planning the recipes", wanted_planned_comparison,
+              [&predictor](const CompareRequest& request, const Predictor::Report& report) {
+                  return build_planned_comparison(predictor, request, report);
+              }),
+          planner(
+              "Planning the recipes", wanted_planner,
+              [&predictor](const PlanQuestion& question,
+                           const Predictor::Report& report) -> models::Result<PlannerResult> {
+                  return build_planner(predictor, question, report);
+              },
+              /*finishes=*/true) {}
 
-    Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
-                                                build_comparison};
-    Slot<PlannedCompareRequest, CompareResult> planned_compare;
+    Slot<CompareRequest, CompareResult> compare;
+    Slot<CompareRequest, CompareResult> planned_compare;
     Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};

@@ -53,7 +53,7 @@ profiler::InspectorSource inspector_source(const Document& document) {
 
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
 
-models::Result<CompareResult> compare_documents(const CompareRequest& documents) {
+models::Result<CompareResult> compare_documents(const std::vector<DocumentPtr>& documents) {
     std::vector<profiler::NamedTrace> traces;
     for (const DocumentPtr& d : documents) {
         traces.push_back({d->file.string(), d->trace, d->report});
@@ -65,10 +65,11 @@ models::Result<CompareResult> compare_documents(const CompareRequest& documents)
 }
 
 /// The recipes of the first step, with that step's workload. Empty: no document has one.
-std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
-                                          const profiler::Comparison& comparison,
-                                          const std::string& gpu) {
-    PlanQuestion question{.gpus = {gpu}};
+std::optional<PlanQuestion> plan_question(const CompareRequest& request,
+                                          const profiler::Comparison& comparison) {
+    // With the memory curve, as the Planner and the frontier ask: then all share the rows.
+    PlanQuestion question{.gpus = {request.choice.gpu}, .wants_memory_curve = true};
+    const std::vector<DocumentPtr>& documents = request.documents;
     const auto has_file = [&](const DocumentPtr& document) {
         const auto& files = comparison.columns.front().files;
         return std::find(files.begin(), files.end(), document->file.string()) != files.end();
@@ -90,21 +91,25 @@ std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
 
 }  // namespace
 
-models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
-    auto result = compare_documents(documents);
-    if (result && plan_question(documents, result->comparison, /*gpu=*/{})) {
-        result->view.no_plan_text = "Planning ...";
-    }
+models::Result<CompareResult> build_comparison(Predictor& predictor,
+                                               const CompareRequest& request) {
+    auto result = compare_documents(request.documents);
+    if (!result) return result;
+    const auto question = plan_question(request, result->comparison);
+    if (!question) return result;
+    profiler::add_plan(result->view, result->comparison, predictor.known_plan(*question));
+    result->view.no_plan_text = "Planning ...";
     return result;
 }
 
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const PlannedCompareRequest& request) {
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report) {
     auto result = compare_documents(request.documents);
     if (!result) return result;
-    const auto question = plan_question(request.documents, result->comparison, request.choice.gpu);
+    const auto question = plan_question(request, result->comparison);
     if (!question) return result;
-    const auto plan = predictor.plan(*question);
+    const auto plan = predictor.plan(*question, report);
     if (plan) {
         profiler::add_plan(result->view, result->comparison, *plan);
     } else {
@@ -113,15 +118,18 @@ models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
     return result;
 }
 
-std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
+std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
     if (inputs.documents.empty()) return std::nullopt;
-    return Wanted<PlannedCompareRequest>{.request = {inputs.documents, inputs.plan_choice},
-                                         .documents = inputs.documents};
+    const std::string& recipe = inputs.recipe_being_planned;
+    const DocumentPtr& b = inputs.selection.b;
+    if (!recipe.empty() && b && b->canonical_recipe == recipe) return std::nullopt;
+    return Wanted<CompareRequest>{.request = {inputs.documents, inputs.plan_choice},
+                                  .documents = inputs.documents};
 }
 
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs) {
     if (inputs.documents.empty()) return std::nullopt;
-    return Wanted<CompareRequest>{.request = inputs.documents};
+    return Wanted<CompareRequest>{.request = {inputs.documents, inputs.plan_choice}};
 }
 
 profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,

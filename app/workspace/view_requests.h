@@ -45,6 +45,7 @@ struct SlotInputs {
     const FrontierPlans& frontier_plans;
     const MovementQuery& movement;
     const SearchQuery& search;
+    const std::string& recipe_being_planned;  // for the trial; empty: none
 };
 
 /// Which panels have an open window with a certain number, of those that may have several.
@@ -63,29 +64,32 @@ struct WindowInputs : SlotInputs {
     std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
 
-/// All open documents. The request owns them, so that the old comparison stays on the screen while
-/// a file is added or closed.
-using CompareRequest = std::vector<DocumentPtr>;
+/// All open documents, and the GPU for which their recipes are planned. The request owns the
+/// documents, so that the old comparison stays on the screen while a file is added or closed.
+struct CompareRequest {
+    std::vector<DocumentPtr> documents;
+    PlanChoice choice;
+
+    friend bool operator==(const CompareRequest&, const CompareRequest&) = default;
+};
 struct CompareResult {
     profiler::Comparison comparison;
     profiler::CompareView view;
 };
-/// Without a plan. Where one can be made, the view says that it is being made.
-models::Result<CompareResult> build_comparison(const CompareRequest& documents);
+/// With what is known already of the plan of the first step: what would fit on the chosen GPU, and
+/// how fast it would be.
+models::Result<CompareResult> build_comparison(Predictor& predictor, const CompareRequest& request);
 
-/// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
-/// be. It takes some tenths of a second, so the comparison comes before it.
-struct PlannedCompareRequest {
-    CompareRequest documents;
-    PlanChoice choice;
-
-    friend bool operator==(const PlannedCompareRequest&, const PlannedCompareRequest&) = default;
-};
+/// The same with the whole plan. Recipes that were not planned before take some tenths of a second,
+/// so the comparison comes before it.
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const PlannedCompareRequest& request);
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report);
 
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
-std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
+/// Disappears when other documents are open: a plan of others would leave recipes out. While the
+/// recipe of B is being planned, it waits for that.
+std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
