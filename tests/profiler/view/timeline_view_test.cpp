@@ -58,7 +58,7 @@ TimelineRequest request_of(const Loaded& a) {
 
 TEST(TimelineView, ShowsTheLimitAndWhereMemoryRanOut) {
     Trace trace = make_trace(4 * kMiB, 1'000'000);
-    trace.runs.set<&Run::memory_limit_bytes>(Id<Run>(0), 8 * kMiB);
+    trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 8 * kMiB);
     const Loaded fits(std::move(trace));
     const TimelineTrace shown = build_timeline_view(request_of(fits)).traces[0];
     EXPECT_EQ(shown.summary, "peak 7.00 MiB of 8.00 MiB");
@@ -78,7 +78,7 @@ TEST(TimelineView, ShowsTheLimitAndWhereMemoryRanOut) {
     EXPECT_GE(view.max_bytes, static_cast<double>(8 * kMiB));
 
     trace = fits.trace;
-    trace.runs.set<&Run::memory_limit_bytes>(Id<Run>(0), 80 * kMiB);
+    trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 80 * kMiB);
     const Loaded far(std::move(trace));
     EXPECT_EQ(build_timeline_view(request_of(far)).traces[0].limit_bytes, 0);
 }
