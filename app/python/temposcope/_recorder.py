@@ -88,11 +88,6 @@ def describe_program(program: dict) -> None:
     _check(_short.temposcope_describe_program(json.dumps(program).encode()))
 
 
-def add_layers(paths: list[str]) -> None:
-    """These modules are layers, after those so far."""
-    _check(_short.temposcope_add_layers(json.dumps(paths).encode()))
-
-
 def begin_steps() -> None:
     _check(_long.temposcope_begin_steps())
 

@@ -3,7 +3,6 @@
 #include "models/observer/observer.h"
 
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 #include <nlohmann/json.hpp>
 
@@ -76,9 +75,6 @@ std::optional<std::string> package_in(const char* text) {
 #define TEMPOSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
 
 TEMPOSCOPE_EXPORT const char* temposcope_error() { return last_error.c_str(); }
-
-/// The version of torch that this library was compiled with.
-TEMPOSCOPE_EXPORT const char* temposcope_torch_version() { return TORCH_VERSION; }
 
 TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
