@@ -85,6 +85,36 @@ TEST(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
     EXPECT_EQ(run({"compare", before, before, "--fail-if-peak-grows", "0%"}).exit_code, 0);
 }
 
+/// The check works on files of other tools as well: what CI compares need not be captures.
+TEST(CompareCommand, ChecksThePeaksOfSnapshotsAndProfilerTraces) {
+    const TemporaryFolder folder;
+    const std::string before = write_sample(folder, "before.tscope");
+    const std::string after = write_sample(folder, "after.tscope", {.scale = 2});
+    for (const auto& [format, end] : std::vector<std::pair<std::string, std::string>>{
+             {"snapshot", ".pickle"}, {"chrome", ".pt.trace.json"}}) {
+        const std::string a = folder / ("a" + end), b = folder / ("b" + end);
+        ASSERT_EQ(run({"export", before, "--to", format, "-o", a}).exit_code, 0);
+        ASSERT_EQ(run({"export", after, "--to", format, "-o", b}).exit_code, 0);
+        const Ran grown = run({"compare", a, b, "--fail-if-peak-grows", "2%"});
+        EXPECT_EQ(grown.exit_code, 4) << grown.out << grown.err;
+        EXPECT_THAT(grown.err, HasSubstr("% is allowed"));
+        EXPECT_EQ(run({"compare", b, a, "--fail-if-peak-grows", "2%"}).exit_code, 0) << format;
+        EXPECT_EQ(run({"compare", before, a, "--fail-if-peak-grows", "2%"}).exit_code, 0) << format;
+    }
+}
+
+TEST(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+    const Ran ran = run({"compare", a, b, "--by", "class"});
+    EXPECT_THAT(ran.out, HasSubstr("Change"));
+    const std::size_t table = ran.out.find("At the peak");
+    ASSERT_NE(table, std::string::npos);
+    EXPECT_LT(ran.out.find("activation", table), ran.out.find("parameter", table))
+        << "parameters are the same in both";
+}
+
 std::string failure_of(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "compare");
     arguments.insert(arguments.end(), {"--fail-if-peak-grows", "2%", "--json"});
