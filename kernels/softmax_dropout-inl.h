@@ -31,7 +31,7 @@ inline constexpr int64_t kBufferedRow = 4096;
 template <typename T>
 struct SoftmaxRow {
     const T* scores;
-    const T* additive;  // or null
+    Source<T> additive;  // or null
     T* probs;
     StatOf<T>* buffer;  // or null
     int64_t visible;    // keys that the query sees; the others get probability 0

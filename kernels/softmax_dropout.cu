@@ -71,16 +71,14 @@ __device__ __forceinline__ uint32_t bits_of_tile(uint64_t bits, int t) {
     return static_cast<uint32_t>(bits >> (8 * t)) & 0xFF;
 }
 
-/// scale * scores + mask of one tile; -inf where the query does not see.
+/// Turns scores of one tile into scale * scores + mask; -inf where the query does not see.
 template <typename T>
-__device__ __forceinline__ void load_logits(const SoftmaxDropoutForwardArgs<T>& a, int64_t row,
-                                            int t, StatOf<T> (&v)[8]) {
+__device__ __forceinline__ void make_logits(const SoftmaxDropoutForwardArgs<T>& a, StatOf<T> scale,
+                                            int64_t row, int t, StatOf<T> (&v)[8]) {
     using S = StatOf<T>;
-    const int64_t begin = row * a.num_keys;
-    const Tile tile = row_tile(begin, a.num_keys, t);
-    load_tile(a.scores, tile, lowest<S>(), v);
+    const Tile tile = row_tile(row * a.num_keys, a.num_keys, t);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) v[j] *= static_cast<S>(a.scale);
+    for (int j = 0; j < 8; ++j) v[j] *= scale;
     if (a.additive_mask) {
         const int64_t mask_begin = row / a.rows_per_mask * a.num_keys;
         S added[8];
@@ -138,15 +136,19 @@ __device__ __forceinline__ uint64_t kept_in_row(const SoftmaxDropoutBackwardArgs
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     softmax_dropout_forward_kernel(SoftmaxDropoutForwardArgs<T> a, Drawing<StatOf<T>> drawing,
-                                   int64_t num_rows) {
+                                   StatOf<T> scale, int64_t num_rows) {
     using S = StatOf<T>;
     const int64_t row = row_of_warp();
     if (row >= num_rows) return;
     S v[kTiles][8];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {  // all of a row is on its way before anything is computed
+        load_tile(a.scores, row_tile(row * a.num_keys, a.num_keys, t), lowest<S>(), v[t]);
+    }
     S maximum = lowest<S>();
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-        load_logits(a, row, t, v[t]);
+        make_logits(a, scale, row, t, v[t]);
 #pragma unroll
         for (int j = 0; j < 8; ++j) maximum = v[t][j] > maximum ? v[t][j] : maximum;
     }
@@ -179,7 +181,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     softmax_dropout_backward_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing,
-                                    int64_t num_rows) {
+                                    StatOf<T> scale, int64_t num_rows) {
     using S = StatOf<T>;
     const int64_t row = row_of_warp();
     if (row >= num_rows) return;
@@ -206,7 +208,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
-            dp[t][j] = static_cast<S>(a.scale) * p[t][j] * (dp[t][j] - sum);
+            dp[t][j] = scale * p[t][j] * (dp[t][j] - sum);
         }
         store_tile(a.dscores, row_tile(row * a.num_keys, a.num_keys, t), dp[t]);
     }
@@ -229,16 +231,17 @@ __device__ __forceinline__ S block_reduce(S value, S identity, Combine combine) 
 
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    softmax_any_row_kernel(SoftmaxDropoutForwardArgs<T> a) {
+    softmax_any_row_kernel(SoftmaxDropoutForwardArgs<T> a, StatOf<T> scale) {
     using S = StatOf<T>;
     const int64_t row = blockIdx.x;
     const int64_t size = a.num_keys;
     const int64_t visible = visible_keys(a, row);
     const T* scores = a.scores + row * size;
-    const T* added = a.additive_mask ? a.additive_mask + row / a.rows_per_mask * size : nullptr;
+    const Source<T> added =
+        a.additive_mask ? a.additive_mask + row / a.rows_per_mask * size : nullptr;
     const auto logit = [&](int64_t key) {
-        const S v = to_compute(scores[key]) * static_cast<S>(a.scale);
-        return added ? v + to_compute(added[key]) : v;
+        const S v = to_compute(scores[key]) * scale;
+        return added ? v + element(added, key) : v;
     };
     S maximum = lowest<S>();
     for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {
@@ -267,7 +270,8 @@ __device__ __forceinline__ bool kept(const SoftmaxDropoutBackwardArgs<T>& a,
 
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    softmax_backward_any_row_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing) {
+    softmax_backward_any_row_kernel(SoftmaxDropoutBackwardArgs<T> a, Drawing<StatOf<T>> drawing,
+                                    StatOf<T> scale) {
     using S = StatOf<T>;
     const int64_t begin = int64_t{blockIdx.x} * a.num_keys;
     const int64_t end = begin + a.num_keys;
@@ -280,7 +284,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     }
     sum = block_reduce(sum, S{0}, [](S v) { return warp_sum(v); });
     for (int64_t i = begin + threadIdx.x; i < end; i += kBlockThreads) {
-        const S scaled = static_cast<S>(a.scale) * to_compute(a.probs[i]);
+        const S scaled = scale * to_compute(a.probs[i]);
         a.dscores[i] = from_compute<T>(scaled * (dprob(i) - sum));
     }
 }
@@ -292,10 +296,10 @@ template <typename T>
 inline constexpr bool kHasWarpKernels = sizeof(T) < 8;
 
 /// Rows that are whole units and start at packs.
-template <typename T, typename... Pointers>
-bool fits_a_warp(int64_t num_keys, const Pointers*... pointers) {
+template <typename T, typename... Tensors>
+bool fits_a_warp(int64_t num_keys, const Tensors&... tensors) {
     return kHasWarpKernels<T> && num_keys % 8 == 0 && num_keys <= kMaxWarpRow &&
-           aligned_to_packs(pointers...);
+           aligned_to_packs(tensors...);
 }
 
 /// Tiles of a row, rounded up to what is compiled: 1, 2, 4 or 8.
@@ -315,7 +319,8 @@ void launch_forward_by_warps(const SoftmaxDropoutForwardArgs<T>& args, int64_t n
             launch("softmax_dropout_forward",
                    softmax_dropout_forward_kernel<T, decltype(tiles)::value>,
                    blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, stream, args,
-                   make_drawing<StatOf<T>>(args.key, args.dropout_p), num_rows);
+                   make_drawing<StatOf<T>>(args.key, args.dropout_p),
+                   static_cast<StatOf<T>>(args.scale), num_rows);
         });
     }
 }
@@ -328,7 +333,8 @@ void launch_backward_by_warps(const SoftmaxDropoutBackwardArgs<T>& args, int64_t
             launch("softmax_dropout_backward",
                    softmax_dropout_backward_kernel<T, decltype(tiles)::value>,
                    blocks_of_rows(num_rows, kWarpsPerBlock), kWarpsPerBlock * 32, stream, args,
-                   make_drawing<StatOf<T>>(args.key, args.dropout_p), num_rows);
+                   make_drawing<StatOf<T>>(args.key, args.dropout_p),
+                   static_cast<StatOf<T>>(args.scale), num_rows);
         });
     }
 }
@@ -344,7 +350,7 @@ void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, in
         return launch_forward_by_warps(args, num_rows, stream);
     }
     launch("softmax_any_row", softmax_any_row_kernel<T>, blocks_of_rows(num_rows, 1), kBlockThreads,
-           stream, args);
+           stream, args, static_cast<StatOf<T>>(args.scale));
     if (args.dropped == nullptr) return;
     launch_dropout_forward<T>(
         {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
@@ -368,7 +374,7 @@ void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, 
     }
     launch("softmax_backward_any_row", softmax_backward_any_row_kernel<T>,
            blocks_of_rows(num_rows, 1), kBlockThreads, stream, args,
-           make_drawing<StatOf<T>>(args.key, args.dropout_p));
+           make_drawing<StatOf<T>>(args.key, args.dropout_p), static_cast<StatOf<T>>(args.scale));
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                    \

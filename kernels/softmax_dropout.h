@@ -23,9 +23,9 @@ namespace kernels {
 
 template <typename T>
 struct SoftmaxDropoutForwardArgs {
-    const T* scores = nullptr;         // [R, S]
-    const T* additive_mask = nullptr;  // [R / rows_per_mask, S] added to scale * scores, or null
-    T* probs = nullptr;                // [R, S]; probs == scores is allowed
+    const T* scores = nullptr;  // [R, S]
+    Source<T> additive_mask;    // [R / rows_per_mask, S] added to scale * scores, or null
+    T* probs = nullptr;         // [R, S]; probs == scores is allowed
     T* dropped = nullptr;     // [R, S] D, or null when dropout_p is 0 (or eval: then D is P)
     uint8_t* mask = nullptr;  // written: mask_bytes<T>(mask_kind, R * S); unused if no dropped
     MaskKind mask_kind = MaskKind::kByte;

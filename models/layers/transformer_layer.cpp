@@ -242,7 +242,6 @@ Tensor SelfAttention::by_core(const ops::Heads& heads, const ForwardContext& con
     {
         const ModuleScope module_path("scores");
         scores = at::bmm(query, key.transpose(1, 2));
-        if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
     const ModuleScope module_path("core");
     const Tensor merged =
@@ -306,11 +305,6 @@ Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& conte
     if (workload_.recipe.fusion == Fusion::kDeepSpeed) return deepspeed(x, context);
     if (is_fused()) return is_pre_norm ? fused_pre_norm(x, context) : fused_post_norm(x, context);
     return is_pre_norm ? pre_norm(x, context) : post_norm(x, context);
-}
-
-void TransformerLayer::refresh() {
-    attention_norm_.refresh();
-    output_norm_.refresh();
 }
 
 /// Vaswani et al. 2017, Figure 1; Devlin et al. 2018.

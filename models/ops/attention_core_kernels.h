@@ -10,7 +10,7 @@
 namespace models::ops {
 
 /// Checks the mask: [B, S] of any floating-point dtype, for B sequences of `num_heads` heads each.
-/// Returns it in the dtype of scores, or undefined.
+/// Returns it in the dtype of scores or in float, or undefined.
 inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& scores,
                                     int64_t num_heads) {
     TORCH_CHECK(num_heads > 0 && scores.sym_size(0) % num_heads == 0, "tempo: num_heads is ",
@@ -23,7 +23,8 @@ inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& score
                 scores.sym_size(0) / num_heads, ", ", scores.sym_size(2), "]");
     check_floating(*mask, "additive_mask");
     check_device(*mask, "additive_mask", scores);
-    return mask->to(scores.scalar_type()).contiguous();
+    const bool is_same = mask->scalar_type() == scores.scalar_type();
+    return (is_same ? *mask : mask->to(stat_type(scores))).contiguous();
 }
 
 inline void check_scores(const Tensor& scores, const char* argument) {
@@ -54,7 +55,7 @@ ThreeTensors softmax_dropout_forward(const Tensor& scores, const MaybeTensor& ad
         with_kernel_type(source, [&]<typename T>(T) {
             Device::run(
                 kernels::SoftmaxDropoutForwardArgs<T>{.scores = const_pointer<T>(source),
-                                                      .additive_mask = pointer_or_null<T>(mask),
+                                                      .additive_mask = source_or_null<T>(mask),
                                                       .probs = pointer<T>(probs),
                                                       .dropped = pointer_if_any<T>(dropped),
                                                       .mask = mask_pointer(keep_mask),

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 // The schemas of torch.ops.tempo. Each differentiable op uses a pair of ops without autograd,
@@ -13,12 +14,31 @@
 // masks  "byte", "bit", "element" or "philox": how a mask is stored
 // key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h); SymInt,
 //        so that torch.compile traces once for all steps, not once per step
+// dtype  of a norm's output, or of the gradient of its input (residual_layer_norm: of the residual):
+//        beside 16 bits x, the residual, gamma and beta may be float
 // save   "output" or "normalized": what LayerNorm saves; the caller decides, no op reads values
 
 namespace {
 
-/// Calls an op that writes into arguments, and counts up their versions. Torch's own fallback does
-/// so only for arguments that are also returned.
+// Torch's own kernels for ops without a derivative know arguments that are written only if the op
+// also returns them.
+
+/// Calls an op that writes into arguments, where nothing requires a gradient.
+void refuse_gradients(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+    const std::size_t first = stack->size() - op.schema().arguments().size();
+    for (std::size_t i = first; at::GradMode::is_enabled() && i < stack->size(); ++i) {
+        const c10::IValue& value = (*stack)[i];
+        TORCH_CHECK(!value.isTensor() || !value.toTensor().requires_grad(), "tempo: ",
+                    op.schema().name(), " has no derivative, and its argument ",
+                    op.schema().arguments()[i - first].name(),
+                    " requires a gradient; call it under torch.no_grad()");
+    }
+    const at::AutoDispatchBelowAutograd guard;
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+}
+
+/// Calls an op that writes into arguments, and counts up their versions.
 void count_versions(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack) {
     const std::vector<c10::Argument>& arguments = op.schema().arguments();
@@ -45,12 +65,15 @@ TORCH_LIBRARY(tempo, m) {
     const auto pair = [&](const char* schema) {
         def(schema);
         const std::string name(schema, std::strchr(schema, '('));
-        m.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd,
-                                             torch::autograd::autogradNotImplementedFallback()));
-        if (std::strstr(schema, "(a!)") == nullptr) return;
-        m.impl(name.c_str(),
-               torch::dispatch(c10::DispatchKey::ADInplaceOrView,
-                               torch::CppFunction::makeFromBoxedFunction<&count_versions>()));
+        const auto add = [&](c10::DispatchKey key, torch::CppFunction kernel) {
+            m.impl(name.c_str(), torch::dispatch(key, std::move(kernel)));
+        };
+        using enum c10::DispatchKey;
+        if (std::strstr(schema, "(a!)") == nullptr) {
+            return add(Autograd, torch::autograd::autogradNotImplementedFallback());
+        }
+        add(Autograd, torch::CppFunction::makeFromBoxedFunction<&refuse_gradients>());
+        add(ADInplaceOrView, torch::CppFunction::makeFromBoxedFunction<&count_versions>());
     };
 
     def("dropout(Tensor x, float p, str masks, SymInt[] key) -> Tensor");
@@ -67,18 +90,19 @@ TORCH_LIBRARY(tempo, m) {
     def("bias_gelu(Tensor x, Tensor bias, bool tanh=False, str masks=\"bit\") -> Tensor");
     pair("bias_gelu_forward(Tensor x, Tensor bias, bool tanh, str masks) -> (Tensor, Tensor)");
 
-    def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\")"
-        " -> Tensor");
-    pair("layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save)"
-        " -> (Tensor, Tensor, Tensor)");
+    def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\","
+        " ScalarType? dtype=None) -> Tensor");
+    pair("layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
     pair("layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
-        " str save) -> (Tensor, Tensor, Tensor)");
+        " str save, ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
 
-    def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\") -> Tensor");
-    pair("rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save)"
-        " -> (Tensor, Tensor, Tensor)");
-    pair("rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save)"
-        " -> (Tensor, Tensor)");
+    def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\","
+        " ScalarType? dtype=None) -> Tensor");
+    pair("rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
+    pair("rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor)");
 
     // layer_norm(residual + dropout(x)); `_sum` also returns residual + dropout(x).
     def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
@@ -89,8 +113,8 @@ TORCH_LIBRARY(tempo, m) {
         " float p, str masks, SymInt[] key, float eps, str save, bool with_sum)"
         " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
     pair("residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
-        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save)"
-        " -> (Tensor, Tensor, Tensor, Tensor)");
+        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor, Tensor)");
 
     // recompute=False: backward reads the dropped probabilities, which forward then saves too.
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"

@@ -155,6 +155,9 @@ class FunctionalUse(unittest.TestCase):
         y, _ = tempo.dropout_forward(x, 0.3, "bit", KEY)
         with self.assertRaisesRegex(RuntimeError, "tempo::dropout_forward is not implemented"):
             y.sum().backward()
+        scores = randn(2, 4, 4) * 1
+        with self.assertRaisesRegex(RuntimeError, "argument ddropped requires a gradient"):
+            tempo.softmax_dropout_backward_(scores, scores, x, 1.0, 0.0, "bit", KEY)
 
 
 class EdgeCases(unittest.TestCase):

@@ -193,6 +193,20 @@ TEST(ClosedForm, UnderAutocastListsTheCopiesOfWeights) {
     }
 }
 
+/// Tempo's ops keep to 16 bits: its closed forms with e = 2, and the copies of weights.
+TEST(ClosedForm, UnderAutocastTempoSavesWhatItSavesInSixteenBits) {
+    for (const char* model : {"bert-base", "gpt2"}) {
+        for (const char* recipe : {"tempo", "tempo-packed", "tempo-philox", "tempo-fused"}) {
+            const auto total = [&](Precision precision) {
+                return form_of(make_workload(recipe, kShapes[0], precision, model)).total_bytes;
+            };
+            EXPECT_EQ(total(Precision::kAmpBf16), total(Precision::kBf16) + 24 * 128 * 128);
+        }
+    }
+    EXPECT_EQ(form_of(make_workload("tempo", kShapes[0], Precision::kAmpFp16)).formula,
+              "26n+3T+8R+24H²");
+}
+
 TEST(ClosedForm, RowsSumToTheTotal) {
     for (const auto& preset : models::recipe_presets()) {
         Workload w = make_workload(std::string(preset.name), kShapes[1], Precision::kFp32);
@@ -248,9 +262,9 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
     EXPECT_EQ(reason_of(make_workload("flash", kShapes[0], Precision::kFp32)),
               "There is no closed form to compare with: the tensors that flash attention saves for "
               "its dropout have not been checked.");
-    EXPECT_EQ(reason_of(make_workload("tempo", kShapes[0], Precision::kAmpBf16)),
-              "There is no closed form to compare with: under autocast a closed form is known for "
-              "the original recipe only.");
+    EXPECT_EQ(reason_of(make_workload("substation", kShapes[0], Precision::kAmpBf16)),
+              "There is no closed form to compare with: none is known for fused layers under "
+              "autocast.");
     EXPECT_FALSE(
         reason_of(make_workload("attention=efficient", kShapes[0], Precision::kFp32)).empty());
 }

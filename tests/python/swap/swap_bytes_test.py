@@ -18,14 +18,16 @@ MATH = [SDPBackend.MATH]
 ANY = [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
 
 
-def layer_bytes(name, recipe, attention="eager", dtype=torch.float32, backends=MATH) -> int:
+def layer_bytes(
+    name, recipe, attention="eager", dtype=torch.float32, backends=MATH, autocast=False
+) -> int:
     """What one more layer saves. MATH: where scaled_dot_product_attention has no fused way."""
     totals = []
     for num_layers in (2, 3):
         model = small_models.build(name, num_layers, attention)
         temposcope.swap(model, recipe)
         model = model.to(DEVICE, dtype)
-        with sdpa_kernel(backends):
+        with sdpa_kernel(backends), torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
             totals.append(saved_bytes(model, lambda model=model: small_models.run(name, model)))
     return totals[1] - totals[0]
 
@@ -48,6 +50,17 @@ class Bytes(unittest.TestCase):
                         with self.subTest(f"{name}, {attention}, {recipe}, {dtype}"):
                             got = layer_bytes(name, recipe, attention, dtype)
                             self.assertEqual(got, form)
+
+    def test_under_autocast_they_save_what_they_save_in_16_bits(self):
+        """And 16-bit copies of the linear layers' weights."""
+        weights = 2 * (4 * H * H + 2 * H * F)
+        for name in [name for name in FAMILIES if name != "Llama"]:
+            for recipe in ("tempo", "tempo-packed"):
+                for attention in ("eager", "sdpa"):
+                    with self.subTest(f"{name}, {attention}, {recipe}"):
+                        form = layer_bytes(name, recipe, attention, torch.bfloat16) + weights
+                        got = layer_bytes(name, recipe, attention, autocast=True)
+                        self.assertEqual(got, form)
 
     def test_llama(self):
         """Query, key and value, context, two norms: 6en; gate, its SiLU, up, their product: 4ef."""
