@@ -59,7 +59,7 @@ std::string_view with_last_folder(std::string_view path) {
 
 }  // namespace
 
-CallSites::CallSites(const Trace& trace) : trace_(trace) {
+CallSites::CallSites(const Trace& trace) : trace_(trace), source_lines_(trace.run().start_unix_ns) {
     for (std::size_t i = 0; i < trace.frames.size(); ++i) {
         kind_of_frame_.push_back(kind_of(trace, trace.frames[Id<Frame>(i)]));
     }
@@ -85,6 +85,16 @@ std::string CallSites::label_of(Id<Frame> id) const {
     const std::string_view function = trace_.text(frame.function);
     if (kind == FrameKind::kAutograd) return fmt::format("autograd {}", autograd_node(function));
     return fmt::format("{}:{} {}", with_last_folder(trace_.text(frame.file)), frame.line, function);
+}
+
+std::string_view CallSites::code_of(Id<Frame> id) const {
+    if (!id.valid()) return {};
+    const Frame frame = trace_.frames[id];
+    return source_lines_.of(trace_.text(frame.file), frame.line);
+}
+
+std::string_view CallSites::code_of(Id<Stack> stack) const {
+    return stack.valid() ? code_of(site_of_stack_[stack.index()]) : std::string_view();
 }
 
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "profiler/analysis/source_lines.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The line of code that asked for an allocation, found in its call stack.
@@ -33,6 +35,9 @@ public:
     FrameKind kind_of(Id<Frame> frame) const;
     /// One frame, as `of` writes it: "cs336_basics/model.py:54 forward".
     std::string label_of(Id<Frame> frame) const;
+    /// The text of that line, where its file is here as it was recorded; else empty.
+    std::string_view code_of(Id<Frame> frame) const;
+    std::string_view code_of(Id<Stack> stack) const;
 
 private:
     static FrameKind kind_of(const Trace& trace, const Frame& frame);
@@ -40,6 +45,7 @@ private:
     const Trace& trace_;
     std::vector<FrameKind> kind_of_frame_;
     std::vector<Id<Frame>> site_of_stack_;
+    mutable SourceLines source_lines_;  // remembers what it has read
 };
 
 }  // namespace profiler

@@ -303,6 +303,28 @@ void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access 
     }
 }
 
+void Recorder::add_layers(const std::vector<std::string>& paths) {
+    const auto lock = lock_rows();
+    if (!layers_) layers_.emplace();
+    for (const std::string& path : paths) {
+        layers_->try_emplace(path, static_cast<int64_t>(layers_->size()));
+    }
+    trace_.runs.set<&Run::num_layers>(Id<Run>(0), static_cast<int64_t>(layers_->size()));
+}
+
+int64_t Recorder::layer_named(const std::string& path) const {
+    if (layers_) {
+        const auto found = layers_->find(path);
+        return found == layers_->end() ? -1 : found->second;
+    }
+    const std::size_t dot = path.rfind('.');
+    if (dot == std::string::npos) return -1;
+    const std::string leaf = path.substr(dot + 1);
+    const bool is_index =
+        std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return is_index ? std::stoll(leaf) : -1;
+}
+
 Id<ModulePath> Recorder::module_path_of(const std::string& path) {
     if (const auto found = module_paths_.find(path); found != module_paths_.end())
         return found->second;
@@ -310,10 +332,7 @@ Id<ModulePath> Recorder::module_path_of(const std::string& path) {
     const Id<ModulePath> parent =
         dot == std::string::npos ? Id<ModulePath>() : module_path_of(path.substr(0, dot));
     int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
-    const std::string leaf = path.substr(dot + 1);  // npos + 1 = 0
-    const bool is_index =
-        std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (layer < 0 && parent.valid() && is_index) layer = std::stoll(leaf);
+    if (layer < 0) layer = layer_named(path);
     const Id<ModulePath> id = trace_.module_paths.append(
         {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
     module_paths_.emplace(path, id);

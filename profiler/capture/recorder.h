@@ -88,6 +88,9 @@ public:
     /// Leaves a pause between two steps out of the recorder's clock.
     void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
+    /// From now on the layers are these modules, counted in this order after those that were added
+    /// before, and no longer those whose path ends with their number.
+    void add_layers(const std::vector<std::string>& paths);
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
     /// The category of the storage of `tensor` so far; none: no recorded allocation.
@@ -151,6 +154,7 @@ private:
     RunningOp record_begin(const at::RecordFunction& function);
     void record_end(const at::RecordFunction& function, const RunningOp& op);
     StorageDetail& detail_of(Id<Storage> storage);
+    int64_t layer_named(const std::string& path) const;
     Id<ModulePath> module_path_of(const std::string& path);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Tensor> tensor_of(const at::Tensor& tensor);
@@ -174,6 +178,7 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<ModulePath>> module_paths_;
+    std::optional<std::unordered_map<std::string, int64_t>> layers_;  // by path; none: by number
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
     std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
     std::vector<StorageDetail> storage_details_;  // by storage

@@ -221,7 +221,7 @@ void add_allocations_only(Trace& trace, bool has_stacks) {
                    : "what the allocator did, but no ops, modules, saved tensors, training steps "
                      "or call stacks";
     const std::string_view remedy =
-        has_stacks ? " Group the peak by site to see which lines of code allocated." : "";
+        has_stacks ? " Group the peak by line to see which lines of code allocated." : "";
     add_diagnostic(trace, {.code = kAllocationsOnly,
                            .explanation = fmt::format(
                                "The file holds {}. So every block is of class \"unknown\", and "

@@ -233,7 +233,7 @@ void print_comparison(Output& output, const Comparison& comparison, std::optiona
     if (shows_phases) print_phase_peaks(output, comparison);
     if (by) {
         output.heading("At the peak");
-        if (*by == GroupBy::kSite && !has_call_stacks(comparison)) {
+        if (*by == GroupBy::kLine && !has_call_stacks(comparison)) {
             output.line(kNoCallStacks);
         } else {
             output.table(group_table(comparison, *by));

@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _recorder
+from ._layers import layers_of
 from ._names import Names
 from ._recorder import Category
 
@@ -46,6 +47,7 @@ def describe(tensor: object, name: str, category: Category) -> None:
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
+    _recorder.add_layers([names.path(layer).decode() for layer in layers_of(model)])
     for name, buffer in model.named_buffers():
         describe(buffer, prefix + name, Category.PARAMETER)
     for name, parameter in model.named_parameters():

@@ -74,6 +74,7 @@ ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::strin
     RecorderOptions options = device_->recorder_options();
     if (package) options.call_stacks = &call_stacks_.emplace(*package);
     recorder_.emplace(trace_, options);
+    recorder_->add_layers({});  // none until a model tells them
     device_->start(*recorder_);
     recorder_->start();
 }

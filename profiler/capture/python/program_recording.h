@@ -11,7 +11,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 /// Records steps of a program that is not ours into a file. The program says where its steps and
 /// phases begin and end, which modules run, and what its tensors are.
@@ -32,6 +34,7 @@ public:
     ~ProgramRecording();
 
     void describe_program(const ProgramDescription& program);
+    void add_layers(const std::vector<std::string>& paths) { recorder_->add_layers(paths); }
     /// What `tensor` is. An input keeps a category that it has from elsewhere: what one model makes
     /// may go into another one.
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
