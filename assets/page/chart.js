@@ -38,6 +38,10 @@ for (const head of document.querySelectorAll("thead th")) {
     });
 }
 
+// "#sort=2": by the third column.
+const wanted = /sort=(\d+)/.exec(location.hash);
+if (wanted) document.querySelectorAll("thead th")[Number(wanted[1])]?.click();
+
 function bytesText(bytes) {
     const names = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = 0, value = Math.abs(bytes);

@@ -50,7 +50,8 @@ public:
     virtual void advance(double share) = 0;
 };
 
-/// A reader stops when its values and the fold take more than this. Real files take a third of it.
+/// A reader stops when its values and the fold take more than this. Snapshots take 2 times their
+/// size where they have no call stacks, and a third of it where they have.
 constexpr std::size_t most_memory_bytes(std::size_t file_bytes) {
     return 3 * file_bytes + (std::size_t{64} << 20);
 }

@@ -77,16 +77,19 @@ bool looks_like_json_snapshot(std::string_view first_bytes) {
 
 /// Refuses a file that this machine cannot hold, before it is read.
 Result<void> check_memory(const std::filesystem::path& path, std::size_t size_bytes) {
-    const auto needed_bytes = static_cast<int64_t>(most_memory_bytes(size_bytes));
+    constexpr int64_t kBytesPerByte = 4;  // the most that was measured, with the rows of the trace
+    const int64_t needed_bytes = kBytesPerByte * static_cast<int64_t>(size_bytes);
     const int64_t available_bytes = available_memory_bytes();
     if (available_bytes < 0 || needed_bytes <= available_bytes) return {};
-    return fail(
+    auto refused = fail(
         "{} has {}, and reading it may take {} of memory, of which {} are free; open it on a "
         "larger "
         "machine, or record less history (max_entries of torch.cuda.memory._record_memory_history) "
         "and dump it again.",
         path.string(), format_bytes(static_cast<int64_t>(size_bytes)), format_bytes(needed_bytes),
         format_bytes(available_bytes));
+    refused.value().out_of_memory = true;
+    return refused;
 }
 
 Result<PytorchSnapshot> read_snapshot(const std::filesystem::path& path,

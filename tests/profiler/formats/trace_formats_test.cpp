@@ -147,7 +147,7 @@ TEST(OpenTrace, RefusesASnapshotThatDoesNotFitIntoMemoryUnread) {
         write(folder / "large.pickle", start);
         std::filesystem::resize_file(folder / "large.pickle", uintmax_t{4} << 40);
         EXPECT_THAT(problem(folder / "large.pickle"),
-                    AllOf(HasSubstr("has 4.00 TiB, and reading it may take 12.0 TiB of memory"),
+                    AllOf(HasSubstr("has 4.00 TiB, and reading it may take 16.0 TiB of memory"),
                           HasSubstr("record less history")));
     }
 }
