@@ -27,8 +27,8 @@ void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& sele
     const auto length = [&](double share) {
         return std::max(px(2), std::round(width * static_cast<float>(share)));
     };
+    if (figure.share[0] <= 0 && figure.share[1] <= 0) return;  // no bytes
     draw->AddRectFilled(corner, {corner.x + width, corner.y + height}, palette().raised, px(2));
-    if (figure.share[0] <= 0 && figure.share[1] <= 0) return;
     const ImU32 color_a = recipe_color(selection.look_a.color);
     const ImU32 filled = two ? recipe_color(selection.look_b.color) : color_a;
     const double share = two ? figure.share[1] : figure.share[0];

@@ -159,12 +159,23 @@ void draw_class_key(const LayerView& view) {
     }
 }
 
+/// The trial stays open beside the next ones.
+void draw_keep_button(Frame& frame) {
+    const DocumentPtr trial = frame.context.workspace.trial();
+    if (!trial || trial != frame.selection.b) return;
+    frame.events.keep_trial = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
+    ImGui::SetItemTooltip("Another switch replaces %s; keep it to compare it with others",
+                          trial->recipe.c_str());
+    ImGui::SameLine(0, px(10));
+}
+
 void draw_toolbar(Frame& frame) {
     if (toggle_button("Recipe###switches", frame.state.show_switches)) {
         frame.state.show_switches = !frame.state.show_switches;
     }
     ImGui::SetItemTooltip("Show the switches of the recipe");
     ImGui::SameLine(0, px(10));
+    draw_keep_button(frame);
     draw_scope(frame);
     ImGui::SameLine(0, px(6));
     ImGui::AlignTextToFramePadding();
@@ -320,15 +331,6 @@ void draw_right_side(Frame& frame) {
     draw_predicting(frame, corner, width);
 }
 
-/// The trial stays open beside the next ones.
-void draw_keep_button(Frame& frame) {
-    const DocumentPtr trial = frame.context.workspace.trial();
-    if (!trial || trial != frame.selection.b) return;
-    frame.events.keep_trial = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
-    ImGui::SetItemTooltip("Another switch replaces %s; keep it to compare it with others",
-                          trial->recipe.c_str());
-}
-
 void draw_switches(Frame& frame) {
     if (frame.view.switches.empty()) {
         return note_text("The trace does not say which recipe it ran.");
@@ -340,7 +342,6 @@ void draw_switches(Frame& frame) {
         asked = option->recipe;
         frame.events.try_recipe = option->recipe;
     }
-    draw_keep_button(frame);
 }
 
 constexpr UnfilledTexts kUnfilled{

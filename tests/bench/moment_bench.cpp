@@ -1,7 +1,7 @@
 // Measures the moment: how long after a switch is toggled the window shows another memory, another
 // maximum batch and another headline. First a recipe that nobody has asked for, then recipes that
 // were made ahead. Needs a display, a worker and a predicted trace:
-// xvfb-run -a moment_bench TRACE.
+// xvfb-run -a moment_bench TRACE, with TEMPOSCOPE_WORKER and TEMPOSCOPE_VIRTUAL_GPU_FOLDER.
 #include "app/window/shell.h"
 
 #include <GLFW/glfw3.h>

@@ -1,6 +1,7 @@
 // Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, and
 // about a second of work that can be cancelled. Halfway it waits as long as a file named `hold`
 // lies beside its output. A batch of 99 makes it fail, a batch of 98 makes it die.
+// It predicts nothing.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
@@ -29,6 +30,9 @@ void wait_while_held(WorkerServer& server, const Request& request) {
 }
 
 WorkerOutcome capture(WorkerServer& server, const Request& request) {
+    if (request.kind == RequestKind::kPredictStep) {
+        return tl::unexpected(ErrorFrame{"The worker of these tests predicts nothing."});
+    }
     const int64_t batch = request.workload.value("batch_size", int64_t{0});
     std::printf("fake worker: batch %lld\n", static_cast<long long>(batch));
     std::fflush(stdout);

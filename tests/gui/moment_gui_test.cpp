@@ -131,7 +131,7 @@ void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
     IM_CHECK(workspace().trial() == workspace().selection().b);
     try_recipe("gelu=recompute");
     IM_CHECK_EQ(workspace().documents().size(), size_t{2});
-    workspace().apply({.keep_trial = true});
+    c->ItemClick("//###layer/**/###keep_trial");
     try_recipe("gelu=in_place");
     IM_CHECK_EQ(workspace().documents().size(), size_t{3});
     // A's own recipe: the trial is gone, what was kept stays.
@@ -143,6 +143,7 @@ void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
 
 void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
     show(c);
+    window().resize(c, 1600, 1500);  // the switches stand below the other controls
     app::show_panel(window().ui(), "planner");
     c->Yield(3);
     window().settle(c);
@@ -158,6 +159,7 @@ void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
         return recipe.name == "gelu=in_place" && recipe.max_batch.has_value();
     }));
     window().take_picture(c, "moment_planner");
+    window().resize(c, 1600, 1000);
 }
 
 void a_prediction_can_be_cancelled(ImGuiTestContext* c) {

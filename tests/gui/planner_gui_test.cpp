@@ -159,6 +159,7 @@ void the_hidden_size_moves_by_heads(ImGuiTestContext* c) {
 }
 
 void a_switch_makes_a_recipe_of_its_own(ImGuiTestContext* c) {
+    window().resize(c, 1600, 1500);  // the switches stand below the other controls
     show(c, {});
     c->ItemClick("//###planner/**/gelu/in_place");
     c->Yield(2);
@@ -176,6 +177,7 @@ void a_switch_makes_a_recipe_of_its_own(ImGuiTestContext* c) {
     c->Yield(2);
     IM_CHECK(query().recipes == app::PlannerQuery().recipes);
     IM_CHECK_STR_EQ(state().focus.c_str(), "original");
+    window().resize(c, 1600, 1000);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(PredictorTest, APlanTracesOnlyTheRecipesThatAreNotKnown) {
     const auto more = predictor_.plan(question({"tempo", "checkpoint", "original"}));
     EXPECT_THAT(recipes_of(*more), ElementsAre("tempo", "checkpoint", "original"));
     EXPECT_GT(predictor_.traces_asked(), asked);
-    EXPECT_LE(predictor_.traces_asked() - asked, asked / 2);
+    EXPECT_LT(predictor_.traces_asked() - asked, asked);  // of one recipe, not of three
     EXPECT_THAT(recipes_of(predictor_.known_plan(question({"flash", "checkpoint"}))),
                 ElementsAre("checkpoint"));
     // Another step is another row.
