@@ -10,8 +10,8 @@
 #include "app/worker/training_device.h"
 #include "app/worker/try_batches.h"
 #include "models/config/workload.h"
-#include "profiler/capture/available_memory.h"
 #include "profiler/capture/out_of_memory.h"
+#include "profiler/trace/available_memory.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 

@@ -1,7 +1,6 @@
 #include "profiler/capture/cpu_capture.h"
 
 #include "models/training/training.h"
-#include "profiler/capture/available_memory.h"
 #include "profiler/capture/batch_sweep.h"
 #include "profiler/capture/freed_memory.h"
 #include "profiler/capture/processor_share.h"
@@ -10,6 +9,7 @@
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/time_benchmark.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/available_memory.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-#include "profiler/capture/available_memory.h"
+#include "profiler/trace/available_memory.h"
 
 #include <gtest/gtest.h>
 
