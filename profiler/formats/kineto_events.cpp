@@ -239,11 +239,14 @@ public:
             make_utf8(json, size);
             error = parser_.iterate(json, size, capacity).get(document);
         }
-        if (!error) error = read_array(document);
+        const bool has_begun =
+            !error;  // else the document has no place, and must not be asked for it
+        if (has_begun) error = read_array(document);
         if (error == simdjson::MEMALLOC) throw std::bad_alloc();
         if (!error) return {};
         const char* place = nullptr;
-        if (document.current_location().get(place) == simdjson::SUCCESS && place >= json) {
+        if (has_begun && document.current_location().get(place) == simdjson::SUCCESS &&
+            place >= json) {
             offset += static_cast<uint64_t>(place - json);
         }
         return models::fail("byte {}: it is not JSON", offset);

@@ -148,11 +148,12 @@ def problem_of_end(end: End, kind: str) -> str | None:
     return None if processes.is_one_sentence(end.error) else "a failure is not one sentence"
 
 
-def problem_of_files(folder: pathlib.Path) -> str | None:
+def problem_of_files(folder: pathlib.Path, command: Command) -> str | None:
     if left := sorted(path.name for path in (folder / "tmp").iterdir()):
         return f"{left} is left in the folder for temporary files"
     for path in sorted((folder / "work").rglob("*")):
-        if ".unfinished-" in path.name:
+        # A worker is killed with its program, in the middle of what it writes.
+        if ".unfinished-" in path.name and not command.environment:
             return f"{path.name} is left"
         end = ENDS.get(path.suffix)
         if end and not path.read_text(errors="replace").rstrip().endswith(end):
@@ -171,7 +172,8 @@ def check(
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary)
                 end = run_with_fault(command, words, fault, folder)
-                problem = end.problem or problem_of_end(end, kind) or problem_of_files(folder)
+                problem = end.problem or problem_of_end(end, kind)
+                problem = problem or problem_of_files(folder, command)
             if problem is not None:
                 wrong.append(f"{command.name}, {fault}: {problem}: {end.error.strip()[-400:]}")
             if not end.has_failed:

@@ -283,6 +283,7 @@ TEST(ProfilerTrace, SaysWhatIsWrongAndWhere) {
                                HasSubstr("truncated; copy it again")));
     EXPECT_THAT(problem("{\"a\": 1}"), HasSubstr("no list 'traceEvents'"));
     EXPECT_THAT(problem("[{\"ph\": }]"), HasSubstr("it is not JSON"));
+    EXPECT_THAT(problem("[{\\\"ph\": 1}]"), HasSubstr("it is not JSON")) << "a text is not closed";
     EXPECT_THAT(problem("[{\"a\":1} 5]"), HasSubstr("an event is expected here"));
     EXPECT_THAT(problem("[{\"ph\": \"X\", \"ts\": 1}]"), HasSubstr("holds no ops, kernels"));
     const std::string gzip = packed(whole);
