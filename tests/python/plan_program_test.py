@@ -78,11 +78,11 @@ class PlanOfAProgram(unittest.TestCase):
                 check=True, capture_output=True,
             ).stdout
         )  # fmt: skip
-        (ran,) = compared["columns"]
-        self.assertAlmostEqual(
-            planned["peak_allocated_bytes"] / ran["peak_allocated_bytes"], 1, delta=0.002
-        )
-        self.assertAlmostEqual(planned["step_time_ns"] / ran["step_time_ns"], 1, delta=0.02)
+        (ran,) = compared["rows"]
+        # A plan counts blocks, which the allocator rounds up; a trace counts what was asked for.
+        requested_bytes = planned["peak_allocated_bytes"] - planned["terms"]["rounding_bytes"]
+        self.assertEqual(requested_bytes, ran["peak_allocated_bytes"])
+        self.assertAlmostEqual(planned["step_time_ns"] / ran["step_time_ns"], 1, delta=0.001)
         self.assertEqual((planned["model"], planned["seq_len"]), ("TransformerEncoder", None))
 
     def test_the_largest_batch_is_what_runs_find(self):

@@ -364,8 +364,9 @@ class LargestBatch(Run):
         import torch
 
         size, layers = int(sys.argv[1]), int(sys.argv[2])
+        torch.set_default_device("cuda")
         weights = [torch.nn.Linear(1 << 14, 1 << 14) for _ in range(layers)]
-        model = torch.nn.Sequential(*weights).cuda()
+        model = torch.nn.Sequential(*weights)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
@@ -378,7 +379,7 @@ class LargestBatch(Run):
         import torch
 
         size = int(sys.argv[1])
-        model = torch.nn.Linear(1 << 14, 1 << 14).cuda()
+        model = torch.nn.Linear(1 << 14, 1 << 14, device="cuda")
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             try:
