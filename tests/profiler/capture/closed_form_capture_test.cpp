@@ -137,9 +137,8 @@ TEST_P(ClosedForms, EqualTheLedgerOfTheMiddleLayerToTheByteRowByRow) {
             ASSERT_TRUE(check);
             EXPECT_EQ(check->form.total_bytes, expected);
             // Flash attention takes query, key and value as views of GPT-2's one projection.
-            const bool is_stacked =
-                model == "gpt2" &&
-                models::parse_recipe(recipe)->attention == models::Attention::kFlash;
+            const bool is_stacked = model == "gpt2" && models::parse_recipe(recipe)->attention ==
+                                                           models::Attention::kFlash;
             if (is_stacked) continue;
             EXPECT_EQ(rows_of(check->form), tensors_of(ledger)) << rows_of(ledger);
         }
