@@ -242,7 +242,6 @@ Tensor SelfAttention::by_core(const ops::Heads& heads, const ForwardContext& con
     {
         const ModuleScope module_path("scores");
         scores = at::bmm(query, key.transpose(1, 2));
-        if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
     const ModuleScope module_path("core");
     const Tensor merged =

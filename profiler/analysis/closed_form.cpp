@@ -4,6 +4,7 @@
 #include "profiler/analysis/closed_form_text.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -161,27 +162,21 @@ public:
         return std::move(rows_);
     }
 
-    /// Under autocast, a linear layer saves 16-bit copies of its input and its weight; softmax and
-    /// LayerNorm save fp32. Each of BERT's three projections makes its own copy of the input.
+    /// Under autocast a linear layer saves 16-bit copies of its input and its weight, and LayerNorm
+    /// saves and returns fp32: each product makes its own copy of it. torch's softmax saves fp32;
+    /// Tempo's ops keep what the product before them wrote in 16 bits.
     std::vector<NamedTerm> autocast() {
         if (pre_norm_) autocast_norm(names_.first_norm_input);
-        for (int copy = 0; copy < (pre_norm_ ? 1 : 3); ++copy) {
+        for (int copy = 0; copy < num_projections(); ++copy) {
             add(names_.attention_input, bytes_of(2, Unit::kHidden));
         }
         for (const char* name : {"query", "key", "value"}) add(name, bytes_of(2, Unit::kHidden));
-        add("attention_probs", bytes_of(4, Unit::kScores));
-        add_dropout_mask(Unit::kScores, w_.model.attention_dropout_p);
-        add("dropped_probs", bytes_of(2, Unit::kScores));
+        if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) autocast_attention();
         add("context", bytes_of(2, Unit::kHidden));
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         autocast_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, bytes_of(2, Unit::kHidden));
-        for (const SavedTensor& saved : saves_of(models::kGeluSwitch)) {
-            if (!is_saved(saved.when)) continue;
-            const bool is_mask = saved.tensor == models::kDropoutMask;
-            if (is_mask) add_mask(saved.tensor, saved.term.unit);
-            if (!is_mask) add(saved.tensor, bytes_of(2, saved.term.unit));
-        }
+        add_all(saves_of(models::kGeluSwitch), 2);
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) autocast_norm(names_.second_norm_input);
         add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
@@ -232,7 +227,9 @@ private:
         return false;
     }
 
-    void add_all(std::span<const SavedTensor> saves) {
+    /// `element_bytes`: of an element, where that is not e.
+    void add_all(std::span<const SavedTensor> saves,
+                 std::optional<int64_t> element_bytes = std::nullopt) {
         for (const SavedTensor& saved : saves) {
             if (!is_saved(saved.when)) continue;
             const bool is_mask =
@@ -241,7 +238,10 @@ private:
                 add_mask(saved.tensor, saved.term.unit);
             } else {
                 const bool is_element_mask = saved.tensor == models::kElementMask;
-                add(is_element_mask ? models::kDropoutMask : saved.tensor, saved.term);
+                const bool is_fixed = element_bytes && saved.term.scale == Scale::kElement;
+                add(is_element_mask ? models::kDropoutMask : saved.tensor,
+                    is_fixed ? bytes_of(*element_bytes * saved.term.in_one, saved.term.unit)
+                             : saved.term);
             }
         }
     }
@@ -281,10 +281,36 @@ private:
             add(saved.tensor == models::kInputOfNorm ? input : saved.tensor, saved.term);
         }
     }
+    /// From its output, that is an fp32 tensor beside the 16-bit copies of it.
     void autocast_norm(std::string_view input) {
-        add(input, bytes_of(4, Unit::kHidden));
-        add("mean", {Unit::kRows, Scale::kStatistic});
+        const bool from_output = w_.recipe.layer_norm == models::LayerNorm::kFromOutput;
+        add(from_output ? "layer_norm_output" : input, bytes_of(4, Unit::kHidden));
+        if (!from_output) add("mean", {Unit::kRows, Scale::kStatistic});
         add("rstd", {Unit::kRows, Scale::kStatistic});
+    }
+    /// torch's softmax returns fp32, and the product after it saves a 16-bit copy.
+    void autocast_attention() {
+        if (w_.recipe.attention != models::Attention::kEager) {
+            return add_all(saves_of(models::kAttentionSwitch), 2);
+        }
+        add("attention_probs", bytes_of(4, Unit::kScores));
+        add_dropout_mask(Unit::kScores, w_.model.attention_dropout_p);
+        add("dropped_probs", bytes_of(2, Unit::kScores));
+    }
+    /// Products that project to query, key and value.
+    int num_projections() const {
+        switch (w_.recipe.qkv) {
+            case models::Qkv::kModel:
+                return pre_norm_ ? 1 : 3;
+            case models::Qkv::kSeparate:
+                return 3;
+            case models::Qkv::kQueryKey:
+            case models::Qkv::kKeyValue:
+                return 2;
+            case models::Qkv::kFused:
+                return 1;
+        }
+        return 1;
     }
 
     const Workload& w_;
@@ -294,22 +320,22 @@ private:
     std::vector<NamedTerm> rows_;
 };
 
-/// True if a layer saves what it saves with `original`: dropout, optimizer and implementation make
-/// no difference.
-bool saves_as_original(models::Recipe recipe) {
-    recipe.dropout = {};
-    recipe.optimizer = models::Recipe{}.optimizer;
-    recipe.implementation = {};
-    return recipe == models::Recipe{};
-}
-
 /// Why there is no closed form; empty if there is one.
 std::string_view missing_reason(const Workload& w) {
-    if (models::is_autocast(w.precision) && w.model.is_t5()) {
-        return "none is known for T5 under autocast";
+    if (!models::is_autocast(w.precision)) return {};
+    if (w.model.is_t5()) return "none is known for T5 under autocast";
+    if (w.recipe.gelu == models::Gelu::kPython) {
+        return "none is known for gelu=python under autocast";
     }
-    if (models::is_autocast(w.precision) && !saves_as_original(w.recipe)) {
-        return "under autocast a closed form is known for the original recipe only";
+    if (models::kAttentionSwitch.chosen(w.recipe).is_fused_attention) {
+        return "none is known for fused attention under autocast";
+    }
+    if (w.recipe.fusion != models::Fusion::kNone) {
+        return "none is known for fused layers under autocast";
+    }
+    if (w.recipe.checkpoint == models::Checkpoint::kPerLayer ||
+        w.recipe.checkpoint == models::Checkpoint::kSqrt) {
+        return "none is known for checkpoints of layers under autocast";
     }
     return {};
 }

@@ -194,6 +194,17 @@ TEST(ClosedForm, UnderAutocastListsTheCopiesOfWeights) {
     }
 }
 
+/// Tempo's attention keeps the probabilities in 16 bits; LayerNorm is fp32 in every recipe.
+TEST(ClosedForm, UnderAutocastTempoKeepsProbabilitiesOf16Bits) {
+    const auto formula = [](const char* recipe, const char* model = "bert-base") {
+        return form_of(make_workload(recipe, kShapes[0], Precision::kAmpBf16, model)).formula;
+    };
+    EXPECT_EQ(formula("tempo"), "38n+3T+2Rs+24H²");
+    EXPECT_EQ(formula("tempo", "gpt2"), "34n+3T+2Rs+24H²");
+    EXPECT_EQ(formula("attention=recompute_dropout"), "42n+3T+4Rs+24H²");
+    EXPECT_EQ(formula("qkv=fused"), "38n+7T+4Rs+24H²");
+}
+
 TEST(ClosedForm, RowsSumToTheTotal) {
     for (const auto& preset : models::recipe_presets()) {
         Workload w = make_workload(std::string(preset.name), kShapes[1], Precision::kFp32);
@@ -246,9 +257,9 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
         EXPECT_FALSE(form);
         return form ? std::string() : form.error().message;
     };
-    EXPECT_EQ(reason_of(make_workload("tempo", kShapes[0], Precision::kAmpBf16)),
-              "There is no closed form to compare with: under autocast a closed form is known for "
-              "the original recipe only.");
+    EXPECT_EQ(reason_of(make_workload("substation", kShapes[0], Precision::kAmpBf16)),
+              "There is no closed form to compare with: none is known for fused layers under "
+              "autocast.");
 }
 
 /// Flash attention and cuDNN keep 24 and 16 bytes about their random numbers on a GPU, efficient

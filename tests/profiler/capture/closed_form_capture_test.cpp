@@ -200,5 +200,26 @@ TEST(ClosedForms, AutocastKeepsWhatWasMeasuredWithTorch) {
     EXPECT_EQ(ledger.total_bytes, 42 * n + 7 * t + 16 * r + 24 * h * h) << rows_of(ledger);
 }
 
+TEST(ClosedForms, UnderAutocastTempoKeepsProbabilitiesOf16Bits) {
+    const Shape s{2, 64, 128, 4};
+    const int64_t n = 2 * 64 * 128, t = 2 * 4 * 64 * 64, r = 2 * 64, weights = 24 * 128 * 128;
+    const auto kept = [&](const std::string& model, const std::string& recipe, Precision p) {
+        const Trace trace = capture(model, recipe, s, p);
+        const auto check = check_against_closed_form(trace);
+        EXPECT_TRUE(check && check->equal()) << model << " " << recipe;
+        return check ? check->ledger_bytes : 0;
+    };
+    for (const Precision precision : {Precision::kAmpBf16, Precision::kAmpFp16}) {
+        EXPECT_EQ(kept("bert-base", "tempo", precision), 38 * n + 3 * t + 8 * r + weights);
+        EXPECT_EQ(kept("gpt2", "tempo", precision), 34 * n + 3 * t + 8 * r + weights);
+    }
+    EXPECT_EQ(kept("bert-base", "tempo-packed", Precision::kAmpBf16),
+              32 * n + 2 * t + c8(t) + 2 * c8(n) + c8(4 * n) + 8 * r + weights);
+    EXPECT_EQ(kept("bert-base", "attention=recompute_dropout", Precision::kAmpBf16),
+              42 * n + 3 * t + 16 * r + weights);
+    EXPECT_EQ(kept("bert-base", "checkpoint-attention", Precision::kAmpBf16),
+              42 * n + 16 * r + weights);
+}
+
 }  // namespace
 }  // namespace profiler
