@@ -1,6 +1,7 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
+#include "profiler/formats/joined_ranks.h"
 #include "profiler/formats/joined_trace.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
@@ -17,9 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMostFiles = 1024;  // ranks of a run
+
 struct ImportOptions {
     std::vector<std::string> files;
     std::string output;
+    bool overwrites = false;
 };
 
 /// The snapshot and the profiler's trace, in whichever order they were named.
@@ -31,12 +35,19 @@ models::Result<profiler::Trace> join(const profiler::NamedTrace& a, const profil
 }
 
 models::Result<profiler::Trace> read(const std::vector<std::string>& files) {
-    const auto first = open_trace(files[0]);
-    if (!first) return tl::unexpected(first.error());
-    if (files.size() == 1) return profiler::Trace(*first->trace);
-    const auto second = open_trace(files[1]);
-    if (!second) return tl::unexpected(second.error());
-    return join(*first, *second);
+    std::vector<profiler::NamedTrace> traces;
+    std::vector<profiler::JoinInput> inputs;
+    for (const std::string& file : files) {
+        auto trace = open_trace(file);
+        if (!trace) return tl::unexpected(trace.error());
+        traces.push_back(std::move(*trace));
+    }
+    if (traces.size() == 1) return profiler::Trace(*traces[0].trace);
+    for (const profiler::NamedTrace& named : traces) inputs.push_back({*named.trace, named.file});
+    const bool has_snapshot = std::ranges::any_of(
+        traces, [](const auto& named) { return profiler::is_memory_only(*named.trace); });
+    return has_snapshot && traces.size() == 2 ? join(traces[0], traces[1])
+                                              : profiler::join_ranks(inputs);
 }
 
 Outcome run_import(const ImportOptions& options, Output& output) {
@@ -53,6 +64,12 @@ Outcome run_import(const ImportOptions& options, Output& output) {
                              options.output);
         }
     }
+    std::error_code error;
+    if (!options.overwrites && fs::exists(options.output, error)) {
+        return fail_with(ExitCode::kUsage,
+                         "{} exists already: choose another name, or pass --overwrite.",
+                         options.output);
+    }
     std::error_code ignored;  // the write reports a folder that cannot be made
     fs::create_directories(profiler::folder_of(options.output), ignored);
     if (const auto ok = profiler::check_can_write(options.output); !ok) return failed(ok.error());
@@ -68,9 +85,10 @@ Outcome run_import(const ImportOptions& options, Output& output) {
     output.line("wrote " + options.output);
     for (std::size_t i = 0; options.files.size() > 1 && i < trace->diagnostics.size(); ++i) {
         const auto note = trace->diagnostics[profiler::Id<profiler::Diagnostic>(i)];
-        if (trace->text(note.code) != "joined") continue;
-        output.line(profiler::format_count(note.count) +
-                    " blocks: " + std::string(trace->text(note.explanation)));
+        const bool of_ranks = trace->text(note.code) == "joined_ranks";
+        if (!of_ranks && trace->text(note.code) != "joined") continue;
+        output.line(fmt::format("{} {}: {}", profiler::format_count(note.count),
+                                of_ranks ? "ranks" : "blocks", trace->text(note.explanation)));
     }
     return ExitCode::kOk;
 }
@@ -83,19 +101,22 @@ void add_import_command(CommandLine& line) {
     auto options = std::make_shared<ImportOptions>();
     command.add({.names = "FILE",
                  .help = "a trace in any format that is read; or a memory snapshot and a trace of "
-                         "the PyTorch profiler of one run, to join",
+                         "the PyTorch profiler of one run, to join; or the profiler's traces of "
+                         "all ranks of one run",
                  .is_required = true,
-                 .max_values = 2},
+                 .max_values = kMostFiles},
                 &options->files);
     command.add({.names = "-o,--output",
                  .help = "trace to write: NAME.tscope",
                  .value_name = "FILE",
                  .is_required = true},
                 &options->output);
+    command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.footer(
         "Examples:\n"
         "  temposcope import snapshot.pickle -o snapshot.tscope\n"
-        "  temposcope import snapshot.pickle trace.json.gz -o run.tscope\n");
+        "  temposcope import snapshot.pickle trace.json.gz -o run.tscope\n"
+        "  temposcope import rank*.pt.trace.json.gz -o run.tscope\n");
     command.on_run([options](Output& output) { return run_import(*options, output); });
 }
 

@@ -120,7 +120,7 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     const float name_x = x + size + px(7);
     draw->AddText({name_x, y + px(1)}, palette().text, look.name.c_str());
     const bool stretched =
-        strip.trace == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
+        strip.trace == 1 && frame.view.alignment != profiler::TimeAlignment::kTime;
     if (!stretched) return;
     const float note_x = name_x + text_width(look.name) + px(12);
     const ScopedFont plain(fonts().text, kSmallSize);

@@ -11,7 +11,7 @@
 #include "app/worker/try_batches.h"
 #include "models/config/workload.h"
 #include "profiler/capture/out_of_memory.h"
-#include "profiler/protocol/available_memory.h"
+#include "profiler/trace/available_memory.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 

@@ -3,8 +3,8 @@
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
-#include "profiler/protocol/available_memory.h"
 #include "profiler/protocol/tried_batches.h"
+#include "profiler/trace/available_memory.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include "models/config/validity.h"
 #include "profiler/analysis/recorded_program.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -102,6 +103,13 @@ std::string_view describe(Source source) {
     return {};
 }
 
+bool has_inferred_categories(const Trace& trace) {
+    for (const StringId code : trace.diagnostics.column<&Diagnostic::code>()) {
+        if (trace.text(code) == kInferredCategories) return true;
+    }
+    return false;
+}
+
 std::string describe_source(const Trace& trace) {
     const Run run = trace.run();
     const std::string_view device = trace.text(run.device_name);
@@ -118,6 +126,8 @@ std::string describe_source(const Trace& trace) {
     if (run.memory_limit_bytes > 0) {
         text += fmt::format(", limited to {}", format_bytes(run.memory_limit_bytes));
     }
+    if (run.world_size > 1) text += fmt::format(", rank {} of {}", run.rank, run.world_size);
+    if (has_inferred_categories(trace)) text += ", classes inferred";
     return text;
 }
 

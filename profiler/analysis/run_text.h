@@ -30,7 +30,11 @@ std::string turns_run_of(const Trace& trace);
 
 /// "measured on the CPU".
 std::string_view describe(Source source);
-/// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB".
+/// Whether the classes of blocks follow from when and where they were allocated, because the file
+/// does not have them.
+bool has_inferred_categories(const Trace& trace);
+/// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB";
+/// "imported (NVIDIA H100), rank 0 of 2, classes inferred".
 std::string describe_source(const Trace& trace);
 
 }  // namespace profiler

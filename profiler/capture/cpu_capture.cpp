@@ -9,7 +9,7 @@
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/time_benchmark.h"
 #include "profiler/capture/tracking_allocator.h"
-#include "profiler/protocol/available_memory.h"
+#include "profiler/trace/available_memory.h"
 
 #include <ATen/Parallel.h>
 

@@ -24,8 +24,8 @@
 /// The layout uses fonts inside the program, so it depends neither on installed fonts nor on the
 /// locale, and the same input gives the same bytes. Text can be selected and searched in PDF, SVG
 /// and HTML. PDF embeds the font. SVG names Roboto and fallbacks, and fixes the width of each text.
-/// HTML is one page with the SVG inline and the numbers as a table. A file is written beside its
-/// final name and renamed when complete.
+/// HTML is one page with the SVG inline and the numbers as a table that sorts; it loads nothing. A
+/// file is written beside its final name and renamed when complete.
 namespace profiler {
 
 enum class ChartFormat : uint8_t { kSvg, kPdf, kPng, kHtml };

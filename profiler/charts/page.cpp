@@ -1,6 +1,7 @@
 #include "profiler/charts/page.h"
 
 #include "embedded/temposcope_page.h"
+#include "profiler/charts/html_parts.h"
 #include "profiler/charts/packed_numbers.h"
 #include "profiler/charts/svg_canvas.h"
 #include "profiler/trace/text.h"
@@ -22,14 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A file inside the page and its SHA-256 in hexadecimal digits.
-struct Part {
-    std::string_view text;
-    std::string_view sha256;
-};
-
 /// In the order in which they use each other.
-std::vector<Part> script_parts() {
+std::vector<HtmlPart> script_parts() {
     using namespace embedded;
     return {{state_js(), state_js_sha256()},       {format_js(), format_js_sha256()},
             {decode_js(), decode_js_sha256()},     {theme_js(), theme_js_sha256()},
@@ -239,7 +234,7 @@ json page_json(const PageView& view) {
             {"origin", shown(view.timeline.origin)},
             {"notes", shown(view.timeline.notes)},
             {"alignment_note", shown(view.timeline.alignment_note)},
-            {"is_aligned", view.timeline.alignment == TimeAlignment::kPhases},
+            {"is_aligned", view.timeline.alignment != TimeAlignment::kTime},
             {"has_clock", view.has_clock},
             {"start_ns", view.range.start_ns},
             {"end_ns", view.range.end_ns},
@@ -250,41 +245,12 @@ json page_json(const PageView& view) {
             {"ledger", ledger_json(view.ledger)}};
 }
 
-/// JSON that may stand inside a <script> element. Only "<" could end the element or open a comment
-/// in it, and JSON has "<" nowhere but in texts.
-std::string to_element_text(const json& value) {
-    const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-    std::string safe;
-    safe.reserve(text.size());
-    for (const char c : text) {
-        if (c == '<') {
-            safe += "\\u003c";
-        } else {
-            safe += c;
-        }
-    }
-    return safe;
-}
-
 // ---- the document ------------------------------------------------------------------------------
 
-/// A source of a Content-Security-Policy: only an element with exactly this text is used.
-std::string hash_source(const Part& part) {
-    std::string bytes;
-    for (std::size_t i = 0; i + 1 < part.sha256.size(); i += 2) {
-        const auto digit = [&](std::size_t at) {
-            const char c = part.sha256[at];
-            return c <= '9' ? c - '0' : c - 'a' + 10;
-        };
-        bytes.push_back(static_cast<char>(digit(i) << 4 | digit(i + 1)));
-    }
-    return "'sha256-" + to_base64(bytes) + "'";
-}
-
-std::string make_policy(const Part& style, const std::vector<Part>& scripts) {
+std::string make_policy(const HtmlPart& style, const std::vector<HtmlPart>& scripts) {
     std::string policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " +
                          hash_source(style) + "; script-src";
-    for (const Part& script : scripts) policy += " " + hash_source(script);
+    for (const HtmlPart& script : scripts) policy += " " + hash_source(script);
     return policy;
 }
 
@@ -299,8 +265,8 @@ std::string title_of(const PageView& view) {
 }  // namespace
 
 std::string make_page(const PageView& view) {
-    const Part style{embedded::page_css(), embedded::page_css_sha256()};
-    const std::vector<Part> scripts = script_parts();
+    const HtmlPart style{embedded::page_css(), embedded::page_css_sha256()};
+    const std::vector<HtmlPart> scripts = script_parts();
     std::string html = fmt::format(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
@@ -312,7 +278,7 @@ std::string make_page(const PageView& view) {
     html += embedded::body_html();
     html += "<script type=\"application/json\" id=\"data\">" + to_element_text(page_json(view)) +
             "</script>\n";
-    for (const Part& script : scripts) {
+    for (const HtmlPart& script : scripts) {
         html += "<script>";
         html += script.text;
         html += "</script>\n";

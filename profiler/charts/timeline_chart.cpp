@@ -177,15 +177,31 @@ std::string summarize(const TimelineView& view) {
     return summary;
 }
 
+/// "B needs 1.40 GiB (12 %) less memory than A."
+std::string saving_of(const TimelineView& view) {
+    if (view.traces.size() < 2) return {};
+    const TimelineTrace& a = view.traces[0];
+    const TimelineTrace& b = view.traces[1];
+    if (a.peaks.empty() || b.peaks.empty() || a.peaks[0].bytes <= 0) return {};
+    const int64_t saved_bytes = a.peaks[0].bytes - b.peaks[0].bytes;
+    if (saved_bytes == 0) return fmt::format("{} and {} have the same peak.", a.name, b.name);
+    const double share = static_cast<double>(saved_bytes) / static_cast<double>(a.peaks[0].bytes);
+    return fmt::format("{} needs {} ({:.1f} %) {} memory at its peak than {}.", b.name,
+                       format_bytes(std::abs(saved_bytes)), std::abs(share) * 100,
+                       saved_bytes > 0 ? "less" : "more", a.name);
+}
+
 FigureText describe(const TimelineView& view, const ChartOptions& options) {
     FigureText text;
     text.title = options.title.empty() ? "Memory over time" : options.title;
     text.subtitle = view.workload;
+    text.sentence = saving_of(view);
     for (const std::string& origin : view.origin) text.footer.push_back(capitalized(origin) + ".");
-    if (view.traces.size() > 1 && view.alignment == TimeAlignment::kPhases) {
+    if (view.traces.size() > 1 && view.alignment != TimeAlignment::kTime) {
+        const bool by_phases = view.alignment == TimeAlignment::kPhases;
         text.footer.push_back(fmt::format(
-            "The time axis is the one of {}; {} is stretched to its phases and modules.",
-            view.traces[0].name, view.traces[1].name));
+            "The time axis is the one of {}; {} is stretched to its {}.", view.traces[0].name,
+            view.traces[1].name, by_phases ? "phases and modules" : "blocks"));
     }
     if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note + ".");
@@ -198,8 +214,14 @@ FigureText describe(const TimelineView& view, const ChartOptions& options) {
     return text;
 }
 
-double draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
-                   const FigureText& text, double width, double extra_height) {
+struct Drawn {
+    double height = 0;
+    std::vector<Rect> plots;  // of the traces
+};
+
+Drawn draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
+                  const FigureText& text, double width, double extra_height) {
+    Drawn drawn;
     const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
     double y = draw_header(canvas, theme, text, flow) + 12;
     y = draw_category_legend(canvas, theme, view.categories, {flow.x, y, flow.width}) + 8;
@@ -210,6 +232,7 @@ double draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
         axis.plot.y = y + kPlotTitleHeight;
         axis.plot.height = kPlotHeight + extra_height / static_cast<double>(view.traces.size());
         draw_trace(canvas, theme, view, trace, axis);
+        drawn.plots.push_back(axis.plot);
         y = axis.plot.bottom() + 26;
     }
     if (!view.difference_bytes.empty()) {
@@ -218,7 +241,66 @@ double draw_figure(Canvas& canvas, const TimelineView& view, const Theme& theme,
         draw_difference(canvas, theme, view, axis);
         y = axis.plot.bottom() + 26;
     }
-    return draw_footer(canvas, theme, text, {flow.x, y + 6, flow.width}) + 16;
+    drawn.height = draw_footer(canvas, theme, text, {flow.x, y + 6, flow.width}) + 16;
+    return drawn;
+}
+
+/// Bytes of a category in each column: its layer without the layers below.
+std::vector<double> bytes_of(const TimelineTrace& trace, const TimelineView& view,
+                             std::size_t layer) {
+    const auto& tops = trace.top_bytes[static_cast<std::size_t>(view.categories[layer])];
+    std::vector<double> bytes(tops.begin(), tops.end());
+    if (layer == 0) return bytes;
+    const auto& below = trace.top_bytes[static_cast<std::size_t>(view.categories[layer - 1])];
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] -= below[i];
+    return bytes;
+}
+
+std::vector<HoverPlot> hover_plots(const TimelineView& view, const std::vector<Rect>& places) {
+    std::vector<HoverPlot> plots;
+    for (std::size_t i = 0; i < view.traces.size(); ++i) {
+        const TimelineTrace& trace = view.traces[i];
+        HoverPlot plot{.title = trace.name, .place = places[i], .edge_ns = &trace.edge_ns};
+        plot.rows.push_back({"total", trace.allocated_bytes});
+        for (std::size_t layer = view.categories.size(); layer-- > 0;) {
+            plot.rows.push_back(
+                {std::string(label_of(view.categories[layer])), bytes_of(trace, view, layer)});
+        }
+        if (trace.has_reserved) plot.rows.push_back({"reserved", trace.reserved_bytes});
+        plots.push_back(std::move(plot));
+    }
+    return plots;
+}
+
+/// What is allocated at the peak of each trace, by category, and the change from the first.
+TextTable peak_table(const TimelineView& view) {
+    TextTable table{.columns = {{"At the peak"}}};
+    std::vector<std::size_t> peaks;
+    for (const TimelineTrace& trace : view.traces) {
+        table.columns.push_back({trace.name, Align::kRight, "bytes allocated at the peak"});
+        const auto highest = std::ranges::max_element(trace.allocated_bytes);
+        peaks.push_back(static_cast<std::size_t>(highest - trace.allocated_bytes.begin()));
+    }
+    if (view.traces.size() > 1) table.columns.push_back({"Change", Align::kRight});
+    const auto add = [&](std::string name, const auto& bytes_at_peak) {
+        std::vector<std::string> row{std::move(name)};
+        std::vector<double> bytes;
+        for (std::size_t i = 0; i < view.traces.size(); ++i) {
+            bytes.push_back(bytes_at_peak(view.traces[i])[peaks[i]]);
+            row.push_back(format_bytes(std::llround(bytes.back())));
+        }
+        if (bytes.size() > 1) {
+            const auto change = std::llround(bytes[1] - bytes[0]);
+            row.push_back((change > 0 ? "+" : "") + format_bytes(change));
+        }
+        table.rows.push_back(std::move(row));
+    };
+    for (std::size_t layer = view.categories.size(); layer-- > 0;) {
+        add(std::string(label_of(view.categories[layer])),
+            [&](const TimelineTrace& trace) { return bytes_of(trace, view, layer); });
+    }
+    add("total", [](const TimelineTrace& trace) { return trace.allocated_bytes; });
+    return table;
 }
 
 }  // namespace
@@ -232,7 +314,7 @@ models::Result<std::string> render_timeline_chart(const TimelineView& view, cons
     const FigureText text = describe(view, options);
     double natural_height = 0;
     with_measuring_canvas([&](Canvas& canvas) {
-        natural_height = draw_figure(canvas, view, theme, text, options.width, 0);
+        natural_height = draw_figure(canvas, view, theme, text, options.width, 0).height;
     });
     const double height = std::ceil(std::max(natural_height, options.height));
     const Page page{.width = options.width,
@@ -241,11 +323,14 @@ models::Result<std::string> render_timeline_chart(const TimelineView& view, cons
                     .paper = theme.plot,
                     .title = text.title,
                     .description = summarize(view)};
+    std::vector<Rect> plots;
     const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
-        draw_figure(canvas, view, theme, text, options.width, height - natural_height);
+        plots =
+            draw_figure(canvas, view, theme, text, options.width, height - natural_height).plots;
     });
     if (!drawn || options.format != ChartFormat::kHtml) return drawn;
-    return make_html_page(*drawn, text, nullptr, theme);
+    const TextTable table = peak_table(view);
+    return make_html_page(*drawn, text, &table, theme, hover_plots(view, plots));
 }
 
 models::Result<void> write_timeline_chart(const TimelineView& view, const Theme& theme,

@@ -27,6 +27,8 @@ public:
     /// The share of the file, as it lies on the disk, that was read, in [0, 1].
     double share_read() const;
 
+    const std::filesystem::path& path() const { return path_; }
+
 private:
     struct Close {
         void operator()(gzFile_s* file) const;

@@ -1,6 +1,7 @@
 #include "profiler/formats/chrome_writer.h"
 
 #include "profiler/formats/json_text.h"
+#include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kHostProcess = 1'000'000;
 constexpr int64_t kRangesTrack = 1'000'001;
 constexpr int64_t kModulesTrack = 1'000'002;
+constexpr int64_t kAnnotationsTrack = 1'000'003;
 constexpr int64_t kFirstThread = 1'000'010;
 
 /// Nanoseconds as microseconds with three decimals.
@@ -53,7 +55,7 @@ public:
         write_devices(run);
         file_.write("\"profile_memory\": 1,\n\"traceEvents\": [");
         write_names();
-        write_steps();
+        write_ranges();
         write_modules();
         write_ops();
         write_calls();
@@ -100,6 +102,7 @@ private:
         name_track("process_name", kHostProcess, 0, "\"host\"");
         name_track("thread_name", kHostProcess, kRangesTrack, "\"steps and phases\"");
         name_track("thread_name", kHostProcess, kModulesTrack, "\"modules\"");
+        name_track("thread_name", kHostProcess, kAnnotationsTrack, "\"annotations\"");
         for (std::size_t i = 0; i < trace_.threads.size(); ++i) {
             const Thread thread = trace_.threads[Id<Thread>(i)];
             name_track("thread_name", kHostProcess, track_of(Id<Thread>(i)), texts_[thread.name]);
@@ -125,16 +128,11 @@ private:
             Microseconds{std::max<int64_t>(end_ns - start_ns, 0)});
     }
 
-    void write_steps() {
-        for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
-            const Step step = trace_.steps[Id<Step>(i)];
-            add_range("user_annotation", fmt::format("\"ProfilerStep#{}\"", i), kRangesTrack,
-                      step.start_ns, step.end_ns);
-        }
-        for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
-            const Phase phase = trace_.phases[Id<Phase>(i)];
-            add_range("user_annotation", fmt::format("\"## {} ##\"", name_of(phase.kind)),
-                      kRangesTrack, phase.start_ns, phase.end_ns);
+    void write_ranges() {
+        for (const MarkedRange& range : marked_ranges(trace_)) {
+            add_range("user_annotation", json_text(range.name),
+                      range.is_annotation ? kAnnotationsTrack : kRangesTrack, range.start_ns,
+                      range.end_ns);
         }
     }
 
@@ -282,7 +280,7 @@ private:
         constexpr std::array<std::array<std::string_view, 2>, 4> kNames{
             {{"host_to_device", "\"Memcpy HtoD\""},
              {"device_to_host", "\"Memcpy DtoH\""},
-             {"device_to_device", "\"Memcpy DtoD\""},
+             {"device_to_device", "\"Memcpy DtoD (Device -> Device)\""},
              {"memset", "\"Memset (Device)\""}}};
         for (const auto& [known, name] : kNames) {
             if (kind == known) return std::string(name);

@@ -18,7 +18,10 @@ models::Result<std::string> read_file_bytes(const fs::path& path, std::size_t li
     const auto size = std::min<std::uintmax_t>(fs::file_size(path, error), limit);
     std::ifstream file(path, std::ios::binary);
     if (error || !file) return cannot_read(path, error ? error.value() : errno);
-    std::string bytes(static_cast<std::size_t>(size), '\0');
+    constexpr std::size_t kPadding = 64;  // that a parser may want behind the end
+    std::string bytes;
+    bytes.reserve(static_cast<std::size_t>(size) + kPadding);
+    bytes.resize(static_cast<std::size_t>(size));
     file.read(bytes.data(), static_cast<std::streamsize>(size));
     bytes.resize(static_cast<std::size_t>(file.gcount()));
     return bytes;

@@ -3,6 +3,7 @@
 #include "profiler/formats/kineto_steps.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/formats/same_blocks.h"
+#include "profiler/formats/shift_times.h"
 #include "profiler/trace/imported.h"
 #include "profiler/trace/units.h"
 
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -48,25 +48,6 @@ Range op_range(const Trace& trace) {
     range.add(trace.ops.column<&Op::start_ns>());
     range.add(trace.ops.column<&Op::end_ns>());
     return range;
-}
-
-/// Adds `shift_ns` to every time of the trace.
-void shift_times(Trace& trace, int64_t shift_ns) {
-    Trace::for_each_table(trace, [&](std::string_view table, auto& rows) {
-        if (table == "run" || table == "sweep_sample") return;  // a date and durations
-        rows.for_each_column([&](const auto& column, auto& values) {
-            using Value = typename std::decay_t<decltype(values)>::value_type;
-            if constexpr (std::is_same_v<Value, int64_t>) {
-                if (!column.name.ends_with("_ns")) return;
-                const bool may_miss = column.name.starts_with("free_");
-                for (int64_t& value : values) {
-                    if (!may_miss || value >= 0) value += shift_ns;
-                }
-            }
-        });
-    });
-    const Id<Run> run(0);
-    trace.runs.set<&Run::start_unix_ns>(run, trace.run().start_unix_ns - shift_ns);
 }
 
 /// Puts the rows of the snapshot in the place of the profiler's own memory rows.
@@ -189,21 +170,13 @@ private:
     void number_phases() {
         const Id<Device> device = memory_.devices.empty() ? Id<Device>() : Id<Device>(0);
         const auto actions = memory_actions(memory_, device);
-        const auto event_at = [&](int64_t time_ns) {
-            const auto found = std::partition_point(
-                actions.begin(), actions.end(),
-                [&](const MemoryAction& action) { return action.time_ns < time_ns; });
-            return found != actions.end() ? found->event
-                   : actions.empty()      ? 0
-                                          : actions.back().event + 1;
-        };
         const auto number = [&]<typename Row>(Table<Row>& rows) {
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 const Id<Row> row(i);
                 rows.template set<&Row::first_event>(
-                    row, event_at(rows.template get<&Row::start_ns>(row)));
-                rows.template set<&Row::last_event>(row,
-                                                    event_at(rows.template get<&Row::end_ns>(row)));
+                    row, event_at(actions, rows.template get<&Row::start_ns>(row)));
+                rows.template set<&Row::last_event>(
+                    row, event_at(actions, rows.template get<&Row::end_ns>(row)));
             }
         };
         number(joined_.steps);
@@ -231,7 +204,8 @@ private:
     }
 
     void add_notes() {
-        constexpr std::array<std::string_view, 1> kNotOfMemory{kAllocationsOnly};
+        constexpr std::array<std::string_view, 4> kNotOfMemory{
+            kAllocationsOnly, kInferredCategories, "inferred_step", "inferred_phases"};
         constexpr std::array<std::string_view, 7> kOnMemory{
             kStartState,       kInferredCategories, "no_memory_events", "unmatched_totals",
             "replaced_blocks", "matched_by_size",   "totals_missing"};

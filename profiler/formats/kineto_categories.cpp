@@ -1,5 +1,6 @@
 #include "profiler/formats/kineto_steps.h"
 
+#include "profiler/formats/marked_ranges.h"
 #include "profiler/trace/imported.h"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ std::vector<std::pair<int64_t, int64_t>> zero_grad_times(const Trace& trace) {
     std::vector<std::pair<int64_t, int64_t>> times;
     for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
         const Annotation range = trace.annotations[Id<Annotation>(i)];
-        if (trace.text(range.text).starts_with("Optimizer.zero_grad#")) {
+        if (trace.text(range.text).starts_with(kZeroGradMark)) {
             times.emplace_back(range.start_ns, range.end_ns);
         }
     }
@@ -151,7 +152,7 @@ void infer_categories(Trace& trace) {
     }
     add_diagnostic(trace, {.code = kInferredCategories,
                            .count = inferred,
-                           .explanation = "The profiler records no categories. Those of these "
+                           .explanation = "The file records no categories. Those of these "
                                           "blocks are inferred from the phases in which they were "
                                           "allocated and freed; the others are \"unknown\"."});
 }

@@ -2,7 +2,9 @@
 
 #include "profiler/formats/json_windows.h"
 #include "profiler/formats/kineto_event.h"
+#include "profiler/trace/available_memory.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,8 +16,7 @@ namespace {
 
 using models::Result;
 
-/// About 5 GB of events in memory, which are 4 to 8 GB of JSON.
-constexpr std::size_t kMostEvents = 24'000'000;
+constexpr std::size_t kMostValues = 1'000;  // beside the events
 
 enum class Kind : uint8_t { kSkipped, kUnknown, kOp, kAnnotation, kPython, kApi, kWork };
 
@@ -89,14 +90,26 @@ public:
                 return add_flow(event);
             case 'M':
                 return add_metadata(event);
+            case 'B':  // and 'E': ranges in two parts, which the profiler does not write
+                ++events_.unknown_events;
+                return;
             default:
                 return;
         }
     }
-    bool is_full() const {
-        return events_.spans.size() + events_.work.size() + events_.memory.size() +
-                   events_.backward_flows.size() + events_.launch_flows.size() >
-               kMostEvents;
+    /// A side value of the file.
+    void add_value(std::string_view key, std::string_view json) {
+        if (events_.values.size() >= kMostValues) return;
+        events_.values.emplace(key, json);
+        text_bytes_ += key.size() + json.size();
+    }
+
+    /// Of the events and their texts, about. A packed file can hold far more than its size.
+    std::size_t memory_bytes() const {
+        const auto size_of = [](const auto& rows) { return rows.size() * sizeof(rows[0]); };
+        return size_of(events_.spans) + size_of(events_.work) + size_of(events_.memory) +
+               size_of(events_.backward_flows) + size_of(events_.launch_flows) +
+               size_of(events_.threads) + text_bytes_;
     }
 
 private:
@@ -129,7 +142,7 @@ private:
     }
 
     void add_span(const Event& event, SpanKind kind) {
-        HostSpan span{.name = strings_.intern(valid(event.name)),
+        HostSpan span{.name = intern(event.name),
                       .thread = thread_of(event),
                       .kind = kind,
                       .start_ns = event.time_ns,
@@ -138,13 +151,13 @@ private:
                       .correlation = event.correlation,
                       .sequence = event.sequence,
                       .is_backward = event.forward_thread != 0};
-        if (!event.call_stack.empty()) span.call_stack = strings_.intern(valid(event.call_stack));
+        if (!event.call_stack.empty()) span.call_stack = intern(event.call_stack);
         events_.spans.push_back(span);
     }
 
     void add_work(const Event& event, WorkKind kind) {
         events_.work.push_back(
-            {.name = strings_.intern(valid(event.name)),
+            {.name = intern(event.name),
              .kind = kind,
              .device = event.device >= 0 ? event.device : number_at_end(event.process),
              .stream = event.stream >= 0 ? event.stream : number_at_end(event.thread),
@@ -191,6 +204,14 @@ private:
         events_.threads[static_cast<std::size_t>(thread)].name = valid(event.metadata_name);
     }
 
+    StringId intern(std::string_view text) {
+        constexpr std::size_t kNodeBytes = 128;
+        const std::size_t known = strings_.size();
+        const StringId id = strings_.intern(valid(text));
+        if (strings_.size() != known) text_bytes_ += 2 * text.size() + kNodeBytes;
+        return id;
+    }
+
     static int64_t end_of(const Event& event) {
         return event.time_ns + std::clamp<int64_t>(event.duration_ns, 0, int64_t{1} << 52);
     }
@@ -208,6 +229,7 @@ private:
         const auto [known, is_new] = threads_.try_emplace(key_, next);
         if (is_new) {
             events_.threads.push_back({std::string(event.process), std::string(event.thread), {}});
+            text_bytes_ += 3 * key_.size();
         }
         return last_ = known->second;
     }
@@ -217,6 +239,7 @@ private:
     std::unordered_map<std::string, int32_t> threads_;
     std::string key_;
     int32_t last_ = -1;
+    std::size_t text_bytes_ = 0;
 };
 
 /// Replaces what is not UTF-8, which some writers let through.
@@ -272,34 +295,38 @@ private:
 
 }  // namespace
 
+std::size_t most_event_bytes() {
+    constexpr std::size_t kMostBytes = std::size_t{5} << 30;  // rows of the trace come on top
+    const int64_t available_bytes = available_memory_bytes();
+    if (available_bytes < 0) return kMostBytes;
+    return std::min(kMostBytes, static_cast<std::size_t>(available_bytes) / 2);
+}
+
 Result<KinetoEvents> read_events(const std::filesystem::path& path, const ReadOptions& options,
-                                 StringTable& strings) {
+                                 StringTable& strings, std::size_t most_bytes) {
     auto bytes = ByteStream::open(path);
     if (!bytes) return tl::unexpected(bytes.error());
     KinetoEvents events;
     EventSink sink(events, strings);
     WindowReader reader(sink);
     bool cancelled = false, is_full = false;
-    const JsonSink json{.value =
-                            [&](std::string_view key, std::string_view text) {
-                                if (events.values.size() < 1000) events.values.emplace(key, text);
-                            },
-                        .window = [&](char* text, std::size_t size, std::size_t capacity,
-                                      uint64_t offset) -> Result<void> {
-                            cancelled =
-                                options.progress && !options.progress(0.8 * bytes->share_read());
-                            is_full = sink.is_full();
-                            if (cancelled || is_full) return models::fail("");
-                            return reader.read(text, size, capacity, offset);
-                        }};
+    const JsonSink json{
+        .value = [&](std::string_view key, std::string_view text) { sink.add_value(key, text); },
+        .window = [&](char* text, std::size_t size, std::size_t capacity,
+                      uint64_t offset) -> Result<void> {
+            cancelled = options.progress && !options.progress(0.8 * bytes->share_read());
+            is_full = sink.memory_bytes() > most_bytes;
+            if (cancelled || is_full) return models::fail("");
+            return reader.read(text, size, capacity, offset);
+        }};
     JsonWindows windows(*bytes, json);
     const auto read = windows.read();
     if (cancelled) return models::fail("Reading {} was cancelled.", path.string());
     if (is_full) {
         return models::fail(
-            "{} has more than {} million events, which is more than Temposcope holds in memory; "
-            "record fewer steps (the schedule of torch.profiler.profile).",
-            path.string(), kMostEvents / 1'000'000);
+            "{} holds events of more than {}, which is more than this machine has room for; record "
+            "fewer steps (the schedule of torch.profiler.profile).",
+            path.string(), format_bytes(static_cast<int64_t>(most_bytes)));
     }
     if (!read) {
         const std::string& problem = read.error().message;

@@ -6,6 +6,7 @@
 #include "profiler/trace/trace_file.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -96,10 +97,14 @@ struct KinetoEvents {
     bool empty() const { return spans.empty() && work.empty() && memory.empty(); }
 };
 
+/// What the events of a file may take in memory: 5 GiB, or half of what is free.
+std::size_t most_event_bytes();
+
 /// Reads the events of a file.
-/// Errors: as ByteStream; not JSON, or JSON of something else; more events than fit into a trace:
-/// one sentence with the path and the offset.
+/// Errors: as ByteStream; not JSON, or JSON of something else; events that take more than
+/// `most_bytes`: one sentence with the path and the offset.
 models::Result<KinetoEvents> read_events(const std::filesystem::path& path,
-                                         const ReadOptions& options, StringTable& strings);
+                                         const ReadOptions& options, StringTable& strings,
+                                         std::size_t most_bytes = most_event_bytes());
 
 }  // namespace profiler::kineto

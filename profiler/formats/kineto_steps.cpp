@@ -1,9 +1,13 @@
 #include "profiler/formats/kineto_steps.h"
 
+#include "profiler/formats/marked_ranges.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace profiler::kineto {
 namespace {
@@ -18,14 +22,13 @@ bool starts_before(const Range& a, const Range& b) { return a.start_ns < b.start
 
 constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
 
-/// Ranges of the user with this prefix, by start, without those that lie in another.
-std::vector<Range> ranges_named(const KinetoEvents& events, int64_t start_ns, const Trace& trace,
-                                std::string_view prefix, PhaseKind kind) {
+/// Annotations with this prefix, by start, without those that lie in another.
+std::vector<Range> ranges_named(const Trace& trace, std::string_view prefix, PhaseKind kind) {
     std::vector<Range> ranges;
-    for (const HostSpan& span : events.spans) {
-        if (span.kind != SpanKind::kAnnotation) continue;
-        if (!trace.text(span.name).starts_with(prefix)) continue;
-        ranges.push_back({span.start_ns - start_ns, span.end_ns - start_ns, kind});
+    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
+        const Annotation row = trace.annotations[Id<Annotation>(i)];
+        if (!trace.text(row.text).starts_with(prefix)) continue;
+        ranges.push_back({row.start_ns, row.end_ns, kind});
     }
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
         return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
@@ -84,11 +87,11 @@ std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>&
 }
 
 /// The ranges "## forward ##" and so on, by which programs mark their phases.
-std::vector<Range> marked_phases(const KinetoEvents& events, int64_t start_ns, const Trace& trace) {
+std::vector<Range> marked_phases(const Trace& trace) {
     std::vector<Range> marked;
     for (std::size_t i = 0; i < kPhaseKindNames.size(); ++i) {
-        const std::string name = fmt::format("## {} ##", kPhaseKindNames[i]);
-        const auto ranges = ranges_named(events, start_ns, trace, name, static_cast<PhaseKind>(i));
+        const auto kind = static_cast<PhaseKind>(i);
+        const auto ranges = ranges_named(trace, phase_mark(kind), kind);
         marked.insert(marked.end(), ranges.begin(), ranges.end());
     }
     return marked;
@@ -113,7 +116,7 @@ std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
         phases.back().start_ns = std::max(range.start_ns, at_ns);
         at_ns = std::max(at_ns, range.end_ns);
     }
-    if (!has_backward) {
+    if (!has_backward && !starts.empty()) {
         const int64_t end_ns = phases.empty() ? step.end_ns : phases.front().start_ns;
         if (end_ns > step.start_ns) {
             phases.insert(phases.begin(), {step.start_ns, end_ns, PhaseKind::kForward});
@@ -132,14 +135,30 @@ std::vector<Range> within(const Range& step, const std::vector<Range>& marked) {
     return phases;
 }
 
+/// From the first to the last op; of a file without ops, from the first allocation to the last
+/// free.
+Range whole_time(const Trace& trace, const std::vector<Range>& known) {
+    Range all{known.front().start_ns, known.back().end_ns, PhaseKind::kForward};
+    const auto include = [&](std::span<const int64_t> starts, std::span<const int64_t> ends) {
+        for (const int64_t start_ns : starts) all.start_ns = std::min(all.start_ns, start_ns);
+        for (const int64_t end_ns : ends) all.end_ns = std::max(all.end_ns, end_ns);
+    };
+    if (!trace.ops.empty()) {
+        include(trace.ops.column<&Op::start_ns>(), trace.ops.column<&Op::end_ns>());
+    } else {
+        const auto starts = trace.allocations.column<&Allocation::alloc_ns>();
+        include(starts, starts);
+        include({}, trace.allocations.column<&Allocation::free_completed_ns>());
+    }
+    return all;
+}
+
 }  // namespace
 
-void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& memory,
-               Trace& trace) {
-    auto steps = ranges_named(events, start_ns, trace, "ProfilerStep#", PhaseKind::kForward);
-    const auto optimizer =
-        ranges_named(events, start_ns, trace, "Optimizer.step#", PhaseKind::kOptimizer);
-    std::vector<Range> known = marked_phases(events, start_ns, trace);
+void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& event_at) {
+    auto steps = ranges_named(trace, kStepMark, PhaseKind::kForward);
+    const auto optimizer = ranges_named(trace, kOptimizerMark, PhaseKind::kOptimizer);
+    std::vector<Range> known = marked_phases(trace);
     const bool is_marked = !known.empty();
     if (!is_marked) {
         known = backward_ranges(trace, optimizer);
@@ -147,12 +166,7 @@ void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& m
     }
     std::stable_sort(known.begin(), known.end(), starts_before);
     if (steps.empty() && !known.empty()) {
-        Range all{known.front().start_ns, known.back().end_ns, PhaseKind::kForward};
-        for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-            all.start_ns = std::min(all.start_ns, trace.ops.get<&Op::start_ns>(Id<Op>(i)));
-            all.end_ns = std::max(all.end_ns, trace.ops.get<&Op::end_ns>(Id<Op>(i)));
-        }
-        steps.push_back(all);
+        steps.push_back(whole_time(trace, known));
         add_diagnostic(trace, {.code = "inferred_step",
                                .explanation = "The trace marks no steps, so all of it is one "
                                               "step: call profiler.step() after each step."});
@@ -162,17 +176,16 @@ void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& m
     for (const Range& step : steps) {
         const Id<Step> row = trace.steps.append({.start_ns = step.start_ns,
                                                  .end_ns = step.end_ns,
-                                                 .first_event = memory.event_at(step.start_ns),
-                                                 .last_event = memory.event_at(step.end_ns)});
+                                                 .first_event = event_at(step.start_ns),
+                                                 .last_event = event_at(step.end_ns)});
         const auto in_step = is_marked ? within(step, known) : phases_of(step, known, starts);
         for (const Range& phase : in_step) {
-            const Id<Phase> id =
-                trace.phases.append({.step = row,
-                                     .kind = phase.kind,
-                                     .start_ns = phase.start_ns,
-                                     .end_ns = phase.end_ns,
-                                     .first_event = memory.event_at(phase.start_ns),
-                                     .last_event = memory.event_at(phase.end_ns)});
+            const Id<Phase> id = trace.phases.append({.step = row,
+                                                      .kind = phase.kind,
+                                                      .start_ns = phase.start_ns,
+                                                      .end_ns = phase.end_ns,
+                                                      .first_event = event_at(phase.start_ns),
+                                                      .last_event = event_at(phase.end_ns)});
             phases.emplace_back(phase, id);
         }
     }

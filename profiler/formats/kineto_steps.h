@@ -1,21 +1,21 @@
 #pragma once
 
-#include "profiler/formats/kineto_memory.h"
-#include "profiler/formats/kineto_ops.h"
+#include "profiler/trace/trace.h"
 
 #include <cstdint>
-#include <vector>
+#include <functional>
 
 namespace profiler::kineto {
 
-/// The rows of `step` and `phase`, and the phase of each op.
+/// The rows of `step` and `phase`, and the phase of each op, from `annotation` and `op`.
 ///
 /// Steps are the ranges "ProfilerStep#N". A file without them that trains is one step. Phases are
 /// the ranges "## forward ##" and so on. In a file without those they are inferred: backward is
 /// where autograd's engine evaluates functions, the optimizer is the range "Optimizer.step#...",
 /// forward is the time with ops before a backward.
-void add_steps(const KinetoEvents& events, int64_t start_ns, const MemoryRows& memory,
-               Trace& trace);
+///
+/// `event_at`: the number of the first event of the allocator at a time or later.
+void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& event_at);
 
 /// Gives each storage a category from when it lived and in which op (Categories below); what does
 /// not follow from that stays "unknown". Adds a note that says they are inferred.

@@ -138,7 +138,7 @@ void add_run(const KinetoEvents& events, int64_t first_ns, Trace& trace) {
 void add_notes(const KinetoEvents& events, Trace& trace) {
     add_diagnostic(trace, {.code = "skipped_events",
                            .count = events.unknown_events,
-                           .explanation = "Events of categories that Temposcope does not know are "
+                           .explanation = "Events of kinds that Temposcope does not know are "
                                           "left out."});
     add_diagnostic(trace, {.code = "ended_early",
                            .severity = Severity::kWarning,
@@ -182,7 +182,7 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     ops.add();
     kineto::MemoryRows memory(*events, first_ns, ops, trace);
     memory.add();
-    kineto::add_steps(*events, first_ns, memory, trace);
+    kineto::add_steps(trace, [&](int64_t time_ns) { return memory.event_at(time_ns); });
     kineto::add_python(*events, first_ns, ops, trace);
     kineto::infer_categories(trace);
     add_device_properties(*events, trace);

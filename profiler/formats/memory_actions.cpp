@@ -29,6 +29,14 @@ std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device) 
     return actions;
 }
 
+int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns) {
+    const auto found =
+        std::partition_point(actions.begin(), actions.end(),
+                             [&](const MemoryAction& action) { return action.time_ns < time_ns; });
+    if (found != actions.end()) return found->event;
+    return actions.empty() ? 0 : actions.back().event + 1;
+}
+
 int64_t device_number(const Trace& trace, Id<Device> device) {
     if (!device.valid()) return 0;
     const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));

@@ -3,6 +3,7 @@
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace profiler {
@@ -18,6 +19,9 @@ struct MemoryAction {
 
 /// Frees count when they are asked for. O(n log n).
 std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device);
+
+/// The number of the first action at a time or later; behind the last action, one more than its.
+int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns);
 
 /// The number in "cuda:1"; 0 if there is none.
 int64_t device_number(const Trace& trace, Id<Device> device);

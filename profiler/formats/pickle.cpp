@@ -1,213 +1,162 @@
 #include "profiler/formats/pickle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <limits>
+#include <cmath>
+#include <cstring>
 #include <string>
+#include <vector>
 
 // Source of the instructions: Lib/pickletools.py of CPython.
 namespace profiler {
-
-// ---- the values of a pickle that was read -------------------------------------------------------
-
-std::optional<int64_t> Pickle::integer(Index value) const {
-    const Value& v = values_[value];
-    if (v.kind != PickleKind::kInteger && v.kind != PickleKind::kBool) return std::nullopt;
-    return v.payload;
-}
-
-std::optional<double> Pickle::real(Index value) const {
-    if (values_[value].kind == PickleKind::kReal) {
-        return std::bit_cast<double>(values_[value].payload);
-    }
-    const auto number = integer(value);
-    if (!number) return std::nullopt;
-    return static_cast<double>(*number);
-}
-
-std::optional<std::string_view> Pickle::text(Index value) const {
-    const Value& v = values_[value];
-    if (v.kind != PickleKind::kText) return std::nullopt;
-    return bytes_.substr(static_cast<std::size_t>(v.payload), v.size);
-}
-
-std::size_t Pickle::size(Index value) const {
-    if (!is_container(value)) return 0;
-    return kind(value) == PickleKind::kDict ? values_[value].size / 2 : values_[value].size;
-}
-
-Pickle::Index Pickle::element(Index value, std::size_t i) const {
-    return references_[static_cast<std::size_t>(values_[value].payload) + i];
-}
-Pickle::Index Pickle::entry_key(Index dict, std::size_t i) const { return element(dict, 2 * i); }
-Pickle::Index Pickle::entry_value(Index dict, std::size_t i) const {
-    return element(dict, 2 * i + 1);
-}
-
-std::optional<Pickle::Index> Pickle::find(Index dict, std::string_view key) const {
-    if (kind(dict) != PickleKind::kDict) return std::nullopt;
-    for (std::size_t i = size(dict); i-- > 0;) {
-        const auto text_of_key = text(entry_key(dict, i));
-        if (text_of_key && *text_of_key == key) return entry_value(dict, i);
-    }
-    return std::nullopt;
-}
-
-// ---- reading ------------------------------------------------------------------------------------
+namespace {
 
 /// The stack machine: runs one instruction after another until STOP.
 class PickleMachine {
 public:
-    explicit PickleMachine(std::string_view bytes) : bytes_(bytes) { pickle_.bytes_ = bytes; }
+    PickleMachine(ByteWindow& bytes, ValueFold& fold) : bytes_(bytes), fold_(fold) {}
 
-    models::Result<Pickle> run() {
+    models::Result<PlainValue> run() {
         while (!stopped_ && problem_.empty()) {
-            instruction_at_ = at_;
-            execute(static_cast<uint8_t>(take(1)));
+            if (bytes_.size() < kLongestInstruction) refill();
+            instruction_at_ = bytes_.offset();
+            const auto code = take<1>();
+            if (problem_.empty()) execute(static_cast<uint8_t>(code));
         }
         if (!problem_.empty()) return models::fail("byte {}: {}", instruction_at_, problem_);
-        return std::move(pickle_);
+        return stack_.back();
     }
 
 private:
-    using Index = Pickle::Index;
-    using Value = Pickle::Value;
-    static constexpr std::size_t kMaxDepth = 1000;  // real snapshots need 8
+    using K = ValueKind;
+    static constexpr std::size_t kMaxDepth = 1000;          // real snapshots need 8
+    static constexpr std::size_t kLongestInstruction = 16;  // without its text
 
-    using Action = void (*)(PickleMachine&);
-
+    // clang-format off
     void execute(uint8_t code) {
-        if (!problem_.empty()) return;
-        if (const Action action = actions()[code]) return action(*this);
-        refuse(code);
-    }
-
-    /// What each instruction does, by its code; null for an instruction that is refused.
-    static const std::array<Action, 256>& actions() {
-        using M = PickleMachine;
-        using K = PickleKind;
-        struct Instruction {
-            uint8_t code;
-            Action run;
-        };
-        static constexpr Instruction kInstructions[]{
-            {0x80, [](M& m) { m.check_protocol(m.take(1)); }},
-            {0x95, [](M& m) { m.take(8); }},  // FRAME: how much may be read ahead
-            {'.', [](M& m) { m.stop(); }},
+        switch (code) {
+            case 0x80: return check_protocol(take<1>());
+            case 0x95: take<8>(); return;  // FRAME: how much may be read ahead
+            case '.': return stop();
             // numbers
-            {'N', [](M& m) { m.push({K::kNone}); }},
-            {0x88, [](M& m) { m.push({K::kBool, 1}); }},
-            {0x89, [](M& m) { m.push({K::kBool}); }},
-            {'J', [](M& m) { m.push_integer(static_cast<int32_t>(m.take(4))); }},
-            {'K', [](M& m) { m.push_integer(static_cast<int64_t>(m.take(1))); }},
-            {'M', [](M& m) { m.push_integer(static_cast<int64_t>(m.take(2))); }},
-            {0x8a, [](M& m) { m.push_long(m.take(1)); }},
-            {0x8b, [](M& m) { m.push_long(m.take(4)); }},
-            {'G', [](M& m) { m.push_real(); }},
+            case 'N': return push({K::kNone});
+            case 0x88: return push_integer(1);
+            case 0x89: return push_integer(0);
+            case 'J': return push_integer(static_cast<int32_t>(take<4>()));
+            case 'K': return push_integer(static_cast<int64_t>(take<1>()));
+            case 'M': return push_integer(static_cast<int64_t>(take<2>()));
+            case 0x8a: return push_long(take<1>());
+            case 0x8b: return push_long(take<4>());
+            case 'G': return push_real(std::bit_cast<double>(__builtin_bswap64(take<8>())));
             // text and bytes, with a length of 1, 4 or 8 bytes
-            {0x8c, [](M& m) { m.push_text(m.take(1)); }},
-            {'C', [](M& m) { m.push_text(m.take(1)); }},
-            {'X', [](M& m) { m.push_text(m.take(4)); }},
-            {'B', [](M& m) { m.push_text(m.take(4)); }},
-            {0x8d, [](M& m) { m.push_text(m.take(8)); }},
-            {0x8e, [](M& m) { m.push_text(m.take(8)); }},
+            case 0x8c: case 'C': return push_text(take<1>());
+            case 'X': case 'B': return push_text(take<4>());
+            case 0x8d: case 0x8e: return push_text(take<8>());
             // containers
-            {'(', [](M& m) { m.mark(); }},
-            {']', [](M& m) { m.push({K::kList}); }},
-            {'}', [](M& m) { m.push({K::kDict}); }},
-            {')', [](M& m) { m.push({K::kTuple}); }},
-            {'l', [](M& m) { m.make_from_mark(K::kList); }},
-            {'d', [](M& m) { m.make_from_mark(K::kDict); }},
-            {'t', [](M& m) { m.make_from_mark(K::kTuple); }},
-            {0x85, [](M& m) { m.make(K::kTuple, 1); }},
-            {0x86, [](M& m) { m.make(K::kTuple, 2); }},
-            {0x87, [](M& m) { m.make(K::kTuple, 3); }},
-            {'a', [](M& m) { m.extend(K::kList, 1); }},
-            {'s', [](M& m) { m.extend(K::kDict, 2); }},
-            {'e', [](M& m) { m.extend_from_mark(K::kList); }},
-            {'u', [](M& m) { m.extend_from_mark(K::kDict); }},
-            {'0', [](M& m) { m.drop(); }},    // POP
-            {'1', [](M& m) { m.unmark(); }},  // POP_MARK
+            case '(': return mark();
+            case ']': case ')': return push({K::kList});
+            case '}': return push({K::kDict});
+            case 'l': case 't': return make(K::kList, above_mark());
+            case 'd': return make(K::kDict, above_mark());
+            case 0x85: return make(K::kList, 1);
+            case 0x86: return make(K::kList, 2);
+            case 0x87: return make(K::kList, 3);
+            case 'a': return extend(K::kList, 1);
+            case 's': return extend(K::kDict, 2);
+            case 'e': return extend(K::kList, above_mark());
+            case 'u': return extend(K::kDict, above_mark());
+            case '0': return drop();                                        // POP
+            case '1': return stack_.resize(stack_.size() - above_mark());  // POP_MARK
             // memo
-            {'q', [](M& m) { m.store(m.take(1)); }},
-            {'r', [](M& m) { m.store(m.take(4)); }},
-            {0x94, [](M& m) { m.store(m.memo_.size()); }},
-            {'h', [](M& m) { m.recall(m.take(1)); }},
-            {'j', [](M& m) { m.recall(m.take(4)); }},
-        };
-        static constexpr auto kByCode = [] {
-            std::array<Action, 256> by_code{};
-            for (const Instruction& instruction : kInstructions) {
-                by_code[instruction.code] = instruction.run;
-            }
-            return by_code;
-        }();
-        return kByCode;
+            case 'q': return store(take<1>());
+            case 'r': return store(take<4>());
+            case 0x94: return store(memo_.size());
+            case 'h': return recall(take<1>());
+            case 'j': return recall(take<4>());
+            default: return refuse(code);
+        }
     }
+    // clang-format on
 
     // ---- bytes ------------------------------------------------------------------------------
 
-    /// The next `count` bytes as a little-endian number.
-    uint64_t take(std::size_t count) {
-        if (!has_bytes(count)) return 0;
+    /// The next `kCount` bytes as a little-endian number.
+    template <std::size_t kCount>
+    uint64_t take() {
+        if (bytes_.size() < kCount) return fail("the file is truncated"), 0;
         uint64_t number = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            number |= uint64_t{static_cast<uint8_t>(bytes_[at_ + i])} << (8 * i);
-        }
-        at_ += count;
+        std::memcpy(&number, bytes_.data(), kCount);
+        bytes_.skip(kCount);
         return number;
     }
 
-    bool has_bytes(uint64_t count) {
-        if (count <= bytes_.size() - at_) return true;
+    /// Also the time to look at the memory: what one step makes is small beside the limit.
+    void refill() {
+        const std::size_t before = bytes_.offset() + bytes_.size();
+        bytes_.fetch(kLongestInstruction);
+        if (bytes_.stopped()) return fail("reading stopped");
+        if (bytes_.offset() + bytes_.size() == before) return;
+        fold_.advance(static_cast<double>(bytes_.offset()) /
+                      static_cast<double>(bytes_.size_bytes()));
+        const std::size_t used =
+            (stack_.size() + memo_.size()) * sizeof(PlainValue) + fold_.memory_bytes();
+        if (used > most_memory_bytes(bytes_.size_bytes())) {
+            fail("it needs more than three times its size in memory, which no snapshot does");
+        }
+    }
+
+    bool fetch(std::size_t count) {
+        if (bytes_.fetch(count)) return true;
         fail("the file is truncated");
-        at_ = bytes_.size();
         return false;
     }
 
     // ---- values -----------------------------------------------------------------------------
 
-    Index add(Value value) {
-        value.offset = static_cast<uint32_t>(instruction_at_);
-        pickle_.values_.push_back(value);
-        return static_cast<Index>(pickle_.values_.size() - 1);
+    void push(const PlainValue& value) { stack_.push_back(value); }
+    void push_integer(int64_t number) { push({.kind = K::kInteger, .payload = number}); }
+    void push_real(double number) {
+        push({.kind = K::kReal, .payload = std::bit_cast<int64_t>(number)});
     }
-    void push(const Value& value) { stack_.push_back(add(value)); }
-    void push_integer(int64_t number) { push({PickleKind::kInteger, number}); }
 
-    /// A little-endian number in two's complement, of any length. Numbers of more than 63 bits are
-    /// refused: no byte count and no address is that large.
-    void push_long(uint64_t count) {
-        if (!has_bytes(count)) return;
-        const std::string_view digits = bytes_.substr(at_, count);
-        at_ += count;
-        const bool is_negative = !digits.empty() && (digits.back() & 0x80) != 0;
+    /// A little-endian number in two's complement, of any length.
+    void push_long(std::size_t count) {
+        constexpr std::size_t kMostDigits = 128;  // as many as a double has room for
+        if (count > kMostDigits) return fail("a number has more than 1023 bits");
+        if (!fetch(count)) return;
+        const auto* digits = reinterpret_cast<const unsigned char*>(bytes_.data());
+        const bool is_negative = count > 0 && (digits[count - 1] & 0x80) != 0;
         uint64_t number = is_negative ? ~uint64_t{0} : 0;
-        const auto filler = static_cast<char>(is_negative ? 0xff : 0);
-        for (std::size_t i = 0; i < digits.size(); ++i) {
-            if (i >= 8 && digits[i] != filler) return fail("a number has more than 64 bits");
-            if (i >= 8) continue;
-            number &= ~(uint64_t{0xff} << (8 * i));
-            number |= uint64_t{static_cast<uint8_t>(digits[i])} << (8 * i);
+        std::memcpy(&number, digits, std::min<std::size_t>(count, 8));
+        const unsigned char filler = is_negative ? 0xff : 0;
+        const bool fits = (static_cast<int64_t>(number) < 0) == is_negative &&
+                          std::all_of(digits + std::min<std::size_t>(count, 8), digits + count,
+                                      [&](unsigned char digit) { return digit == filler; });
+        double real = is_negative ? -1 : 0;
+        for (std::size_t i = count; i-- > 0 && !fits;) {
+            real = i + 1 == count ? (is_negative ? digits[i] - 256.0 : digits[i])
+                                  : real * 256 + digits[i];
         }
-        if ((static_cast<int64_t>(number) < 0) != is_negative) {
-            return fail("a number has more than 63 bits");
-        }
-        push_integer(static_cast<int64_t>(number));
+        bytes_.skip(count);
+        return fits ? push_integer(static_cast<int64_t>(number)) : push_real(real);
     }
 
-    void push_real() {
-        uint64_t bits = take(8);
-        uint64_t turned = 0;  // BINFLOAT alone is big-endian
-        for (int i = 0; i < 8; ++i, bits >>= 8) turned = (turned << 8) | (bits & 0xff);
-        push({PickleKind::kReal, static_cast<int64_t>(turned)});
-    }
-
-    void push_text(uint64_t count) {
-        if (!has_bytes(count)) return;
-        push({PickleKind::kText, static_cast<int64_t>(at_), static_cast<uint32_t>(count)});
-        at_ += count;
+    void push_text(std::size_t count) {
+        if (count > bytes_.size_bytes() - bytes_.offset()) return fail("the file is truncated");
+        if (count > kMostTextBytes) {
+            for (std::size_t left = count; left > 0;) {
+                const std::size_t step = std::min(left, ByteWindow::kStepBytes);
+                if (!fetch(step)) return;
+                bytes_.skip(step);
+                left -= step;
+            }
+            return push({K::kNone});
+        }
+        if (!fetch(count)) return;
+        push(fold_.text({bytes_.data(), count}));
+        bytes_.skip(count);
     }
 
     // ---- containers -------------------------------------------------------------------------
@@ -217,6 +166,8 @@ private:
         marks_.push_back(stack_.size());
     }
 
+    std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+
     /// Removes the last mark and returns how many values lie above it.
     std::size_t above_mark() {
         if (marks_.empty()) return underflow();
@@ -224,9 +175,6 @@ private:
         marks_.pop_back();
         return count;
     }
-    void unmark() { stack_.resize(stack_.size() - above_mark()); }
-
-    std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
     std::size_t underflow() {
         fail("an instruction takes more values than there are");
@@ -243,64 +191,45 @@ private:
         }
     }
 
-    void make_from_mark(PickleKind kind) { make_of(kind, above_mark()); }
-    void make(PickleKind kind, std::size_t count) {
+    /// Makes a container of the top `count` values.
+    void make(ValueKind kind, std::size_t count) {
+        if (!problem_.empty()) return;
         if (stack_.size() - floor() < count) {
             underflow();
             return;
         }
-        make_of(kind, count);
+        PlainValue container{kind};
+        fold_into(container, count);
+        push(container);
     }
 
-    void make_of(PickleKind kind, std::size_t count) {
-        if (!problem_.empty()) return;
-        const Index container = add({kind});
-        append(container, count);
-        stack_.push_back(container);
-    }
-
-    void extend_from_mark(PickleKind kind) { extend(kind, above_mark()); }
-
-    /// Moves the top `count` values into the container below them.
-    void extend(PickleKind kind, std::size_t count) {
+    /// Puts the top `count` values into the container below them.
+    void extend(ValueKind kind, std::size_t count) {
         if (!problem_.empty()) return;
         if (stack_.size() - floor() < count + 1) {
             underflow();
             return;
         }
-        const Index container = stack_[stack_.size() - count - 1];
-        if (pickle_.values_[container].kind != kind) {
+        PlainValue& container = stack_[stack_.size() - count - 1];
+        if (container.kind != kind) {
             return fail("values are put into something that is not a container of their kind");
         }
-        append(container, count);
+        fold_into(container, count);
+        if (container.memo != PlainValue::kNoMemo) memo_[container.memo] = container;
     }
 
-    void append(Index container, std::size_t count) {
-        Value& value = pickle_.values_[container];
-        if (value.kind == PickleKind::kDict && count % 2 != 0) {
+    void fold_into(PlainValue& container, std::size_t count) {
+        if (container.kind == K::kDict && count % 2 != 0) {
             return fail("a dictionary has a key without a value");
         }
-        make_room(value, count);
-        const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
-        std::copy(first, stack_.end(), pickle_.references_.begin() + value.payload + value.size);
-        value.size += static_cast<uint32_t>(count);
-        stack_.erase(first, stack_.end());
-    }
-
-    /// The references of a container are contiguous. A container that outgrows its place moves to
-    /// the end, with twice the room.
-    void make_room(Value& value, std::size_t count) {
-        auto& references = pickle_.references_;
-        const std::size_t needed = value.size + count;
-        if (needed <= value.capacity) return;
-        const std::size_t capacity =
-            value.size == 0 ? needed : std::max<std::size_t>(needed, 2 * value.capacity);
-        const std::size_t place = references.size();
-        references.resize(place + capacity);
-        std::copy_n(references.begin() + value.payload, value.size,
-                    references.begin() + static_cast<std::ptrdiff_t>(place));
-        value.payload = static_cast<int64_t>(place);
-        value.capacity = static_cast<uint32_t>(capacity);
+        const std::size_t first = stack_.size() - count;
+        if (count > 0) {
+            const auto folded = fold_.extend(container, std::span(stack_).subspan(first));
+            if (!folded) return fail(folded.error().message);
+            container.tag = folded->tag;
+            container.payload = folded->payload;
+        }
+        stack_.resize(first);
     }
 
     // ---- memo -------------------------------------------------------------------------------
@@ -310,17 +239,19 @@ private:
             underflow();
             return;
         }
-        // Writers count up from 0, so only a hostile file has a key far above its size.
-        if (key > bytes_.size()) return fail("a memo key is too large");
+        // Writers count up from 0, so only a hostile file has a key far above what it stored.
+        if (key > 2 * num_stores_ + 256) return fail("a memo key is too large");
+        ++num_stores_;
         if (key >= memo_.size()) memo_.resize(key + 1, kNoValue);
+        stack_.back().memo = static_cast<uint32_t>(key);
         memo_[key] = stack_.back();
     }
 
     void recall(uint64_t key) {
-        if (key >= memo_.size() || memo_[key] == kNoValue) {
+        if (key >= memo_.size() || memo_[key].memo == PlainValue::kNoMemo) {
             return fail("a memo entry is used before it is made");
         }
-        stack_.push_back(memo_[key]);
+        push(memo_[key]);
     }
 
     // ---- end --------------------------------------------------------------------------------
@@ -333,7 +264,6 @@ private:
 
     void stop() {
         if (stack_.size() != 1 || !marks_.empty()) return fail("it ends with values left over");
-        pickle_.root_ = stack_.back();
         stopped_ = true;
     }
 
@@ -342,20 +272,11 @@ private:
             uint8_t code;
             std::string_view name;
         };
-        static constexpr std::array<Named, 14> kObjectBuilders{{{'c', "GLOBAL"},
-                                                                {0x93, "STACK_GLOBAL"},
-                                                                {'R', "REDUCE"},
-                                                                {'b', "BUILD"},
-                                                                {'i', "INST"},
-                                                                {'o', "OBJ"},
-                                                                {0x81, "NEWOBJ"},
-                                                                {0x92, "NEWOBJ_EX"},
-                                                                {'P', "PERSID"},
-                                                                {'Q', "BINPERSID"},
-                                                                {0x82, "EXT1"},
-                                                                {0x83, "EXT2"},
-                                                                {0x84, "EXT4"},
-                                                                {0x97, "NEXT_BUFFER"}}};
+        static constexpr Named kObjectBuilders[]{
+            {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},  {'b', "BUILD"},
+            {'i', "INST"},   {'o', "OBJ"},           {0x81, "NEWOBJ"}, {0x92, "NEWOBJ_EX"},
+            {'P', "PERSID"}, {'Q', "BINPERSID"},     {0x82, "EXT1"},   {0x83, "EXT2"},
+            {0x84, "EXT4"},  {0x97, "NEXT_BUFFER"}};
         for (const Named& builder : kObjectBuilders) {
             if (builder.code != code) continue;
             return fail(
@@ -370,24 +291,23 @@ private:
         if (problem_.empty()) problem_ = problem;
     }
 
-    static constexpr Index kNoValue = std::numeric_limits<Index>::max();
+    static constexpr PlainValue kNoValue{};
 
-    std::string_view bytes_;
-    std::size_t at_ = 0;
+    ByteWindow& bytes_;
+    ValueFold& fold_;
     std::size_t instruction_at_ = 0;
-    Pickle pickle_;
-    std::vector<Index> stack_;
+    std::vector<PlainValue> stack_;
     std::vector<std::size_t> marks_;
-    std::vector<Index> memo_;
+    std::vector<PlainValue> memo_;
+    std::size_t num_stores_ = 0;
     bool stopped_ = false;
     std::string problem_;
 };
 
-models::Result<Pickle> Pickle::read(std::string_view bytes) {
-    if (bytes.size() > kMaxBytes) {
-        return models::fail("byte {}: files of 4 GiB and more are not read", kMaxBytes);
-    }
-    return PickleMachine(bytes).run();
+}  // namespace
+
+models::Result<PlainValue> fold_pickle(ByteWindow& bytes, ValueFold& fold) {
+    return PickleMachine(bytes, fold).run();
 }
 
 }  // namespace profiler

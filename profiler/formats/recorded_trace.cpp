@@ -1,6 +1,8 @@
 #include "profiler/formats/recorded_trace.h"
 
 #include "profiler/allocator/start_state.h"
+#include "profiler/formats/kineto_steps.h"
+#include "profiler/formats/memory_actions.h"
 #include "profiler/trace/allocator_rows.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/value_range.h"
@@ -8,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace profiler {
@@ -120,6 +124,7 @@ public:
 
     void add() {
         stacks_.add(recording_.stacks.get());
+        reserve();
         load_start_state();
         for (const RecordedEvent& event : recording_.events) {
             RecordedEvent checked = event;
@@ -171,6 +176,17 @@ private:
         return std::clamp(bytes, int64_t{0}, range_of_column("size_bytes").max);
     }
 
+    /// Columns of their final size are not copied while they grow.
+    void reserve() {
+        const auto num_allocs = static_cast<std::size_t>(
+            std::ranges::count(recording_.events, RecordedAction::kAlloc, &RecordedEvent::action));
+        const auto grow = [&](const auto&, auto& values) {
+            values.reserve(values.size() + num_allocs);
+        };
+        trace_.allocations.for_each_column(grow);
+        trace_.storages.for_each_column(grow);
+    }
+
     /// The call stack of the live block at `address`.
     void set_stack(int64_t address, int32_t stack) {
         const Id<Allocation> allocation = rows_.at(address);
@@ -217,16 +233,54 @@ private:
 void add_allocations_only(Trace& trace, bool has_stacks) {
     const std::string_view contents =
         has_stacks ? "what the allocator did and the call stacks of its allocations, but no ops, "
-                     "modules, saved tensors or training steps"
-                   : "what the allocator did, but no ops, modules, saved tensors, training steps "
-                     "or call stacks";
+                     "modules or saved tensors"
+                   : "what the allocator did, but no ops, modules, saved tensors or call stacks";
     const std::string_view remedy =
         has_stacks ? " Group the peak by site to see which lines of code allocated." : "";
+    const std::string_view consequence =
+        trace.steps.empty() ? "So every block is of class \"unknown\", and the peak is over the "
+                              "whole recording."
+                            : "So blocks get a class only from the phase in which they were "
+                              "allocated.";
     add_diagnostic(trace, {.code = kAllocationsOnly,
-                           .explanation = fmt::format(
-                               "The file holds {}. So every block is of class \"unknown\", and "
-                               "the peak is over the whole recording.{}",
-                               contents, remedy)});
+                           .explanation = fmt::format("The file holds {}. {}{}", contents,
+                                                      consequence, remedy)});
+}
+
+/// Ends are matched with the last start of their name on their device. A range without an end
+/// reaches to the last time, one without a start to the first.
+std::vector<Annotation> pair_up(std::span<const RecordedAnnotation> annotations, int64_t start_us,
+                                int64_t last_ns, Trace& trace) {
+    std::vector<Annotation> rows;
+    std::map<std::pair<int64_t, std::string_view>, std::vector<std::size_t>> open;
+    for (const RecordedAnnotation& mark : annotations) {
+        const bool fits = mark.time_us >= 0 && mark.time_us - start_us < kMostMicroseconds;
+        if (!fits || !is_utf8(mark.name)) continue;
+        const int64_t time_ns = std::max<int64_t>(mark.time_us - start_us, 0) * 1000;
+        auto& starts = open[{mark.device, mark.name}];
+        if (mark.is_start) {
+            starts.push_back(rows.size());
+            rows.push_back({trace.strings.intern(mark.name), time_ns, std::max(time_ns, last_ns)});
+        } else if (starts.empty()) {
+            rows.push_back({trace.strings.intern(mark.name), 0, time_ns});
+        } else {
+            rows[starts.back()].end_ns = std::max(rows[starts.back()].start_ns, time_ns);
+            starts.pop_back();
+        }
+    }
+    std::ranges::stable_sort(rows, {}, &Annotation::start_ns);
+    return rows;
+}
+
+void add_annotations(std::span<const RecordedAnnotation> annotations, int64_t start_us,
+                     Trace& trace) {
+    const auto actions = memory_actions(trace, Id<Device>(0));
+    const int64_t last_ns = actions.empty() ? 0 : actions.back().time_ns;
+    for (const Annotation& row : pair_up(annotations, start_us, last_ns, trace)) {
+        trace.annotations.append(row);
+    }
+    kineto::add_steps(trace, [&](int64_t time_ns) { return event_at(actions, time_ns); });
+    if (!trace.steps.empty()) kineto::infer_categories(trace);
 }
 
 void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64_t> start_us) {
@@ -239,7 +293,6 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
         run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
     }
     trace.runs.append(run);
-    add_allocations_only(trace, device != nullptr && device->stacks != nullptr);
 }
 
 }  // namespace
@@ -250,7 +303,8 @@ const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices
     return devices.empty() ? nullptr : &devices.front();
 }
 
-models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices) {
+models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices,
+                               std::span<const RecordedAnnotation> annotations) {
     const auto used = by_activity(devices);
     if (!sizes_fit(used)) {
         return models::fail("its sizes add up to more than any device has");
@@ -264,6 +318,8 @@ models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices) {
         device.add();
         if (recording == used.front()) device.add_notes();
     }
+    if (start_us && !annotations.empty()) add_annotations(annotations, *start_us, trace);
+    add_allocations_only(trace, !used.empty() && used.front()->stacks != nullptr);
     if (used.size() > 1) {
         add_diagnostic(trace, {.code = "other_devices",
                                .severity = Severity::kWarning,

@@ -78,7 +78,8 @@ public:
     SnapshotWriter(PickleWriter& out, const RecordedStacks* stacks)
         : out_(out), stacks_(out, stacks) {}
 
-    void write(std::span<const AllocatorRecording> devices) {
+    void write(std::span<const AllocatorRecording> devices,
+               std::span<const RecordedAnnotation> annotations) {
         out_.begin_dict();
         out_.text("segments");
         out_.begin_list();
@@ -95,6 +96,10 @@ public:
         write_settings(devices.front().settings);
         out_.text("external_annotations");
         out_.begin_list();
+        for (const RecordedAnnotation& annotation : annotations) {
+            out_.next_item();
+            write_annotation(annotation);
+        }
         out_.end_list();
         out_.end_dict();
         out_.finish();
@@ -194,6 +199,17 @@ private:
         out_.end_dict();
     }
 
+    void write_annotation(const RecordedAnnotation& annotation) {
+        out_.begin_dict();
+        out_.text(stage_);
+        out_.text(annotation.is_start ? start_ : end_);
+        out_.text(name_);
+        out_.text(annotation.name);
+        entry(device_, annotation.device);
+        entry(time_us_, annotation.time_us);
+        out_.end_dict();
+    }
+
     void write_settings(const RecordedSettings& settings) {
         out_.begin_dict();
         out_.text("PYTORCH_CUDA_ALLOC_CONF");
@@ -225,7 +241,7 @@ private:
         active_size_{"active_size"}, requested_size_{"requested_size"},
         segment_type_{"segment_type"}, small_{"small"}, large_{"large"},
         segment_pool_id_{"segment_pool_id"}, is_expandable_{"is_expandable"}, blocks_{"blocks"},
-        state_{"state"};
+        state_{"state"}, stage_{"stage"}, start_{"START"}, end_{"END"}, name_{"name"};
     std::array<PickleText, 3> states_{
         {{"inactive"}, {"active_allocated"}, {"active_pending_free"}}};
 };
@@ -233,6 +249,7 @@ private:
 }  // namespace
 
 Result<void> write_snapshot(std::span<const AllocatorRecording> devices,
+                            std::span<const RecordedAnnotation> annotations,
                             const std::filesystem::path& path) {
     if (devices.empty()) {
         return models::fail(
@@ -243,12 +260,12 @@ Result<void> write_snapshot(std::span<const AllocatorRecording> devices,
     auto file = OutputFile::create(path);
     if (!file) return tl::unexpected(file.error());
     PickleWriter out(*file);
-    SnapshotWriter(out, devices.front().stacks.get()).write(devices);
+    SnapshotWriter(out, devices.front().stacks.get()).write(devices, annotations);
     return file->finish();
 }
 
 Result<void> write_snapshot(const Trace& trace, const std::filesystem::path& path) {
-    return write_snapshot(recordings_of(trace), path);
+    return write_snapshot(recordings_of(trace), annotations_of(trace), path);
 }
 
 }  // namespace profiler

@@ -33,7 +33,7 @@ constexpr std::array kFormats{
                 .read = read_trace},
     TraceFormat{.name = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)",
                 .extensions = kSnapshotExtensions,
-                .recognises = looks_like_pickle,
+                .recognises = looks_like_snapshot,
                 .read = read_snapshot_trace,
                 .read_recordings = read_snapshot_recordings},
     TraceFormat{.name = "trace of the PyTorch profiler (export_chrome_trace)",
@@ -46,6 +46,14 @@ bool has_extension(const TraceFormat& format, const fs::path& path) {
     const std::string name = path.filename().string();
     return std::any_of(format.extensions.begin(), format.extensions.end(),
                        [&](std::string_view extension) { return name.ends_with(extension); });
+}
+
+/// Packed JSON may be anything, so its content decides.
+bool is_trace(const fs::path& path) {
+    if (has_trace_extension(path)) return true;
+    if (!path.filename().string().ends_with(".json.gz")) return false;
+    const auto bytes = read_file_bytes(path, kFormatBytes);
+    return bytes && looks_like_profiler_trace(*bytes);
 }
 
 /// The row for a file. A file that is empty or cannot be read goes to the reader that its extension
@@ -114,7 +122,7 @@ Result<std::vector<fs::path>> traces_in(const fs::path& folder) {
     // Not a range-based loop: its ++ throws when the folder goes away or the disk fails.
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
-        if (has_trace_extension(entry->path())) files.push_back(entry->path());
+        if (is_trace(entry->path())) files.push_back(entry->path());
     }
     if (error) {
         return models::fail("The folder {} cannot be read ({}): check its name and permissions.",

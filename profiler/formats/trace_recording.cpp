@@ -1,11 +1,13 @@
 #include "profiler/formats/trace_recording.h"
 
 #include "profiler/allocator/settings.h"
+#include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/trace/mapped_segments.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -368,6 +370,35 @@ std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
     const auto shared = stacks.take();
     for (AllocatorRecording& recording : made) recording.stacks = shared;
     return made;
+}
+
+std::vector<RecordedAnnotation> annotations_of(const Trace& trace) {
+    std::vector<RecordedAnnotation> marks;
+    const Run run = trace.run();
+    if (run.time_basis == TimeBasis::kEventOrder) return marks;
+    const int64_t device = trace.devices.empty() ? 0 : device_number(trace, Id<Device>(0));
+    const auto add = [&](const MarkedRange& range, bool is_start) {
+        const int64_t time_ns = run.start_unix_ns + (is_start ? range.start_ns : range.end_ns);
+        marks.push_back({.name = range.name,
+                         .is_start = is_start,
+                         .device = device,
+                         .time_us = std::max<int64_t>(time_ns, 0) / 1000});
+    };
+    std::vector<MarkedRange> open;  // the innermost last
+    const auto close = [&](int64_t until_ns) {
+        while (!open.empty() && open.back().end_ns <= until_ns) {
+            add(open.back(), false);
+            open.pop_back();
+        }
+    };
+    for (const MarkedRange& range : marked_ranges(trace)) {
+        close(range.start_ns);
+        add(range, true);
+        open.push_back(range);
+        std::ranges::sort(open, std::greater(), &MarkedRange::end_ns);
+    }
+    close(INT64_MAX);
+    return marks;
 }
 
 }  // namespace profiler

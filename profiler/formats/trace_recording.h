@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/formats/recorded_trace.h"
 #include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/trace.h"
 
@@ -18,5 +19,9 @@ namespace profiler {
 ///   module (its file), and the calls around it.
 /// - Whether a segment is of the small pool follows from its blocks: those of up to 1 MiB are.
 std::vector<AllocatorRecording> recordings_of(const Trace& trace);
+
+/// The steps, phases and annotations of a trace (marked_ranges.h) as a snapshot has them, by time;
+/// none when the trace has no times.
+std::vector<RecordedAnnotation> annotations_of(const Trace& trace);
 
 }  // namespace profiler

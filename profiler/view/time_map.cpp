@@ -1,5 +1,8 @@
 #include "profiler/view/time_map.h"
 
+#include "profiler/analysis/block_match.h"
+#include "profiler/trace/units.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,6 +116,34 @@ void add_landmarks(std::vector<Point>& points, const std::vector<Landmark>& a,
     }
 }
 
+/// Few blocks in common say nothing about time.
+constexpr double kLeastShareOfBlocks = 0.1;
+constexpr std::size_t kLeastBlocks = 8;
+constexpr std::size_t kMostPoints = 2'000;
+
+/// Nullopt when the traces have too few blocks in common.
+std::optional<Alignment> align_blocks(const Trace& first, const Trace& second,
+                                      std::string_view mismatch) {
+    const auto pairs = match_blocks(first, second);
+    const auto fewer =
+        static_cast<double>(std::min(first.allocations.size(), second.allocations.size()));
+    if (pairs.size() < kLeastBlocks ||
+        static_cast<double>(pairs.size()) < kLeastShareOfBlocks * fewer) {
+        return std::nullopt;
+    }
+    std::vector<Point> points;
+    const std::size_t stride = pairs.size() / kMostPoints + 1;
+    for (std::size_t i = 0; i < pairs.size(); i += stride) {
+        add_point(points, first.allocations.get<&Allocation::alloc_ns>(pairs[i].first),
+                  second.allocations.get<&Allocation::alloc_ns>(pairs[i].second));
+    }
+    return Alignment{.second = TimeMap(std::move(points)),
+                     .used = TimeAlignment::kBlocks,
+                     .note = fmt::format("Aligned by {} blocks that both allocate in the same "
+                                         "order: {}.",
+                                         format_count(std::ssize(pairs)), mismatch)};
+}
+
 TimeMap align_starts(const Trace& first, const Trace& second) {
     const auto start = [](const Trace& trace) {
         return trace.steps.empty()
@@ -137,6 +168,7 @@ Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted) {
     const std::vector<Id<Phase>> a = phases_in_order(first);
     const std::vector<Id<Phase>> b = phases_in_order(second);
     if (const auto mismatch = find_mismatch(first, a, second, b)) {
+        if (auto by_blocks = align_blocks(first, second, *mismatch)) return *by_blocks;
         return {.second = align_starts(first, second),
                 .note = fmt::format("Shown on their own clocks: {}.", *mismatch)};
     }

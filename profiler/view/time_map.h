@@ -37,8 +37,9 @@ private:
 };
 
 enum class TimeAlignment : uint8_t {
-    kTime,   // both from their first step's start (from 0 without steps)
-    kPhases  // phase by phase and in each module by module; as kTime where phases do not match
+    kTime,    // both from their first step's start (from 0 without steps)
+    kPhases,  // phase by phase and in each module by module
+    kBlocks   // by the blocks that both allocate (analysis/block_match.h)
 };
 
 struct Alignment {
@@ -47,7 +48,8 @@ struct Alignment {
     std::string note;  // why the phases could not be aligned; empty if they were
 };
 
-/// Reads all ops of both traces, so it is called once for a pair of traces.
+/// Where phases do not match, blocks are used, and where few blocks match, own clocks. Reads all
+/// ops of both traces, so it is called once for a pair of traces.
 Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted);
 
 }  // namespace profiler

@@ -173,13 +173,15 @@ TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {
     if (run({"--version"}, small_memory).exit_code != 0) {
         GTEST_SKIP() << "this build does not start with so little memory";
     }
-    const std::string file = folder / "large.pickle";
-    write(file, "\x80\x04");
+    const std::string file = folder / "large.json";  // JSON is read at once
+    write(file, "{\"segments\": [");
     std::filesystem::resize_file(file, 3'000'000'000);
     for (const char* command : {"info", "replay", "compare"}) {
         expect_one_sentence(run({command, file, "--json"}, small_memory), 3,
                             "not enough memory to read " + file + ": close other programs");
     }
+    std::filesystem::resize_file(file, uintmax_t{4} << 40);
+    expect_one_sentence(run({"info", file, "--json"}), 3, "open it on a larger machine");
 }
 
 TEST(BadInput, AFullDiskUnderStandardOutputIsAFailure) {

@@ -1,7 +1,11 @@
 #include "tests/app/program.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 namespace {
 
@@ -83,6 +87,36 @@ TEST(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
     EXPECT_EQ(run({"compare", before, after, "--fail-if-peak-grows", "200 %"}).exit_code, 0);
     EXPECT_EQ(run({"compare", after, before, "--fail-if-peak-grows", "0"}).exit_code, 0);
     EXPECT_EQ(run({"compare", before, before, "--fail-if-peak-grows", "0%"}).exit_code, 0);
+}
+
+/// The check works on files of other tools as well: what CI compares need not be captures.
+TEST(CompareCommand, ChecksThePeaksOfSnapshotsAndProfilerTraces) {
+    const TemporaryFolder folder;
+    const std::string before = write_sample(folder, "before.tscope");
+    const std::string after = write_sample(folder, "after.tscope", {.scale = 2});
+    for (const auto& [format, end] : std::vector<std::pair<std::string, std::string>>{
+             {"snapshot", ".pickle"}, {"chrome", ".pt.trace.json"}}) {
+        const std::string a = folder / ("a" + end), b = folder / ("b" + end);
+        ASSERT_EQ(run({"export", before, "--to", format, "-o", a}).exit_code, 0);
+        ASSERT_EQ(run({"export", after, "--to", format, "-o", b}).exit_code, 0);
+        const Ran grown = run({"compare", a, b, "--fail-if-peak-grows", "2%"});
+        EXPECT_EQ(grown.exit_code, 4) << grown.out << grown.err;
+        EXPECT_THAT(grown.err, HasSubstr("% is allowed"));
+        EXPECT_EQ(run({"compare", b, a, "--fail-if-peak-grows", "2%"}).exit_code, 0) << format;
+        EXPECT_EQ(run({"compare", before, a, "--fail-if-peak-grows", "2%"}).exit_code, 0) << format;
+    }
+}
+
+TEST(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+    const Ran ran = run({"compare", a, b, "--by", "class"});
+    EXPECT_THAT(ran.out, HasSubstr("Change"));
+    const std::size_t table = ran.out.find("At the peak");
+    ASSERT_NE(table, std::string::npos);
+    EXPECT_LT(ran.out.find("activation", table), ran.out.find("parameter", table))
+        << "parameters are the same in both";
 }
 
 std::string failure_of(std::vector<std::string> arguments) {
@@ -177,13 +211,19 @@ TEST(CompareCommand, ShowsThePeakOfEachPhase) {
     EXPECT_THAT(table, HasSubstr("forward    428 KiB  588 KiB  +37.1 %"));
     const auto json = run({"compare", a, b, snapshot, "--json"}).json();
     ASSERT_EQ(json["rows"].size(), 3u);
-    EXPECT_TRUE(json["rows"][2]["peak_by_phase"]["forward"].is_null());  // a snapshot has none
+    EXPECT_EQ(json["rows"][2]["peak_by_phase"]["forward"],
+              json["rows"][0]["peak_by_phase"]["forward"])
+        << "the marks of the phases are in the snapshot";
     int64_t highest = 0;
     for (const auto& [phase, bytes] : json["rows"][0]["peak_by_phase"].items()) {
         if (!bytes.is_null()) highest = std::max(highest, bytes.get<int64_t>());
     }
     EXPECT_EQ(highest, json["rows"][0]["peak_allocated_bytes"].get<int64_t>());
-    EXPECT_THAT(run({"compare", snapshot, snapshot, "--phases"}).out,
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 40});
+    const std::string unmarked = folder / "unmarked.pickle";
+    std::ofstream(unmarked, std::ios::binary) << snapshot_bytes(recorder.recording(0));
+    EXPECT_THAT(run({"compare", unmarked, unmarked, "--phases"}).out,
                 HasSubstr("No file has phases"));
 }
 

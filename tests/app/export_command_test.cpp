@@ -98,6 +98,39 @@ TEST(ExportCommand, DrawsMemoryOverTimeInEachFormat) {
     }
 }
 
+/// One file that needs nothing else: a browser may neither load nor send anything.
+TEST(ExportCommand, WritesAPageWithAPictureATableAndValuesToPointAt) {
+    const TemporaryFolder folder;
+    const std::string a = write_sample(folder, "a.tscope");
+    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+    const std::string out = folder / "chart.html";
+    ASSERT_EQ(run({"export", a, b, "--to", "html", "-o", out}).exit_code, 0);
+    const std::string page = read_file(out);
+    EXPECT_THAT(page, StartsWith("<!doctype html>"));
+    EXPECT_THAT(page, HasSubstr("<svg "));
+    EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+    EXPECT_THAT(page, HasSubstr("script-src 'sha256-"));
+    for (const char* outside : {"src=", "href=\"http", "@import", "url(http"}) {
+        EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+    }
+    EXPECT_THAT(page, HasSubstr("tempo needs "));
+    EXPECT_THAT(page, HasSubstr("less memory at its peak than original."));
+    const std::string start = "<script type=\"application/json\" id=\"plots\">";
+    const std::size_t data = page.find(start) + start.size();
+    const auto plots =
+        nlohmann::json::parse(page.substr(data, page.find("</script>", data) - data));
+    ASSERT_EQ(plots.size(), 2u);
+    int64_t highest = 0;
+    for (const auto& bytes : plots[0]["rows"][0]["bytes"]) {
+        highest = std::max(highest, bytes.get<int64_t>());
+    }
+    EXPECT_EQ(highest, profiler::find_peak(make_sample()).allocated_bytes);
+    EXPECT_EQ(plots[0]["edges"].size(), plots[0]["rows"][0]["bytes"].size() + 1);
+    const std::size_t table = page.find("<table>");
+    ASSERT_NE(table, std::string::npos);
+    EXPECT_THAT(page.substr(table), HasSubstr(">total</td>"));
+}
+
 TEST(ExportCommand, RefusesATableForAFormatThatIsNotCsv) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "a.tscope");
@@ -166,8 +199,19 @@ TEST(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
         const Ran info = run({"info", file, "--json"});
         EXPECT_THAT(info.out, HasSubstr(fmt::format("\"peak_allocated_bytes\": {}", peak)));
     }
-    expect_one_sentence(run({"import", snapshot, snapshot, "-o", one}), 1,
+    expect_one_sentence(run({"import", snapshot, "-o", one}), 2, "exists already");
+    expect_one_sentence(run({"import", snapshot, snapshot, "-o", one, "--overwrite"}), 1,
                         "is not a trace of the PyTorch profiler with ops");
+    expect_one_sentence(run({"import", profile, profile, "-o", folder / "ranks.tscope"}), 1,
+                        "are both of rank 0");
+    std::string text = read_file(profile);
+    text.replace(text.find("\"rank\": 0"), 9, "\"rank\": 1");
+    const std::string second = folder / "rank1.json", ranks = folder / "ranks.tscope";
+    std::ofstream(second) << text;
+    const Ran of_ranks = run({"import", second, profile, "-o", ranks});
+    EXPECT_EQ(of_ranks.exit_code, 0) << of_ranks.err;
+    EXPECT_THAT(of_ranks.out, HasSubstr("2 ranks: The trace holds this number of ranks."));
+    EXPECT_THAT(run({"info", ranks, "--json"}).out, HasSubstr("\"world_size\": 2"));
     expect_one_sentence(run({"import", snapshot, "-o", folder / "x.json"}), 2,
                         "does not end in .tscope");
     expect_one_sentence(run({"import", one, "-o", one}), 2, "is the file to read");

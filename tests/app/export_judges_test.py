@@ -62,6 +62,56 @@ class ExportJudges(unittest.TestCase):
             self.assertEqual(self.blocks_in_use(original), self.blocks_in_use(written))
             self.assertIn("<html", memory_viz.segment_plot(written))
 
+    def peak_of(self, path):
+        command = [PROGRAM, "info", str(path), "--json"]
+        ran = subprocess.run(command, check=True, capture_output=True)
+        info = json.loads(ran.stdout)
+        return info["peak_allocated_bytes"], info["allocator"]
+
+    def test_what_python_pickles_in_any_protocol_and_as_json_is_read(self):
+        files = sorted(SAMPLES.glob("*.pickle"))
+        if not files:
+            self.skipTest("no snapshots: set TEMPOSCOPE_SAMPLES")
+        source = min(files, key=lambda file: file.stat().st_size)
+        with open(source, "rb") as file:
+            snapshot = pickle.load(file)
+        expected = self.peak_of(source)
+        for protocol in (2, 3, 4, 5):
+            self.path("p.pickle").write_bytes(pickle.dumps(snapshot, protocol=protocol))
+            self.assertEqual(expected, self.peak_of(self.path("p.pickle")), protocol)
+        self.path("s.json").write_text(json.dumps(snapshot))
+        self.assertEqual(expected, self.peak_of(self.path("s.json")))
+
+    def test_annotations_come_back(self):
+        for source in sorted(SAMPLES.glob("*.pickle")):
+            with open(source, "rb") as file:
+                marks = pickle.load(file)["external_annotations"]
+            if not marks:
+                continue
+            written = self.snapshot_of(source)["external_annotations"]
+            keys = ("name", "stage", "time_us")
+            self.assertEqual([[mark[key] for key in keys] for mark in marks],
+                             [[mark[key] for key in keys] for mark in written])
+            return
+        self.skipTest("no snapshot with annotations: set TEMPOSCOPE_SAMPLES")
+
+    def test_the_timeline_has_the_form_of_one_that_torch_wrote(self):
+        sample = SAMPLES / "memory_timeline.raw.gz"
+        if not sample.exists():
+            self.skipTest("no timeline: set TEMPOSCOPE_SAMPLES")
+        export(EXAMPLE, "hta", self.path("a.raw.json.gz"))
+        for path in (sample, self.path("a.raw.json.gz")):
+            rows = rows_of(path)
+            self.assertGreater(len(rows), 100)
+            total = 0
+            for time, action, size, category in rows:
+                self.assertTrue(time == -1 if action == 1 else time > 0, path)
+                self.assertIn(action, (1, 2, 3, 4))
+                self.assertIn(category, range(8))
+                self.assertTrue(size >= 0 if action in (1, 2) else size <= 0 or action == 3)
+                total += size
+            self.assertGreaterEqual(total, 0)
+
     def test_memory_viz_draws_a_capture(self):
         written = self.snapshot_of(EXAMPLE)
         self.assertIn("<html", memory_viz.trace_plot(written))

@@ -132,7 +132,7 @@ TEST(Replay, NamesFilesThatItCannotRead) {
     };
     expect_failure("Dear diary,",
                    "is neither a Temposcope trace (.tscope) nor a PyTorch memory snapshot");
-    expect_failure("", "does not begin as a pickle");
+    expect_failure("", "begins neither as a pickle");
     expect_failure("\x80\x04}(", "byte 4: the file is truncated");
     expect_failure(
         "\x80\x02"

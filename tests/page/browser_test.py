@@ -99,6 +99,13 @@ class Document:
         ]
 
 
+def write_chart(folder: pathlib.Path, *files: pathlib.Path) -> pathlib.Path:
+    page = folder / "chart.html"
+    command = [PROGRAM, "export", *map(str, files), "--to", "html", "-o", str(page)]
+    subprocess.run(command, check=True, timeout=120)
+    return page
+
+
 class WithPages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -137,6 +144,18 @@ class InABrowser(WithPages):
             blocks = [int(number) for number in state["blocks"].split()]
             self.assertEqual(len(blocks), count)
             self.assertGreater(min(blocks), 20)
+
+    def test_a_chart_sorts_its_table_and_shows_values_to_point_at(self):
+        chart = write_chart(self.folder, self.a, self.b)
+        def names(fragment):
+            text = run_chromium(chart, fragment, "--dump-dom")
+            self.assertIn('<div id="readout"', text)  # the script ran to its end
+            return re.findall(r"<tr><td[^>]*>([^<]*)</td>", text)
+        as_written = names("")
+        self.assertGreater(len(as_written), 3)
+        self.assertEqual(as_written[-1], "total")
+        self.assertEqual(names("sort=1")[0], "total")  # numbers come down from the largest
+        self.assertEqual(names("sort=0"), sorted(as_written, key=str.lower))
 
     def test_zooms_to_the_fragment(self):
         whole = self.open(self.one).state

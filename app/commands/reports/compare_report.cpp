@@ -4,10 +4,13 @@
 #include "app/commands/reports/phase_report.h"
 #include "app/commands/reports/prediction_error_report.h"
 #include "app/commands/reports/reports.h"
+#include "profiler/analysis/block_match.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -114,10 +117,39 @@ void print_step_ratios(Output& output, const Comparison& comparison, const Compa
 }
 
 /// The peaks of all columns by group. A group stands where the first column that has it lists it.
+/// A site that an edit moved to another line is the same group, if no other site could be meant.
 struct GroupedPeaks {
     std::vector<std::string> names;
     std::vector<std::map<std::string, BreakdownRow>> columns;
 };
+
+/// Groups that only the column `own` has, by their name without its line.
+std::map<std::string, std::vector<std::string>> only_in(const GroupedPeaks& groups,
+                                                        std::size_t own) {
+    std::map<std::string, std::vector<std::string>> found;
+    for (const auto& [name, row] : groups.columns[own]) {
+        if (!groups.columns[1 - own].contains(name)) found[without_line(name)].push_back(name);
+    }
+    return found;
+}
+
+void join_moved_sites(GroupedPeaks& groups) {
+    const auto before = only_in(groups, 0), after = only_in(groups, 1);
+    for (const auto& [site, names] : before) {
+        const auto moved = after.find(site);
+        if (names.size() != 1 || moved == after.end() || moved->second.size() != 1) continue;
+        const std::string& old_name = names.front();
+        const std::string& new_name = moved->second.front();
+        const std::string name = fmt::format("{}, now {}", old_name, new_name);
+        for (std::size_t column = 0; column < 2; ++column) {
+            auto row = groups.columns[column].extract(column == 0 ? old_name : new_name);
+            row.key() = name;
+            groups.columns[column].insert(std::move(row));
+        }
+        std::erase(groups.names, new_name);
+        std::ranges::replace(groups.names, old_name, name);
+    }
+}
 
 GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
     GroupedPeaks groups;
@@ -133,6 +165,7 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
             rows.emplace(row.name, std::move(row));
         }
     }
+    if (by == GroupBy::kSite && groups.columns.size() == 2) join_moved_sites(groups);
     return groups;
 }
 
@@ -141,13 +174,31 @@ bool has_call_stacks(const Comparison& comparison) {
                        [](const auto& c) { return c.step_trace && !c.step_trace->stacks.empty(); });
 }
 
+int64_t bytes_of(const GroupedPeaks& groups, std::size_t column, const std::string& name) {
+    const auto row = groups.columns[column].find(name);
+    return row == groups.columns[column].end() ? 0 : row->second.size_bytes;
+}
+
+/// Of two columns the table has the change too, and the largest changes come first.
 TextTable group_table(const Comparison& comparison, GroupBy by) {
-    const GroupedPeaks groups = group_peaks(comparison, by);
+    GroupedPeaks groups = group_peaks(comparison, by);
+    const bool is_pair = groups.columns.size() == 2;
+    const auto change = [&](const std::string& name) {
+        return bytes_of(groups, 1, name) - bytes_of(groups, 0, name);
+    };
+    if (is_pair) {
+        std::ranges::stable_sort(groups.names, std::greater(),
+                                 [&](const std::string& name) { return std::abs(change(name)); });
+    }
+    const auto change_text = [](int64_t bytes) {
+        return (bytes > 0 ? "+" : "") + format_bytes(bytes);
+    };
     TextTable table;
     table.columns.push_back({std::string(name_of(by)), Align::kLeft, {}});
     for (const ComparisonColumn& column : comparison.columns) {
         table.columns.push_back({column.recipe, Align::kRight, {}});
     }
+    if (is_pair) table.columns.push_back({"Change", Align::kRight, {}});
     const auto size_text = [](int64_t bytes) {
         return bytes == 0 ? std::string("–") : format_bytes(bytes);
     };
@@ -155,16 +206,17 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     for (std::size_t i = 0; i < groups.names.size(); ++i) {
         std::vector<std::string> cells{groups.names[i]};
         for (std::size_t column = 0; column < groups.columns.size(); ++column) {
-            const auto row = groups.columns[column].find(groups.names[i]);
-            const int64_t bytes = row == groups.columns[column].end() ? 0 : row->second.size_bytes;
+            const int64_t bytes = bytes_of(groups, column, groups.names[i]);
             if (i >= kMaxGroups) rest[column] += bytes;
             cells.push_back(size_text(bytes));
         }
+        if (is_pair) cells.push_back(change_text(change(groups.names[i])));
         if (i < kMaxGroups) table.rows.push_back(std::move(cells));
     }
     if (groups.names.size() > kMaxGroups) {
         table.rows.push_back({fmt::format("{} more", groups.names.size() - kMaxGroups)});
         for (const int64_t bytes : rest) table.rows.back().push_back(size_text(bytes));
+        if (is_pair) table.rows.back().push_back(change_text(rest[1] - rest[0]));
     }
     return table;
 }

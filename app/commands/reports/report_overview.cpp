@@ -150,6 +150,8 @@ nlohmann::json overview_json(const NamedTrace& named) {
     const int64_t num_threads = trace.run().num_threads;  // 0: no processor was measured
     json["num_threads"] = num_threads > 0 ? nlohmann::json(num_threads) : nlohmann::json();
     json["seed"] = trace.run().seed;
+    json["rank"] = trace.run().rank;
+    json["world_size"] = trace.run().world_size;
     json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;

@@ -4,7 +4,7 @@
 #include "app/prediction/program_target.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
-#include "profiler/protocol/available_memory.h"
+#include "profiler/trace/available_memory.h"
 #include "profiler/trace/trace_file.h"
 
 #include <algorithm>

@@ -74,6 +74,23 @@ TEST(ChromeWriter, GivesACaptureBack) {
     }
 }
 
+TEST(ChromeWriter, KeepsAnnotations) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 2'000});
+    trace.annotations.append({trace.strings.intern("Optimizer.zero_grad#AdamW"), 1'000, 9'000});
+    trace.annotations.append({trace.strings.intern("nccl:all_reduce"), 5'000, 12'000});
+    const Trace read = written_and_read(trace, "a.json");
+    std::vector<Annotation> kept;
+    for (std::size_t i = 0; i < read.annotations.size(); ++i) {
+        const Annotation row = read.annotations[Id<Annotation>(i)];
+        const std::string_view name = read.text(row.text);
+        if (name.starts_with("Optimizer") || name.starts_with("nccl")) kept.push_back(row);
+    }
+    ASSERT_EQ(kept.size(), 2U);
+    EXPECT_EQ(kept[0].end_ns - kept[0].start_ns, 8'000);
+    EXPECT_EQ(kept[1].start_ns - kept[0].start_ns, 4'000);
+    expect_same(trace, read);
+}
+
 TEST(ChromeWriter, KeepsTheModulesOfForward) {
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
     const Trace read = written_and_read(trace, "a.json");

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace profiler {
 namespace {
 
@@ -52,6 +54,21 @@ TEST(DamagedSnapshot, TruncatedFilesAreRefusedAtEveryLength) {
     for (std::size_t size = 0; size < whole.size(); size += 1 + whole.size() / 2'000) {
         ASSERT_FALSE(read_and_replay(whole.substr(0, size))) << size;
     }
+}
+
+/// A dictionary of 90,000 entries, listed 200,000 times as an event. Searching it each time would
+/// take hours.
+TEST(DamagedSnapshot, AWideDictionaryThatIsRepeatedCostsNothing) {
+    tests::PickleBytes wide;
+    wide.op("}(").text("segments").op("]").text("device_traces").op("](](}(");
+    for (int i = 0; i < 90'000; ++i) {
+        wide.op("M").op(std::string{static_cast<char>(i), static_cast<char>(i >> 8)}).op("N");
+    }
+    wide.op("uq").op(std::string(1, '\0'));
+    for (int i = 0; i < 200'000; ++i) wide.op("h").op(std::string(1, '\0'));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(read_and_replay(wide.op("eeu").finish()));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(DamagedSnapshot, EveryErrorSaysWhatToDo) {

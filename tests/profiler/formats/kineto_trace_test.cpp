@@ -4,11 +4,13 @@
 
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/formats/kineto_events.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/imported.h"
 #include "tests/profiler/formats/samples.h"
 #include "tests/profiler/trace/temporary_folder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -291,6 +293,25 @@ TEST(ProfilerTrace, SaysWhatIsWrongAndWhere) {
     EXPECT_THAT(problem(R"([{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1},
         {"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":9e12}])"),
                 HasSubstr("a time in it is wrong"));
+}
+
+/// 20 MB of names in 100 kB: a packed file may unpack to more than any memory.
+TEST(ProfilerTrace, StopsWhenItsEventsTakeMoreThanTheirRoom) {
+    std::string events;
+    for (int i = 0; i < 40'000; ++i) {
+        events += fmt::format(
+            R"({}{{"ph":"X","cat":"cpu_op","name":"{}{}","pid":1,"tid":1,"ts":{},"dur":1}})",
+            i == 0 ? "" : ",", i, std::string(400, 'x'), i);
+    }
+    const TemporaryFolder folder;
+    std::ofstream(folder / "a.json.gz", std::ios::binary)
+        << packed("{\"traceEvents\": [" + events + "]}");
+    StringTable strings;
+    const auto stopped = kineto::read_events(folder / "a.json.gz", {}, strings, 1 << 20);
+    ASSERT_FALSE(stopped.has_value());
+    EXPECT_THAT(stopped.error().message, testing::AllOf(HasSubstr("events of more than 1.00 MiB"),
+                                                        HasSubstr("record fewer steps")));
+    EXPECT_TRUE(kineto::read_events(folder / "a.json.gz", {}, strings, 1 << 30).has_value());
 }
 
 TEST(ProfilerTrace, TruncatedFilesAreRefusedAtEveryLength) {

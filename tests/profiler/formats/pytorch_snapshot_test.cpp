@@ -155,15 +155,76 @@ TEST(PytorchSnapshot, ValuesThatCannotBeAreNamedWithTheirPlace) {
     EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which is impossible"));
 }
 
+TEST(PytorchSnapshot, ReadsTheSameDictionaryAsJson) {
+    const std::string json = R"( {"device_traces": [[], [
+        {"action": "alloc", "addr": 4096, "size": 600, "stream": 7, "time_us": 12,
+         "pool_id": [0, 3],
+         "frames": [{"name": "inner", "filename": "a.py", "line": 2},
+                    {"name": "outer", "filename": "b.py", "line": 1}]},
+        {"action": "free_requested", "addr": 4096, "size": 600, "stream": 7, "time_us": 13},
+        {"action": "oom", "device_free": 18446744073709551615, "size": 5}]],
+        "segments": [{"device": 1, "address": 4096, "total_size": 1024, "segment_type": "small",
+                      "segment_pool_id": [0, 3],
+                      "blocks": [{"size": 1024, "requested_size": 600,
+                                  "state": "active_pending_free", "frames": []}]}],
+        "allocator_settings": {"max_split_size": 20, "garbage_collection_threshold": 0.5,
+                               "roundup_power2_divisions": {"1": 0, "2": 4}},
+        "external_annotations": [{"name": "r", "stage": "START", "device": 1, "time_us": 12}]})";
+    const auto snapshot = parse_pytorch_snapshot(json, "s.json");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    ASSERT_EQ(snapshot->devices.size(), 2u);
+    const AllocatorRecording& read = snapshot->busiest();
+    EXPECT_EQ(read.device, 1);
+    EXPECT_EQ(
+        read.events,
+        (std::vector<RecordedEvent>{
+            {.stack = 1, .address = 4096, .size_bytes = 600, .stream = 7, .pool = 1, .time_us = 12},
+            {.action = RecordedAction::kFreeRequested,
+             .address = 4096,
+             .size_bytes = 600,
+             .stream = 7,
+             .time_us = 13},
+            {.action = RecordedAction::kOom, .size_bytes = 5}}));
+    EXPECT_EQ(read.stacks->texts, (std::vector<std::string>{"outer", "b.py", "inner", "a.py"}));
+    ASSERT_EQ(read.segments.size(), 1u);
+    EXPECT_EQ(read.segments[0].pool, 1);
+    EXPECT_EQ(read.segments[0].blocks,
+              (std::vector<RecordedBlock>{{4096, 1024, 600, BlockState::kPendingFree}}));
+    EXPECT_EQ(read.settings.max_split_bytes, 20);
+    EXPECT_EQ(read.settings.gc_threshold, 0.5);
+    EXPECT_EQ(read.settings.roundup_power2_divisions[1], 4);
+    ASSERT_EQ(snapshot->annotations.size(), 1u);
+    EXPECT_EQ(snapshot->annotations[0].name, "r");
+    for (std::size_t size = 20; size < json.size(); size += 7) {
+        EXPECT_NE(problem(json.substr(0, size)), "no problem") << size;
+    }
+}
+
+/// Of 2022: blocks have their stack and the bytes asked for in a history, the last use first.
+TEST(PytorchSnapshot, ReadsTheHistoryOfOldBlocks) {
+    const auto snapshot = parse_pytorch_snapshot(
+        R"({"segments": [{"address": 512, "total_size": 512, "blocks": [
+            {"size": 512, "state": "active_allocated", "history": [
+                {"addr": 512, "real_size": 100,
+                 "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
+                {"addr": 512, "real_size": 7, "frames": []}]}]}], "device_traces": []})",
+        "s.json");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    const AllocatorRecording& read = snapshot->busiest();
+    EXPECT_EQ(read.segments[0].blocks[0].requested_bytes, 100);
+    ASSERT_EQ(read.block_stacks.size(), 1u);
+    EXPECT_EQ(read.stacks->frames[0].line, 3);
+}
+
 /// A file can repeat a list at no cost, but a reader pays for each visit.
-TEST(PytorchSnapshot, RepeatsWithoutEndAreRefused) {
+TEST(PytorchSnapshot, RepeatedListsAreRefused) {
     PickleBytes out;
     out.op("}(").text("segments").op("]").text("device_traces").op("](](");
     for (int i = 0; i < 1'000; ++i)
         out.op("}(").entry("action", "snapshot").entry("addr", 0).entry("size", 0).op("u");
     out.op("eq").op(std::string(1, '\0'));
     for (int i = 0; i < 1'000; ++i) out.op("h").op(std::string(1, '\0'));
-    EXPECT_THAT(problem(out.op("eu").finish()), HasSubstr("repeated without end"));
+    EXPECT_THAT(problem(out.op("eu").finish()), HasSubstr("listed twice"));
 }
 
 TEST(PytorchSnapshot, FilesThatCannotBeOpenedAreNamed) {

@@ -94,6 +94,34 @@ TEST(TraceOfRecordings, HasEachBlockFromItsAllocationToItsFree) {
     EXPECT_TRUE(has_recorded_step(trace));
 }
 
+TEST(TraceOfRecordings, MakesStepsAndPhasesOfAnnotations) {
+    const std::vector devices{three_blocks()};
+    const auto mark = [](const char* name, bool is_start, int64_t time_us) {
+        return RecordedAnnotation{name, is_start, 0, time_us};
+    };
+    const std::vector annotations{
+        mark("ProfilerStep#3", true, 999'999), mark("Optimizer.step#SGD", true, 1'000'002),
+        mark("mine", false, 1'000'003), mark("Optimizer.step#SGD", false, 1'000'004),
+        mark("open", true, 1'000'004)};
+    const Trace trace = trace_of(devices, annotations).value();
+    ASSERT_EQ(trace.annotations.size(), 4u);
+    const auto range = [&](std::size_t i) {
+        const Annotation row = trace.annotations[Id<Annotation>(i)];
+        return std::tuple(std::string(trace.text(row.text)), row.start_ns, row.end_ns);
+    };
+    EXPECT_EQ(range(0), std::tuple("ProfilerStep#3", 0, 3'000));
+    EXPECT_EQ(range(1), std::tuple("mine", 0, 3'000)) << "its start was not recorded";
+    EXPECT_EQ(range(2), std::tuple("Optimizer.step#SGD", 2'000, 4'000));
+    EXPECT_EQ(range(3), std::tuple("open", 4'000, 4'000));
+    ASSERT_EQ(trace.steps.size(), 1u);
+    ASSERT_EQ(trace.phases.size(), 1u) << "what ran before the optimizer is not known";
+    EXPECT_EQ(trace.phases[Id<Phase>(0)].kind, PhaseKind::kOptimizer);
+    const Allocation last = trace.allocations[Id<Allocation>(2)];
+    EXPECT_EQ(trace.phases[Id<Phase>(0)].first_event, last.alloc_event);
+    EXPECT_EQ(trace.storages[last.storage].category, Category::kOptimizerState);
+    EXPECT_THAT(codes(trace), Contains("inferred_categories"));
+}
+
 TEST(TraceOfRecordings, SaysWhatARecordingLacksInOneNote) {
     const std::vector devices{three_blocks()};
     const Trace trace = trace_of(devices).value();
@@ -161,10 +189,16 @@ TEST(TraceOfRecordings, HasTheCallStackOfABlockFromBeforeTheRecording) {
 TEST(TraceOfRecordings, SaysWhetherThereAreCallStacks) {
     const auto note = [](const AllocatorRecording& recording) {
         const Trace trace = trace_of(std::span(&recording, 1)).value();
-        return std::string(trace.text(trace.diagnostics[Id<Diagnostic>(0)].explanation));
+        for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+            const Diagnostic row = trace.diagnostics[Id<Diagnostic>(i)];
+            if (trace.text(row.code) == kAllocationsOnly) {
+                return std::string(trace.text(row.explanation));
+            }
+        }
+        return std::string();
     };
     AllocatorRecording recording = three_blocks();
-    EXPECT_THAT(note(recording), HasSubstr("training steps or call stacks."));
+    EXPECT_THAT(note(recording), HasSubstr("saved tensors or call stacks."));
     EXPECT_THAT(note(recording), Not(HasSubstr("by site")));
     recording.stacks = std::make_shared<const RecordedStacks>(RecordedStacks{
         .texts = {"x.py"}, .frames = {{.line = 1}}, .stacks = {{.parent = -1, .frame = 0}}});

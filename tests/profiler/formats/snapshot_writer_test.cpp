@@ -88,6 +88,22 @@ TEST(SnapshotWriter, KeepsTheBlocksOfACapture) {
     }
 }
 
+TEST(SnapshotWriter, KeepsStepsAndPhasesAsAnnotations) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 5'000});
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
+    const Trace read = opened(folder / "a.pickle");
+    EXPECT_EQ(read.steps.size(), trace.steps.size());
+    ASSERT_EQ(read.phases.size(), trace.phases.size());
+    for (std::size_t i = 0; i < read.phases.size(); ++i) {
+        const Phase a = trace.phases[Id<Phase>(i)], b = read.phases[Id<Phase>(i)];
+        EXPECT_EQ(a.kind, b.kind) << i;
+        EXPECT_EQ(a.step, b.step) << i;
+    }
+    ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
+    EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+}
+
 TEST(SnapshotWriter, WritesLongListsInBatches) {
     const tests::TemporaryFolder folder;
     const auto path = folder.path() / "list.pickle";

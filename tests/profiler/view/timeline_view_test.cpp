@@ -268,6 +268,31 @@ TEST(Align, NamesTheFirstPhaseThatDiffers) {
     EXPECT_THAT(alignment.note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
 }
 
+/// Two traces without phases, the second one twice as slow and with blocks of its own.
+TEST(Align, FollowsTheBlocksWhereThereAreNoPhases) {
+    const auto make = [](int64_t pause_ns, int extra) {
+        TraceBuilder b;
+        for (int i = 0; i < 50; ++i) {
+            b.wait(pause_ns);
+            const auto op = b.op("op" + std::to_string(i));
+            b.allocate({.bytes = 512 + i, .op = op});
+            for (int n = 0; n < extra; ++n) b.allocate({.bytes = 64, .op = op});
+        }
+        return b.finish();
+    };
+    const Trace first = make(1'000, 0), second = make(2'000, 1);
+    const Alignment alignment = align(first, second, TimeAlignment::kPhases);
+    EXPECT_EQ(alignment.used, TimeAlignment::kBlocks);
+    EXPECT_THAT(alignment.note, HasSubstr("Aligned by 50 blocks"));
+    for (const std::size_t i : {0, 10, 49}) {
+        const auto time_of = [](const Trace& trace, std::size_t row) {
+            return static_cast<double>(
+                trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(row)));
+        };
+        EXPECT_EQ(alignment.second.to_own(time_of(first, i)), time_of(second, 2 * i)) << i;
+    }
+}
+
 /// One forward phase of 100 ticks in which modules run at given times.
 Trace make_modules(const std::vector<std::pair<std::string, int64_t>>& modules) {
     TraceBuilder b;

@@ -1,0 +1,233 @@
+#include "profiler/formats/joined_ranks.h"
+
+#include "profiler/formats/shift_times.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+using models::Result;
+
+template <typename T>
+struct IsId : std::false_type {};
+template <typename Row>
+struct IsId<Id<Row>> : std::true_type {
+    using RowType = Row;
+};
+
+/// "cuda:1" becomes "cuda:1 of rank 1", for the rows from `first` on.
+template <typename Row>
+void name_after_rank(Trace& trace, Table<Row>& rows, std::size_t first, int64_t rank) {
+    for (std::size_t i = first; i < rows.size(); ++i) {
+        const Id<Row> id(i);
+        const std::string_view name = trace.text(rows.template get<&Row::name>(id));
+        rows.template set<&Row::name>(
+            id, trace.strings.intern(fmt::format("{} of rank {}", name, rank)));
+    }
+}
+
+/// Appends the rows of one trace to another. Ids follow their rows.
+class RankRows {
+public:
+    RankRows(Trace& joined, const Trace& from, int64_t rank)
+        : joined_(joined), from_(from), rank_(rank) {
+        Trace::for_each_table(
+            joined, [&](std::string_view, const auto& rows) { firsts_.push_back(rows.size()); });
+        map_modules();
+        map_phases();
+    }
+
+    void add() {
+        add_rows(joined_.devices, from_.devices);
+        add_rows(joined_.threads, from_.threads);
+        name_after_rank(joined_, joined_.devices, joined_.devices.size() - from_.devices.size(),
+                        rank_);
+        name_after_rank(joined_, joined_.threads, joined_.threads.size() - from_.threads.size(),
+                        rank_);
+        add_rows(joined_.streams, from_.streams);
+        add_rows(joined_.frames, from_.frames);
+        add_rows(joined_.stacks, from_.stacks);
+        add_rows(joined_.ops, from_.ops);
+        add_rows(joined_.storages, from_.storages);
+        add_rows(joined_.tensors, from_.tensors);
+        add_rows(joined_.op_tensors, from_.op_tensors);
+        add_rows(joined_.saves, from_.saves);
+        add_rows(joined_.allocations, from_.allocations);
+        add_rows(joined_.allocator_events, from_.allocator_events);
+        add_rows(joined_.kernels, from_.kernels);
+        add_rows(joined_.memcpys, from_.memcpys);
+        add_rows(joined_.apis, from_.apis);
+        add_rows(joined_.counters, from_.counters);
+    }
+
+private:
+    template <typename Row>
+    void add_rows(Table<Row>& to, const Table<Row>& from) {
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            Row row = from[Id<Row>(i)];
+            std::apply([&](const auto&... column) { (map(row.*column.member), ...); },
+                       Row::columns());
+            to.append(row);
+        }
+    }
+
+    template <typename Value>
+    void map(Value& value) {
+        if constexpr (IsId<Value>::value) {
+            if (value.valid()) value = mapped(value);
+        }
+    }
+
+    StringId mapped(StringId text) { return joined_.strings.intern(from_.text(text)); }
+    Id<ModulePath> mapped(Id<ModulePath> path) const { return modules_[path.index()]; }
+    Id<Phase> mapped(Id<Phase> phase) const { return phases_[phase.index()]; }
+    Id<Step> mapped(Id<Step> step) const {
+        return step.index() < joined_.steps.size() ? step : Id<Step>();
+    }
+    template <typename Row>
+    Id<Row> mapped(Id<Row> row) const {
+        Id<Row> found;
+        std::size_t table = 0;
+        Trace::for_each_table(from_, [&](std::string_view, const auto& rows) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(rows)>, Table<Row>>) {
+                found = Id<Row>(firsts_[table] + row.index());
+            }
+            ++table;
+        });
+        return found;
+    }
+
+    void map_modules() {
+        std::unordered_map<std::string_view, Id<ModulePath>> known;
+        for (std::size_t i = 0; i < joined_.module_paths.size(); ++i) {
+            const Id<ModulePath> path(i);
+            known.emplace(joined_.text(joined_.module_paths.get<&ModulePath::path>(path)), path);
+        }
+        for (std::size_t i = 0; i < from_.module_paths.size(); ++i) {
+            ModulePath row = from_.module_paths[Id<ModulePath>(i)];
+            const auto found = known.find(from_.text(row.path));
+            if (found != known.end()) {
+                modules_.push_back(found->second);
+                continue;
+            }
+            row.path = mapped(row.path);
+            const bool is_known = row.parent.valid() && row.parent.index() < modules_.size();
+            row.parent = is_known ? modules_[row.parent.index()] : Id<ModulePath>();
+            modules_.push_back(joined_.module_paths.append(row));
+        }
+    }
+
+    /// The phase of the first rank that is the same one of the same step.
+    void map_phases() {
+        const auto key_of = [](const Phase& phase, std::map<std::pair<int32_t, int>, int>& seen) {
+            const auto kind = static_cast<int>(phase.kind);
+            return std::tuple(phase.step.value, kind, seen[{phase.step.value, kind}]++);
+        };
+        std::map<std::pair<int32_t, int>, int> seen, seen_here;
+        std::map<std::tuple<int32_t, int, int>, Id<Phase>> known;
+        for (std::size_t i = 0; i < joined_.phases.size(); ++i) {
+            known[key_of(joined_.phases[Id<Phase>(i)], seen)] = Id<Phase>(i);
+        }
+        for (std::size_t i = 0; i < from_.phases.size(); ++i) {
+            const auto found = known.find(key_of(from_.phases[Id<Phase>(i)], seen_here));
+            phases_.push_back(found == known.end() ? Id<Phase>() : found->second);
+        }
+    }
+
+    Trace& joined_;
+    const Trace& from_;
+    int64_t rank_;
+    std::vector<std::size_t> firsts_;  // of each table, the row that comes from here first
+    std::vector<Id<ModulePath>> modules_;
+    std::vector<Id<Phase>> phases_;
+};
+
+struct OpTimes {
+    int64_t first_ns = INT64_MAX;
+    int64_t last_ns = INT64_MIN;
+};
+
+OpTimes op_times(const Trace& trace) {
+    OpTimes range;
+    for (const int64_t start_ns : trace.ops.column<&Op::start_ns>()) {
+        range.first_ns = std::min(range.first_ns, start_ns);
+    }
+    for (const int64_t end_ns : trace.ops.column<&Op::end_ns>()) {
+        range.last_ns = std::max(range.last_ns, end_ns);
+    }
+    return range;
+}
+
+Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const Run run = ranks[i]->trace.run();
+        if (run.source != Source::kImported || ranks[i]->trace.ops.empty()) {
+            return models::fail(
+                "{} is not a trace of the PyTorch profiler with ops: join one trace of each rank "
+                "of a run, or one memory snapshot and one trace of the profiler.",
+                ranks[i]->name);
+        }
+        if (i == 0 || ranks[i - 1]->trace.run().rank != run.rank) continue;
+        return models::fail(
+            "{} and {} are both of rank {}: name one trace of each rank. A trace has its rank if "
+            "torch.distributed was initialized before the profiler started.",
+            ranks[i - 1]->name, ranks[i]->name, run.rank);
+    }
+    return {};
+}
+
+void note_times(int64_t rank, const OpTimes& range, const OpTimes& first, Trace& joined) {
+    const bool overlaps = range.first_ns <= first.last_ns && first.first_ns <= range.last_ns;
+    add_diagnostic(joined, {.code = "ranks_apart",
+                            .severity = Severity::kWarning,
+                            .count = overlaps ? 0 : 1,
+                            .explanation = fmt::format(
+                                "Rank {} ran at another time than the lowest rank: its clock is "
+                                "wrong, or the traces are not of one run.",
+                                rank)});
+}
+
+}  // namespace
+
+Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
+    std::vector<const JoinInput*> ranks;
+    for (const JoinInput& input : inputs) ranks.push_back(&input);
+    std::ranges::stable_sort(ranks, {},
+                             [](const JoinInput* rank) { return rank->trace.run().rank; });
+    if (auto ok = check_ranks(ranks); !ok) return tl::unexpected(ok.error());
+    Trace joined = ranks.front()->trace;
+    name_after_rank(joined, joined.devices, 0, joined.run().rank);
+    name_after_rank(joined, joined.threads, 0, joined.run().rank);
+    const OpTimes first = op_times(joined);
+    const int64_t start_unix_ns = joined.run().start_unix_ns;
+    int64_t earliest_ns = 0;
+    for (std::size_t i = 1; i < ranks.size(); ++i) {
+        Trace other = ranks[i]->trace;
+        shift_times(other, other.run().start_unix_ns - start_unix_ns);
+        const OpTimes range = op_times(other);
+        earliest_ns = std::min(earliest_ns, range.first_ns);
+        RankRows(joined, other, other.run().rank).add();
+        note_times(other.run().rank, range, first, joined);
+    }
+    const auto num_ranks = std::ssize(ranks);
+    add_diagnostic(
+        joined, {.code = "joined_ranks",
+                 .count = num_ranks,
+                 .explanation =
+                     "The trace holds this number of ranks. Steps, phases and figures are of the "
+                     "lowest; clocks are as the machines of the ranks had them."});
+    joined.runs.set<&Run::world_size>(Id<Run>(0), std::max(joined.run().world_size, num_ranks));
+    if (earliest_ns < 0) shift_times(joined, -earliest_ns);
+    return joined;
+}
+
+}  // namespace profiler

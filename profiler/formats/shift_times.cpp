@@ -1,0 +1,26 @@
+#include "profiler/formats/shift_times.h"
+
+#include <string_view>
+#include <type_traits>
+
+namespace profiler {
+
+void shift_times(Trace& trace, int64_t shift_ns) {
+    Trace::for_each_table(trace, [&](std::string_view table, auto& rows) {
+        if (table == "run" || table == "sweep_sample") return;  // a date and durations
+        rows.for_each_column([&](const auto& column, auto& values) {
+            using Value = typename std::decay_t<decltype(values)>::value_type;
+            if constexpr (std::is_same_v<Value, int64_t>) {
+                if (!column.name.ends_with("_ns")) return;
+                const bool may_miss = column.name.starts_with("free_");
+                for (int64_t& value : values) {
+                    if (!may_miss || value >= 0) value += shift_ns;
+                }
+            }
+        });
+    });
+    const Id<Run> run(0);
+    trace.runs.set<&Run::start_unix_ns>(run, trace.run().start_unix_ns - shift_ns);
+}
+
+}  // namespace profiler

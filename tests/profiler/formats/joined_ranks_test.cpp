@@ -1,0 +1,103 @@
+/// Joins the traces of two ranks. Each is that of a synthetic run, with its own rank and clock.
+#include "profiler/formats/joined_ranks.h"
+
+#include "profiler/formats/chrome_writer.h"
+#include "profiler/formats/trace_formats.h"
+#include "tests/profiler/trace/temporary_folder.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace profiler {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kRankZeroStart = 1'783'874'422'287'973'000;
+
+/// As the profiler of a rank writes it.
+Trace rank_trace(int64_t rank, int64_t starts_later_ns) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
+    const Id<Run> run(0);
+    trace.runs.set<&Run::start_unix_ns>(run, kRankZeroStart + starts_later_ns);
+    trace.runs.set<&Run::rank>(run, rank);
+    trace.runs.set<&Run::world_size>(run, 2);
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        const std::string name = "cuda:" + std::to_string(rank);
+        trace.devices.set<&Device::name>(Id<Device>(i), trace.strings.intern(name));
+    }
+    const tests::TemporaryFolder folder;
+    const auto path = folder / "rank.pt.trace.json";
+    EXPECT_TRUE(write_chrome_trace(trace, path).has_value());
+    auto read = open_trace(path);
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+    return read ? std::move(*read) : Trace();
+}
+
+std::multiset<std::string> names_of_devices(const Trace& trace) {
+    std::multiset<std::string> names;
+    for (const StringId name : trace.devices.column<&Device::name>()) {
+        names.emplace(trace.text(name));
+    }
+    return names;
+}
+
+/// The name, module and phase of `count` ops, and the name of the op that called each.
+std::vector<std::string> ops_of(const Trace& trace, std::size_t first, std::size_t count) {
+    std::vector<std::string> ops;
+    for (std::size_t i = first; i < first + count; ++i) {
+        const Op op = trace.ops[Id<Op>(i)];
+        std::string text(trace.text(op.name));
+        if (op.module_path.valid()) {
+            text += " in ";
+            text += trace.text(trace.module_paths.get<&ModulePath::path>(op.module_path));
+        }
+        if (op.phase.valid()) text += " phase " + std::to_string(op.phase.value);
+        if (op.parent.valid()) {
+            text += " of ";
+            text += trace.text(trace.ops.get<&Op::name>(op.parent));
+        }
+        ops.push_back(text);
+    }
+    return ops;
+}
+
+TEST(JoinRanks, HoldsTheOpsKernelsAndBlocksOfEachOnOneClock) {
+    const Trace zero = rank_trace(0, 0), one = rank_trace(1, -5'000);
+    const auto joined = join_ranks(std::vector<JoinInput>{{one, "one"}, {zero, "zero"}});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    EXPECT_EQ(joined->run().rank, 0);
+    EXPECT_EQ(joined->run().world_size, 2);
+    EXPECT_EQ(names_of_devices(*joined),
+              (std::multiset<std::string>{"cuda:0 of rank 0", "cuda:1 of rank 1"}));
+    EXPECT_EQ(joined->ops.size(), zero.ops.size() + one.ops.size());
+    EXPECT_EQ(joined->allocations.size(), zero.allocations.size() + one.allocations.size());
+    EXPECT_EQ(joined->module_paths.size(), zero.module_paths.size());
+    EXPECT_EQ(joined->steps.size(), zero.steps.size());
+    EXPECT_EQ(ops_of(*joined, 0, zero.ops.size()), ops_of(zero, 0, zero.ops.size()));
+    EXPECT_EQ(ops_of(*joined, zero.ops.size(), one.ops.size()), ops_of(one, 0, one.ops.size()));
+    const auto start = [](const Trace& trace, std::size_t op) {
+        return trace.run().start_unix_ns + trace.ops.get<&Op::start_ns>(Id<Op>(op));
+    };
+    EXPECT_EQ(start(*joined, 0), start(zero, 0));
+    EXPECT_EQ(start(*joined, zero.ops.size()), start(one, 0));
+    EXPECT_GE(joined->ops.get<&Op::start_ns>(Id<Op>(zero.ops.size())), 0);
+}
+
+TEST(JoinRanks, RefusesTwoTracesOfOneRankAndOtherFiles) {
+    const Trace zero = rank_trace(0, 0);
+    const auto twice = join_ranks(std::vector<JoinInput>{{zero, "a.json"}, {zero, "b.json"}});
+    ASSERT_FALSE(twice.has_value());
+    EXPECT_THAT(twice.error().message, HasSubstr("a.json and b.json are both of rank 0"));
+    const Trace capture = tests::make_synthetic_trace({.num_allocations = 100});
+    const auto other = join_ranks(std::vector<JoinInput>{{capture, "c.tscope"}, {zero, "b.json"}});
+    ASSERT_FALSE(other.has_value());
+    EXPECT_THAT(other.error().message,
+                HasSubstr("c.tscope is not a trace of the PyTorch profiler"));
+}
+
+}  // namespace
+}  // namespace profiler
