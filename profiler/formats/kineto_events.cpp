@@ -257,25 +257,33 @@ public:
 
     Result<void> read(char* json, std::size_t size, std::size_t capacity, uint64_t offset) {
         simdjson::ondemand::document document;
+        // A document that has not begun has no place, and must not be asked for it.
+        if (const auto error = begin(json, size, capacity, document)) return refuse(error, offset);
+        const auto error = read_array(document);
+        if (!error) return {};
+        const char* place = nullptr;
+        if (document.current_location().get(place) == simdjson::SUCCESS && place >= json) {
+            offset += static_cast<uint64_t>(place - json);
+        }
+        return refuse(error, offset);
+    }
+
+private:
+    simdjson::error_code begin(char* json, std::size_t size, std::size_t capacity,
+                               simdjson::ondemand::document& document) {
         auto error = parser_.iterate(json, size, capacity).get(document);
         if (error == simdjson::UTF8_ERROR) {
             make_utf8(json, size);
             error = parser_.iterate(json, size, capacity).get(document);
         }
-        const bool has_begun =
-            !error;  // else the document has no place, and must not be asked for it
-        if (has_begun) error = read_array(document);
+        return error;
+    }
+
+    static Result<void> refuse(simdjson::error_code error, uint64_t offset) {
         if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-        if (!error) return {};
-        const char* place = nullptr;
-        if (has_begun && document.current_location().get(place) == simdjson::SUCCESS &&
-            place >= json) {
-            offset += static_cast<uint64_t>(place - json);
-        }
         return models::fail("byte {}: it is not JSON", offset);
     }
 
-private:
     simdjson::error_code read_array(simdjson::ondemand::document& document) {
         simdjson::ondemand::array array;
         if (const auto error = document.get_array().get(array)) return error;
