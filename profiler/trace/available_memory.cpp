@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:profiler/protocol/available_memory.cpp
-#include "profiler/protocol/available_memory.h"
-========
 #include "profiler/trace/available_memory.h"
->>>>>>>> b38938a:profiler/trace/available_memory.cpp
 
 #include <algorithm>
 #include <fstream>

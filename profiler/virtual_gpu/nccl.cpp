@@ -107,8 +107,6 @@ ncclResult_t launch(ncclComm_t handle, cudaStream_t stream, const std::string& f
 
 // ---- values -------------------------------------------------------------------------------------
 
-uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
-
 /// Memory of the host is left alone: NCCL's buffers are the device's.
 void copy_values(const void* source, void* target, std::size_t size, cudaStream_t stream) {
     const int device = Memories::instance().device_of(target);

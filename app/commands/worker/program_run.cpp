@@ -300,8 +300,8 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
 
 /// Each rank as if it had run alone into its file, and one sentence on all.
 ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nlohmann::json>& status,
-                             int exit_code) {
-    ProgramResult result{.exit_code = exit_code};
+                             const ProgramEnd& end) {
+    ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
     for (const auto& [rank, last] : status) {
         if (rank == kNoRank) continue;
         ProgramRun alone = run;

@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:tests/profiler/protocol/available_memory_test.cpp
-#include "profiler/protocol/available_memory.h"
-========
 #include "profiler/trace/available_memory.h"
->>>>>>>> b38938a:tests/profiler/trace/available_memory_test.cpp
 
 #include <gtest/gtest.h>
 
